@@ -1,0 +1,1 @@
+"""Executable meaning of the dialects: interpreters over NumPy arrays."""

@@ -1,0 +1,1 @@
+"""What passes and the search ask of the IR, changing nothing."""

@@ -1,0 +1,1 @@
+"""Lowerings from one dialect to the next, found by file name."""

@@ -1,0 +1,1 @@
+"""Schedule primitives: one file, one pass, found by file name."""

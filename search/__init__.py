@@ -1,0 +1,1 @@
+"""The search for a fast schedule: sketches, candidates, cost model, measuring."""

@@ -1,0 +1,1 @@
+"""Rules that derive sketches from a computation, found by file name."""

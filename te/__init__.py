@@ -1,0 +1,1 @@
+"""Tensor expressions: the Python front end of the te dialect."""

@@ -1,0 +1,1 @@
+"""Operators on tensors, written as tensor expressions."""
