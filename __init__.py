@@ -1,4 +1,4 @@
-"""An autotuning tensor compiler on xDSL: a computation written once, its schedule searched, its kernel checked and fast."""
+"""An autotuning tensor compiler on xDSL: write the computation once, search its schedule, run it fast and checked."""
 
 import importlib
 from typing import TYPE_CHECKING

@@ -1,0 +1,42 @@
+# Every goal sets up its own virtual environment; a machine needs Python 3.11 or newer and gcc.
+PYTHON ?= $(or $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$python >/dev/null 2>&1 && $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$python; break; }; done),python3)
+VENV := .venv
+READY := $(VENV)/.ready
+PEERS := $(VENV)/.peers
+TUNE_ARGS ?= conv2d --trials 64
+
+.PHONY: tune test lint check bench format
+.DEFAULT_GOAL := check
+
+tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
+	$(VENV)/bin/loopwright tune $(TUNE_ARGS)
+
+test: $(READY)
+	$(VENV)/bin/python -m pytest -q
+
+lint: $(READY)
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy -p loopwright
+
+check: lint test
+
+format: $(READY)
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+bench: $(PEERS)
+	$(VENV)/bin/python benchmarks/run.py
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "loopwright needs Python 3.11 or newer, and '$(PYTHON)' is not; name one: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(PEERS): $(READY)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check torch
+	@touch $@

@@ -1,0 +1,175 @@
+"""Run FileCheck files (`filecheck/**/*.mlir`, as lit would) in this process; skip `gpu` tests where no device is."""
+
+import contextlib
+import ctypes
+import functools
+import io
+import shlex
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filecheck.finput import FInput
+from filecheck.matcher import Matcher
+from filecheck.options import parse_argv_options
+from filecheck.parser import Parser as CheckParser
+from hypothesis import settings
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+# Seeds are fixed, so that a failure is the same everywhere; `--hypothesis-profile=explore` draws new examples.
+settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("explore", deadline=None, print_blob=True)
+settings.load_profile("fixed")
+
+
+@functools.cache
+def cuda_device_count() -> int:
+    """Return how many CUDA devices the driver sees; 0 without a driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return 0
+    return count.value
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("gpu") and not cuda_device_count():
+            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.File | None:
+    if file_path.suffix == ".mlir" and "filecheck" in file_path.parts:
+        return MlirFile.from_parent(parent, path=file_path)
+    return None
+
+
+class FileCheckFailed(Exception):
+    """A RUN line did not do what its file says; the text is the whole report."""
+
+
+class CheckedOpt(xDSLOptMain):
+    """`xdsl-opt` on given text, which also insists that what it prints parses back and prints the same."""
+
+    def __init__(self, args: list[str], stdin: str) -> None:
+        super().__init__(args=args)
+        self.stdin = stdin
+
+    def get_input_stream(self) -> tuple[io.BufferedIOBase, str]:
+        if self.args.input_file is None:
+            return io.BytesIO(self.stdin.encode()), "mlir"
+        return super().get_input_stream()
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        printed = super().output_resulting_program(prog)
+        if self.args.target == "mlir":
+            again = Parser(self.ctx, printed, "printed IR").parse_module()
+            again.verify()
+            reprinted = super().output_resulting_program(again)
+            if reprinted != printed:
+                raise FileCheckFailed(
+                    f"print -> parse -> print changes the IR\n--- first\n{printed}\n--- second\n{reprinted}"
+                )
+        return printed
+
+
+def run_opt(args: list[str], stdin: str) -> tuple[str, str | None]:
+    """Run `xdsl-opt` and return (stdout, None), or (stdout, stderr) where it would exit with an error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            CheckedOpt(args, stdin).run()
+        except FileCheckFailed:
+            raise
+        except SystemExit as stop:
+            if stop.code:
+                return out.getvalue(), err.getvalue()
+        except (Exception, ArgSpecParseError):
+            return out.getvalue(), err.getvalue() + traceback.format_exc()
+    return out.getvalue(), None
+
+
+def run_filecheck(args: list[str], text: str) -> str | None:
+    """Return what filecheck complains about in `text`; None where it is content."""
+    options = parse_argv_options(["filecheck", *args])
+    matcher = Matcher(options, FInput("stdin", text), CheckParser.from_opts(options))
+    matcher.stderr = io.StringIO()
+    return matcher.stderr.getvalue() or "filecheck failed" if matcher.run() else None
+
+
+def run_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number, command) of each `RUN:` line; after a trailing backslash the next RUN line continues it."""
+    command, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if "RUN:" not in line:
+            continue
+        first = first if command else number
+        command += line.split("RUN:", 1)[1].strip()
+        if command.endswith("\\"):
+            command = command[:-1]
+            continue
+        yield first, command
+        command = ""
+    if command:
+        yield first, command
+
+
+class MlirFile(pytest.File):
+    """A FileCheck file: one test for each RUN line."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        commands = list(run_lines(self.path.read_text()))
+        if not commands:
+            raise self.CollectError(f"{self.path} has no RUN line")
+        for number, command in commands:
+            yield RunLine.from_parent(self, name=f"line{number}", command=command, line=number)
+
+
+class RunLine(pytest.Item):
+    """One RUN line: a pipe of `xdsl-opt` (or `not xdsl-opt`, which must fail) and `filecheck`."""
+
+    def __init__(self, *, command: str, line: int, **kwargs: object) -> None:
+        super().__init__(**kwargs)  # type: ignore[arg-type]
+        self.command = command
+        self.line = line
+
+    def runtest(self) -> None:
+        stages = [shlex.split(stage) for stage in self._substituted().split(" | ")]
+        if stages[-1][0] != "filecheck":
+            raise FileCheckFailed(f"$ {self.command}\nthe last stage must be filecheck: nothing is checked otherwise")
+        text = ""
+        for stage in stages:
+            text = self._run_stage(stage, text)
+
+    def _substituted(self) -> str:
+        return self.command.replace("%s", shlex.quote(str(self.path)))
+
+    def _run_stage(self, stage: list[str], text: str) -> str:
+        merged = "2>&1" in stage
+        must_fail, tool, *args = (stage[0] == "not", *[word for word in stage if word not in ("2>&1", "not")])
+        if tool == "filecheck":
+            if complaint := run_filecheck(args, text):
+                raise self._failed(complaint, text)
+            return ""
+        if tool != "xdsl-opt":
+            raise self._failed(f"unknown tool {tool!r}; known: xdsl-opt, filecheck, not", text)
+        out, err = run_opt(args, text)
+        if must_fail != (err is not None):
+            raise self._failed(err or "xdsl-opt succeeds where the line says it must not", out)
+        return out + (err or "") if merged else out
+
+    def _failed(self, complaint: str, output: str) -> FileCheckFailed:
+        return FileCheckFailed(f"$ {self.command}\n{complaint}\n--- output\n{output}")
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> object:
+        return str(excinfo.value) if isinstance(excinfo.value, FileCheckFailed) else super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.line - 1, f"{self.path.name}:{self.line}"
