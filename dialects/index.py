@@ -1,0 +1,467 @@
+"""Index expressions: integer expressions over named axes, canonical at construction.
+
+An expression is `const + sum(coefficient * atom)`; an atom is an axis name, `expr floordiv c` or `expr mod c`. Loops and block
+iterators are found by name, so expressions hold names, not SSA values. Two expressions built in different orders compare
+equal; the order of construction is kept for printing. Building, substituting and bounding cost about a microsecond a term,
+which is what lets thousands of schedules be applied a minute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import gcd
+from typing import NoReturn, TypeAlias
+
+Ranges: TypeAlias = Mapping[str, tuple[int, int]]
+"""Inclusive (lowest, highest) value of each axis."""
+
+
+class Div:
+    """`expr floordiv divisor`, rounding towards minus infinity; `divisor` is at least 2."""
+
+    __slots__ = ("_hash", "divisor", "expr")
+
+    def __init__(self, expr: IndexExpr, divisor: int) -> None:
+        self.expr = expr
+        self.divisor = divisor
+        self._hash = hash(("div", expr, divisor))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Div and self.divisor == other.divisor and self.expr == other.expr
+
+    def __str__(self) -> str:
+        return f"{_operand(self.expr)} floordiv {self.divisor}"
+
+
+class Mod:
+    """`expr mod divisor`, in `[0, divisor)`; `divisor` is at least 2."""
+
+    __slots__ = ("_hash", "divisor", "expr")
+
+    def __init__(self, expr: IndexExpr, divisor: int) -> None:
+        self.expr = expr
+        self.divisor = divisor
+        self._hash = hash(("mod", expr, divisor))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Mod and self.divisor == other.divisor and self.expr == other.expr
+
+    def __str__(self) -> str:
+        return f"{_operand(self.expr)} mod {self.divisor}"
+
+
+Atom: TypeAlias = "str | Div | Mod"
+Term: TypeAlias = "tuple[Atom, int]"
+
+
+class IndexExpr:
+    """An immutable integer expression over named axes; supports `+ - * // %` with the usual meaning for integers."""
+
+    __slots__ = ("_hash", "const", "terms")
+
+    def __init__(self, terms: tuple[Term, ...], const: int) -> None:
+        self.terms = terms
+        self.const = const
+        self._hash = hash((frozenset(terms), const))
+
+    # -- identity -----------------------------------------------------------------------------------------------------
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, IndexExpr) or self._hash != other._hash or self.const != other.const:
+            return False
+        return self.terms == other.terms or dict(self.terms) == dict(other.terms)
+
+    def __repr__(self) -> str:
+        return f"index({str(self)!r})"
+
+    def __str__(self) -> str:
+        signed = [(c, str(atom) if abs(c) == 1 else f"{atom} * {abs(c)}") for atom, c in self.terms]
+        if self.const or not signed:
+            signed.append((self.const, str(abs(self.const))))
+        first = next((k for k, (c, _) in enumerate(signed) if c >= 0), None)
+        if first is None:
+            signed.insert(0, (0, "0"))
+        elif first:
+            signed.insert(0, signed.pop(first))
+        return signed[0][1] + "".join(f" {'-' if c < 0 else '+'} {text}" for c, text in signed[1:])
+
+    # -- arithmetic ---------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: IndexExpr | int) -> IndexExpr:
+        if isinstance(other, int):
+            return self if other == 0 else IndexExpr(self.terms, self.const + other)
+        if not other.terms:
+            return self + other.const
+        if not self.terms:
+            return other + self.const
+        return linear((*self.terms, *other.terms), self.const + other.const)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> IndexExpr:
+        return self * -1
+
+    def __sub__(self, other: IndexExpr | int) -> IndexExpr:
+        return self + (-other)
+
+    def __rsub__(self, other: int) -> IndexExpr:
+        return -self + other
+
+    def __mul__(self, factor: int) -> IndexExpr:
+        if factor == 1:
+            return self
+        if factor == 0:
+            return ZERO
+        return IndexExpr(tuple((atom, c * factor) for atom, c in self.terms), self.const * factor)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: int) -> IndexExpr:
+        if divisor == 1:
+            return self
+        quotient = tuple((atom, c // divisor) for atom, c in self.terms if c % divisor == 0)
+        rest = tuple(t for t in self.terms if t[1] % divisor)
+        whole = IndexExpr(quotient, self.const // divisor)
+        if not rest:
+            return whole
+        left = self.const % divisor
+        shared = gcd(divisor, *(c for _, c in rest))
+        if shared > 1:
+            reduced = IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared)
+            return whole + reduced // (divisor // shared)
+        atom, c = rest[0]
+        if len(rest) == 1 and c == 1 and left == 0 and isinstance(atom, Div):
+            return whole + atom.expr // (atom.divisor * divisor)
+        return whole + IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
+
+    def __mod__(self, divisor: int) -> IndexExpr:
+        if divisor == 1:
+            return ZERO
+        rest = tuple(t for t in self.terms if t[1] % divisor)
+        left = self.const % divisor
+        if not rest:
+            return constant(left)
+        shared = gcd(divisor, *(c for _, c in rest))
+        if shared > 1:
+            reduced = IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared)
+            return reduced % (divisor // shared) * shared + left % shared
+        atom, c = rest[0]
+        if len(rest) == 1 and c == 1 and left == 0 and isinstance(atom, Mod):
+            if atom.divisor % divisor == 0:
+                return atom.expr % divisor
+            if divisor % atom.divisor == 0:
+                return IndexExpr(rest, 0)
+        return IndexExpr(((Mod(IndexExpr(rest, left), divisor), 1),), 0)
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def as_axis(self) -> str | None:
+        """The axis name where the expression is exactly one axis, else None."""
+        if self.const == 0 and len(self.terms) == 1 and self.terms[0][1] == 1 and isinstance(self.terms[0][0], str):
+            return self.terms[0][0]
+        return None
+
+    def coefficient(self, axis: str) -> int:
+        """The factor of `axis` among the plain terms (0 where it only stands inside a floordiv or mod, or not at all)."""
+        for atom, c in self.terms:
+            if atom == axis:
+                return c
+        return 0
+
+    def axes(self) -> set[str]:
+        """Every axis name that occurs, also inside floordiv and mod."""
+        found: set[str] = set()
+        _collect_axes(self, found)
+        return found
+
+    def is_linear_in(self, axis: str) -> bool:
+        """True where `axis` occurs in no floordiv or mod."""
+        return not any(not isinstance(a, str) and axis in a.expr.axes() for a, _ in self.terms)
+
+    def bounds(self, ranges: Ranges) -> tuple[int, int]:
+        """Inclusive bounds of the value over `ranges` (interval arithmetic); KeyError where an axis has no range."""
+        lowest = highest = self.const
+        for atom, c in self.terms:
+            lo, hi = ranges[atom] if isinstance(atom, str) else _atom_bounds(atom, ranges)
+            if c > 0:
+                lowest += c * lo
+                highest += c * hi
+            else:
+                lowest += c * hi
+                highest += c * lo
+        return lowest, highest
+
+    # -- rewriting ----------------------------------------------------------------------------------------------------
+
+    def substitute(self, values: Mapping[str, IndexExpr]) -> IndexExpr:
+        """Replace axes by expressions; axes without a value stay."""
+        result: list[Term] = []
+        const = self.const
+        changed = False
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                value = values.get(atom)
+                if value is None:
+                    result.append((atom, c))
+                    continue
+            else:
+                inner = atom.expr.substitute(values)
+                if inner is atom.expr:
+                    result.append((atom, c))
+                    continue
+                value = inner // atom.divisor if isinstance(atom, Div) else inner % atom.divisor
+            changed = True
+            const += value.const * c
+            result.extend((a, k * c) for a, k in value.terms)
+        return linear(result, const) if changed else self
+
+    def simplify(self, ranges: Ranges) -> IndexExpr:
+        """Drop what `ranges` makes needless: `x floordiv c` and `x mod c` where x stays within one multiple of c."""
+        if all(isinstance(a, str) and ranges.get(a) != (0, 0) for a, _ in self.terms):
+            return self
+        result: list[Term] = []
+        const = self.const
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                lo, hi = ranges.get(atom, (0, 1))
+                if lo == hi:
+                    const += c * lo
+                else:
+                    result.append((atom, c))
+                continue
+            value = _simplify_atom(atom, ranges)
+            const += value.const * c
+            result.extend((a, k * c) for a, k in value.terms)
+        return linear(result, const)
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The value at one point."""
+        total = self.const
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                total += c * values[atom]
+            elif isinstance(atom, Div):
+                total += c * (atom.expr.evaluate(values) // atom.divisor)
+            else:
+                total += c * (atom.expr.evaluate(values) % atom.divisor)
+        return total
+
+    def python(self, rename: Callable[[str], str] = str) -> str:
+        """The expression as Python source, with axes spelled by `rename`; works on integers and on NumPy arrays alike."""
+        parts = [str(self.const)] if self.const or not self.terms else []
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                text = rename(atom)
+            else:
+                text = f"(({atom.expr.python(rename)}){'//' if isinstance(atom, Div) else '%'}{atom.divisor})"
+            parts.append(text if c == 1 else f"{c}*{text}")
+        return "+".join(parts)
+
+
+def _collect_axes(expr: IndexExpr, found: set[str]) -> None:
+    for atom, _ in expr.terms:
+        if isinstance(atom, str):
+            found.add(atom)
+        else:
+            _collect_axes(atom.expr, found)
+
+
+def _operand(expr: IndexExpr) -> str:
+    return str(expr) if expr.const == 0 and len(expr.terms) == 1 and expr.as_axis() is not None else f"({expr})"
+
+
+def _atom_bounds(atom: Div | Mod, ranges: Ranges) -> tuple[int, int]:
+    lo, hi = atom.expr.bounds(ranges)
+    first, last = lo // atom.divisor, hi // atom.divisor
+    if isinstance(atom, Div):
+        return first, last
+    return (lo % atom.divisor, hi % atom.divisor) if first == last else (0, atom.divisor - 1)
+
+
+def _simplify_atom(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
+    inner = atom.expr.simplify(ranges)
+    value = inner // atom.divisor if isinstance(atom, Div) else inner % atom.divisor
+    rest = [a for a, _ in value.terms if not isinstance(a, str)]
+    if not rest or not all(name in ranges for name in value.axes()):
+        return value
+    const = value.const
+    terms: list[Term] = []
+    for part, c in value.terms:
+        if isinstance(part, str):
+            terms.append((part, c))
+            continue
+        lo, hi = part.expr.bounds(ranges)
+        base = lo // part.divisor
+        if base != hi // part.divisor:
+            peeled = _peel(part, ranges)
+            const += peeled.const * c
+            terms.extend((a, k * c) for a, k in peeled.terms)
+        elif isinstance(part, Div):
+            const += base * c
+        else:
+            reduced = part.expr - base * part.divisor
+            const += reduced.const * c
+            terms.extend((a, k * c) for a, k in reduced.terms)
+    return linear(terms, const)
+
+
+def _peel(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
+    """(g*a + r) floordiv c -> a floordiv (c/g), where g divides c, and 0 <= r < g: what a fused-then-split axis leaves."""
+    divisor = atom.divisor
+    for g in sorted({abs(c) for _, c in atom.expr.terms if abs(c) > 1 and divisor % abs(c) == 0}, reverse=True):
+        low = IndexExpr(tuple(t for t in atom.expr.terms if t[1] % g), atom.expr.const % g)
+        lo, hi = low.bounds(ranges)
+        if lo < 0 or hi >= g:
+            continue
+        high = IndexExpr(tuple((a, c // g) for a, c in atom.expr.terms if c % g == 0), atom.expr.const // g)
+        if isinstance(atom, Div):
+            return high // (divisor // g)
+        return high % (divisor // g) * g + low
+    return IndexExpr(((atom, 1),), 0)
+
+
+def linear(terms: Iterable[Term], const: int) -> IndexExpr:
+    """The canonical sum: equal atoms merged, zeros dropped, `(e floordiv c) * c + e mod c` folded back into `e`."""
+    sums: dict[Atom, int] = {}
+    for atom, c in terms:
+        sums[atom] = sums.get(atom, 0) + c
+    mods = [a for a in sums if type(a) is Mod]
+    for mod in mods:
+        c = sums[mod]
+        div = Div(mod.expr, mod.divisor)
+        if c and sums.get(div) == c * mod.divisor:
+            del sums[mod], sums[div]
+            return linear((*sums.items(), *((a, k * c) for a, k in mod.expr.terms)), const + mod.expr.const * c)
+    return IndexExpr(tuple((a, c) for a, c in sums.items() if c), const)
+
+
+def constant(value: int) -> IndexExpr:
+    """The expression that is `value` everywhere."""
+    return ZERO if value == 0 else IndexExpr((), value)
+
+
+def axis(name: str) -> IndexExpr:
+    """The expression that is the axis `name`."""
+    return IndexExpr(((name, 1),), 0)
+
+
+def flatten(indices: Sequence[IndexExpr], strides: Sequence[int]) -> IndexExpr:
+    """The offset of `indices` in a buffer with `strides`, both in elements."""
+    terms: list[Term] = []
+    const = 0
+    for expr, stride in zip(indices, strides, strict=True):
+        const += expr.const * stride
+        terms.extend((a, c * stride) for a, c in expr.terms)
+    return linear(terms, const)
+
+
+ZERO = IndexExpr((), 0)
+
+
+class IndexSyntax:
+    """Recursive descent over any token source: three callables that consume a token or say no."""
+
+    def __init__(
+        self, symbol: Callable[[str], bool], integer: Callable[[], int | None], name: Callable[[], str | None]
+    ) -> None:
+        self.symbol = symbol
+        self.integer = integer
+        self.name = name
+
+    def parse(self, fail: Callable[[str], NoReturn]) -> IndexExpr:
+        negative = self.symbol("-")
+        total = self._product(fail) * (-1 if negative else 1)
+        while True:
+            if self.symbol("+"):
+                total = total + self._product(fail)
+            elif self.symbol("-"):
+                total = total - self._product(fail)
+            else:
+                return total
+
+    def _product(self, fail: Callable[[str], NoReturn]) -> IndexExpr:
+        value = self._operand(fail)
+        while True:
+            if self.symbol("*"):
+                other = self._operand(fail)
+                if not (other.is_constant or value.is_constant):
+                    fail("index expressions multiply by constants only")
+                value = value * other.const if other.is_constant else other * value.const
+            elif self.symbol("floordiv") or self.symbol("//"):
+                value = value // self._positive(fail)
+            elif self.symbol("mod") or self.symbol("%"):
+                value = value % self._positive(fail)
+            else:
+                return value
+
+    def _positive(self, fail: Callable[[str], NoReturn]) -> int:
+        value = self.integer()
+        if value is None or value < 1:
+            fail("floordiv and mod take a positive constant")
+        return value
+
+    def _operand(self, fail: Callable[[str], NoReturn]) -> IndexExpr:
+        if self.symbol("("):
+            inner = self.parse(fail)
+            if not self.symbol(")"):
+                fail("expected ')'")
+            return inner
+        value = self.integer()
+        if value is not None:
+            return constant(value)
+        name = self.name()
+        if name is None:
+            fail("expected an axis name, an integer or '('")
+        return axis(name)
+
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][A-Za-z0-9_]*)|(//|[-+*%()]))")
+
+
+def parse_index(text: str) -> IndexExpr:
+    """Parse `ff0 * 16 + ff1`, `p floordiv 7 - 1`, `p mod 7` (also spelt `//`, `%`); ValueError with the reason."""
+    tokens: list[str] = []
+    position = 0
+    stripped = text.rstrip()
+    while position < len(stripped):
+        match = _TOKEN.match(stripped, position)
+        if match is None:
+            raise ValueError(f"index expression '{text}': unexpected '{stripped[position:].strip()}'")
+        tokens.append(match.group(0).strip())
+        position = match.end()
+
+    def symbol(wanted: str) -> bool:
+        if tokens and tokens[0] == wanted:
+            tokens.pop(0)
+            return True
+        return False
+
+    def integer() -> int | None:
+        return int(tokens.pop(0)) if tokens and tokens[0].isdigit() else None
+
+    def name() -> str | None:
+        return tokens.pop(0) if tokens and (tokens[0][0].isalpha() or tokens[0][0] == "_") else None
+
+    def fail(reason: str) -> NoReturn:
+        raise ValueError(f"index expression '{text}': {reason}")
+
+    result = IndexSyntax(symbol, integer, name).parse(fail)
+    if tokens:
+        fail(f"unexpected '{tokens[0]}'")
+    return result

@@ -1,0 +1,497 @@
+"""The loop dialect: named loops around blocks on buffers, the only level that schedule primitives rewrite.
+
+What a block computes never changes while the loops around it do: a block has iterators of its own, each bound to an
+expression of the loops around it, and its body reads and writes through the iterators only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    opt_region_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, NoTerminator, RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from .attributes import (
+    AxesAttr,
+    Axis,
+    IndicesAttr,
+    format_indices,
+    format_where,
+    parse_index_expr,
+    parse_indices,
+    parse_optional_where,
+)
+from .combiner import NAMED
+from .index import IndexExpr
+from .te import YieldOp, parse_combiner, print_combiner
+
+SERIAL = "serial"
+CPU_KINDS = ("serial", "parallel", "vectorized", "unrolled")
+THREAD_KINDS = tuple(f"{level}.{d}" for level in ("blockIdx", "threadIdx") for d in "xyz")
+KINDS = (*CPU_KINDS, *THREAD_KINDS, "vthread")
+SCOPES = ("global", "shared", "local")
+
+
+@irdl_op_definition
+class ForOp(IRDLOperation):
+    """A named loop over `[0, extent)`: `lw_loop.for i in 64 parallel { ... }`."""
+
+    name = "lw_loop.for"
+    label = prop_def(StringAttr)
+    extent = prop_def(IntAttr)
+    kind = prop_def(StringAttr)
+    annotations = opt_prop_def(DictionaryAttr)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        label: str,
+        extent: int,
+        body: Region,
+        kind: str = SERIAL,
+        annotations: dict[str, Attribute] | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "label": StringAttr(label),
+                "extent": IntAttr(extent),
+                "kind": StringAttr(kind),
+                "annotations": DictionaryAttr(annotations) if annotations else None,
+            },
+            regions=[body],
+        )
+
+    @property
+    def loop_name(self) -> str:
+        return self.label.data
+
+    @property
+    def size(self) -> int:
+        return int(self.extent.data)
+
+    @property
+    def loop_kind(self) -> str:
+        return self.kind.data
+
+    @property
+    def notes(self) -> dict[str, Attribute]:
+        return dict(self.annotations.data) if self.annotations is not None else {}
+
+    def annotate(self, key: str, value: Attribute) -> None:
+        """Set one annotation, keeping the others."""
+        self.annotations = DictionaryAttr({**self.notes, key: value})
+
+    def verify_(self) -> None:
+        if self.size < 1:
+            raise VerifyException(f"loop '{self.loop_name}' has extent {self.size}, at least 1 is needed")
+        if self.loop_kind not in KINDS:
+            raise VerifyException(f"loop '{self.loop_name}' has kind '{self.loop_kind}', known: {', '.join(KINDS)}")
+        for op in self.body.block.ops:
+            if not isinstance(op, ForOp | BlockOp):
+                raise VerifyException(f"loop '{self.loop_name}' holds '{op.name}', only loops and blocks belong there")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.loop_name} in {self.size}")
+        if self.loop_kind != SERIAL:
+            printer.print_string(f" {self.loop_kind}")
+        if self.annotations is not None:
+            printer.print_string(" annotated ")
+            printer.print_attribute(self.annotations)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_empty_block=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForOp:
+        label = parser.parse_identifier()
+        parser.parse_keyword("in")
+        extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        kind = parser.parse_optional_keyword_in(KINDS) or SERIAL
+        notes: dict[str, Attribute] = {}
+        if parser.parse_optional_keyword("annotated"):
+            notes = parser.parse_optional_dictionary_attr_dict()
+        return cls(label, extent, parser.parse_region(), kind, notes)
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """One element of a buffer; zero where a condition fails, in which case the indices may lie outside."""
+
+    name = "lw_loop.load"
+    buffer = operand_def(MemRefType)
+    indices = prop_def(IndicesAttr)
+    where = opt_prop_def(IndicesAttr)
+    result = result_def()
+    traits = traits_def(MemoryReadEffect())
+
+    def __init__(self, buffer: SSAValue, indices: Sequence[IndexExpr], where: Sequence[IndexExpr] = ()) -> None:
+        assert isinstance(buffer.type, MemRefType)
+        super().__init__(
+            operands=[buffer],
+            properties={
+                "indices": IndicesAttr(tuple(indices)),
+                "where": IndicesAttr(tuple(where)) if where else None,
+            },
+            result_types=[buffer.type.element_type],
+        )
+
+    @property
+    def conditions(self) -> tuple[IndexExpr, ...]:
+        return self.where.data if self.where is not None else ()
+
+    def verify_(self) -> None:
+        assert isinstance(self.buffer.type, MemRefType)
+        rank = self.buffer.type.get_num_dims()
+        if len(self.indices.data) != rank:
+            raise VerifyException(f"{len(self.indices.data)} indices for a buffer of rank {rank}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.buffer)
+        printer.print_string(format_indices(self.indices.data) + format_where(self.conditions) + " : ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        operand = parser.parse_unresolved_operand()
+        indices = parse_indices(parser)
+        where = parse_optional_where(parser)
+        parser.parse_punctuation(":")
+        buffer = parser.resolve_operand(operand, parser.parse_type())
+        return cls(buffer, indices, where.data if where is not None else ())
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """A buffer of the function: `%b = lw_loop.alloc "b" : memref<64x64xf32, "local">`; no scope means global.
+
+    `align` is (axis, factor, offset) of `storage_align`: the stride of `axis` becomes offset modulo factor (elements).
+    """
+
+    name = "lw_loop.alloc"
+    label = prop_def(StringAttr)
+    align = opt_prop_def(ArrayAttr[IntAttr])
+    buffer = result_def(MemRefType)
+
+    def __init__(
+        self, label: str, buffer_type: MemRefType[Attribute], align: tuple[int, int, int] | None = None
+    ) -> None:
+        super().__init__(
+            properties={
+                "label": StringAttr(label),
+                "align": ArrayAttr([IntAttr(a) for a in align]) if align else None,
+            },
+            result_types=[buffer_type],
+        )
+        self.buffer.name_hint = label
+
+    @property
+    def scope(self) -> str:
+        return scope_of(self.buffer)
+
+    @property
+    def alignment(self) -> tuple[int, int, int] | None:
+        if self.align is None:
+            return None
+        axis, factor, offset = (a.data for a in self.align)
+        return axis, factor, offset
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.label.data)
+        if self.alignment is not None:
+            printer.print_string(" align [{}, {}, {}]".format(*self.alignment))
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocOp:
+        label = parser.parse_str_literal()
+        align: tuple[int, int, int] | None = None
+        if parser.parse_optional_keyword("align"):
+            a, b, c = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            align = (a, b, c)
+        parser.parse_punctuation(":")
+        buffer_type = parser.parse_type()
+        if not isinstance(buffer_type, MemRefType):
+            parser.raise_error("expected a memref type")
+        return cls(label, buffer_type, align)
+
+
+@irdl_op_definition
+class BlockOp(IRDLOperation):
+    """One statement with iterators of its own:
+
+    `lw_loop.block c (i in 64 = i0 * 16 + i1, j in 64 = j, reduce k in 128 = k) where (63 - i0 * 16 - i1 >= 0)
+       writes %c[i, j] : memref<64x64xf32> add { ... lw_te.yield %p : f32 }`
+
+    `where` is over the loops; the body and the write indices are over the iterators. A reduction initialises its
+    element in the instance whose reduce iterators are all zero, unless `no_init` says a block before it does.
+    """
+
+    name = "lw_loop.block"
+    label = prop_def(StringAttr)
+    iterators = prop_def(AxesAttr)
+    bindings = prop_def(IndicesAttr)
+    where = opt_prop_def(IndicesAttr)
+    outputs = var_operand_def(MemRefType)
+    writes = prop_def(ArrayAttr[IndicesAttr])
+    combiner = prop_def(StringAttr)
+    identity = opt_prop_def(ArrayAttr)
+    no_init = opt_prop_def(UnitAttr)
+    annotations = opt_prop_def(DictionaryAttr)
+    body = region_def("single_block")
+    combine = opt_region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        label: str,
+        iterators: Sequence[Axis],
+        bindings: Sequence[IndexExpr],
+        outputs: Sequence[SSAValue],
+        writes: Sequence[Sequence[IndexExpr]],
+        body: Region,
+        combiner: str = "none",
+        where: Sequence[IndexExpr] = (),
+        identity: Sequence[Attribute] | None = None,
+        combine: Region | None = None,
+        no_init: bool = False,
+        annotations: dict[str, Attribute] | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[outputs],
+            properties={
+                "label": StringAttr(label),
+                "iterators": AxesAttr(tuple(iterators)),
+                "bindings": IndicesAttr(tuple(bindings)),
+                "where": IndicesAttr(tuple(where)) if where else None,
+                "writes": ArrayAttr([IndicesAttr(tuple(w)) for w in writes]),
+                "combiner": StringAttr(combiner),
+                "identity": ArrayAttr(identity) if identity is not None else None,
+                "no_init": UnitAttr() if no_init else None,
+                "annotations": DictionaryAttr(annotations) if annotations else None,
+            },
+            regions=[body, combine],
+        )
+
+    @property
+    def block_name(self) -> str:
+        return self.label.data
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return self.iterators.data
+
+    @property
+    def bound(self) -> dict[str, IndexExpr]:
+        """Each iterator's expression over the loops around the block."""
+        return {a.name: e for a, e in zip(self.iterators.data, self.bindings.data, strict=True)}
+
+    @property
+    def conditions(self) -> tuple[IndexExpr, ...]:
+        return self.where.data if self.where is not None else ()
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.combiner.data != "none"
+
+    @property
+    def has_init(self) -> bool:
+        return self.is_reduction and self.no_init is None
+
+    @property
+    def write_indices(self) -> tuple[tuple[IndexExpr, ...], ...]:
+        return tuple(w.data for w in self.writes.data)
+
+    @property
+    def loads(self) -> tuple[LoadOp, ...]:
+        return tuple(op for op in self.body.block.ops if isinstance(op, LoadOp))
+
+    @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        last = self.body.block.last_op
+        assert isinstance(last, YieldOp)
+        return tuple(last.values)
+
+    @property
+    def enclosing_loops(self) -> list[ForOp]:
+        """The loops around the block, outermost first."""
+        loops: list[ForOp] = []
+        parent = self.parent_op()
+        while isinstance(parent, ForOp):
+            loops.append(parent)
+            parent = parent.parent_op()
+        loops.reverse()
+        return loops
+
+    def rebind(self, bindings: Sequence[IndexExpr], where: Sequence[IndexExpr]) -> None:
+        """Replace the iterators' expressions and the predicate."""
+        self.bindings = IndicesAttr(tuple(bindings))
+        self.where = IndicesAttr(tuple(where)) if where else None
+
+    def verify_(self) -> None:
+        name = self.block_name
+        if len(self.bindings.data) != len(self.axes):
+            raise VerifyException(f"block '{name}': {len(self.axes)} iterators, {len(self.bindings.data)} bindings")
+        if len(self.writes) != len(self.outputs):
+            raise VerifyException(f"block '{name}': {len(self.outputs)} outputs, {len(self.writes)} lists of indices")
+        for output, write in zip(self.outputs, self.writes.data, strict=True):
+            assert isinstance(output.type, MemRefType)
+            if len(write.data) != output.type.get_num_dims():
+                raise VerifyException(f"block '{name}': {len(write.data)} indices for {output.type}")
+        combiner = self.combiner.data
+        if combiner not in (*NAMED, "custom", "none"):
+            raise VerifyException(f"block '{name}': unknown combiner '{combiner}'")
+        if (combiner == "custom") != (self.combine is not None):
+            raise VerifyException(f"block '{name}': a custom combiner has a region, others do not")
+        iterators = {a.name for a in self.axes}
+        for expr in (e for w in self.write_indices for e in w):
+            if missing := expr.axes() - iterators:
+                raise VerifyException(f"block '{name}': writes at '{min(missing)}', which is no iterator of it")
+        loops = {loop.loop_name for loop in self.enclosing_loops}
+        for expr in (*self.bindings.data, *self.conditions):
+            if missing := expr.axes() - loops:
+                raise VerifyException(f"block '{name}': bound to '{min(missing)}', which is no loop around it")
+        last = self.body.block.last_op
+        if not isinstance(last, YieldOp) or len(last.values) != len(self.outputs):
+            raise VerifyException(f"block '{name}': the body yields one value per output")
+
+    def print(self, printer: Printer) -> None:
+        items = [
+            f"{'reduce ' if a.reduce else ''}{a.name} in {a.extent} = {e}"
+            for a, e in zip(self.axes, self.bindings.data, strict=True)
+        ]
+        printer.print_string(f" {self.block_name} ({', '.join(items)}){format_where(self.conditions)}")
+        if self.annotations is not None:
+            printer.print_string(" annotated ")
+            printer.print_attribute(self.annotations)
+        printer.print_string(" writes ")
+        for i, (output, write) in enumerate(zip(self.outputs, self.write_indices, strict=True)):
+            printer.print_string(", " if i else "")
+            printer.print_ssa_value(output)
+            printer.print_string(format_indices(write) + " : ")
+            printer.print_attribute(output.type)
+        print_combiner(printer, self.combiner.data, self.identity)
+        printer.print_string(" no_init " if self.no_init is not None else " ")
+        printer.print_region(self.body)
+        if self.combine is not None:
+            printer.print_string(" combine ")
+            printer.print_region(self.combine)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BlockOp:
+        label = parser.parse_identifier()
+        pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_iterator(parser))
+        where = parse_optional_where(parser)
+        notes = parser.parse_optional_dictionary_attr_dict() if parser.parse_optional_keyword("annotated") else {}
+        parser.parse_keyword("writes")
+        outputs = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: _parse_write(parser))
+        combiner, identity = parse_combiner(parser)
+        no_init = parser.parse_optional_keyword("no_init") is not None
+        body = parser.parse_region()
+        combine = parser.parse_region() if parser.parse_optional_keyword("combine") else None
+        return cls(
+            label,
+            [axis for axis, _ in pairs],
+            [expr for _, expr in pairs],
+            [buffer for buffer, _ in outputs],
+            [indices for _, indices in outputs],
+            body,
+            combiner,
+            where.data if where is not None else (),
+            identity,
+            combine,
+            no_init,
+            notes,
+        )
+
+
+def _parse_iterator(parser: Parser) -> tuple[Axis, IndexExpr]:
+    name = parser.parse_identifier()
+    reduce = False
+    if name == "reduce":
+        following = parser.parse_identifier()
+        if following == "in":
+            extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            parser.parse_punctuation("=")
+            return Axis(name, extent), parse_index_expr(parser)
+        name, reduce = following, True
+    parser.parse_keyword("in")
+    extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    parser.parse_punctuation("=")
+    return Axis(name, extent, reduce), parse_index_expr(parser)
+
+
+def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...]]:
+    operand = parser.parse_unresolved_operand()
+    indices = parse_indices(parser)
+    parser.parse_punctuation(":")
+    return parser.resolve_operand(operand, parser.parse_type()), indices
+
+
+def scope_of(buffer: SSAValue) -> str:
+    """`global`, `shared` or `local`, as the buffer's type says."""
+    assert isinstance(buffer.type, MemRefType)
+    space = buffer.type.memory_space
+    return space.data if isinstance(space, StringAttr) else "global"
+
+
+def buffer_type(element: Attribute, shape: Sequence[int], scope: str = "global") -> MemRefType[Attribute]:
+    """The type of a buffer in a scope."""
+    return (
+        MemRefType(element, shape, memory_space=StringAttr(scope)) if scope != "global" else MemRefType(element, shape)
+    )
+
+
+def buffer_shape(buffer: SSAValue) -> tuple[int, ...]:
+    """The extents of a buffer."""
+    assert isinstance(buffer.type, MemRefType)
+    return buffer.type.get_shape()
+
+
+def blocks_in(op: Operation) -> Iterator[BlockOp]:
+    """Every block under `op`, in program order."""
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.ops:
+                if isinstance(child, BlockOp):
+                    yield child
+                elif isinstance(child, ForOp) or not isinstance(child, LoadOp | AllocOp):
+                    yield from blocks_in(child)
+
+
+def loops_in(op: Operation) -> Iterator[ForOp]:
+    """Every loop under `op`, in program order, outer before inner."""
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.ops:
+                if isinstance(child, ForOp):
+                    yield child
+                    yield from loops_in(child)
+
+
+LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp], [])

@@ -1,0 +1,272 @@
+"""The te dialect: what to compute, as a DAG of named tensor expressions with no order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    i1,
+)
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    opt_region_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from .attributes import (
+    AxesAttr,
+    Axis,
+    IndicesAttr,
+    format_axis,
+    format_indices,
+    format_where,
+    parse_axis,
+    parse_conditions,
+    parse_index_expr,
+    parse_indices,
+    parse_optional_where,
+)
+from .combiner import NAMED
+from .index import IndexExpr
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a scalar body: `lw_te.yield %x : f32`."""
+
+    name = "lw_te.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "$values `:` type($values) attr-dict"
+
+
+@irdl_op_definition
+class IndexOp(IRDLOperation):
+    """The value of an index expression as an integer: `lw_te.index i * 2 + 1 : i32`."""
+
+    name = "lw_te.index"
+    expr = prop_def(IndicesAttr)
+    result = result_def(IntegerType)
+    traits = traits_def(Pure())
+
+    def __init__(self, expr: IndexExpr, result_type: Attribute) -> None:
+        super().__init__(properties={"expr": IndicesAttr((expr,))}, result_types=[result_type])
+
+    @property
+    def value(self) -> IndexExpr:
+        return self.expr.data[0]
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.value} : ")
+        printer.print_attribute(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IndexOp:
+        expr = parse_index_expr(parser)
+        parser.parse_punctuation(":")
+        return cls(expr, parser.parse_type())
+
+
+@irdl_op_definition
+class PredicateOp(IRDLOperation):
+    """True where every condition holds: `lw_te.predicate (i - 1 >= 0, 6 - i >= 0)`."""
+
+    name = "lw_te.predicate"
+    where = prop_def(IndicesAttr)
+    result = result_def(i1)
+    traits = traits_def(Pure())
+
+    def __init__(self, conditions: Sequence[IndexExpr]) -> None:
+        super().__init__(properties={"where": IndicesAttr(tuple(conditions))}, result_types=[i1])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(format_where(self.where.data).removeprefix(" where") or " ()")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PredicateOp:
+        return cls(parse_conditions(parser))
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """One element of a tensor; zero where a condition fails, in which case the indices may lie outside:
+
+    `lw_te.read %data[i0, i1, i2 - 1, i3 - 1] where (i2 - 1 >= 0, 7 - i2 >= 0) : tensor<1x512x7x7xf32>`
+    """
+
+    name = "lw_te.read"
+    tensor = operand_def(TensorType)
+    indices = prop_def(IndicesAttr)
+    where = opt_prop_def(IndicesAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, tensor: SSAValue, indices: Sequence[IndexExpr], where: Sequence[IndexExpr] = ()) -> None:
+        assert isinstance(tensor.type, TensorType)
+        super().__init__(
+            operands=[tensor],
+            properties={
+                "indices": IndicesAttr(tuple(indices)),
+                "where": IndicesAttr(tuple(where)) if where else None,
+            },
+            result_types=[tensor.type.get_element_type()],
+        )
+
+    @property
+    def conditions(self) -> tuple[IndexExpr, ...]:
+        return self.where.data if self.where is not None else ()
+
+    def verify_(self) -> None:
+        assert isinstance(self.tensor.type, TensorType)
+        rank = self.tensor.type.get_num_dims()
+        if len(self.indices.data) != rank:
+            raise VerifyException(f"{len(self.indices.data)} indices for a tensor of rank {rank}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.tensor)
+        printer.print_string(format_indices(self.indices.data) + format_where(self.conditions) + " : ")
+        printer.print_attribute(self.tensor.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ReadOp:
+        operand = parser.parse_unresolved_operand()
+        indices = parse_indices(parser)
+        where = parse_optional_where(parser)
+        parser.parse_punctuation(":")
+        tensor = parser.resolve_operand(operand, parser.parse_type())
+        return cls(tensor, indices, where.data if where is not None else ())
+
+
+@irdl_op_definition
+class ComputeOp(IRDLOperation):
+    """A named tensor expression: axes, a scalar body, and a combiner over the reduction axes.
+
+    `%c = lw_te.compute "c" [i = 64, j = 64, reduce k = 128] add -> tensor<64x64xf32> { ... lw_te.yield %p : f32 }`
+
+    A `custom` combiner lists identities and has a second region from (accumulated..., new...) to the joined values.
+    """
+
+    name = "lw_te.compute"
+    label = prop_def(StringAttr)
+    axes = prop_def(AxesAttr)
+    combiner = prop_def(StringAttr)
+    identity = opt_prop_def(ArrayAttr)
+    body = region_def("single_block")
+    combine = opt_region_def("single_block")
+    outputs = var_result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        label: str,
+        axes: Sequence[Axis],
+        combiner: str,
+        body: Region,
+        result_types: Sequence[Attribute],
+        identity: Sequence[Attribute] | None = None,
+        combine: Region | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "label": StringAttr(label),
+                "axes": AxesAttr(tuple(axes)),
+                "combiner": StringAttr(combiner),
+                "identity": ArrayAttr(identity) if identity is not None else None,
+            },
+            regions=[body, combine],
+            result_types=[result_types],
+        )
+        self.outputs[0].name_hint = label
+
+    @property
+    def spatial_axes(self) -> tuple[Axis, ...]:
+        return tuple(a for a in self.axes.data if not a.reduce)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return tuple(a for a in self.axes.data if a.reduce)
+
+    def verify_(self) -> None:
+        shape = tuple(a.extent for a in self.spatial_axes)
+        names = [a.name for a in self.axes.data]
+        if len(set(names)) != len(names):
+            raise VerifyException(f"'{self.label.data}': axis names repeat: {', '.join(names)}")
+        for output in self.outputs:
+            assert isinstance(output.type, TensorType)
+            if output.type.get_shape() != shape:
+                raise VerifyException(f"'{self.label.data}': axes give shape {shape}, result is {output.type}")
+        combiner = self.combiner.data
+        if combiner not in (*NAMED, "custom", "none"):
+            raise VerifyException(f"'{self.label.data}': unknown combiner '{combiner}'")
+        if (combiner == "custom") != (self.combine is not None) or (combiner == "custom") != (
+            self.identity is not None
+        ):
+            raise VerifyException(f"'{self.label.data}': a custom combiner has identities and a region, others do not")
+        if (combiner == "none") == bool(self.reduce_axes):
+            raise VerifyException(f"'{self.label.data}': reduction axes and a combiner go together")
+        last = self.body.block.last_op
+        if not isinstance(last, YieldOp) or len(last.values) != len(self.outputs):
+            raise VerifyException(f"'{self.label.data}': the body yields one value per result")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.label.data)
+        printer.print_string(" [" + ", ".join(map(format_axis, self.axes.data)) + "]")
+        print_combiner(printer, self.combiner.data, self.identity)
+        printer.print_string(" -> ")
+        printer.print_list(self.outputs, lambda o: printer.print_attribute(o.type))
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        if self.combine is not None:
+            printer.print_string(" combine ")
+            printer.print_region(self.combine)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ComputeOp:
+        label = parser.parse_str_literal()
+        axes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_axis(parser))
+        combiner, identity = parse_combiner(parser)
+        parser.parse_punctuation("->")
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        body = parser.parse_region()
+        combine = parser.parse_region() if parser.parse_optional_keyword("combine") else None
+        return cls(label, axes, combiner, body, types, identity, combine)
+
+
+def print_combiner(printer: Printer, combiner: str, identity: ArrayAttr[Attribute] | None) -> None:
+    """Print ` add`, ` custom [0.0 : f32]`, or nothing for `none`."""
+    if combiner == "none":
+        return
+    printer.print_string(f" {combiner}")
+    if identity is not None:
+        printer.print_string(" ")
+        printer.print_attribute(identity)
+
+
+def parse_combiner(parser: Parser) -> tuple[str, list[Attribute] | None]:
+    """Parse what `print_combiner` prints."""
+    combiner = parser.parse_optional_keyword_in((*NAMED, "custom")) or "none"
+    if combiner != "custom":
+        return combiner, None
+    return combiner, list(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_attribute))
+
+
+LwTe = Dialect("lw_te", [ComputeOp, ReadOp, IndexOp, PredicateOp, YieldOp], [])
