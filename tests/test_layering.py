@@ -1,0 +1,164 @@
+"""Imports point one way, heavy packages load when used, and every primitive has its FileCheck file."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import loopwright
+
+ROOT = Path(loopwright.__file__).resolve().parent
+
+# Layer -> the layers it may import; the front door (the root's own modules and frontends) may import all of them.
+MAY_IMPORT = {
+    "dialects": set(),
+    "te": {"dialects"},
+    "topi": {"dialects", "te"},
+    "passes": {"dialects"},
+    "backends": {"dialects", "passes"},
+    "search": {"dialects", "te", "topi", "passes", "backends"},
+}
+HEAVY = {
+    "cuda",
+    "distributed",
+    "jax",
+    "llvmlite",
+    "onnx",
+    "onnxscript",
+    "pycuda",
+    "pyopencl",
+    "rich",
+    "scipy",
+    "sklearn",
+}
+HEAVY |= {"torch"}
+
+
+def package_files() -> list[Path]:
+    folders = [*MAY_IMPORT, "frontends"]
+    return sorted([*ROOT.glob("*.py"), *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))])
+
+
+def package_of(file: Path) -> list[str]:
+    """Return the package that relative imports in `file` start from."""
+    return ["loopwright", *file.relative_to(ROOT).parent.parts]
+
+
+def imports(file: Path) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the absolute dotted name of everything `file` imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package_of(file)[: -(node.level - 1) or None] if node.level else []
+            prefix = [*base, *(node.module.split(".") if node.module else [])]
+            yield from ((".".join([*prefix, alias.name]), node) for alias in node.names)
+
+
+def loads_at_import(tree: ast.Module) -> Iterator[str]:
+    """Yield the top-level package of each import that runs when the module is imported."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.split(".")[0]
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_imports_point_one_way(layer: str) -> None:
+    allowed = MAY_IMPORT[layer] | {layer}
+    wrong = [
+        f"{file.relative_to(ROOT)}:{node.lineno} imports {name}"
+        for file in package_files()
+        if file.relative_to(ROOT).parts[0] == layer
+        for name, node in imports(file)
+        if name.split(".")[0] == "loopwright" and [*name.split("."), ""][1] not in allowed
+    ]
+    assert not wrong
+
+
+def test_package_imports_itself_relatively() -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in package_files()
+        if file != ROOT / "__init__.py"
+        for name, node in imports(file)
+        if name.split(".")[0] == "loopwright" and not (isinstance(node, ast.ImportFrom) and node.level)
+    ]
+    assert not wrong
+
+
+def test_root_module_has_no_relative_import() -> None:
+    """pytest imports the root's `__init__.py` without a parent, where a relative import fails every test."""
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    assert not (ROOT / "conftest.py").exists()
+
+
+def test_heavy_packages_load_when_used() -> None:
+    wrong = {
+        str(file.relative_to(ROOT)): sorted(heavy)
+        for file in package_files()
+        if (heavy := HEAVY & set(loads_at_import(ast.parse(file.read_text()))))
+    }
+    assert not wrong
+
+
+def test_import_is_quick_and_light() -> None:
+    """The best of three fresh interpreters: below a second, with no heavy package loaded."""
+    program = f"""
+import sys, time
+start = time.perf_counter()
+import loopwright
+seconds = time.perf_counter() - start
+import loopwright.cli, loopwright.universe
+print(seconds, *sorted({HEAVY!r} & set(sys.modules)))
+"""
+    runs = [
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+        for _ in range(3)
+    ]
+    assert [loaded for _, *loaded in runs] == [[], [], []]
+    assert min(float(seconds) for seconds, *_ in runs) < 1.0
+
+
+def test_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'loopwright' has no attribute 'no_such_name'"):
+        loopwright.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted({*loopwright._HOMES, *loopwright._SUBPACKAGES}))
+def test_public_name_loads(name: str) -> None:
+    assert getattr(loopwright, name) is not None
+
+
+def primitives() -> list[str]:
+    return sorted(file.stem for file in (ROOT / "passes" / "schedule").glob("*.py") if not file.stem.startswith("_"))
+
+
+@pytest.mark.parametrize("stem", primitives())
+def test_primitive_has_its_filecheck_file(stem: str) -> None:
+    assert (ROOT / "tests" / "filecheck" / "schedule" / f"{stem}.mlir").is_file()
+
+
+def test_every_filecheck_file_of_a_primitive_has_its_primitive() -> None:
+    files = {file.stem for file in (ROOT / "tests" / "filecheck" / "schedule").glob("*.mlir")}
+    assert files <= set(primitives())
+
+
+def test_every_pass_and_dialect_loads_under_its_name() -> None:
+    from loopwright.universe import UNIVERSE
+
+    assert {name: load().name for name, load in UNIVERSE.all_passes.items()} == {n: n for n in UNIVERSE.all_passes}
+    assert {name: load().name for name, load in UNIVERSE.all_dialects.items()} == {n: n for n in UNIVERSE.all_dialects}
