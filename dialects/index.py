@@ -1,9 +1,9 @@
 """Index expressions: integer expressions over named axes, canonical at construction.
 
-An expression is `const + sum(coefficient * atom)`; an atom is an axis name, `expr floordiv c` or `expr mod c`. Loops and block
-iterators are found by name, so expressions hold names, not SSA values. Two expressions built in different orders compare
-equal; the order of construction is kept for printing. Building, substituting and bounding cost about a microsecond a term,
-which is what lets thousands of schedules be applied a minute.
+An expression is `const + sum(coefficient * atom)`; an atom is an axis name, `expr floordiv c` or `expr mod c`. Loops
+and block iterators are found by name, so expressions hold names, not SSA values. Two expressions built in different
+orders compare equal; the order of construction is kept for printing. Building, substituting and bounding cost about a
+microsecond a term, which is what lets thousands of schedules be applied a minute.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class IndexExpr:
         return None
 
     def coefficient(self, axis: str) -> int:
-        """The factor of `axis` among the plain terms (0 where it only stands inside a floordiv or mod, or not at all)."""
+        """The factor of `axis` among the plain terms (0 where it stands inside a floordiv or mod only, or not at all)."""
         for atom, c in self.terms:
             if atom == axis:
                 return c
@@ -263,7 +263,7 @@ class IndexExpr:
         return total
 
     def python(self, rename: Callable[[str], str] = str) -> str:
-        """The expression as Python source, with axes spelled by `rename`; works on integers and on NumPy arrays alike."""
+        """The expression as Python source, axes spelled by `rename`; works on integers and on NumPy arrays alike."""
         parts = [str(self.const)] if self.const or not self.terms else []
         for atom, c in self.terms:
             if isinstance(atom, str):
@@ -322,7 +322,7 @@ def _simplify_atom(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
 
 
 def _peel(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
-    """(g*a + r) floordiv c -> a floordiv (c/g), where g divides c, and 0 <= r < g: what a fused-then-split axis leaves."""
+    """(g*a + r) floordiv c -> a floordiv (c/g) where g divides c and 0 <= r < g: what fused-then-split axes leave."""
     divisor = atom.divisor
     for g in sorted({abs(c) for _, c in atom.expr.terms if abs(c) > 1 and divisor % abs(c) == 0}, reverse=True):
         low = IndexExpr(tuple(t for t in atom.expr.terms if t[1] % g), atom.expr.const % g)
