@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loopwright import te as te
     from loopwright import topi as topi
+    from loopwright.dialects.target import Target as Target
 
 __version__ = "0.1.0"
 
