@@ -1,0 +1,59 @@
+"""What a backend module offers to the measurer: build a schedule into an artifact, load it, run it, time it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class DeviceLost(RuntimeError):
+    """The device stopped answering: the process that holds it must be replaced."""
+
+
+class BackendError(Exception):
+    """A backend module cannot be imported or lacks a function."""
+
+
+class Executable(Protocol):
+    """A loaded kernel."""
+
+    def run(self, args: Sequence[Array]) -> None:
+        """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""
+
+    def time(self, args: Sequence[Array], number: int) -> float:
+        """Return the seconds that `number` runs, back to back, take."""
+
+
+class Backend(Protocol):
+    """A module with these functions, named by its dotted path."""
+
+    def build(self, workload: str, schedule: str) -> bytes:
+        """Compile te-level IR text (with its target) under a pass pipeline; raises ScheduleError if it is illegal."""
+
+    def load(self, artifact: bytes) -> Executable:
+        """Load what `build` returned."""
+
+    def device_name(self) -> str:
+        """Return the device's name; may create the device context."""
+
+    def versions(self) -> dict[str, str]:
+        """Return versions by package or primitive pass name (`lw-split`); never touches the device."""
+
+
+def load_backend(path: str) -> Backend:
+    """Import the backend module `path`; raises BackendError naming what is missing."""
+    try:
+        module = importlib.import_module(path)
+    except ImportError as error:
+        raise BackendError(f"backend {path!r} cannot be imported: {error}") from error
+    missing = [
+        name for name in ("build", "load", "device_name", "versions") if not callable(getattr(module, name, None))
+    ]
+    if missing:
+        raise BackendError(f"backend {path!r} lacks the function(s) {', '.join(missing)}")
+    return cast(Backend, module)

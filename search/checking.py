@@ -1,0 +1,102 @@
+"""The runner's buffers: inputs as given, outputs poisoned and fenced, results compared with the expected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_ALIGNMENT = 64
+_FENCE_BYTES = 4096
+_FENCE_VALUE = 0xA5
+
+
+def _fenced(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Return an aligned array and the raw bytes around it, all set to the fence value."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(size + 2 * _FENCE_BYTES + _ALIGNMENT, dtype=np.uint8)
+    start = _FENCE_BYTES + (-(raw.ctypes.data + _FENCE_BYTES)) % _ALIGNMENT
+    raw[:start] = _FENCE_VALUE
+    raw[start + size :] = _FENCE_VALUE
+    return raw[start : start + size].view(dtype).reshape(shape), raw
+
+
+class Buffers:
+    """Arguments of one task's kernels, loaded from .npy files, and the check of what a kernel did to them.
+
+    `expected` are the right outputs; an element is right within `atol + rtol * abs(expected)`.
+    """
+
+    def __init__(self, inputs: Sequence[str], expected: Sequence[str], atol: float, rtol: float) -> None:
+        self._originals = [np.load(path, mmap_mode="r") for path in inputs]
+        self._expected = [np.load(path) for path in expected]
+        self._bounds = [_bound(e, atol, rtol) for e in self._expected]
+        self._rule = f"atol={atol:g}, rtol={rtol:g}"
+        pairs = [_fenced(a.shape, a.dtype) for a in (*self._originals, *self._expected)]
+        self.args = [array for array, _ in pairs]
+        self._raw = [raw for _, raw in pairs]
+        self._outputs = self.args[len(inputs) :]
+        self.restore_inputs()
+
+    def restore_inputs(self) -> None:
+        """Copy the inputs from their files again."""
+        for array, original in zip(self.args, self._originals, strict=False):
+            array[...] = original
+
+    def poison(self) -> None:
+        """Fill the outputs with a value that no right result has there."""
+        for output, expected in zip(self._outputs, self._expected, strict=True):
+            output.fill(_poison_value(expected))
+
+    def wrong(self) -> str | None:
+        """Return what is wrong with the outputs, or None."""
+        for index, (output, expected, bound) in enumerate(
+            zip(self._outputs, self._expected, self._bounds, strict=True)
+        ):
+            wide = np.result_type(output.dtype, np.float32)
+            with np.errstate(invalid="ignore", over="ignore"):
+                right = np.abs(output.astype(wide, copy=False) - expected.astype(wide, copy=False)) <= bound
+            if not right.all():  # rare: only now look closely at infinities and NaN
+                right |= (output == expected) | ((output != output) & (expected != expected))
+            if not right.all():
+                return self._describe(index, output, expected, ~right)
+        return None
+
+    def _describe(self, index: int, output: Array, expected: Array, bad: Array) -> str:
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        unwritten = int(np.count_nonzero(output != output)) if not np.isnan(expected.astype(float)).any() else 0
+        note = f", {unwritten} of them NaN (never written?)" if unwritten else ""
+        return (
+            f"output {index}: {int(np.count_nonzero(bad))} of {output.size} elements differ by more than {self._rule}"
+            f"{note}; the first at {where}: got {output[where]}, expected {expected[where]}"
+        )
+
+    def trespass(self) -> str | None:
+        """Return which memory beside the outputs was written, or None; the process may be corrupt if any was."""
+        for index, (array, raw) in enumerate(zip(self.args, self._raw, strict=True)):
+            start = array.ctypes.data - raw.ctypes.data
+            if (raw[:start] != _FENCE_VALUE).any() or (raw[start + array.nbytes :] != _FENCE_VALUE).any():
+                return f"wrote outside of argument {index}"
+        for index, (array, original) in enumerate(zip(self.args, self._originals, strict=False)):
+            if not np.array_equal(array.view(np.uint8), np.asarray(original).view(np.uint8)):
+                return f"changed its input {index}"
+        return None
+
+
+def _bound(expected: Array, atol: float, rtol: float) -> Array:
+    """Return the allowed distance of each element; 0 at infinities and NaN, which have to be met exactly."""
+    wide = expected.astype(np.result_type(expected.dtype, np.float32), copy=False)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(np.isfinite(wide), atol + rtol * np.abs(wide), 0.0), dtype=wide.dtype)
+
+
+def _poison_value(expected: Array) -> Any:
+    if expected.dtype == np.bool_:
+        return True
+    if not np.issubdtype(expected.dtype, np.floating):
+        return np.iinfo(expected.dtype).min + 77
+    return np.finfo(expected.dtype).max if np.isnan(expected).any() else np.nan

@@ -1,0 +1,402 @@
+"""Measuring candidates in separate processes: builders compile, one runner checks and times."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import selectors
+import statistics
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import wire
+from .process import WorkerGone, WorkerProcess, WorkerStartError
+from .records import ErrorCode
+from .timing import TimingSettings
+
+_MOST_LOST_IN_A_ROW = 5
+
+
+class MeasureError(Exception):
+    """Measuring cannot go on, whatever the candidate."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How to measure. `backend` is a module path; `env` goes to every worker, `threads` to kernels as OpenMP threads.
+
+    With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
+    """
+
+    backend: str
+    builders: int = 0  # 0: one a core
+    overlap: bool = False
+    build_timeout_s: float = 30.0
+    run_timeout_s: float = 10.0
+    start_timeout_s: float = 60.0
+    timing: TimingSettings = field(default_factory=TimingSettings)
+    threads: int | None = None
+    build_nice: int = 0
+    recycle_after: int = 1000
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MeasureTask:
+    """A workload's IR text, data for it, and the right outputs, to be met within `atol + rtol * abs(expected)`."""
+
+    workload: str
+    inputs: Sequence[npt.NDArray[Any]]
+    expected: Sequence[npt.NDArray[Any]]
+    atol: float
+    rtol: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What became of one candidate; `times_s` are seconds per run, one number a repeat."""
+
+    job: int
+    schedule: str
+    error: ErrorCode
+    message: str = ""
+    times_s: tuple[float, ...] = ()
+    build_s: float = 0.0
+    run_s: float = 0.0
+    artifact: str = ""
+    stopped_early: bool = False
+    reused: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran and was right."""
+        return self.error is ErrorCode.OK
+
+
+@dataclass
+class _Job:
+    """A candidate on its way; `fresh` ones are timed to the end even when slow or known."""
+
+    number: int
+    schedule: str
+    fresh: bool
+    laps: int
+    laps_done: int = 0
+    retried: bool = False
+    times_s: list[float] = field(default_factory=list)
+    build_s: float = 0.0
+    run_s: float = 0.0
+    artifact: str = ""
+    blob: bytes = b""
+
+
+class Measurer:
+    """Builder processes and a runner process, fed one candidate after another.
+
+    Use as a context manager: on leaving, whatever the reason, no process stays behind. Not for several threads.
+    """
+
+    def __init__(self, options: MeasureOptions) -> None:
+        self.options = options
+        self.best_s: float | None = None
+        self.device = ""
+        self.versions: dict[str, str] = {}
+        self.building_s = 0.0
+        self.running_s = 0.0
+        self._task: MeasureTask | None = None
+        self._task_number = 0
+        self._task_messages: dict[str, wire.Message] = {}
+        self._numbers = itertools.count()
+        self._to_build: deque[_Job] = deque()
+        self._to_run: deque[_Job] = deque()
+        self._jobs: dict[int, _Job] = {}
+        self._done: deque[Measurement] = deque()
+        self._known: dict[str, Measurement] = {}
+        self._workers: list[WorkerProcess] = []
+        self._lost_in_a_row = 0
+        self._selector: selectors.BaseSelector | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> Measurer:
+        self._folder = tempfile.TemporaryDirectory(prefix="loopwright-")
+        self._selector = selectors.DefaultSelector()
+        try:
+            for role in ["runner"] + ["builder"] * (self.options.builders or os.cpu_count() or 1):
+                self._start(role)
+            while not all(worker.ready for worker in self._workers):
+                self._step()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every worker; harmless when repeated."""
+        for worker in self._workers:
+            worker.kill()
+        self._workers.clear()
+        if self._selector is not None:
+            self._selector.close()
+            self._selector = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def use(self, task: MeasureTask) -> None:
+        """Take over `task` for what is submitted from now on; nothing may be pending."""
+        if self._folder is None:
+            raise ValueError("the measurer is not running: use it in a `with` statement")
+        if self.pending:
+            raise ValueError(f"the task cannot change while {self.pending} candidate(s) are pending")
+        self._task, self._task_number = task, self._task_number + 1
+        self.best_s = None
+        self._known.clear()
+        folder = Path(self._folder.name)
+        paths: dict[str, list[str]] = {"inputs": [], "expected": []}
+        for kind, arrays in (("inputs", task.inputs), ("expected", task.expected)):
+            for index, array in enumerate(arrays):
+                paths[kind].append(str(folder / f"{kind}{index}.npy"))
+                np.save(paths[kind][-1], np.ascontiguousarray(array))
+        tolerances = {"atol": task.atol, "rtol": task.rtol}
+        self._task_messages = {
+            "builder": {"op": "task", "workload": task.workload},
+            "runner": {"op": "task", **paths, **tolerances},
+        }
+
+    @property
+    def pending(self) -> int:
+        """Number of candidates submitted and not yet given back."""
+        return len(self._jobs) + len(self._done)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers."""
+        return [worker.pid for worker in self._workers]
+
+    def remember(self, known: Measurement) -> None:
+        """Reuse `known` (from an earlier session, on this device) for candidates that compile to its artifact."""
+        if known.artifact:
+            self._known[known.artifact] = known
+
+    def submit(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[int]:
+        """Queue schedules of the current task and return their job numbers.
+
+        Candidates that compile to a known artifact get its result without running, and clearly slow ones are not
+        timed to the end, unless `fresh`. With several `laps`, candidates are timed in turn, one repeat a lap.
+        """
+        if self._task is None:
+            raise ValueError("no task to measure: call use() first")
+        jobs = [_Job(next(self._numbers), schedule, fresh, laps) for schedule in schedules]
+        for job in jobs:
+            self._jobs[job.number] = job
+            self._to_build.append(job)
+        return [job.number for job in jobs]
+
+    def results(self) -> Iterator[Measurement]:
+        """Yield measurements as they finish, until nothing is pending; more may be submitted meanwhile."""
+        while self.pending:
+            while not self._done:
+                self._step()
+            yield self._done.popleft()
+
+    def measure(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[Measurement]:
+        """Submit schedules and return their measurements in the same order."""
+        numbers = self.submit(schedules, fresh, laps)
+        found = {measurement.job: measurement for measurement in self.results()}
+        return [found[number] for number in numbers]
+
+    def _step(self) -> None:
+        """Hand out work, wait until a worker answers or is late, and take in what happened."""
+        assert self._selector is not None, "the measurer is not running"
+        self._dispatch()
+        if self._done:
+            return
+        busy = {worker.role for worker in self._workers if worker.job is not None}
+        start_s = time.monotonic()
+        soonest_s = min(worker.deadline_s for worker in self._workers)
+        assert soonest_s < float("inf"), "nothing is under way, so nothing would ever be reported"
+        events = self._selector.select(max(0.0, soonest_s - start_s))
+        now_s = time.monotonic()
+        self.building_s += now_s - start_s if "builder" in busy else 0.0
+        self.running_s += now_s - start_s if "runner" in busy else 0.0
+        for key, _ in events:
+            if key.data in self._workers:
+                self._receive(key.data)
+        for worker in list(self._workers):
+            if worker.deadline_s <= now_s and worker in self._workers:
+                self._expired(worker)
+
+    def _dispatch(self) -> None:
+        for worker in list(self._workers):
+            if worker.idle and worker.jobs_done >= self.options.recycle_after:
+                self._restart(worker)
+        overlap = self.options.overlap
+        running = any(w.role == "runner" and w.job is not None for w in self._workers)
+        for worker in [w for w in self._workers if w.role == "builder" and w.idle]:
+            if self._to_build and (overlap or not running):
+                job = self._to_build.popleft()
+                order: wire.Message = {"op": "build", "id": job.number, "schedule": job.schedule}
+                self._give(worker, job, order, self.options.build_timeout_s)
+        building = bool(self._to_build) or any(w.role == "builder" and w.job is not None for w in self._workers)
+        for worker in [w for w in self._workers if w.role == "runner" and w.idle]:
+            if overlap or not building:
+                self._run_next(worker)
+
+    def _run_next(self, runner: WorkerProcess) -> None:
+        while self._to_run:
+            job = self._to_run.popleft()
+            known = None if job.fresh else self._known.get(job.artifact)
+            if known is None:
+                timing = self.options.timing if job.laps == 1 else replace(self.options.timing, repeat=1)
+                best_s = None if job.fresh else self.best_s
+                order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
+                self._give(runner, job, order, self.options.run_timeout_s, job.blob)
+                return
+            del self._jobs[job.number]
+            again = replace(known, job=job.number, schedule=job.schedule, build_s=job.build_s, run_s=0.0, reused=True)
+            self._done.append(again)
+
+    def _give(self, worker: WorkerProcess, job: _Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
+        try:
+            if worker.task_number != self._task_number:
+                worker.send(self._task_messages[worker.role])
+                worker.task_number = self._task_number
+            worker.send(order, blob)
+        except WorkerGone:  # it ended while it was idle, which is not this candidate's doing
+            (self._to_build if worker.role == "builder" else self._to_run).appendleft(job)
+            self._restart(worker)
+            return
+        worker.job = job.number
+        worker.started_s = time.monotonic()
+        worker.deadline_s = worker.started_s + timeout_s
+
+    def _receive(self, worker: WorkerProcess) -> None:
+        try:
+            messages = worker.receive()
+        except WorkerGone:
+            self._gone(worker)
+            return
+        for message, blob in messages:
+            if message.get("op") == "failed":
+                raise WorkerStartError(f"the {worker.role} process cannot start: {message['message']}")
+            if message.get("op") == "hello":
+                worker.ready, worker.deadline_s = True, float("inf")
+                self.versions = dict(message["versions"])
+                self.device = message.get("device", self.device)
+            else:
+                self._answered(worker, message, blob)
+
+    def _answered(self, worker: WorkerProcess, message: wire.Message, blob: bytes) -> None:
+        if message["id"] is None:
+            raise MeasureError(f"the {worker.role} process cannot take over the task: {message['message']}")
+        job = self._jobs[message["id"]]
+        worker.job, worker.deadline_s = None, float("inf")
+        worker.jobs_done += 1
+        error = ErrorCode(message["code"])
+        if worker.role == "builder":
+            job.build_s = message["seconds"]
+            job.artifact, job.blob = message.get("artifact", ""), blob
+        else:
+            job.run_s += message["seconds"]
+        if message.get("tainted") or error is ErrorCode.DEVICE_LOST:
+            self._restart(worker)
+        if error is not ErrorCode.OK:
+            self._finish(job, error, message["message"])
+        elif worker.role == "builder":
+            self._to_run.append(job)
+        else:
+            job.times_s += message["times_s"]
+            job.laps_done += 1
+            if job.laps_done < job.laps:
+                self._to_run.append(job)
+            else:
+                self._finish(job, error, stopped_early=message["stopped_early"])
+
+    def _finish(self, job: _Job, error: ErrorCode, message: str = "", stopped_early: bool = False) -> None:
+        del self._jobs[job.number]
+        times_s = tuple(job.times_s) if error is ErrorCode.OK else ()
+        done = Measurement(
+            job.number, job.schedule, error, message, times_s, job.build_s, job.run_s, job.artifact, stopped_early
+        )
+        self._done.append(done)
+        if error is ErrorCode.DEVICE_LOST:
+            self._lost_in_a_row += 1
+            if self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
+                raise MeasureError(
+                    f"the device was lost {self._lost_in_a_row} times in a row; the last time: {message}"
+                )
+            return
+        self._lost_in_a_row = 0
+        if not job.fresh:
+            self.remember(done)
+        if done.ok and not stopped_early:
+            self.best_s = min(statistics.median(times_s), self.best_s or float("inf"))
+
+    def _gone(self, worker: WorkerProcess) -> None:
+        """Record the crash of a worker as its candidate's, and start another."""
+        how = worker.epitaph()
+        if not worker.ready:
+            raise WorkerStartError(f"the {worker.role} process cannot start: {how}")
+        if worker.job is not None:
+            job, builds = self._jobs[worker.job], worker.role == "builder"
+            if worker.killed_from_outside and not job.retried:  # out of memory, or somebody: not surely its doing
+                job.retried = True
+                (self._to_build if builds else self._to_run).appendleft(job)
+                self._restart(worker)
+                return
+            error = ErrorCode.COMPILE_ERROR if builds else ErrorCode.RUNTIME_ERROR
+            self._fail_in(worker, error, f"the process died while {'building' if builds else 'running'}: {how}")
+        self._restart(worker)
+
+    def _expired(self, worker: WorkerProcess) -> None:
+        """Record a deadline missed as its candidate's, and replace the worker."""
+        if not worker.ready:
+            late_s = self.options.start_timeout_s
+            raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {worker.epitaph()}")
+        if worker.role == "builder":
+            limit = f"building took longer than {self.options.build_timeout_s:g} s"
+            self._fail_in(worker, ErrorCode.COMPILE_TIMEOUT, limit)
+        else:
+            limit = f"running took longer than {self.options.run_timeout_s:g} s"
+            self._fail_in(worker, ErrorCode.RUN_TIMEOUT, limit)
+        self._restart(worker)
+
+    def _fail_in(self, worker: WorkerProcess, error: ErrorCode, message: str) -> None:
+        assert worker.job is not None
+        job, spent_s = self._jobs[worker.job], time.monotonic() - worker.started_s
+        if worker.role == "builder":
+            job.build_s = spent_s
+        else:
+            job.run_s += spent_s
+        self._finish(job, error, message)
+
+    def _restart(self, worker: WorkerProcess) -> None:
+        assert self._selector is not None
+        self._selector.unregister(worker)
+        self._workers.remove(worker)
+        worker.kill()
+        self._start(worker.role)
+
+    def _start(self, role: str) -> None:
+        assert self._selector is not None
+        options = self.options
+        threads = 1 if role == "builder" else options.threads
+        env = dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
+        worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0)
+        worker.deadline_s = worker.started_s + options.start_timeout_s
+        self._workers.append(worker)
+        self._selector.register(worker, selectors.EVENT_READ, worker)

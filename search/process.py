@@ -1,0 +1,122 @@
+"""The measurer's side of one worker process: start it, talk to it, kill it with everything it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+
+from . import wire
+
+_SEND_TIMEOUT_S = 10.0
+_LAST_WORDS = 3000
+
+
+class WorkerStartError(Exception):
+    """A worker process cannot start, so nothing can be measured."""
+
+
+class WorkerGone(Exception):
+    """The worker process has ended."""
+
+
+class WorkerProcess:
+    """A builder or runner process in a process group of its own, started from a module entry point."""
+
+    def __init__(self, role: str, backend: str, env: Mapping[str, str], nice: int = 0) -> None:
+        if not sys.executable:
+            raise WorkerStartError("this interpreter does not know its executable, so no worker can be started")
+        self.role = role
+        self.ready = False
+        self.job: int | None = None
+        self.jobs_done = 0
+        self.task_number = 0
+        self.deadline_s = float("inf")
+        self.started_s = time.monotonic()
+        self._decoder = wire.Decoder()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
+        self._socket, theirs = socket.socketpair()
+        command = [sys.executable, "-P", "-m", f"{__package__}.worker", role, backend, str(theirs.fileno())]
+        with theirs:
+            self._process = subprocess.Popen(
+                [*command, "--nice", str(nice)],
+                stdin=subprocess.PIPE,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env={**os.environ, **env, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+            )
+
+    @property
+    def idle(self) -> bool:
+        """Whether it can be given a job."""
+        return self.ready and self.job is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is also its process group's."""
+        return self._process.pid
+
+    @property
+    def killed_from_outside(self) -> bool:
+        """Whether SIGKILL ended it, which no program does to itself."""
+        return self._process.returncode == -signal.SIGKILL
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._socket.fileno()
+
+    def send(self, message: wire.Message, blob: bytes = b"") -> None:
+        """Send one message; raises WorkerGone when it is not taken."""
+        self._socket.settimeout(_SEND_TIMEOUT_S)
+        try:
+            self._socket.sendall(wire.encode(message, blob))
+        except OSError as error:
+            raise WorkerGone from error
+
+    def receive(self) -> list[tuple[wire.Message, bytes]]:
+        """Return the messages that have arrived, without blocking; raises WorkerGone at the end of the stream."""
+        self._socket.setblocking(False)
+        try:
+            data = self._socket.recv(1 << 20)
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            raise WorkerGone from error
+        if not data:
+            raise WorkerGone
+        self._decoder.feed(data)
+        messages = []
+        while (message := self._decoder.pop()) is not None:
+            messages.append(message)
+        return messages
+
+    def kill(self) -> None:
+        """End the process and its children at once, and release what it held; harmless when repeated."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._socket.close()
+
+    def epitaph(self) -> str:
+        """Kill what is left of a worker that has gone; return how it ended and the last it wrote."""
+        self.kill()
+        code = self._process.returncode
+        ended = f"exited with status {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        with contextlib.suppress(ValueError, OSError):
+            size = self._output.seek(0, os.SEEK_END)
+            self._output.seek(max(0, size - _LAST_WORDS))
+            words = self._output.read().decode("utf-8", "replace").strip()
+            ended += f"; its output:\n{words}" if words else ""
+            self._output.close()
+        return ended

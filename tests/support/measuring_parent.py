@@ -1,0 +1,13 @@
+"""A measuring process to be killed from outside: prints its workers' ids and waits for a kernel that never ends."""
+
+import numpy as np
+
+from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask
+
+
+def main(run):
+    source = np.arange(4, dtype=np.float32)
+    with Measurer(MeasureOptions("fake_backend", builders=1, run_timeout_s=60)) as measurer:
+        measurer.use(MeasureTask("workload", [source], [source * 2], 0, 0))
+        print(*measurer.pids, flush=True)
+        measurer.measure([f"run={run} time=1"])

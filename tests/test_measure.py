@@ -1,0 +1,308 @@
+"""Measuring survives whatever a candidate does, reports it, and leaves no process behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loopwright.search.checking import Buffers
+from loopwright.search.measure import MeasureError, MeasureOptions, Measurer, MeasureTask
+from loopwright.search.process import WorkerStartError
+from loopwright.search.records import ErrorCode
+from loopwright.search.timing import TimingSettings, measure_times
+
+SUPPORT = Path(__file__).parent / "support"
+OPTIONS = MeasureOptions(
+    "fake_backend",
+    builders=1,
+    build_timeout_s=2.0,
+    run_timeout_s=1.0,
+    timing=TimingSettings(repeat=3, min_repeat_ms=0.0, stop_factor=2.0),
+)
+
+
+@pytest.fixture(autouse=True)
+def support_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(SUPPORT))
+
+
+def doubling_task(n=64):
+    source = np.arange(n, dtype=np.float32)
+    return MeasureTask("workload", [source], [source * 2], atol=1e-6, rtol=1e-6)
+
+
+@contextlib.contextmanager
+def measuring(options=OPTIONS, task=None):
+    with Measurer(options) as measurer:
+        measurer.use(task or doubling_task())
+        yield measurer
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_good_candidates_are_timed_and_slow_ones_stopped():
+    with measuring() as measurer:
+        fast, slow, near = measurer.measure(["time=0.001", "time=0.01", "time=0.0015"])
+        assert measurer.device == "fake device" and measurer.versions["lw-fake"] == "1"
+        assert fast.times_s == pytest.approx((0.001,) * 3) and fast.ok and not fast.stopped_early
+        assert slow.ok and slow.stopped_early and slow.times_s == (0.01,)
+        assert not near.stopped_early
+        assert measurer.best_s == pytest.approx(0.001)
+        assert measurer.measure(["time=0.02"], fresh=True)[0].times_s == pytest.approx((0.02,) * 3)
+
+
+MISBEHAVIOUR = [
+    ("build=raise", ErrorCode.COMPILE_ERROR, "no such instruction: frobnicate"),
+    ("build=killed", ErrorCode.COMPILE_ERROR, "killed by SIGKILL"),
+    ("run=raise", ErrorCode.RUNTIME_ERROR, "launch failed"),
+    ("run=segv", ErrorCode.RUNTIME_ERROR, "killed by SIGSEGV"),
+    ("run=exit", ErrorCode.RUNTIME_ERROR, "exited with status 3"),
+    ("run=lost", ErrorCode.DEVICE_LOST, "fell off the bus"),
+    ("run=wrong", ErrorCode.WRONG_RESULT, "64 of 64 elements differ"),
+    ("run=partial", ErrorCode.WRONG_RESULT, "1 of them NaN"),
+    ("run=accumulate", ErrorCode.WRONG_RESULT, "64 of 64"),
+    ("run=racy", ErrorCode.WRONG_RESULT, "after repeated runs"),
+    ("run=overrun", ErrorCode.WRONG_RESULT, "outside of argument 1"),
+    ("run=dirty", ErrorCode.WRONG_RESULT, "changed its input 0"),
+]
+
+
+def test_misbehaviour_becomes_a_code_and_spares_the_next_candidate():
+    with measuring() as measurer:
+        schedules = [
+            s for n, (text, _, _) in enumerate(MISBEHAVIOUR) for s in (f"{text} time=0.001", f"time=0.001 after={n}")
+        ]
+        found = measurer.measure(schedules)
+        for (text, code, words), bad, good in zip(MISBEHAVIOUR, found[::2], found[1::2], strict=True):
+            assert (bad.error, bad.times_s) == (code, ()), text
+            assert words in bad.message, text
+            assert good.ok, text
+
+
+def test_refused_schedules_are_instantiation_errors():
+    primitive = pytest.importorskip("loopwright.passes.primitive")
+    assert issubclass(primitive.ScheduleError, Exception)
+    with measuring() as measurer:
+        (found,) = measurer.measure(["build=refuse"])
+        assert found.error is ErrorCode.INSTANTIATION_ERROR
+
+
+def test_hangs_end_at_their_timeouts():
+    options = replace(OPTIONS, build_timeout_s=0.3, run_timeout_s=0.3)
+    with measuring(options) as measurer:
+        found = measurer.measure(["build=hang", "run=hang time=1", "run=spin time=1", "time=0.001"])
+        codes = [ErrorCode.COMPILE_TIMEOUT, ErrorCode.RUN_TIMEOUT, ErrorCode.RUN_TIMEOUT, ErrorCode.OK]
+        assert [m.error for m in found] == codes
+        assert "longer than 0.3 s" in found[1].message and 0.3 <= found[1].run_s < 2
+
+
+def test_children_of_a_builder_die_with_it():
+    def sleepers():
+        return [p for p in os.listdir("/proc") if p.isdigit() and "sleep\x00987" in command_line(p)]
+
+    with measuring(replace(OPTIONS, build_timeout_s=0.3)) as measurer:
+        before = sleepers()
+        assert measurer.measure(["build=child"])[0].error is ErrorCode.COMPILE_TIMEOUT
+        assert wait_until(lambda: sleepers() == before)
+
+
+def command_line(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
+
+
+def test_a_worker_killed_while_idle_costs_no_candidate():
+    with measuring() as measurer:
+        for pid in measurer.pids:
+            os.kill(pid, signal.SIGKILL)
+        assert [m.ok for m in measurer.measure(["time=0.001", "time=0.002"])] == [True, True]
+
+
+def test_a_device_that_stays_lost_ends_measuring():
+    with measuring() as measurer, pytest.raises(MeasureError, match="lost 5 times in a row"):
+        measurer.measure([f"run=lost n={n}" for n in range(6)])
+
+
+def test_equal_artifacts_are_run_once(tmp_path):
+    log = tmp_path / "log"
+    same = f"run=log,path={log},time=0.001".replace(",", "\t")
+    schedules = [f"{same} build=none n={n}" for n in range(3)]
+    with measuring(options=replace(OPTIONS, backend="same_artifact_backend")) as measurer:
+        found = measurer.measure(schedules)
+        assert [m.reused for m in found] == [False, True, True]
+        assert len({m.times_s for m in found}) == 1 and len({m.artifact for m in found}) == 1
+        assert log.read_text() == "run\n"
+        measurer.measure(schedules[:1], fresh=True)
+        assert log.read_text() == "run\nrun\n"
+
+
+def test_laps_time_candidates_in_turn(tmp_path):
+    log = tmp_path / "log"
+    with measuring(replace(OPTIONS, backend="order_backend")) as measurer:
+        found = measurer.measure([f"name={n} path={log} time=0.00{n}" for n in (1, 2)], fresh=True, laps=3)
+        assert [len(m.times_s) for m in found] == [3, 3]
+        assert log.read_text() == "121212"
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_builds_and_runs_overlap_only_on_request(tmp_path, overlap):
+    options = replace(OPTIONS, backend="order_backend", overlap=overlap)
+    log = tmp_path / "log"
+    with measuring(options) as measurer:
+        found = measurer.measure([f"build=sleep name={n} path={log} time=1e-3" for n in range(4)])
+        assert all(m.ok for m in found)
+        # when runs wait for all builds, the four runs follow each other at once; else a build lies between them
+        times = [float(line) for line in Path(f"{log}.times").read_text().split()]
+        assert (max(np.diff(times)) > 0.07) == overlap
+
+
+def test_workers_are_recycled():
+    with measuring(replace(OPTIONS, recycle_after=2)) as measurer:
+        before = measurer.pids
+        assert all(m.ok for m in measurer.measure([f"time=0.001 n={n}" for n in range(5)]))
+        assert not set(before) & set(measurer.pids)
+
+
+def test_another_task_takes_other_data():
+    with measuring() as measurer:
+        assert measurer.measure(["time=0.001"])[0].ok
+        measurer.use(doubling_task(n=8))
+        assert measurer.best_s is None
+        found = measurer.measure(["time=0.001", "run=wrong"])
+        assert found[0].ok and not found[0].reused
+        assert "8 of 8" in found[1].message
+
+
+def test_a_backend_that_cannot_start_says_why():
+    with (
+        pytest.raises(WorkerStartError, match="'no_such_backend' cannot be imported"),
+        measuring(replace(OPTIONS, backend="no_such_backend")),
+    ):
+        pass
+    with (
+        pytest.raises(WorkerStartError, match=r"lacks the function.* load, device_name, versions"),
+        measuring(replace(OPTIONS, backend="partial_backend")),
+    ):
+        pass
+
+
+def test_no_process_stays_after_leaving():
+    with measuring() as measurer:
+        pids = measurer.pids
+        assert all(map(alive, pids))
+    assert not any(map(alive, pids))
+    with contextlib.suppress(KeyboardInterrupt), measuring() as measurer:
+        pids = measurer.pids
+        raise KeyboardInterrupt
+    assert not any(map(alive, pids))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("run", ["hang", "spin"])
+def test_workers_die_with_their_parent(number, run):
+    script = textwrap.dedent(f"""
+        import sys
+        sys.path[:0] = {sys.path!r}
+        from measuring_parent import main
+        main({run!r})
+        """)
+    parent = subprocess.Popen(
+        [sys.executable, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    parent.stdin.write(script)
+    parent.stdin.close()
+    pids = [int(p) for p in parent.stdout.readline().split()]
+    assert len(pids) == 2 and all(map(alive, pids))
+    time.sleep(0.2)
+    parent.send_signal(number)
+    parent.wait(5)
+    parent.stdout.close()
+    assert wait_until(lambda: not any(map(alive, pids)))
+
+
+def test_overhead_per_trial_is_small():
+    with measuring() as measurer:
+        measurer.measure(["time=0.001"])
+        start = time.perf_counter()
+        measurer.measure([f"time=0.001 n={n}" for n in range(40)])
+        assert (time.perf_counter() - start) / 40 < 0.03
+
+
+class FakeClock:
+    """Runs that take the given seconds each; the last one for ever after."""
+
+    def __init__(self, *seconds):
+        self.seconds, self.numbers = list(seconds), []
+
+    def __call__(self, number):
+        self.numbers.append(number)
+        return number * (self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0])
+
+
+def test_repeats_are_long_enough_even_after_a_cold_probe():
+    run = FakeClock(0.1, 0.001)
+    times, stopped = measure_times(run, TimingSettings(repeat=2, min_repeat_ms=50), None)
+    assert times == pytest.approx([0.001, 0.001]) and not stopped
+    assert run.numbers == [1, 1, 50, 50]
+
+
+def test_a_slow_probe_gets_another_chance():
+    assert measure_times(FakeClock(0.5, 0.001), TimingSettings(min_repeat_ms=0), 0.001)[1] is False
+    assert measure_times(FakeClock(0.5, 0.4, 0.3), TimingSettings(), 0.1) == ([0.3], True)
+    assert measure_times(FakeClock(0.3), TimingSettings(stop_factor=None, min_repeat_ms=0), 0.1)[1] is False
+
+
+def test_flushing_precedes_every_run():
+    calls = []
+    run = FakeClock(0.001)
+    settings = TimingSettings(number=3, repeat=2, min_repeat_ms=0, flush_bytes=1)
+    times, _ = measure_times(run, settings, None, lambda: calls.append(len(run.numbers)))
+    assert times == pytest.approx([0.001, 0.001])
+    assert run.numbers == [1] * 7 and calls == list(range(7))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.int8, np.bool_])
+def test_poisoned_outputs_are_never_right(tmp_path, dtype):
+    expected = np.zeros((3, 5), dtype)
+    np.save(tmp_path / "e.npy", expected)
+    buffers = Buffers([], [str(tmp_path / "e.npy")], atol=1e-6, rtol=1e-6)
+    buffers.poison()
+    assert buffers.args[0].ctypes.data % 64 == 0
+    assert "15 of 15" in buffers.wrong()
+    buffers.args[0][...] = expected
+    assert buffers.wrong() is None and buffers.trespass() is None
+
+
+def test_infinite_and_undefined_results_are_compared_as_such(tmp_path):
+    expected = np.array([np.inf, -np.inf, np.nan, 1.0])
+    np.save(tmp_path / "e.npy", expected)
+    buffers = Buffers([], [str(tmp_path / "e.npy")], atol=0.1, rtol=1e-3)
+    buffers.poison()
+    assert buffers.wrong() is not None
+    buffers.args[0][...] = [np.inf, -np.inf, np.nan, 1.05]
+    assert buffers.wrong() is None
+    buffers.args[0][...] = [5.0, -np.inf, np.nan, 1.05]
+    assert "got 5.0, expected inf" in buffers.wrong()
+    buffers.args[0][...] = [np.inf, np.inf, np.nan, 1.05]
+    assert "1 of 4" in buffers.wrong() and "got inf, expected -inf" in buffers.wrong()

@@ -1,0 +1,195 @@
+"""Records survive crashes, full disks and several writers, and are not used where they do not hold."""
+
+import json
+import math
+import subprocess
+import sys
+import textwrap
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from loopwright.search import records as rec
+from loopwright.search.records import ErrorCode, Record, RecordError, RecordVersionError, RecordWarning, Role
+
+
+def record(time_s=1e-3, **changes):
+    base = Record(
+        workload_key='["conv", 1]',
+        workload_hash="abc",
+        target="llvm",
+        sketch="tiled",
+        decisions=(1, 2, 3),
+        schedule="lw-split{loop=i factors=2,4},lw-reorder{}",
+        times_s=(time_s,),
+        versions={"loopwright": "0.1", "lw-split": "1", "lw-reorder": "1", "lw-fuse": "1"},
+        device="cpu",
+        timestamp=10.0,
+        seed=7,
+    )
+    return replace(base, **changes)
+
+
+def failed(error=ErrorCode.COMPILE_ERROR, **changes):
+    return record(times_s=(), error=error, message="why", **changes)
+
+
+def test_a_record_is_one_line_that_reads_back():
+    original = record(message='two\nlines and "quotes" é', times_s=(0.5, 0.25), build_s=1.5)
+    line = original.to_json()
+    assert "\n" not in line and Record.from_json(line) == original
+    assert original.time_s == 0.375 and failed().time_s == math.inf
+    assert Record.from_json(failed().to_json()) == failed()
+
+
+def test_append_and_load_keep_the_order(tmp_path):
+    path = tmp_path / "new" / "folder" / "r.jsonl"
+    rec.append(path, [record(seed=1), record(seed=2)])
+    rec.append(path, [])
+    rec.append(path, [record(seed=3)])
+    assert [r.seed for r in rec.load(path)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30])
+def test_a_torn_last_line_costs_itself_alone(tmp_path, cut):
+    path = tmp_path / "r.jsonl"
+    rec.append(path, [record(seed=1), record(seed=2)])
+    path.write_bytes(path.read_bytes()[:-cut])
+    rec.append(path, [record(seed=3)])
+    if cut == 1:  # only the newline was lost
+        assert [r.seed for r in rec.load(path)] == [1, 2, 3]
+        return
+    with pytest.warns(RecordWarning, match=r"1 line\(s\) skipped; line 2: not a JSON object"):
+        assert [r.seed for r in rec.load(path)] == [1, 3]
+
+
+@pytest.mark.parametrize("line", ["[]", "null", "{}", '{"schema":1}', '{"schema":1,"decisions":3}', "\x00\x00"])
+def test_lines_that_are_no_records_are_skipped(tmp_path, line):
+    path = tmp_path / "r.jsonl"
+    path.write_text(line + "\n" + record().to_json() + "\n\n")
+    with pytest.warns(RecordWarning, match="line 1"):
+        assert rec.load(path) == [record()]
+
+
+def test_another_schema_is_refused():
+    line = json.dumps(json.loads(record().to_json()) | {"schema": 99})
+    with pytest.raises(RecordVersionError, match="schema 99 cannot be read, this version reads 1"):
+        Record.from_json(line)
+
+
+def test_another_version_of_a_used_primitive_is_refused(tmp_path):
+    now = {"loopwright": "9", "lw-split": "2", "lw-reorder": "1"}
+    with pytest.raises(RecordVersionError, match="lw-split version 1, this is version 2: tune again"):
+        rec.check_replayable(record(), now)
+    with pytest.raises(RecordVersionError, match="lw-split version 1, this is without it"):
+        rec.check_replayable(record(), {"lw-reorder": "1"})
+    rec.check_replayable(record(schedule="lw-reorder{}"), now)  # lw-fuse is gone, but it is not used
+    path = tmp_path / "r.jsonl"
+    rec.append(path, [record(), record(schedule="lw-reorder{}")])
+    with pytest.warns(RecordWarning, match="lw-split"):
+        assert [r.schedule for r in rec.load(path, now)] == ["lw-reorder{}"]
+
+
+def test_a_full_disk_is_a_sentence():
+    with pytest.raises(RecordError, match="cannot write record file '/dev/full': No space left"):
+        rec.append("/dev/full", [record()])
+
+
+def test_a_failed_append_leaves_no_half_line(tmp_path):
+    path = tmp_path / "r.jsonl"
+    rec.append(path, [record(seed=1)])
+    script = f"""
+        import resource, signal, sys
+        sys.path[:0] = {sys.path!r}
+        from loopwright.search import records as rec
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        (old,) = rec.load({str(path)!r})
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({path.stat().st_size + 20},) * 2)
+        try:
+            rec.append({str(path)!r}, [old])
+        except rec.RecordError as error:
+            print(error)
+        """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
+    assert "File too large" in done.stdout, done.stderr
+    assert path.read_text() == record(seed=1).to_json() + "\n"
+
+
+def test_unreadable_files_are_a_sentence(tmp_path):
+    with pytest.raises(RecordError, match="No such file"):
+        rec.load(tmp_path / "none.jsonl")
+    with pytest.raises(RecordError, match="Is a directory"):
+        rec.append(tmp_path, [record()])
+
+
+def test_several_processes_append_whole_lines(tmp_path):
+    path = tmp_path / "r.jsonl"
+    rec.append(path, [record(message="x" * 9000)])
+    script = f"""
+        import sys
+        sys.path[:0] = {sys.path!r}
+        from dataclasses import replace
+        from loopwright.search import records as rec
+        base = rec.load({str(path)!r})[0]
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for n in range(50):
+            rec.append({str(path)!r}, [replace(base, seed=n), replace(base, seed=n, message="short")])
+        """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    writers = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 3
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(rec.load(path)) == 1 + 3 * 100
+
+
+def test_best_is_the_fastest_right_one_that_matches():
+    fast = record(1e-4, workload_hash="other")
+    slow, slower = record(2e-3), record(3e-3)
+    wrong = failed(ErrorCode.WRONG_RESULT)
+    assert rec.best([slower, fast, slow, wrong], workload_hash="abc") == slow
+    assert rec.best([slower, fast, slow]) == fast
+    with pytest.raises(RecordError, match="no record for workload abc, target cuda: tune it first"):
+        rec.best([slow], workload_hash="abc", target="cuda")
+    with pytest.raises(RecordError, match=r"2 record\(s\), all failed \(2 WRONG_RESULT\)"):
+        rec.best([wrong, wrong], workload_hash="abc")
+
+
+def test_a_run_off_overrules_the_trials_before_it():
+    lucky = record(1e-3, timestamp=1)
+    winner = record(1.2e-3, timestamp=2, role=Role.WINNER)
+    loser = record(1.1e-3, timestamp=2, role=Role.FINAL)
+    assert rec.best([lucky, winner, loser]) == winner
+    assert rec.best([lucky, winner, loser, record(1.1e-3, timestamp=3)]).timestamp == 3
+    newer = record(1.3e-3, timestamp=4, role=Role.WINNER)
+    assert rec.best([winner, newer]) == newer
+
+
+def test_a_trial_stopped_early_is_not_the_best_beside_one_timed_to_the_end():
+    assert rec.best([record(1e-3, stopped_early=True), record(2e-3)]).time_s == 2e-3
+    assert rec.best([record(1e-3, stopped_early=True)]).time_s == 1e-3
+
+
+def test_distill_merge_stats():
+    a1, a2, b = record(2e-3, timestamp=1), record(1e-3, timestamp=3), record(5e-3, workload_hash="b", timestamp=2)
+    bad = failed(timestamp=4)
+    assert rec.merge([[a2, a1], [b, a1], [bad]]) == [a1, b, a2, bad]
+    assert rec.distill([a1, b, a2, bad]) == [a2, b]
+    first, second = rec.stats([a1, b, a2, bad])
+    assert (first.trials, first.ok, first.errors, first.best_s) == (3, 2, {"COMPILE_ERROR": 1}, 1e-3)
+    assert (second.workload_hash, second.trials) == ("b", 1)
+    assert rec.stats([bad])[0].best_s == math.inf
+
+
+def test_hash_of_a_workload_is_stable():
+    assert rec.workload_hash('["conv", 1]') == rec.workload_hash('["conv", 1]') != rec.workload_hash('["conv", 2]')
+    assert len(rec.workload_hash("")) == 16
