@@ -178,7 +178,7 @@ class IndexExpr:
         return None
 
     def coefficient(self, axis: str) -> int:
-        """The factor of `axis` among the plain terms (0 where it stands inside a floordiv or mod only, or not at all)."""
+        """The factor of `axis` among the plain terms; what stands inside a floordiv or mod does not count."""
         for atom, c in self.terms:
             if atom == axis:
                 return c

@@ -1,8 +1,8 @@
 """The kernel dialect: one operation per thing the backends print, on flat buffers with simplified addresses.
 
 Plain control flow is `scf.for` and `scf.if`; scalar and vector arithmetic is `arith`, `math`, `vector.broadcast` and
-`vector.reduction`; addresses are values of type `index`. This dialect adds what those lack: parallel loops, flat buffers
-in a scope, loads and stores with a constant part, a lane stride and a mask, lane masks and prefetches.
+`vector.reduction`; addresses are values of type `index`. This dialect adds what those lack: parallel loops, flat
+buffers in a scope, loads and stores with a constant part, a lane stride and a mask, lane masks and prefetches.
 """
 
 from __future__ import annotations

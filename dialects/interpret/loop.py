@@ -1,0 +1,236 @@
+"""The meaning of the loop dialect, as a checking interpreter: the oracle that every schedule step is tested against.
+
+The function becomes Python source, about a microsecond for each scalar operation. It runs strictly: an index outside of
+its buffer, a read of an element nobody wrote and a conditional read at a bad place are errors. Loops whose iterations
+may run at once run backwards, and a buffer that is used inside one loop only is forgotten at each of its iterations,
+which is what lowering relies on when it keeps just the region one iteration needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..combiner import combine_op, dtype_name, identity
+from ..index import IndexExpr, axis, flatten
+from ..loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
+from ..te import IndexOp, PredicateOp, YieldOp
+from .scalar import FUNCTIONS, python_expression, wrapped
+
+
+class InterpretationError(Exception):
+    """The program did something it must not: an index outside of its buffer, a read before a write."""
+
+
+def run_loops(module: ModuleOp | FuncOp, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """Run the (first) function on loops in `module` on `inputs`, and return its outputs.
+
+    Floats are computed in double precision; outputs have the types of the function's output arguments (those after the
+    inputs). InterpretationError where the program reads or writes what it must not.
+    """
+    func = module if isinstance(module, FuncOp) else next(f for f in module.ops if isinstance(f, FuncOp))
+    source = _Source(func)
+    names: dict[str, Any] = dict(FUNCTIONS) | {"fail": _fail}
+    exec(compile("\n".join(source.lines), "<loops>", "exec"), names)
+    arguments = list(func.body.block.args)
+    flat: list[list[Any]] = [np.asarray(a).reshape(-1).tolist() for a in inputs]
+    for argument in arguments[len(inputs) :]:
+        flat.append([None] * int(np.prod(buffer_shape(argument), dtype=np.int64)))
+    names["run"](*flat)
+    outputs = []
+    for argument, values in zip(arguments[len(inputs) :], flat[len(inputs) :], strict=True):
+        if None in values:
+            position = values.index(None)
+            raise InterpretationError(f"element {position} of output '{argument.name_hint}' is never written")
+        assert isinstance(argument.type, MemRefType)
+        dtype = dtype_name(argument.type.element_type)
+        with np.errstate(over="ignore"):
+            outputs.append(np.array(values).astype(dtype).reshape(buffer_shape(argument)))
+    return outputs
+
+
+def _fail(what: str, name: str, index: object) -> None:
+    raise InterpretationError(f"{what} of '{name}' at {index}")
+
+
+def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
+    """For each buffer that is no argument, the innermost loop around all blocks that use it."""
+    paths: dict[SSAValue, list[ForOp]] = {}
+    for block in blocks_in(func):
+        path = block.enclosing_loops
+        for buffer in {*block.outputs, *(load.buffer for load in block.loads)}:
+            if not isinstance(buffer.owner, AllocOp):
+                continue
+            known = paths.get(buffer)
+            if known is None:
+                paths[buffer] = path
+            else:
+                shared = 0
+                while shared < min(len(known), len(path)) and known[shared] is path[shared]:
+                    shared += 1
+                paths[buffer] = known[:shared]
+    return {buffer: path[-1] if path else None for buffer, path in paths.items()}
+
+
+class _Source:
+    """Writes one function as Python source."""
+
+    def __init__(self, func: FuncOp) -> None:
+        self.lines: list[str] = []
+        self.buffers: dict[SSAValue, str] = {}
+        self.counter = 0
+        self.owned: dict[ForOp, list[SSAValue]] = {}
+        for buffer, loop in owning_loops(func).items():
+            if loop is not None:
+                self.owned.setdefault(loop, []).append(buffer)
+        for argument in func.body.block.args:
+            self.buffers[argument] = f"b{len(self.buffers)}"
+        self.lines.append(f"def run({', '.join(self.buffers.values())}):")
+        self.lines.append(" pass")
+        for op in func.body.block.ops:
+            self.statement(op, 1)
+
+    def emit(self, depth: int, text: str) -> None:
+        self.lines.append(" " * depth + text)
+
+    def fresh(self) -> str:
+        self.counter += 1
+        return f"t{self.counter}"
+
+    def statement(self, op: Operation, depth: int) -> None:
+        if isinstance(op, AllocOp):
+            self.buffers[op.buffer] = f"b{len(self.buffers)}"
+            self.emit(depth, f"{self.buffers[op.buffer]} = [None] * {_size(op.buffer)}")
+        elif isinstance(op, ForOp):
+            counted = f"range({op.size})"
+            if op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread":
+                counted = f"reversed({counted})"
+            self.emit(depth, f"for l_{op.loop_name} in {counted}:")
+            for buffer in self.owned.get(op, ()):
+                self.emit(depth + 1, f"{self.buffers[buffer]}[:] = [None] * {_size(buffer)}")
+            self.emit(depth + 1, "pass")
+            for child in op.body.block.ops:
+                self.statement(child, depth + 1)
+        elif isinstance(op, BlockOp):
+            self.block(op, depth)
+
+    def block(self, op: BlockOp, depth: int) -> None:
+        for condition in op.conditions:
+            self.emit(depth, f"if {condition.python(_loop)} >= 0:")
+            depth += 1
+        for axis_, expr in zip(op.axes, op.bindings.data, strict=True):
+            name = _iterator(axis_.name)
+            self.emit(depth, f"{name} = {expr.python(_loop)}")
+            self.emit(
+                depth, f"if not 0 <= {name} < {axis_.extent}: fail('iterator {axis_.name}', '{op.block_name}', {name})"
+            )
+        values = self.body(list(op.body.block.ops), {}, depth)
+        targets = []
+        for output, write in zip(op.outputs, op.write_indices, strict=True):
+            targets.append(self.element(output, write, depth))
+        if not op.is_reduction:
+            for target, value in zip(targets, values, strict=True):
+                self.emit(depth, f"{target} = {value}")
+            return
+        if op.has_init:
+            first = " and ".join(f"{_iterator(a.name)} == 0" for a in op.axes if a.reduce)
+            self.emit(depth, f"if {first}:")
+            for k, target in enumerate(targets):
+                self.emit(depth + 1, f"{target} = {initial_value(op, k)!r}".replace("inf", "float('inf')"))
+        for target, output in zip(targets, op.outputs, strict=True):
+            self.emit(depth, f"if {target} is None: fail('update before initialisation', '{output.name_hint}', ())")
+        if op.combiner.data == "custom":
+            assert op.combine is not None
+            arguments: dict[SSAValue, str] = dict(zip(op.combine.block.args, [*targets, *values], strict=True))
+            joined = self.body(list(op.combine.block.ops), arguments, depth)
+            self.emit(depth, f"{', '.join(targets)}, = {', '.join(joined)},")
+            return
+        for target, value, output in zip(targets, values, op.outputs, strict=True):
+            self.emit(depth, f"{target} = {_combined(op.combiner.data, output, target, value)}")
+
+    def body(self, ops: list[Operation], names: dict[SSAValue, str], depth: int) -> list[str]:
+        for op in ops:
+            if isinstance(op, YieldOp):
+                return [names[v] for v in op.values]
+            name = names[op.results[0]] = self.fresh()
+            if isinstance(op, LoadOp):
+                self.load(op, name, depth)
+            elif isinstance(op, IndexOp):
+                self.emit(depth, f"{name} = {wrapped(op.value.python(_iterator), op.result.type)}")
+            elif isinstance(op, PredicateOp):
+                self.emit(depth, f"{name} = {_all_hold(op.where.data)}")
+            else:
+                self.emit(depth, f"{name} = {python_expression(op, [names[v] for v in op.operands])}")
+        raise AssertionError("a body ends with a yield")
+
+    def load(self, op: LoadOp, name: str, depth: int) -> None:
+        if op.conditions:
+            assert isinstance(op.buffer.type, MemRefType)
+            zero = "0" if isinstance(op.buffer.type.element_type, IntegerType) else "0.0"
+            self.emit(depth, f"{name} = {zero}")
+            self.emit(depth, f"if {_all_hold(op.conditions)}:")
+            depth += 1
+        self.emit(depth, f"{name} = {self.element(op.buffer, op.indices.data, depth)}")
+        self.emit(depth, f"if {name} is None: fail('read of an unwritten element', '{op.buffer.name_hint}', ())")
+
+    def element(self, buffer: SSAValue, indices: Sequence[IndexExpr], depth: int) -> str:
+        """The element as Python source, after a check of its indices."""
+        shape = buffer_shape(buffer)
+        if not shape:
+            return f"{self.buffers[buffer]}[0]"
+        names = [f"x{d}" for d in range(len(shape))]
+        for name, expr in zip(names, indices, strict=True):
+            self.emit(depth, f"{name} = {expr.python(_iterator)}")
+        inside = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, shape, strict=True))
+        self.emit(depth, f"if not ({inside}): fail('index outside', '{buffer.name_hint}', ({', '.join(names)},))")
+        strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
+        offset = self.fresh()
+        self.emit(depth, f"{offset} = {flatten([axis(n) for n in names], strides).python()}")
+        return f"{self.buffers[buffer]}[{offset}]"
+
+
+def initial_value(op: BlockOp, position: int) -> float | int:
+    """What a reduction block starts its output from."""
+    if op.identity is not None:
+        return constant_value(op.identity.data[position])
+    output = op.outputs[position]
+    assert isinstance(output.type, MemRefType)
+    return identity(op.combiner.data, output.type.element_type)
+
+
+def constant_value(attribute: Attribute) -> float | int:
+    """The number in a float or integer attribute."""
+    assert isinstance(attribute, FloatAttr | IntegerAttr)
+    value: float | int = attribute.value.data
+    return value
+
+
+def _combined(combiner: str, output: SSAValue, old: str, new: str) -> str:
+    assert isinstance(output.type, MemRefType)
+    element = output.type.element_type
+    zero = ConstantOp(IntegerAttr(0, element) if isinstance(element, IntegerType) else FloatAttr(0.0, element))
+    op = combine_op(combiner, element)
+    joined = op.create(operands=[zero.result, zero.result], result_types=[element])
+    return python_expression(joined, [old, new])
+
+
+def _all_hold(conditions: Sequence[IndexExpr]) -> str:
+    return " and ".join(f"{c.python(_iterator)} >= 0" for c in conditions) or "True"
+
+
+def _size(buffer: SSAValue) -> int:
+    return int(np.prod(buffer_shape(buffer), dtype=np.int64))
+
+
+def _loop(name: str) -> str:
+    return f"l_{name}"
+
+
+def _iterator(name: str) -> str:
+    return f"v_{name}"

@@ -1,0 +1,181 @@
+"""Lower a DAG of tensor expressions to loops: one nest and one block per expression, every tensor a buffer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, MemRefType, ModuleOp, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects.attributes import Axis
+from ...dialects.index import axis as axis_expr
+from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp
+from ...dialects.te import ComputeOp, ReadOp, YieldOp
+
+
+@dataclass(frozen=True)
+class LowerTeToLoop(ModulePass):
+    """`%c = lw_te.compute "c" [i = n, reduce k = m] add { body }` -> a buffer `c` and
+
+    `for i in n { for k in m { block c (i in n = i, reduce k in m = k) writes %c[i] add { body } } }`
+
+    The results of the function become its last arguments, named after their expressions. Functions that are not on
+    tensors stay as they are.
+    """
+
+    name = "lw-lower-te-to-loop"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_te_to_loop(op)
+
+
+def lower_te_to_loop(module: ModuleOp) -> None:
+    """Lower every function on tensors in `module`, in place; PassFailedException for operations it does not know."""
+    for func in [f for f in module.ops if isinstance(f, FuncOp)]:
+        types = (*func.function_type.inputs, *func.function_type.outputs)
+        if func.body.blocks and types and all(isinstance(t, TensorType) for t in types):
+            _lower_function(func)
+
+
+def argument_name(func: FuncOp, position: int) -> str:
+    """The name a person gave to an argument: its `lw.name`, else its SSA name."""
+    if func.arg_attrs is not None:
+        named = func.arg_attrs.data[position].data.get("lw.name")
+        if isinstance(named, StringAttr):
+            return named.data
+    return func.body.block.args[position].name_hint or f"arg{position}"
+
+
+def _lower_function(func: FuncOp) -> None:
+    old = func.body.block
+    returned = old.last_op
+    assert isinstance(returned, ReturnOp)
+    names = [argument_name(func, i) for i in range(len(old.args))]
+    output_names = _output_names(returned, names)
+    input_types = [_memref(t) for t in func.function_type.inputs]
+    output_types = [_memref(v.type) for v in returned.arguments]
+    body = Block(arg_types=[*input_types, *output_types])
+    buffers: dict[SSAValue, SSAValue] = {}
+    for argument, name in zip(body.args, (*names, *output_names), strict=True):
+        argument.name_hint = name
+    for tensor, argument in zip(old.args, body.args, strict=False):
+        buffers[tensor] = argument
+    copies: list[tuple[SSAValue, SSAValue, str]] = []
+    for position, value in enumerate(returned.arguments):
+        argument = body.args[len(names) + position]
+        if value in buffers:
+            copies.append((value, argument, output_names[position]))
+        else:
+            buffers[value] = argument
+    allocs: list[Operation] = []
+    nests: list[Operation] = []
+    used = {*names, *output_names}
+    labels: set[str] = set()
+    for op in old.ops:
+        if isinstance(op, ReturnOp):
+            continue
+        if not isinstance(op, ComputeOp):
+            raise PassFailedException(f"lw-lower-te-to-loop: '{op.name}' in '{func.sym_name.data}' is no lw_te.compute")
+        label = _fresh(op.label.data, labels)
+        labels.add(label)
+        for result in op.outputs:
+            if result not in buffers:
+                alloc = AllocOp(_fresh(label, used), _memref(result.type))
+                used.add(alloc.label.data)
+                allocs.append(alloc)
+                buffers[result] = alloc.buffer
+        nests.append(_nest(op, label, buffers))
+    nests += [_copy(buffers[value], out, _fresh(name, labels)) for value, out, name in copies]
+    body.add_ops([*allocs, *nests, ReturnOp()])
+    attributes = [*(func.arg_attrs or [DictionaryAttr({"lw.name": StringAttr(n)}) for n in names])]
+    attributes += [DictionaryAttr({"lw.name": StringAttr(n), "lw.output": UnitAttr()}) for n in output_names]
+    new = FuncOp(
+        func.sym_name.data,
+        ([*input_types, *output_types], []),
+        Region(body),
+        func.sym_visibility,
+        arg_attrs=ArrayAttr(attributes),
+    )
+    new.attributes |= func.attributes
+    block = func.parent_block()
+    assert block is not None
+    block.insert_op_before(new, func)
+    block.erase_op(func)
+
+
+def _output_names(returned: ReturnOp, names: list[str]) -> list[str]:
+    used = set(names)
+    result: list[str] = []
+    for value in returned.arguments:
+        owner = value.owner
+        name = _fresh(owner.label.data if isinstance(owner, ComputeOp) else "output", used)
+        used.add(name)
+        result.append(name)
+    return result
+
+
+def _fresh(name: str, used: set[str]) -> str:
+    """`name`, or `name1`, `name2`, ... where taken: a suffix of digits behind `_` would be lost from SSA names."""
+    if name not in used:
+        return name
+    number = 1
+    while f"{name}{number}" in used:
+        number += 1
+    return f"{name}{number}"
+
+
+def _memref(tensor: Attribute) -> MemRefType[Attribute]:
+    assert isinstance(tensor, TensorType)
+    return MemRefType(tensor.get_element_type(), tensor.get_shape())
+
+
+def _nest(op: ComputeOp, label: str, buffers: dict[SSAValue, SSAValue]) -> Operation:
+    axes = op.axes.data
+    spatial = tuple(axis_expr(a.name) for a in op.spatial_axes)
+    combine = op.combine.clone() if op.combine is not None else None
+    block = BlockOp(
+        label,
+        axes,
+        [axis_expr(a.name) for a in axes],
+        [buffers[o] for o in op.outputs],
+        [spatial] * len(op.outputs),
+        _body(op, buffers),
+        op.combiner.data,
+        identity=op.identity.data if op.identity is not None else None,
+        combine=combine,
+    )
+    return _wrap(block, axes)
+
+
+def _wrap(block: BlockOp, axes: tuple[Axis, ...]) -> Operation:
+    inner: Operation = block
+    for axis in reversed(axes):
+        inner = ForOp(axis.name, axis.extent, Region(Block([inner])))
+    return inner
+
+
+def _body(op: ComputeOp, buffers: dict[SSAValue, SSAValue]) -> Region:
+    values: dict[SSAValue, SSAValue] = {}
+    block = Block()
+    for inner in op.body.block.ops:
+        if isinstance(inner, ReadOp):
+            load = LoadOp(buffers[inner.tensor], inner.indices.data, inner.conditions)
+            load.result.name_hint = inner.result.name_hint
+            values[inner.result] = load.result
+            block.add_op(load)
+        else:
+            block.add_op(inner.clone(values))
+    return Region(block)
+
+
+def _copy(source: SSAValue, destination: SSAValue, label: str) -> Operation:
+    assert isinstance(source.type, MemRefType)
+    axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(source.type.get_shape()))
+    indices = tuple(axis_expr(a.name) for a in axes)
+    load = LoadOp(source, indices)
+    body = Region(Block([load, YieldOp.create(operands=[load.result])]))
+    return _wrap(BlockOp(label, axes, indices, [destination], [indices], body), axes)

@@ -1,0 +1,87 @@
+"""What every schedule primitive is: a frozen value that checks, then rewrites, and refuses in one form."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import fields
+from typing import Any, Generic, TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+PlanT = TypeVar("PlanT")
+
+
+class ScheduleError(PassFailedException):
+    """A schedule step that is not legal, rendered when somebody reads it.
+
+    `rule` says what must hold and what was got; `fix` is a step to paste instead; `at` is the operation to blame.
+    """
+
+    def __init__(self, step: object, rule: str, fix: object = None, at: Operation | None = None) -> None:
+        super().__init__()
+        self.step = step
+        self.rule = rule
+        self.fix = fix
+        self.at = at
+
+    def __str__(self) -> str:
+        lines = [f"{self.step}: {self.rule}"]
+        if self.fix is not None:
+            lines.append(f"  try: {self.fix}")
+        if self.at is not None:
+            lines += ["  at:", *render_around(self.at)]
+        return "\n".join(lines)
+
+
+def render_around(op: Operation, context: int = 6) -> list[str]:
+    """The loops around `op` and its first lines, with the line of `op` marked."""
+    from ..dialects.loop import BlockOp, ForOp
+
+    around: list[str] = []
+    parent = op.parent_op()
+    while isinstance(parent, ForOp | BlockOp):
+        around.append(str(parent).split("\n", 1)[0])
+        parent = parent.parent_op()
+    around.reverse()
+    lines = ["    " + "  " * depth + text for depth, text in enumerate(around)]
+    indent = "  " * len(around)
+    own = str(op).split("\n")
+    shown = own if len(own) <= context else [*own[: context - 1], "..."]
+    lines.append(f"  > {indent}{shown[0]}")
+    lines += [f"    {indent}{text}" for text in shown[1:]]
+    return lines
+
+
+class Primitive(ModulePass, Generic[PlanT]):
+    """A schedule primitive: `check` is pure and raises ScheduleError, `rewrite` cannot fail."""
+
+    @abstractmethod
+    def check(self, module: ModuleOp) -> PlanT:
+        """Decide whether the step is legal on `module` and collect what the rewrite needs; changes nothing."""
+
+    @abstractmethod
+    def rewrite(self, plan: PlanT) -> None:
+        """Change the IR as planned."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.rewrite(self.check(op))
+
+    def run(self, module: ModuleOp) -> None:
+        """Check and rewrite `module` in place."""
+        self.rewrite(self.check(module))
+
+    def error(self, rule: str, fix: object = None, at: Operation | None = None) -> ScheduleError:
+        """A refusal of this step."""
+        return ScheduleError(self, rule, fix, at)
+
+    def __str__(self) -> str:
+        """The step as pipeline text, `lw-split{block=c loop=i factors=4,8}`."""
+        return str(self.pipeline_pass_spec())
+
+    def options(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
