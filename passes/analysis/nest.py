@@ -1,0 +1,212 @@
+"""Finding loops and blocks by name, and the questions every primitive asks about a nest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block as IrBlock
+from xdsl.ir import Operation, Region, SSAValue
+
+from ...dialects.index import IndexExpr, Ranges
+from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, loops_in
+from ..primitive import Primitive, ScheduleError
+
+
+def functions(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module that have a body."""
+    return [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]
+
+
+def find_block(step: Primitive[object] | object, module: ModuleOp, name: str) -> BlockOp:
+    """The block called `name`; ScheduleError listing the blocks where there is none."""
+    names: list[str] = []
+    for func in functions(module):
+        for block in blocks_in(func):
+            if block.block_name == name:
+                return block
+            names.append(block.block_name)
+    known = ", ".join(names) or "none: is this lowered to the loop dialect?"
+    raise ScheduleError(step, f"no block is called '{name}'; blocks here: {known}")
+
+
+def find_loop(step: Primitive[object] | object, block: BlockOp, name: str) -> ForOp:
+    """The loop called `name` around `block`; ScheduleError listing the loops where there is none."""
+    loops = block.enclosing_loops
+    for loop in loops:
+        if loop.loop_name == name:
+            return loop
+    known = ", ".join(loop.loop_name for loop in loops) or "none"
+    raise ScheduleError(step, f"block '{block.block_name}' is in no loop '{name}'; loops around it: {known}", at=block)
+
+
+def find_buffer(step: Primitive[object] | object, module: ModuleOp, name: str) -> SSAValue:
+    """The argument or allocation called `name`; ScheduleError listing the buffers where there is none."""
+    known: list[str] = []
+    for func in functions(module):
+        values = [*func.body.block.args, *(op.buffer for op in func.body.block.ops if isinstance(op, AllocOp))]
+        for value in values:
+            if buffer_name(value) == name:
+                return value
+            known.append(buffer_name(value))
+    raise ScheduleError(step, f"no buffer is called '{name}'; buffers here: {', '.join(known)}")
+
+
+def buffer_name(buffer: SSAValue) -> str:
+    """The name of an argument or an allocation."""
+    owner = buffer.owner
+    if isinstance(owner, AllocOp):
+        return owner.label.data
+    if isinstance(owner, IrBlock) and isinstance(func := owner.parent_op(), FuncOp):
+        from ..lower.lower_te_to_loop import argument_name
+
+        return argument_name(func, owner.args.index(buffer))
+    return buffer.name_hint or ""
+
+
+def function_of(op: Operation) -> FuncOp:
+    """The function around an operation."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, FuncOp):
+        parent = parent.parent_op()
+    assert parent is not None
+    return parent
+
+
+def buffer_names(func: FuncOp) -> set[str]:
+    """The names of all arguments and allocations."""
+    args = {buffer_name(a) for a in func.body.block.args}
+    return args | {op.label.data for op in func.body.block.ops if isinstance(op, AllocOp)}
+
+
+def block_names(func: FuncOp) -> set[str]:
+    """The names of all blocks."""
+    return {b.block_name for b in blocks_in(func)}
+
+
+def loop_names_around(loop: ForOp) -> set[str]:
+    """The names a new loop in the place of `loop` must not take: the loops around and below it, and itself."""
+    names = {inner.loop_name for inner in loops_in(loop)}
+    parent: Operation | None = loop
+    while isinstance(parent, ForOp):
+        names.add(parent.loop_name)
+        parent = parent.parent_op()
+    return names
+
+
+def fresh_name(wanted: str, taken: Iterable[str]) -> str:
+    """`wanted`, or `wanted_0`, `wanted_1`, ... where taken."""
+    used = set(taken)
+    if wanted not in used:
+        return wanted
+    number = 0
+    while f"{wanted}_{number}" in used:
+        number += 1
+    return f"{wanted}_{number}"
+
+
+def fresh_buffer_name(wanted: str, taken: Iterable[str]) -> str:
+    """`wanted`, or `wanted2`, `wanted3`, ...: buffers are SSA names, which lose a suffix of digits behind `_`."""
+    used = set(taken)
+    if wanted not in used:
+        return wanted
+    number = 2
+    while f"{wanted}{number}" in used:
+        number += 1
+    return f"{wanted}{number}"
+
+
+def only_child(loop: ForOp) -> Operation | None:
+    """The single loop or block in `loop`, None where there are several."""
+    first = loop.body.block.first_op
+    return first if first is not None and first is loop.body.block.last_op else None
+
+
+def ranges_of(loops: Iterable[ForOp]) -> dict[str, tuple[int, int]]:
+    """Inclusive ranges of the loops' values."""
+    return {loop.loop_name: (0, loop.size - 1) for loop in loops}
+
+
+def reduces_over(loop: ForOp) -> list[BlockOp]:
+    """The blocks below `loop` with a reduce iterator bound to it."""
+    name = loop.loop_name
+    return [
+        block
+        for block in blocks_in(loop)
+        if any(a.reduce and name in e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True))
+    ]
+
+
+def is_reduce_loop(loop: ForOp) -> bool:
+    """True where some block below has a reduce iterator bound to the loop."""
+    return bool(reduces_over(loop))
+
+
+def substitute_loops(root: ForOp | BlockOp, values: Mapping[str, IndexExpr], ranges: Ranges | None = None) -> None:
+    """Replace loop names by expressions in the bindings and predicates of every block at or below `root`.
+
+    With `ranges` of all loops around and below, the results are simplified.
+    """
+    for block in [root] if isinstance(root, BlockOp) else blocks_in(root):
+        bindings = [e.substitute(values) for e in block.bindings.data]
+        where = [e.substitute(values) for e in block.conditions]
+        if ranges is not None:
+            bindings = [e.simplify(ranges) for e in bindings]
+            where = [e.simplify(ranges) for e in where]
+        block.rebind(bindings, simplify_conditions(where, ranges))
+
+
+def simplify_conditions(conditions: Iterable[IndexExpr], ranges: Ranges | None = None) -> list[IndexExpr]:
+    """Conditions `e >= 0` without repetition and, where `ranges` are given, without those that always hold."""
+    kept: list[IndexExpr] = []
+    for condition in conditions:
+        if condition in kept or (condition.is_constant and condition.const >= 0):
+            continue
+        if ranges is not None and condition.bounds(ranges)[0] >= 0:
+            continue
+        kept.append(condition)
+    return kept
+
+
+def require_plain(step: Primitive[object] | object, loop: ForOp) -> None:
+    """Refuse a loop that already has a kind or annotations: its marks would be lost or mean something else."""
+    if loop.loop_kind != "serial":
+        rule = f"loop '{loop.loop_name}' must be serial, it is {loop.loop_kind}; do this step before marking the loop"
+        raise ScheduleError(step, rule, at=loop)
+    if loop.notes:
+        rule = f"loop '{loop.loop_name}' must carry no annotation, it has {', '.join(sorted(loop.notes))}"
+        raise ScheduleError(step, rule, at=loop)
+
+
+def move_body(source: ForOp, target: IrBlock) -> None:
+    """Move all loops and blocks in `source` to the end of `target`."""
+    block = source.body.block
+    for op in list(block.ops):
+        target.add_op(block.detach_op(op))
+
+
+def replace_loop(old: ForOp, new: Operation) -> None:
+    """Put `new` in the place of `old`, whose body has been moved away."""
+    parent = old.parent_block()
+    assert parent is not None
+    parent.insert_op_before(new, old)
+    parent.detach_op(old)
+
+
+def new_loop(name: str, extent: int, children: Iterable[Operation] = (), kind: str = "serial") -> ForOp:
+    """A loop around `children`, which must stand nowhere else."""
+    return ForOp(name, extent, Region(IrBlock(list(children))), kind)
+
+
+def nest_around(inner: Operation, loops: Iterable[tuple[str, int]]) -> Operation:
+    """`inner` in new serial loops, the first outermost."""
+    for name, extent in reversed(list(loops)):
+        inner = new_loop(name, extent, [inner])
+    return inner
+
+
+def position_key(func: FuncOp) -> Callable[[BlockOp], int]:
+    """Program order of the function's blocks as a sort key."""
+    order = {block: k for k, block in enumerate(blocks_in(func))}
+    return lambda block: order[block]

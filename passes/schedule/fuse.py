@@ -1,0 +1,99 @@
+"""Fuse neighbouring loops into one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import ForOp, blocks_in
+from ..analysis.nest import (
+    find_block,
+    find_loop,
+    fresh_name,
+    functions,
+    is_reduce_loop,
+    loop_names_around,
+    move_body,
+    new_loop,
+    only_child,
+    replace_loop,
+    require_plain,
+    simplify_conditions,
+)
+from ..primitive import Primitive
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The loops from the outside, and the name of the loop they become."""
+
+    loops: tuple[ForOp, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class Fuse(Primitive[Plan]):
+    """`for i in 4 { for j in 8 { S(i, j) } }` -> `for i_j in 32 { S(i_j floordiv 8, i_j mod 8) }`
+
+    Requires: two or more serial loops, each directly in the one before and alone there, all of them over reduce
+    iterators or none of them.
+    """
+
+    name = "lw-fuse"
+    block: str
+    loops: tuple[str, ...]
+
+    def check(self, module: ModuleOp) -> Plan:
+        block = find_block(self, module, self.block)
+        if len(self.loops) < 2:
+            raise self.error(f"at least two loops are needed, got {len(self.loops)}", at=block)
+        loops = [find_loop(self, block, name) for name in self.loops]
+        for loop in loops:
+            require_plain(self, loop)
+        for outer, inner in zip(loops, loops[1:], strict=False):
+            if only_child(outer) is not inner:
+                rule = f"each loop must be directly in the one before and alone there, '{inner.loop_name}' is not in"
+                raise self.error(f"{rule} '{outer.loop_name}'; reorder first", at=outer)
+        kinds = [is_reduce_loop(loop) for loop in loops]
+        if any(kinds) and not all(kinds):
+            reduce = next(x.loop_name for x, k in zip(loops, kinds, strict=True) if k)
+            rule = f"loops over reduce iterators fuse with their like only, '{reduce}' is one and others are not"
+            raise self.error(rule, at=loops[0])
+        taken = loop_names_around(loops[0]) - set(self.loops)
+        return Plan(tuple(loops), fresh_name("_".join(self.loops), taken))
+
+    def rewrite(self, plan: Plan) -> None:
+        fused = axis(plan.name)
+        values: dict[str, IndexExpr] = {}
+        below = 1
+        total = prod(loop.size for loop in plan.loops)
+        for loop in reversed(plan.loops):
+            whole = fused // below
+            values[loop.loop_name] = whole if below * loop.size == total else whole % loop.size
+            below *= loop.size
+        ranges = {plan.name: (0, total - 1)}
+        for block in blocks_in(plan.loops[-1]):
+            bindings = [e.substitute(values) for e in block.bindings.data]
+            where = [e.substitute(values) for e in block.conditions]
+            if total == 1:
+                bindings, where = [e.simplify(ranges) for e in bindings], [e.simplify(ranges) for e in where]
+            block.rebind(bindings, simplify_conditions(where))
+        loop = new_loop(plan.name, total)
+        move_body(plan.loops[-1], loop.body.block)
+        replace_loop(plan.loops[0], loop)
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Fuse, ...]:
+        steps: dict[Fuse, None] = {}
+        for func in functions(module_op):
+            for block in blocks_in(func):
+                loops = block.enclosing_loops
+                for outer, inner in zip(loops, loops[1:], strict=False):
+                    plain = all(x.loop_kind == "serial" and not x.notes for x in (outer, inner))
+                    if plain and only_child(outer) is inner and is_reduce_loop(outer) == is_reduce_loop(inner):
+                        steps[cls(block.block_name, (outer.loop_name, inner.loop_name))] = None
+        return tuple(steps)

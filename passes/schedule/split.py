@@ -1,0 +1,108 @@
+"""Split one loop into several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.index import IndexExpr, axis, constant
+from ...dialects.loop import ForOp, blocks_in
+from ..analysis.nest import (
+    find_block,
+    find_loop,
+    fresh_name,
+    functions,
+    loop_names_around,
+    move_body,
+    new_loop,
+    replace_loop,
+    require_plain,
+    simplify_conditions,
+)
+from ..primitive import Primitive
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The loop, its children as (name, extent) from the outside, and whether they overshoot its extent."""
+
+    loop: ForOp
+    children: tuple[tuple[str, int], ...]
+    has_tail: bool
+
+
+@dataclass(frozen=True)
+class Split(Primitive[Plan]):
+    """`for i in 100 { S(i) }` ->
+
+    `for i0 in 7 { for i1 in 16 { S(i0 * 16 + i1) where 99 - i0 * 16 - i1 >= 0 } }`
+
+    with `factors=0,16`; the factor 0 (one at most) is inferred, rounding up. A product above the extent adds the predicate.
+    Children are named after the loop: `i0`, `i1`, ...
+
+    Requires: a serial loop without annotations; factors of at least 1 whose product covers the extent.
+    """
+
+    name = "lw-split"
+    block: str
+    loop: str
+    factors: tuple[int, ...]
+
+    def check(self, module: ModuleOp) -> Plan:
+        loop = find_loop(self, find_block(self, module, self.block), self.loop)
+        require_plain(self, loop)
+        extents = self._extents(loop)
+        taken = loop_names_around(loop) - {loop.loop_name}
+        names: list[str] = []
+        for position in range(len(extents)):
+            name = f"{self.loop}{position}"
+            name = fresh_name(name if name not in taken else self.loop, {*taken, *names})
+            names.append(name)
+        return Plan(loop, tuple(zip(names, extents, strict=True)), prod(extents) > loop.size)
+
+    def _extents(self, loop: ForOp) -> list[int]:
+        if len(self.factors) < 2:
+            raise self.error(f"at least two factors are needed, got {len(self.factors)}", at=loop)
+        if any(f < 0 for f in self.factors) or self.factors.count(0) > 1:
+            rule = "factors must be positive, and at most one 0 (inferred)"
+            raise self.error(f"{rule}, got {','.join(map(str, self.factors))}", at=loop)
+        known = prod(f for f in self.factors if f)
+        extents = [f or -(-loop.size // known) for f in self.factors]
+        if prod(extents) < loop.size:
+            fix = Split(self.block, self.loop, (0, *self.factors[1:]))
+            rule = f"factors must cover the extent of '{self.loop}', got {known} for extent {loop.size}"
+            raise self.error(rule, fix, loop)
+        return extents
+
+    def rewrite(self, plan: Plan) -> None:
+        index: IndexExpr = constant(0)
+        for name, extent in plan.children:
+            index = index * extent + axis(name)
+        tail = plan.loop.size - 1 - index
+        values = {plan.loop.loop_name: index}
+        for block in blocks_in(plan.loop):
+            where = [e.substitute(values) for e in block.conditions]
+            if plan.has_tail:
+                where.append(tail)
+            block.rebind([e.substitute(values) for e in block.bindings.data], simplify_conditions(where))
+        *outer, (innermost, extent) = plan.children
+        loop = new_loop(innermost, extent)
+        move_body(plan.loop, loop.body.block)
+        for name, extent in reversed(outer):
+            loop = new_loop(name, extent, [loop])
+        replace_loop(plan.loop, loop)
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Split, ...]:
+        steps: dict[Split, None] = {}
+        for func in functions(module_op):
+            for block in blocks_in(func):
+                for loop in block.enclosing_loops:
+                    if loop.loop_kind == "serial" and not loop.notes:
+                        for factor in (2, 4, 8, 16, 32):
+                            if factor < loop.size:
+                                steps[cls(block.block_name, loop.loop_name, (0, factor))] = None
+        return tuple(steps)
