@@ -1,0 +1,204 @@
+"""Elementwise functions of scalar expressions, conditions, and the numbers a type can hold."""
+
+from __future__ import annotations
+
+import math
+
+from .errors import ExpressionError
+from .expr import FLOATS, INTEGERS, Binary, Call, Const, Expr, Logic, Not, Operand, Select, convert, match
+
+FLOAT_FUNCTIONS = (
+    "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "sin", "cos", "tan", "atan",
+    "tanh", "erf", "floor", "ceil", "roundeven", "trunc",
+)  # fmt: skip
+"""Functions of one float that the `math` dialect has under the same name."""
+
+
+def call(function: str, value: Operand) -> Expr:
+    """Apply one of FLOAT_FUNCTIONS."""
+    operand = convert(value)
+    if operand.dtype not in FLOATS:
+        raise ExpressionError(f"'{function}' is defined on floats, got {operand.dtype}: cast first")
+    return Call(function, operand)
+
+
+def exp(value: Operand) -> Expr:
+    """e to the power of a float."""
+    return call("exp", value)
+
+
+def exp2(value: Operand) -> Expr:
+    """2 to the power of a float."""
+    return call("exp2", value)
+
+
+def expm1(value: Operand) -> Expr:
+    """exp(x) - 1, accurate near zero."""
+    return call("expm1", value)
+
+
+def log(value: Operand) -> Expr:
+    """The natural logarithm of a float."""
+    return call("log", value)
+
+
+def log2(value: Operand) -> Expr:
+    """The binary logarithm of a float."""
+    return call("log2", value)
+
+
+def log1p(value: Operand) -> Expr:
+    """log(1 + x), accurate near zero."""
+    return call("log1p", value)
+
+
+def sqrt(value: Operand) -> Expr:
+    """The square root of a float."""
+    return call("sqrt", value)
+
+
+def rsqrt(value: Operand) -> Expr:
+    """One over the square root of a float."""
+    return call("rsqrt", value)
+
+
+def sin(value: Operand) -> Expr:
+    """The sine of a float in radians."""
+    return call("sin", value)
+
+
+def cos(value: Operand) -> Expr:
+    """The cosine of a float in radians."""
+    return call("cos", value)
+
+
+def tan(value: Operand) -> Expr:
+    """The tangent of a float in radians."""
+    return call("tan", value)
+
+
+def atan(value: Operand) -> Expr:
+    """The angle in radians whose tangent is a float."""
+    return call("atan", value)
+
+
+def tanh(value: Operand) -> Expr:
+    """The hyperbolic tangent of a float."""
+    return call("tanh", value)
+
+
+def erf(value: Operand) -> Expr:
+    """The error function of a float."""
+    return call("erf", value)
+
+
+def floor(value: Operand) -> Expr:
+    """A float rounded down."""
+    return call("floor", value)
+
+
+def ceil(value: Operand) -> Expr:
+    """A float rounded up."""
+    return call("ceil", value)
+
+
+def round(value: Operand) -> Expr:
+    """A float rounded to the nearest whole number, halves to the even one (as NumPy's round)."""
+    return call("roundeven", value)
+
+
+def trunc(value: Operand) -> Expr:
+    """A float without its fraction."""
+    return call("trunc", value)
+
+
+def sigmoid(value: Operand) -> Expr:
+    """1 / (1 + exp(-x))."""
+    operand = convert(value)
+    return 1.0 / (1.0 + exp(-operand))
+
+
+def abs(value: Operand) -> Expr:
+    """The magnitude of a float or an integer."""
+    return Call("abs", convert(value))
+
+
+def power(base: Operand, exponent: Operand) -> Expr:
+    """`base ** exponent` on floats."""
+    return Expr.__pow__(*_two(base, exponent))
+
+
+def fmod(left: Operand, right: Operand) -> Expr:
+    """The remainder of a float division, with the sign of `left` (as C's fmod), computed as x - trunc(x / y) * y."""
+    a, b = match(left, right)
+    return a - trunc(a / b) * b
+
+
+def maximum(left: Operand, right: Operand) -> Expr:
+    """The larger of two values; NaN where one is NaN."""
+    return Binary("max", *match(left, right))
+
+
+def minimum(left: Operand, right: Operand) -> Expr:
+    """The smaller of two values; NaN where one is NaN."""
+    return Binary("min", *match(left, right))
+
+
+def _two(left: Operand, right: Operand) -> tuple[Expr, Expr]:
+    return match(left, right)
+
+
+def select(condition: Operand, yes: Operand, no: Operand) -> Expr:
+    """`yes` where the condition holds, else `no`; a read in the branch not taken may lie outside its tensor."""
+    test = convert(condition)
+    if test.dtype != "bool":
+        raise ExpressionError(
+            f"select takes a condition first, got a value of type {test.dtype}: compare it, e.g. x > 0"
+        )
+    if isinstance(test, Const):
+        a, b = match(yes, no)
+        return a if test.value else b
+    return Select(test, *match(yes, no))
+
+
+if_then_else = select
+
+
+def all(*conditions: Operand) -> Expr:
+    """True where every condition holds."""
+    return _join("and", conditions)
+
+
+def any(*conditions: Operand) -> Expr:
+    """True where one condition holds."""
+    return _join("or", conditions)
+
+
+def logical_not(condition: Operand) -> Expr:
+    """True where the condition does not hold."""
+    return Not(convert(condition))
+
+
+def _join(op: str, conditions: tuple[Operand, ...]) -> Expr:
+    if not conditions:
+        return Const(op == "and", "bool")
+    result = convert(conditions[0])
+    for condition in conditions[1:]:
+        result = Logic(op, result, convert(condition))
+    return result
+
+
+def min_value(dtype: str) -> Const:
+    """The smallest value of a type: minus infinity for floats."""
+    return Const(-math.inf if dtype in FLOATS else -(1 << _bits(dtype) - 1), dtype)
+
+
+def max_value(dtype: str) -> Const:
+    """The largest value of a type: infinity for floats."""
+    return Const(math.inf if dtype in FLOATS else (1 << _bits(dtype) - 1) - 1, dtype)
+
+
+def _bits(dtype: str) -> int:
+    if dtype not in INTEGERS:
+        raise ExpressionError(f"type '{dtype}' has no smallest and largest value here")
+    return int(dtype.removeprefix("int"))

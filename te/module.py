@@ -1,0 +1,160 @@
+"""Tensors to a module: one function on tensor types that holds one te.compute per stage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from ..dialects.attributes import Axis
+from ..dialects.combiner import DTYPES
+from ..dialects.index import IndexExpr, axis
+from ..dialects.target import Target, TargetAttr, parse_target
+from ..dialects.te import ComputeOp, YieldOp
+from .body import BodyBuilder
+from .errors import ExpressionError
+from .expr import FLOATS, Const, Expr, IterVar, Read, children
+from .reduce import Reduce
+from .tensor import Compute, Placeholder, Tensor
+
+RESERVED = ("reduce", "floordiv", "mod", "where", "in")
+"""Words that the text of the dialects gives a meaning, so no axis carries them."""
+
+
+def create_module(tensors: Sequence[Tensor], target: Target | str | None = None, name: str = "main") -> ModuleOp:
+    """The function that takes the placeholders among `tensors`, in their order, and returns the other tensors."""
+    inputs = [t for t in tensors if isinstance(t.op, Placeholder)]
+    outputs = [t for t in tensors if isinstance(t.op, Compute)]
+    if not outputs:
+        raise ExpressionError("create_module needs at least one computed tensor in the list, got placeholders only")
+    stages, used = _stages(outputs)
+    for tensor in used:
+        if not any(tensor is given for given in inputs):
+            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list given to create_module")
+    labels = _Names()
+    values: dict[Tensor, SSAValue] = {}
+    block = Block(arg_types=[_type(t) for t in inputs])
+    for tensor, argument in zip(inputs, block.args, strict=True):
+        argument.name_hint = labels.take(tensor.name)
+        values[tensor] = argument
+    names = [a.name_hint or "" for a in block.args]
+    for stage in stages:
+        _add_compute(block, stage, labels.take(stage[0].op.name), values)
+    block.add_op(func.ReturnOp(*(values[t] for t in outputs)))
+    function = func.FuncOp(
+        name,
+        ([_type(t) for t in inputs], [_type(t) for t in outputs]),
+        Region(block),
+        arg_attrs=ArrayAttr([DictionaryAttr({"lw.name": StringAttr(n)}) for n in names]),
+    )
+    attributes: dict[str, Attribute] = {}
+    if target is not None:
+        attributes["lw.target"] = TargetAttr(parse_target(target) if isinstance(target, str) else target)
+    return ModuleOp([function], attributes)
+
+
+def _type(tensor: Tensor) -> TensorType[Any]:
+    return TensorType(DTYPES[tensor.dtype], tensor.shape)
+
+
+def _stages(outputs: Sequence[Tensor]) -> tuple[list[list[Tensor]], list[Tensor]]:
+    """Every compute below `outputs`, producers first, as the list of its tensors; and the placeholders read."""
+    stages: dict[Compute, list[Tensor]] = {}
+    placeholders: dict[Tensor, None] = {}
+    waiting: list[tuple[Tensor, bool]] = [(t, False) for t in reversed(outputs)]
+    while waiting:
+        tensor, ready = waiting.pop()
+        if isinstance(tensor.op, Placeholder):
+            placeholders[tensor] = None
+            continue
+        if tensor.op in stages:
+            if not any(tensor is known for known in stages[tensor.op]):
+                stages[tensor.op].append(tensor)
+            continue
+        if ready:
+            stages[tensor.op] = [tensor]
+            continue
+        waiting.append((tensor, True))
+        waiting.extend((t, False) for t in reversed(_tensors_read(tensor.op.values)))
+    return list(stages.values()), list(placeholders)
+
+
+def _tensors_read(values: Iterable[Expr]) -> list[Tensor]:
+    found: dict[Tensor, None] = {}
+    seen: set[int] = set()
+    waiting = list(values)[::-1]
+    while waiting:
+        expr = waiting.pop()
+        if id(expr) in seen:
+            continue
+        seen.add(id(expr))
+        if isinstance(expr, Read):
+            found[expr.tensor] = None
+        waiting.extend(children(expr)[::-1])
+    return list(found)
+
+
+def _add_compute(block: Block, stage: list[Tensor], label: str, values: dict[Tensor, SSAValue]) -> None:
+    tensor = stage[0]
+    op = tensor.op
+    assert isinstance(op, Compute)
+    taken = _Names(RESERVED)
+    axes: list[Axis] = []
+    names: dict[IterVar, IndexExpr] = {}
+    for var in (*op.axis, *op.reduce_axis):
+        axes.append(Axis(taken.take(var.name), var.extent, var.reduce))
+        names[var] = axis(axes[-1].name) + var.lower
+    ranges = {a.name: (0, a.extent - 1) for a in axes}
+    body = Block()
+    builder = BodyBuilder(label, body, names, ranges, values)
+    body.add_op(YieldOp(operands=[[builder.build(v) for v in op.values]]))
+    reduce = op.body if isinstance(op.body, Reduce) else None
+    custom = reduce is not None and reduce.combiner == "custom"
+    compute = ComputeOp(
+        label,
+        axes,
+        reduce.combiner if reduce is not None else "none",
+        Region(body),
+        [TensorType(DTYPES[t], tensor.shape) for t in op.dtypes],
+        [_number(c) for c in reduce.identity] if reduce is not None and custom else None,
+        _combine_region(label, op, reduce) if reduce is not None and custom else None,
+    )
+    block.add_op(compute)
+    for k, result in enumerate(compute.results):
+        result.name_hint = label if len(compute.results) == 1 else f"{label}_v{k}"
+    for t in stage:
+        values[t] = compute.results[t.value_index]
+
+
+def _combine_region(label: str, op: Compute, reduce: Reduce) -> Region:
+    block = Block(arg_types=[DTYPES[t] for t in (*op.dtypes, *op.dtypes)])
+    builder = BodyBuilder(f"{label}' combiner", block, {}, {}, {}, block.args)
+    block.add_op(YieldOp(operands=[[builder.build(j) for j in reduce.joined]]))
+    return Region(block)
+
+
+def _number(value: Const) -> Attribute:
+    element: Any = DTYPES[value.dtype]
+    return FloatAttr(float(value.value), element) if value.dtype in FLOATS else IntegerAttr(int(value.value), element)
+
+
+class _Names:
+    """Hands out identifiers, each once: `compute`, then `compute1`."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self.used = set(reserved)
+
+    def take(self, wanted: str) -> str:
+        base = re.sub(r"\W", "_", wanted, flags=re.ASCII)
+        if not base or base[0].isdigit() or base.startswith("_"):
+            base = "t" + base
+        name, count = base, 0
+        while name in self.used:
+            count += 1
+            name = f"{base}{count}"
+        self.used.add(name)
+        return name

@@ -1,0 +1,33 @@
+"""Two-dimensional convolution."""
+
+from __future__ import annotations
+
+from ...te import Tensor
+from ..arguments import Ints, Padding
+from .convolution import convolve
+
+
+def conv2d_nchw(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """data (N, CI, H, W), kernel (CO, CI / groups, KH, KW) -> (N, CO, OH, OW)."""
+    return convolve("conv2d_nchw", data, kernel, 2, stride, padding, dilation, groups, out_dtype, False)
+
+
+def conv2d_nhwc(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """data (N, H, W, CI), kernel (KH, KW, CI / groups, CO) -> (N, OH, OW, CO)."""
+    return convolve("conv2d_nhwc", data, kernel, 2, stride, padding, dilation, groups, out_dtype, True)
