@@ -1,0 +1,64 @@
+"""`build`: from IR at any level to a callable kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..dialects.target import Target, TargetAttr, parse_target, target_of
+from .kernel_function import Kernel
+
+
+def build(x: Any, target: str | Target | None = None) -> Kernel:
+    """Compile a module at te, loop or kernel level, or a schedule, into a callable.
+
+    Without `target` the one the module carries is used, else this machine's CPU. Raises TypeError for something that is
+    neither, NotImplementedError for a target without a backend.
+    """
+    module = lower_to_kernel(x, target)
+    kind = target_of(module).kind
+    if kind != "llvm":
+        raise NotImplementedError(f"target '{kind}' has no backend here; available: llvm")
+    from .llvm.executable import LlvmExecutable, compile_module
+    from .llvm.jit import compile_text
+
+    text, artifact = compile_module(module)
+    return Kernel(
+        name=text.name,
+        arguments=text.arguments,
+        executable=LlvmExecutable(artifact),
+        source=text.source,
+        assembly=lambda: compile_text(text.source, texts=True).assembly,
+    )
+
+
+def lower_to_kernel(x: Any, target: str | Target | None = None) -> ModuleOp:
+    """Return a copy of a module, or of a schedule's module, lowered to the kernel level for a target."""
+    given = x if isinstance(x, ModuleOp) else getattr(x, "module", None)
+    if not isinstance(given, ModuleOp):
+        raise TypeError(f"build takes a module or a schedule, got {type(x).__name__}")
+    module = given.clone()
+    _set_target(module, target)
+    levels = {op.name.partition(".")[0] for op in module.walk()}
+    if "lw_te" in levels:
+        from ..passes.lower.lower_te_to_loop import lower_te_to_loop
+
+        lower_te_to_loop(module)
+        levels.add("lw_loop")
+    if "lw_loop" in levels:
+        from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+
+        lower_loop_to_kernel(module)
+    return module
+
+
+def _set_target(module: ModuleOp, target: str | Target | None) -> None:
+    if target is None and isinstance(module.attributes.get("lw.target"), TargetAttr):
+        return
+    from .llvm.host import host_target
+
+    if isinstance(target, str):
+        # A bare `llvm` means this machine; options spell a target out.
+        target = host_target() if target.strip() == "llvm" else parse_target(target)
+    module.attributes["lw.target"] = TargetAttr(target or host_target())

@@ -1,0 +1,169 @@
+"""A compiled kernel as a Python callable on NumPy arrays."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .signature import Argument
+
+Array = npt.NDArray[Any]
+
+_MOST_RUNS = 1_000_000
+
+
+class Executable(Protocol):
+    """A loaded kernel, on contiguous arrays: inputs, then outputs."""
+
+    def run(self, args: Sequence[Array]) -> None:
+        """Run once; outputs are complete on return."""
+
+    def time(self, args: Sequence[Array], number: int) -> float:
+        """Return the seconds that `number` runs take."""
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """Seconds per run, one number a repeat."""
+
+    times_s: tuple[float, ...]
+    number: int
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.times_s)
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.times_s)
+
+    @property
+    def std(self) -> float:
+        return statistics.pstdev(self.times_s)
+
+    @property
+    def min(self) -> float:
+        return min(self.times_s)
+
+    def __str__(self) -> str:
+        return f"median {self.median * 1e3:.4f} ms, mean {self.mean * 1e3:.4f} ms, std {self.std * 1e3:.4f} ms"
+
+
+class Kernel:
+    """`kernel(*inputs)` returns its output, or a tuple of several; `kernel(*inputs, *outputs)` writes to those given.
+
+    Contiguous arrays are used where they lie, others are copied. TypeError or ValueError names the argument, what it
+    must be and what came.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: tuple[Argument, ...],
+        executable: Executable,
+        source: str,
+        assembly: Callable[[], str],
+    ) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.source = source
+        self._executable = executable
+        self._assembly = assembly
+        self._inputs = [argument for argument in arguments if not argument.is_output]
+        self._outputs = [argument for argument in arguments if argument.is_output]
+
+    @cached_property
+    def assembly(self) -> str:
+        """The kernel's assembly."""
+        return self._assembly()
+
+    def __repr__(self) -> str:
+        shown = [", ".join(f"{a.name}: {a}" for a in group) for group in (self._inputs, self._outputs)]
+        return f"<kernel {self.name}({shown[0]}) -> {shown[1]}>"
+
+    def __call__(self, *arrays: Any) -> Array | tuple[Array, ...]:
+        """Run on NumPy arrays, inputs first; outputs may follow."""
+        if len(arrays) not in (len(self._inputs), len(self.arguments)):
+            raise TypeError(self._count_message(len(arrays)))
+        given = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
+        inputs, outputs = given[: len(self._inputs)], given[len(self._inputs) :]
+        if not outputs:
+            outputs = [np.empty(argument.shape, argument.dtype) for argument in self._outputs]
+        else:
+            self._check_outputs(inputs, outputs)
+        places = [_contiguous(array, copy=False) for array in outputs]
+        self._executable.run([*(_contiguous(array, copy=True) for array in inputs), *places])
+        for array, place in zip(outputs, places, strict=True):
+            if place is not array:
+                array[...] = place
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _count_message(self, count: int) -> str:
+        inputs = ", ".join(argument.name for argument in self._inputs)
+        outputs = ", ".join(argument.name for argument in self._outputs)
+        return (
+            f"kernel {self.name} takes {len(self._inputs)} arrays ({inputs}), "
+            f"or {len(self.arguments)} with its outputs ({outputs}), got {count}"
+        )
+
+    def _check_outputs(self, inputs: list[Array], outputs: list[Array]) -> None:
+        for number, (argument, array) in enumerate(zip(self._outputs, outputs, strict=True)):
+            if not array.flags.writeable:
+                raise ValueError(
+                    f"kernel {self.name}: output '{argument.name}' must be writable, got a read-only array"
+                )
+            others = zip(self.arguments, [*inputs, *outputs[:number]], strict=False)
+            for other, candidate in others:
+                if np.may_share_memory(array, candidate):
+                    raise ValueError(
+                        f"kernel {self.name}: output '{argument.name}' must not overlap '{other.name}' in memory"
+                    )
+
+    def benchmark(self, *arrays: Any, min_repeat_ms: float = 100.0, repeat: int = 5) -> BenchmarkResult:
+        """Time runs back to back, at least `min_repeat_ms` in each of `repeat` rounds; random data unless given."""
+        data = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
+        data += [_random(argument, seed) for seed, argument in enumerate(self.arguments)][len(data) :]
+        args = [_contiguous(array, copy=True) for array in data]
+        self._executable.run(args)
+        number, elapsed_s = 1, self._executable.time(args, 1)
+        while elapsed_s * 1e3 < min_repeat_ms and number < _MOST_RUNS:
+            growth = min(10.0, max(1.5, 1.1 * min_repeat_ms / 1e3 / max(elapsed_s, 1e-9)))
+            number = min(_MOST_RUNS, int(number * growth) + 1)
+            elapsed_s = self._executable.time(args, number)
+        times_s = [elapsed_s / number]
+        times_s += [self._executable.time(args, number) / number for _ in range(repeat - 1)]
+        return BenchmarkResult(tuple(times_s), number)
+
+
+def _checked(kernel: str, argument: Argument, value: Any) -> Array:
+    array = np.asarray(value)
+    kind = "output" if argument.is_output else "input"
+    if argument.is_output and array is not value:
+        raise TypeError(f"kernel {kernel}: output '{argument.name}' must be a NumPy array, got {type(value).__name__}")
+    if array.dtype != np.dtype(argument.dtype):
+        raise TypeError(f"kernel {kernel}: {kind} '{argument.name}' must be {argument.dtype}, got {array.dtype}")
+    if array.shape != argument.shape:
+        raise ValueError(
+            f"kernel {kernel}: {kind} '{argument.name}' must have shape {argument.shape}, got {array.shape}"
+        )
+    return array
+
+
+def _contiguous(array: Array, copy: bool) -> Array:
+    """Return the array itself where a kernel can use it in place, else one like it, with its values if `copy`."""
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
+    return np.array(array, order="C") if copy else np.empty(array.shape, array.dtype)
+
+
+def _random(argument: Argument, seed: int) -> Array:
+    generator = np.random.default_rng(seed)
+    if argument.dtype.startswith("float"):
+        return generator.standard_normal(argument.shape).astype(argument.dtype)
+    return generator.integers(0, 2, argument.shape).astype(argument.dtype)

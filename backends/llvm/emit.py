@@ -1,0 +1,200 @@
+"""LLVM IR text of a function of the kernel dialect, written directly, one handler per operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntAttr, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation
+
+from ...dialects.kernel import ParallelOp
+from ...dialects.target import target_of
+from ..signature import Argument, signature_of
+from . import memory, ops
+from .function import Function, Module, Workspace
+from .parallel import emit_parallel_call
+from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
+
+RUN_SYMBOL = "lw_run"
+TIME_SYMBOL = "lw_time"
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """LLVM IR of a kernel: `lw_run(ptr to pointers)` and `lw_time(ptr to pointers, number of runs)`.
+
+    The pointers are the arguments', then one to `workspace_bytes` of memory on a cache line.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    workspace_bytes: int
+    threads: int
+    source: str
+
+
+def emit(module: ModuleOp) -> KernelText:
+    """Print the one kernel function of a module; UnsupportedError names an operation that has no LLVM form."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != 1:
+        raise UnsupportedError(f"a kernel module holds one function, got {len(functions)}")
+    function = functions[0]
+    target = target_of(module)
+    name = function.sym_name.data
+    text = Module(threads=max(1, target.cores), name=name)
+    body = Function(text)
+    parameters = []
+    for number, argument in enumerate(function.body.block.args):
+        body.names[argument] = f"%a{number}"
+        parameters.append(buffer_parameter(f"%a{number}", cast(MemRefType[Attribute], argument.type)))
+    emit_block(body, function.body.block)
+    parameters += [f"ptr noalias noundef nonnull align 64 {buffer.name}" for buffer in body.workspace.buffers]
+    kernel = body.text(f"define internal void @kernel({', '.join(parameters)}) #1")
+    entry = _entry(len(function.body.block.args), body.workspace)
+    return KernelText(
+        name,
+        signature_of(function),
+        body.workspace.bytes,
+        text.threads,
+        _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64),
+    )
+
+
+def buffer_parameter(name: str, buffer_type: MemRefType[Attribute]) -> str:
+    """Return the parameter that points at a buffer of this type, aliasing no other."""
+    size = buffer_bytes(buffer_type)
+    align = element_bytes(element_text(buffer_type.element_type))
+    return f"ptr noalias noundef nonnull align {align} dereferenceable({size}) {name}"
+
+
+def emit_block(f: Function, block: Block) -> None:
+    """Print a block's operations in order."""
+    for op in block.ops:
+        handler = _HANDLERS.get(type(op))
+        if handler is None:
+            raise ops.unsupported(op)
+        handler(f, op)
+
+
+def _nothing(f: Function, op: Operation) -> None:
+    pass
+
+
+def _for(f: Function, op: Operation) -> None:
+    low, high, step, *carried = op.operands
+    if carried:
+        raise UnsupportedError("loops of the kernel dialect carry no values")
+    body = op.regions[0].blocks[0]
+    emit_loop(f, f.names[low], f.names[high], f.names[step], body)
+
+
+def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
+    """Print `for (i = low; i < high; i += step)`; nothing where it never runs, no loop where it runs once."""
+    known = all(text[0] != "%" for text in (low, high, step))
+    trips = max(0, -(-(int(high) - int(low)) // int(step))) if known else None
+    if trips == 0:
+        return
+    if trips == 1:
+        f.names[body.args[0]] = low
+        with f.scope():
+            emit_block(f, body)
+        return
+    head, end = f.label("loop"), f.label("done")
+    before = f.block
+    if known:
+        f.lines.append(f"  br label %{head}")
+    else:
+        f.lines.append(f"  br i1 {f.put(f'icmp slt i64 {low}, {high}')}, label %{head}, label %{end}")
+    f.start_block(head)
+    counter, phi = f.fresh(), len(f.lines)
+    following = f.fresh()
+    f.lines.append("")
+    f.names[body.args[0]] = counter
+    with f.scope():
+        emit_block(f, body)
+    f.lines[phi] = f"  {counter} = phi i64 [ {low}, %{before} ], [ {following}, %{f.block} ]"
+    f.lines.append(f"  {following} = add nsw i64 {counter}, {step}")
+    more = f.put(f"icmp slt i64 {following}, {high}")
+    f.lines.append(f"  br i1 {more}, label %{head}, label %{end}, !llvm.loop {f.module.loop_metadata()}")
+    f.start_block(end)
+
+
+def _if(f: Function, op: Operation) -> None:
+    condition = f.names[op.operands[0]]
+    then, other = op.regions
+    has_else = bool(other.blocks) and any(not isinstance(o, scf.YieldOp) for o in other.blocks[0].ops)
+    on_true, on_false, end = f.label("then"), f.label("else"), f.label("done")
+    f.lines.append(f"  br i1 {condition}, label %{on_true}, label %{on_false if has_else else end}")
+    _branch(f, then.blocks[0], on_true, end)
+    if has_else:
+        _branch(f, other.blocks[0], on_false, end)
+    f.start_block(end)
+
+
+def _branch(f: Function, block: Block, label: str, end: str) -> None:
+    f.start_block(label)
+    with f.scope():
+        emit_block(f, block)
+    f.lines.append(f"  br label %{end}")
+
+
+def _parallel(f: Function, op: Operation) -> None:
+    extent = cast(IntAttr, op.properties["extent"]).data
+    body = op.regions[0].blocks[0]
+    if f.in_thread or f.module.threads == 1 or extent <= 1:
+        emit_loop(f, "0", str(extent), "1", body)
+        return
+    emit_parallel_call(f, extent, body, _emit_range)
+
+
+def _emit_range(f: Function, low: str, high: str, body: Block) -> None:
+    emit_loop(f, low, high, "1", body)
+
+
+_HANDLERS: dict[type[Operation], Callable[[Function, Operation], None]] = {
+    **ops.HANDLERS,
+    **memory.HANDLERS,
+    scf.ForOp: _for,
+    scf.IfOp: _if,
+    scf.YieldOp: _nothing,
+    func.ReturnOp: _nothing,
+    ParallelOp: _parallel,
+}
+
+
+def _entry(arguments: int, workspace: Workspace) -> str:
+    """Return `lw_run` and `lw_time`, which take the pointers from an array."""
+    lines, passed = [], []
+    for number in range(arguments + bool(workspace.buffers)):
+        lines.append(f"  %at{number} = getelementptr ptr, ptr %pointers, i64 {number}")
+        lines.append(f"  %p{number} = load ptr, ptr %at{number}, align 8")
+    passed += [f"ptr %p{number}" for number in range(arguments)]
+    for buffer in workspace.buffers:
+        lines.append(f"  {buffer.name} = getelementptr i8, ptr %p{arguments}, i64 {buffer.offset}")
+        passed.append(f"ptr {buffer.name}")
+    run = [f"define void @{RUN_SYMBOL}(ptr %pointers) #0 {{", *lines, f"  call void @kernel({', '.join(passed)})"]
+    timed = [
+        *(f"define void @{TIME_SYMBOL}(ptr %pointers, i64 %runs) #0 {{", "entry:", "  br label %loop", "loop:"),
+        "  %n = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        f"  call void @{RUN_SYMBOL}(ptr %pointers)",
+        *("  %next = add nsw i64 %n, 1", "  %more = icmp slt i64 %next, %runs"),
+        *("  br i1 %more, label %loop, label %end", "end:", "  ret void", "}"),
+    ]
+    return "\n".join([*run, "  ret void", "}", "", *timed])
+
+
+def _assemble(module: Module, last: list[str], wide: bool) -> str:
+    width = ' "prefer-vector-width"="512" "min-legal-vector-width"="512"' if wide else ""
+    attributes = [
+        f"attributes #0 = {{ nounwind{width} }}",
+        f"attributes #1 = {{ nounwind noinline{width} }}",
+        '!0 = !{!"llvm.loop.vectorize.enable", i1 false}',
+        '!1 = !{!"llvm.loop.unroll.disable"}',
+        *module.metadata,
+    ]
+    symbols = [module.symbols[symbol] for symbol in sorted(module.symbols)]
+    head = f"; kernel {module.name}, {module.threads} thread{'s' if module.threads > 1 else ''}"
+    return "\n\n".join([head, *symbols, *module.functions, *last, "\n".join(attributes)]) + "\n"

@@ -1,0 +1,95 @@
+"""A compiled kernel: as bytes that travel between processes, and loaded, ready to run on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+
+from ..signature import Argument
+from .emit import KernelText, emit
+from .function import CACHE_LINE_BYTES
+from .jit import Loaded, compile_text
+
+_MAGIC = b"loopwright-llvm-1\n"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Machine code of one kernel for this CPU and what calling it takes."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    workspace_bytes: int
+    threads: int
+    object_code: bytes
+
+    def to_bytes(self) -> bytes:
+        """Return the artifact as a header line and the object file."""
+        header = {
+            "name": self.name,
+            "arguments": [argument.to_json() for argument in self.arguments],
+            "workspace_bytes": self.workspace_bytes,
+            "threads": self.threads,
+        }
+        return _MAGIC + json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.object_code
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Artifact:
+        """Read what `to_bytes` returned; ValueError if it is something else."""
+        if not data.startswith(_MAGIC):
+            raise ValueError("this is no LLVM kernel artifact of this version")
+        header, _, object_code = data[len(_MAGIC) :].partition(b"\n")
+        values = json.loads(header)
+        arguments = tuple(Argument.from_json(argument) for argument in values.pop("arguments"))
+        return Artifact(arguments=arguments, object_code=object_code, **values)
+
+
+def compile_module(module: ModuleOp) -> tuple[KernelText, Artifact]:
+    """Compile a kernel-level module; returns its LLVM IR too."""
+    text = emit(module)
+    code = compile_text(text.source).object_code
+    return text, Artifact(text.name, text.arguments, text.workspace_bytes, text.threads, code)
+
+
+class LlvmExecutable:
+    """A loaded kernel; arrays passed to it must be contiguous, aligned and of the right type and shape."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._loaded = Loaded(artifact.object_code, artifact.threads)
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)
+        self._time = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.time)
+        self._workspace = np.empty(artifact.workspace_bytes + CACHE_LINE_BYTES, np.uint8)
+        start = self._workspace.ctypes.data
+        self._workspace_start = -(-start // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+        self._lock = threading.Lock()
+
+    def _pointers(self, args: Sequence[npt.NDArray[Any]]) -> ctypes.Array[ctypes.c_void_p]:
+        addresses = [array.ctypes.data for array in args]
+        return (ctypes.c_void_p * (len(addresses) + 1))(*addresses, self._workspace_start)
+
+    def run(self, args: Sequence[npt.NDArray[Any]]) -> None:
+        """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""
+        with self._lock:
+            self._run(self._pointers(args))
+
+    def time(self, args: Sequence[npt.NDArray[Any]], number: int) -> float:
+        """Return the seconds that `number` runs, back to back, take."""
+        with self._lock:
+            pointers = self._pointers(args)
+            start_s = time.perf_counter()
+            self._time(pointers, number)
+            return time.perf_counter() - start_s
+
+    def __del__(self) -> None:
+        loaded = getattr(self, "_loaded", None)
+        if loaded is not None:
+            loaded.close()

@@ -1,0 +1,152 @@
+"""LLVM functions as they are written: lines, names of values, buffers they need, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, SSAValue
+
+from .types import buffer_bytes, element_text, intrinsic_suffix, stored_text, type_text
+
+CACHE_LINE_BYTES = 64
+_MOST_STACK_BYTES = 256 * 1024
+"""OpenMP's threads have stacks of a few MiB; local buffers beyond this go to the workspace."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A block of the workspace: where it starts, its size, and the name of the pointer parameter it becomes."""
+
+    name: str
+    offset: int
+    bytes: int
+
+
+class Workspace:
+    """Memory that a kernel needs besides its arguments, laid out as it is asked for."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.buffers: list[Buffer] = []
+
+    def reserve(self, name: str, size: int) -> Buffer:
+        buffer = Buffer(name, self.bytes, size)
+        self.bytes += -(-size // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+        self.buffers.append(buffer)
+        return buffer
+
+
+@dataclass
+class Module:
+    """The whole text: functions, declarations and loop metadata."""
+
+    threads: int
+    name: str
+    symbols: dict[str, str] = field(default_factory=dict)
+    functions: list[str] = field(default_factory=list)
+    metadata: list[str] = field(default_factory=list)
+    regions: int = 0
+
+    def loop_metadata(self) -> str:
+        """Return a new loop's metadata: the schedule has decided about vectors and unrolling."""
+        number = len(self.metadata) + 2
+        self.metadata.append(f"!{number} = distinct !{{!{number}, !0, !1}}")
+        return f"!{number}"
+
+
+class Function:
+    """One function being written."""
+
+    def __init__(self, module: Module, in_thread: bool = False) -> None:
+        self.module = module
+        self.in_thread = in_thread
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.names: dict[SSAValue, str] = {}
+        self.addresses: dict[tuple[str, str], str] = {}
+        self.workspace = Workspace()
+        self.block = "entry"
+        self._count = 0
+        self._stack_bytes = 0
+        self._types: dict[int, str] = {}
+
+    def type(self, value_type: Attribute) -> str:
+        """Return the LLVM type, remembered for as long as this function is written."""
+        text = self._types.get(id(value_type))
+        if text is None:
+            text = self._types[id(value_type)] = type_text(value_type)
+        return text
+
+    def fresh(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def put(self, text: str) -> str:
+        """Append an instruction that has a value; return the value's name."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self, stem: str) -> str:
+        self._count += 1
+        return f"{stem}{self._count}"
+
+    def start_block(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def intrinsic(self, name: str, result: str, overloads: list[str], *arguments: tuple[str, str]) -> str:
+        """Call `llvm.<name>.<suffixes of overloads>` on (type, value) pairs; a type may carry attributes."""
+        symbol = f"@llvm.{name}.{'.'.join(map(intrinsic_suffix, overloads))}"
+        return self.call(result, symbol, *arguments)
+
+    def call(self, result: str, symbol: str, *arguments: tuple[str, str]) -> str:
+        """Call a function, declaring it; return its value, or nothing for `void`."""
+        if symbol not in self.module.symbols:
+            parameters = ", ".join(kind for kind, _ in arguments)
+            self.module.symbols[symbol] = f"declare {result} {symbol}({parameters})"
+        text = f"call {result} {symbol}({', '.join(f'{kind} {value}' for kind, value in arguments)})"
+        if result != "void":
+            return self.put(text)
+        self.lines.append(f"  {text}")
+        return ""
+
+    def declared(self, name: str, result: str, *parameters: str, overloads: list[str] | None = None) -> str:
+        """Return the symbol of an intrinsic, declared; overloaded on its result unless told otherwise."""
+        symbol = f"@llvm.{name}.{'.'.join(map(intrinsic_suffix, overloads or [result]))}"
+        self.module.symbols.setdefault(symbol, f"declare {result} {symbol}({', '.join(parameters)})")
+        return symbol
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Addresses computed inside are forgotten outside."""
+        outer = self.addresses
+        self.addresses = dict(outer)
+        yield
+        self.addresses = outer
+
+    def allocate(self, label: str, buffer_type: MemRefType[Attribute], local: bool) -> str:
+        """Return the pointer to a new buffer: on the stack where it is local and small, else in the workspace."""
+        size = buffer_bytes(buffer_type)
+        if local and self._stack_bytes + size <= _MOST_STACK_BYTES:
+            self._stack_bytes += size
+            name = f"%{label}.{len(self.allocas)}"
+            element = stored_text(element_text(buffer_type.element_type))
+            count = buffer_type.get_shape()[0]
+            self.allocas.append(f"  {name} = alloca [{count} x {element}], align {CACHE_LINE_BYTES}")
+            return name
+        return self.allocate_bytes(label, size)
+
+    def allocate_bytes(self, label: str, size: int) -> str:
+        """Return the pointer to a new stretch of the workspace, a parameter of this function."""
+        name = f"%{label}.w{len(self.workspace.buffers)}"
+        self.workspace.reserve(name, size)
+        return name
+
+    def text(self, head: str) -> str:
+        """Return the function's definition."""
+        return "\n".join([f"{head} {{", "entry:", *self.allocas, *self.lines, "  ret void", "}"])

@@ -1,0 +1,105 @@
+"""LLVM IR text to machine code for this CPU, and machine code to callable addresses."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from .emit import RUN_SYMBOL, TIME_SYMBOL
+from .runtime import openmp_symbols
+
+_LOCK = threading.RLock()
+"""LLVM's engines register themselves with the process when made and dropped; one at a time."""
+
+
+@cache
+def _initialize() -> None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _machine() -> Any:
+    import llvmlite.binding as llvm
+
+    _initialize()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="default", jit=True
+    )
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Machine code of one module for this CPU, and what it was made from."""
+
+    object_code: bytes
+    source: str
+    optimized: str
+    assembly: str
+
+
+def compile_text(source: str, texts: bool = False) -> Compiled:
+    """Optimize LLVM IR text and emit an object file; with `texts` also the optimized IR and the assembly.
+
+    Loop and SLP vectorizers and unrolling are off: the schedule has decided these.
+    """
+    import llvmlite.binding as llvm
+
+    with _LOCK:
+        machine = _machine()
+        context = llvm.create_context()
+        module = llvm.parse_assembly(source, context)
+        try:
+            module.triple = machine.triple
+            module.data_layout = str(machine.target_data)
+            _optimize(module, machine)
+            optimized = str(module) if texts else ""
+            object_code = machine.emit_object(module)
+            assembly = machine.emit_assembly(module) if texts else ""
+        finally:
+            module.close()
+            context.close()
+            machine.close()
+    return Compiled(object_code, source, optimized, assembly)
+
+
+def _optimize(module: Any, machine: Any) -> None:
+    import llvmlite.binding as llvm
+
+    options = llvm.PipelineTuningOptions(speed_level=3)
+    options.loop_vectorization = False
+    options.loop_interleaving = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    with options, llvm.create_pass_builder(machine, options) as builder, builder.getModulePassManager() as passes:
+        passes.run(module, builder)
+
+
+class Loaded:
+    """An object file in memory; `run` and `time` are addresses, valid until `close`."""
+
+    def __init__(self, object_code: bytes, threads: int) -> None:
+        import llvmlite.binding as llvm
+
+        with _LOCK:
+            _initialize()
+            for symbol, address in openmp_symbols() if threads > 1 else ():
+                llvm.add_symbol(symbol, address)
+            self._context = llvm.create_context()
+            empty = llvm.parse_assembly("", self._context)
+            self._engine = llvm.create_mcjit_compiler(empty, _machine())
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
+            self._engine.finalize_object()
+            self.run = self._engine.get_function_address(RUN_SYMBOL)
+            self.time = self._engine.get_function_address(TIME_SYMBOL)
+
+    def close(self) -> None:
+        """Free the code."""
+        with _LOCK:
+            self._engine.close()
+            self._context.close()

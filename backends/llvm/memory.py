@@ -1,0 +1,321 @@
+"""Loads, stores, masks and prefetches of the kernel dialect as LLVM text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from xdsl.dialects.builtin import IntAttr, MemRefType, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects import kernel
+from .function import Function
+from .types import UnsupportedError, element_bytes, element_text, lanes_of, shape_text, stored_text, vector_text
+
+ALL_ON = "splat (i1 true)"
+"""The mask that selects every lane."""
+
+_WIDEST_SHUFFLED_STRIDE = 4
+
+
+def emit_alloc(f: Function, op: Operation) -> None:
+    """A buffer on the stack or in the workspace."""
+    buffer = op.results[0]
+    buffer_type = cast(MemRefType[Attribute], buffer.type)
+    label = cast(StringAttr, op.properties["label"]).data
+    space = buffer_type.memory_space
+    f.names[buffer] = f.allocate(
+        _identifier(label), buffer_type, isinstance(space, StringAttr) and space.data == "local"
+    )
+
+
+def _identifier(label: str) -> str:
+    return "".join(c if c.isalnum() or c in "_.$-" else "_" for c in label)
+
+
+def _element(f: Function, buffer: SSAValue) -> str:
+    return element_text(cast(MemRefType[Attribute], buffer.type).element_type)
+
+
+def _integer(op: Operation, name: str) -> int:
+    return cast(IntAttr, op.properties[name]).data
+
+
+def address(f: Function, buffer: SSAValue, index: SSAValue, offset: int, element: str) -> str:
+    """Return a pointer to element `index + offset` of a buffer; a base with a known index is computed once."""
+    pointer, place = f.names[buffer], f.names[index]
+    stored = "i8" if element == "i1" else element
+    if place[0] != "%":
+        offset += int(place)
+        return f.put(f"getelementptr {stored}, ptr {pointer}, i64 {offset}") if offset else pointer
+    key = (pointer, place)
+    base = f.addresses.get(key)
+    if base is None:
+        base = f.addresses[key] = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {place}")
+    return f.put(f"getelementptr {stored}, ptr {base}, i64 {offset}") if offset else base
+
+
+def emit_load(f: Function, op: Operation) -> None:
+    """A scalar or vector load: plain, masked, broadcast, strided."""
+    buffer, index, *masks = op.operands
+    result = op.results[0]
+    element = _element(f, buffer)
+    pointer = address(f, buffer, index, _integer(op, "offset"), element)
+    lanes = lanes_of(result.type)
+    mask = _mask(f, masks, lanes)
+    stored = stored_text(element)
+    if lanes is None:
+        value = _load_scalar(f, pointer, stored, mask)
+    else:
+        value = _load_vector(f, pointer, stored, lanes, _integer(op, "stride"), mask)
+    if element == "i1":
+        value = _as_truth(f, value, lanes)
+    f.names[result] = value
+
+
+def _as_truth(f: Function, value: str, lanes: int | None) -> str:
+    stored = shape_text(lanes, "i8") if lanes else "i8"
+    return f.put(f"icmp ne {stored} {value}, {'zeroinitializer' if lanes else '0'}")
+
+
+def _mask(f: Function, masks: list[SSAValue], lanes: int | None) -> str | None:
+    """Return an access's mask, None where all lanes are on; the mask of a one-lane vector is a scalar."""
+    mask = f.names[masks[0]] if masks else None
+    if mask in (ALL_ON, "true"):
+        return None
+    return f.put(f"insertelement <1 x i1> poison, i1 {mask}, i32 0") if mask is not None and lanes == 1 else mask
+
+
+def _load_scalar(f: Function, pointer: str, stored: str, mask: str | None) -> str:
+    if mask is not None:
+        f.module.symbols.setdefault("@lw.zero", "@lw.zero = internal constant i64 0")
+        pointer = f.put(f"select i1 {mask}, ptr {pointer}, ptr @lw.zero")
+    return f.put(f"load {stored}, ptr {pointer}, align {element_bytes(stored)}")
+
+
+def _load_vector(f: Function, pointer: str, stored: str, lanes: int, stride: int, mask: str | None) -> str:
+    vector = shape_text(lanes, stored) if lanes > 1 else f"<1 x {stored}>"
+    if stride == 0:
+        return _load_broadcast(f, pointer, stored, vector, lanes, mask)
+    if stride == 1:
+        return _load_whole(f, pointer, stored, vector, lanes, mask)
+    if mask is None and 1 < abs(stride) <= _WIDEST_SHUFFLED_STRIDE and lanes >= 4:
+        return _load_shuffled(f, pointer, stored, vector, lanes, stride)
+    if stride == -1:
+        return _load_reversed(f, pointer, stored, vector, lanes, mask)
+    if mask is None and lanes <= 4:
+        return _load_lane_by_lane(f, pointer, stored, vector, lanes, stride)
+    places = vector_text([str(lane * stride) for lane in range(lanes)], "i64")
+    return gather(f, pointer, places, stored, lanes, mask or ALL_ON)
+
+
+def _load_whole(f: Function, pointer: str, stored: str, vector: str, lanes: int, mask: str | None) -> str:
+    align = element_bytes(stored)
+    if mask is None:
+        return f.put(f"load {vector}, ptr {pointer}, align {align}")
+    arguments = ((f"ptr align {align}", pointer), (f"<{lanes} x i1>", mask), (vector, "zeroinitializer"))
+    return f.intrinsic("masked.load", vector, [vector, "ptr"], *arguments)
+
+
+def _load_broadcast(f: Function, pointer: str, stored: str, vector: str, lanes: int, mask: str | None) -> str:
+    if mask is None:
+        return splat(f, _load_scalar(f, pointer, stored, None), stored, vector, lanes)
+    some = f.intrinsic("vector.reduce.or", "i1", [f"<{lanes} x i1>"], (f"<{lanes} x i1>", mask))
+    whole = splat(f, _load_scalar(f, pointer, stored, some), stored, vector, lanes)
+    return f.put(f"select <{lanes} x i1> {mask}, {vector} {whole}, {vector} zeroinitializer")
+
+
+def _load_reversed(f: Function, pointer: str, stored: str, vector: str, lanes: int, mask: str | None) -> str:
+    first = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {1 - lanes}")
+    mask = None if mask is None else _reverse(f, mask, f"<{lanes} x i1>", lanes)
+    return _reverse(f, _load_whole(f, first, stored, vector, lanes, mask), vector, lanes)
+
+
+def _reverse(f: Function, value: str, vector: str, lanes: int) -> str:
+    order = ", ".join(f"i32 {lane}" for lane in reversed(range(lanes)))
+    return f.put(f"shufflevector {vector} {value}, {vector} poison, <{lanes} x i32> <{order}>")
+
+
+def _load_shuffled(f: Function, pointer: str, stored: str, vector: str, lanes: int, stride: int) -> str:
+    """Load the stretch that holds all lanes as whole vectors, the last ending at the last lane, and pick."""
+    width = abs(stride)
+    last = (lanes - 1) * width
+    if stride < 0:
+        pointer = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {-last}")
+    starts = [part * lanes for part in range(width - 1)] + [last - lanes + 1]
+    places = [lane * width for lane in range(lanes)]
+    if stride < 0:
+        places.reverse()
+    value = "poison"
+    for number, start in enumerate(starts):
+        at = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {start}") if start else pointer
+        part = f.put(f"load {vector}, ptr {at}, align {element_bytes(stored)}")
+        end = starts[number + 1] if number + 1 < len(starts) else last + 1
+        picks = [lanes + place - start if start <= place < end else lane for lane, place in enumerate(places)]
+        order = ", ".join(f"i32 {pick}" for pick in picks)
+        value = f.put(f"shufflevector {vector} {value}, {vector} {part}, <{lanes} x i32> <{order}>")
+    return value
+
+
+def _load_lane_by_lane(f: Function, pointer: str, stored: str, vector: str, lanes: int, stride: int) -> str:
+    value = "poison"
+    for lane in range(lanes):
+        at = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {lane * stride}")
+        scalar = f.put(f"load {stored}, ptr {at}, align {element_bytes(stored)}")
+        value = f.put(f"insertelement {vector} {value}, {stored} {scalar}, i32 {lane}")
+    return value
+
+
+def splat(f: Function, scalar: str, element: str, vector: str, lanes: int) -> str:
+    """Return the vector whose lanes all are `scalar`."""
+    if scalar[0] != "%":
+        return f"splat ({element} {scalar})"
+    first = f.put(f"insertelement {vector} poison, {element} {scalar}, i32 0")
+    return f.put(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
+
+def emit_store(f: Function, op: Operation) -> None:
+    """A scalar or vector store: plain, masked, strided."""
+    value, buffer, index, *masks = op.operands
+    element = _element(f, buffer)
+    pointer = address(f, buffer, index, _integer(op, "offset"), element)
+    lanes = lanes_of(value.type)
+    text, stored = f.names[value], stored_text(element)
+    if element == "i1":
+        shape = f"<{lanes} x i8>" if lanes else "i8"
+        text = f.put(f"zext {f.type(value.type)} {text} to {shape}")
+    mask = _mask(f, masks, lanes)
+    if lanes is None:
+        _store_scalar(f, text, pointer, stored, mask)
+        return
+    _store_vector(f, text, pointer, stored, lanes, _integer(op, "stride"), mask)
+
+
+def _store_scalar(f: Function, value: str, pointer: str, stored: str, mask: str | None) -> None:
+    line = f"  store {stored} {value}, ptr {pointer}, align {element_bytes(stored)}"
+    if mask is None:
+        f.lines.append(line)
+        return
+    then, after = f.label("on"), f.label("after")
+    f.lines.append(f"  br i1 {mask}, label %{then}, label %{after}")
+    f.start_block(then)
+    f.lines += [line, f"  br label %{after}"]
+    f.start_block(after)
+
+
+def _store_vector(
+    f: Function, value: str, pointer: str, stored: str, lanes: int, stride: int, mask: str | None
+) -> None:
+    vector, align = f"<{lanes} x {stored}>", element_bytes(stored)
+    if stride == -1:
+        pointer = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {1 - lanes}")
+        value = _reverse(f, value, vector, lanes)
+        mask = None if mask is None else _reverse(f, mask, f"<{lanes} x i1>", lanes)
+        stride = 1
+    if stride == 1 and mask is None:
+        f.lines.append(f"  store {vector} {value}, ptr {pointer}, align {align}")
+        return
+    if stride == 1:
+        assert mask is not None
+        truths = f"<{lanes} x i1>"
+        f.intrinsic(
+            "masked.store", "void", [vector, "ptr"], (vector, value), (f"ptr align {align}", pointer), (truths, mask)
+        )
+        return
+    if mask is not None:
+        places = vector_text([str(lane * stride) for lane in range(lanes)], "i64")
+        scatter(f, value, pointer, places, stored, lanes, mask)
+        return
+    for lane in range(lanes):
+        scalar = f.put(f"extractelement {vector} {value}, i32 {lane}")
+        at = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {lane * stride}")
+        f.lines.append(f"  store {stored} {scalar}, ptr {at}, align {align}")
+
+
+def gather(f: Function, pointer: str, places: str, stored: str, lanes: int, mask: str) -> str:
+    """Return lane l = element `places[l]` from `pointer`, zero where its mask bit is off."""
+    vector, align = f"<{lanes} x {stored}>", element_bytes(stored)
+    at = f.put(f"getelementptr {stored}, ptr {pointer}, <{lanes} x i64> {places}")
+    pointers = f"<{lanes} x ptr>"
+    arguments = ((f"{pointers} align {align}", at), (f"<{lanes} x i1>", mask), (vector, "zeroinitializer"))
+    return f.intrinsic("masked.gather", vector, [vector, pointers], *arguments)
+
+
+def scatter(f: Function, value: str, pointer: str, places: str, stored: str, lanes: int, mask: str) -> None:
+    """Write lane l to element `places[l]` from `pointer` where its mask bit is on."""
+    vector, align = f"<{lanes} x {stored}>", element_bytes(stored)
+    at = f.put(f"getelementptr {stored}, ptr {pointer}, <{lanes} x i64> {places}")
+    pointers = f"<{lanes} x ptr>"
+    arguments = ((vector, value), (f"{pointers} align {align}", at), (f"<{lanes} x i1>", mask))
+    f.intrinsic("masked.scatter", "void", [vector, pointers], *arguments)
+
+
+def emit_gather(f: Function, op: Operation) -> None:
+    """A load of lanes at places of their own."""
+    buffer, indices, mask = op.operands
+    element = _element(f, buffer)
+    lanes = lanes_of(op.results[0].type)
+    if lanes is None:
+        raise UnsupportedError("lw_kernel.gather gives a vector")
+    value = gather(f, f.names[buffer], f.names[indices], stored_text(element), lanes, f.names[mask])
+    f.names[op.results[0]] = _as_truth(f, value, lanes) if element == "i1" else value
+
+
+def emit_scatter(f: Function, op: Operation) -> None:
+    """A store of lanes at places of their own."""
+    value, buffer, indices, mask = op.operands
+    element = _element(f, buffer)
+    lanes = lanes_of(value.type)
+    if lanes is None:
+        raise UnsupportedError("lw_kernel.scatter takes a vector")
+    text = f.names[value]
+    if element == "i1":
+        text = f.put(f"zext <{lanes} x i1> {text} to <{lanes} x i8>")
+    scatter(f, text, f.names[buffer], f.names[indices], stored_text(element), lanes, f.names[mask])
+
+
+def emit_lanes(f: Function, op: Operation) -> None:
+    """The constant 0, 1, 2, ..."""
+    lanes = lanes_of(op.results[0].type) or 1
+    element = f.type(op.results[0].type).rpartition(" ")[2].rstrip(">")
+    f.names[op.results[0]] = f"<{', '.join(f'{element} {lane}' for lane in range(lanes))}>"
+
+
+def emit_mask(f: Function, op: Operation) -> None:
+    """Lane l is on where `start + l * step >= 0`; a constant where start is one."""
+    start, step = f.names[op.operands[0]], _integer(op, "step")
+    lanes = lanes_of(op.results[0].type)
+    if start[0] != "%":
+        bits = ["true" if int(start) + lane * step >= 0 else "false" for lane in range(lanes or 1)]
+        f.names[op.results[0]] = bits[0] if lanes is None else vector_text(bits, "i1")
+        return
+    if lanes is None:
+        f.names[op.results[0]] = f.put(f"icmp sge i64 {start}, 0")
+        return
+    reach = abs(step) * lanes + 1  # a start beyond it decides all lanes, so 32 bits are enough
+    low = f.intrinsic("smax", "i64", ["i64"], ("i64", start), ("i64", str(-reach)))
+    both = f.intrinsic("smin", "i64", ["i64"], ("i64", low), ("i64", str(reach)))
+    narrow = f.put(f"trunc i64 {both} to i32")
+    vector = f"<{lanes} x i32>"
+    wide = splat(f, narrow, "i32", vector, lanes)
+    bounds = vector_text([str(-lane * step) for lane in range(lanes)], "i32")
+    f.names[op.results[0]] = f.put(f"icmp sge {vector} {wide}, {bounds}")
+
+
+def emit_prefetch(f: Function, op: Operation) -> None:
+    """A hint that may name any address."""
+    buffer, index = op.operands
+    pointer = address(f, buffer, index, _integer(op, "offset"), _element(f, buffer))
+    f.call("void", "@llvm.prefetch.p0", ("ptr", pointer), ("i32", "0"), ("i32", "3"), ("i32", "1"))
+
+
+HANDLERS: dict[type[Operation], Callable[[Function, Operation], None]] = {
+    kernel.AllocOp: emit_alloc,
+    kernel.LoadOp: emit_load,
+    kernel.StoreOp: emit_store,
+    kernel.GatherOp: emit_gather,
+    kernel.ScatterOp: emit_scatter,
+    kernel.LanesOp: emit_lanes,
+    kernel.MaskOp: emit_mask,
+    kernel.PrefetchOp: emit_prefetch,
+}

@@ -1,0 +1,151 @@
+"""Parallel loops as LLVM text: the body as a function of its own, run by the threads of an OpenMP runtime.
+
+Each thread takes chunks from its own stretch of the iterations, the same at every run so that its caches stay warm, and
+then helps the others with theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, SSAValue
+
+from .function import CACHE_LINE_BYTES, Function, Workspace
+from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
+
+FORK_SYMBOL = "GOMP_parallel"
+THREAD_SYMBOL = "omp_get_thread_num"
+_CHUNKS_A_THREAD = 16
+
+EmitRange = Callable[[Function, str, str, Block], None]
+
+
+def emit_parallel_call(f: Function, extent: int, body: Block, emit_range: EmitRange) -> None:
+    """Print the call that runs `body` for 0 <= i < extent on the target's threads, and the functions it needs."""
+    threads = min(f.module.threads, extent)
+    stem = f"@parallel{f.module.regions}"
+    f.module.regions += 1
+    captured = [(value, f.names[value]) for value in _captured(f, body)]
+    inner = Function(f.module, in_thread=True)
+    inner.names.update({value: name for value, name in f.names.items() if name[0] != "%"})
+    inner.names.update({value: f"%c{number}" for number, (value, _) in enumerate(captured)})
+    emit_range(inner, "%low", "%high", body)
+    parameters = [_parameter(f, value, f"%c{number}") for number, (value, _) in enumerate(captured)]
+    parameters += [f"ptr noalias noundef nonnull align 64 {buffer.name}" for buffer in inner.workspace.buffers]
+    parameters += ["i64 noundef %low", "i64 noundef %high"]
+    f.module.functions.append(inner.text(f"define internal void {stem}.body({', '.join(parameters)}) #1"))
+    kinds = [f.type(value.type) for value, _ in captured]
+    slices = inner.workspace
+    if slices.bytes:
+        shared = f.allocate_bytes("threads", slices.bytes * threads)
+        captured_texts = [name for _, name in captured] + [shared]
+        kinds.append("ptr")
+    else:
+        captured_texts = [name for _, name in captured]
+    offsets, size = _layout(kinds, threads * CACHE_LINE_BYTES)
+    f.module.functions.append(_thread_function(stem, kinds, offsets, slices, extent, threads))
+    _fork(f, stem, list(zip(kinds, captured_texts, offsets, strict=True)), size, extent, threads)
+
+
+def _captured(f: Function, body: Block) -> list[SSAValue]:
+    """Return the values from outside that the body reads and that are no constants, in order of first use."""
+    found: dict[SSAValue, None] = {}
+    for op in body.walk():
+        for operand in op.operands:
+            name = f.names.get(operand)
+            if name is not None and name[0] == "%":
+                found[operand] = None
+    return list(found)
+
+
+def _parameter(f: Function, value: SSAValue, name: str) -> str:
+    if not isinstance(value.type, MemRefType):
+        return f"{f.type(value.type)} noundef {name}"
+    buffer_type = cast(MemRefType[Attribute], value.type)
+    align = element_bytes(element_text(buffer_type.element_type))
+    return f"ptr noalias noundef nonnull align {align} dereferenceable({buffer_bytes(buffer_type)}) {name}"
+
+
+def _layout(kinds: list[str], start: int) -> tuple[list[int], int]:
+    """Return where each captured value lies behind the counters, and the size of all."""
+    offsets, offset = [], start
+    for kind in kinds:
+        offsets.append(offset)
+        offset += 8 if kind[0] != "<" else -(-_vector_bytes(kind) // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+    return offsets, offset
+
+
+def _vector_bytes(kind: str) -> int:
+    lanes, _, element = kind[1:-1].partition(" x ")
+    if element not in ("half", "float", "double", "i1", "i8", "i16", "i32", "i64"):
+        raise UnsupportedError(f"a parallel loop cannot capture a {kind}")
+    return int(lanes) * element_bytes(element)
+
+
+def _fork(f: Function, stem: str, captured: list[tuple[str, str, int]], size: int, extent: int, threads: int) -> None:
+    context = f"%context{len(f.allocas)}"
+    f.allocas.append(f"  {context} = alloca [{size} x i8], align {CACHE_LINE_BYTES}")
+    starts = [("i64", str(_start(thread, extent, threads)), thread * CACHE_LINE_BYTES) for thread in range(threads)]
+    for kind, value, offset in [*starts, *captured]:
+        at = f.put(f"getelementptr i8, ptr {context}, i64 {offset}")
+        f.lines.append(f"  store {kind} {value}, ptr {at}, align 8")
+    f.call(
+        "void",
+        f"@{FORK_SYMBOL}",
+        ("ptr", f"{stem}.thread"),
+        ("ptr", context),
+        ("i32", str(threads)),
+        ("i32", "0"),
+    )
+    f.module.symbols.setdefault(f"@{THREAD_SYMBOL}", f"declare i32 @{THREAD_SYMBOL}()")
+
+
+def _start(thread: int, extent: int, threads: int) -> int:
+    return thread * extent // threads
+
+
+def _thread_function(
+    stem: str, kinds: list[str], offsets: list[int], slices: Workspace, extent: int, threads: int
+) -> str:
+    """Return what every thread runs: for each stretch, its own first, take chunks until none is left."""
+    lines, passed = [], []
+    for number, (kind, offset) in enumerate(zip(kinds, offsets, strict=True)):
+        lines.append(f"  %at{number} = getelementptr i8, ptr %context, i64 {offset}")
+        lines.append(f"  %c{number} = load {kind}, ptr %at{number}, align 8")
+        passed.append(f"{kind} %c{number}")
+    lines += [f"  %me32 = call i32 @{THREAD_SYMBOL}()", "  %me = zext i32 %me32 to i64"]
+    if slices.bytes:
+        shared = passed.pop().partition(" ")[2]
+        lines.append(f"  %mine = mul nuw nsw i64 %me, {slices.bytes}")
+        lines.append(f"  %slice = getelementptr i8, ptr {shared}, i64 %mine")
+        for buffer in slices.buffers:
+            lines.append(f"  {buffer.name} = getelementptr i8, ptr %slice, i64 {buffer.offset}")
+            passed.append(f"ptr {buffer.name}")
+    chunk = max(1, extent // (threads * _CHUNKS_A_THREAD))
+    ends = ", ".join(f"i64 {_start(thread + 1, extent, threads)}" for thread in range(threads))
+    lines += [
+        *("  br label %stretch", "stretch:"),
+        "  %turn = phi i64 [ 0, %entry ], [ %turned, %exhausted ]",
+        "  %position = add i64 %me, %turn",
+        f"  %whose = urem i64 %position, {threads}",
+        f"  %place = mul i64 %whose, {CACHE_LINE_BYTES}",
+        "  %counter = getelementptr i8, ptr %context, i64 %place",
+        f"  %endat = getelementptr [{threads} x i64], ptr {stem}.ends, i64 0, i64 %whose",
+        "  %end = load i64, ptr %endat, align 8",
+        *("  br label %take", "take:"),
+        f"  %low = atomicrmw add ptr %counter, i64 {chunk} monotonic, align 8",
+        "  %some = icmp slt i64 %low, %end",
+        *("  br i1 %some, label %work, label %exhausted", "work:"),
+        f"  %next = add i64 %low, {chunk}",
+        "  %ahead = icmp slt i64 %next, %end",
+        "  %high = select i1 %ahead, i64 %next, i64 %end",
+        f"  call void {stem}.body({', '.join([*passed, 'i64 %low', 'i64 %high'])})",
+        *("  br label %take", "exhausted:", "  %turned = add i64 %turn, 1"),
+        f"  %again = icmp slt i64 %turned, {threads}",
+        *("  br i1 %again, label %stretch, label %finished", "finished:"),
+    ]
+    table = f"{stem}.ends = internal constant [{threads} x i64] [{ends}]"
+    head = f"define internal void {stem}.thread(ptr %context) #0 {{"
+    return "\n".join([table, "", head, "entry:", *lines, "  ret void", "}"])

@@ -1,0 +1,62 @@
+"""The OpenMP runtime that parallel loops run on: the one already in the process, scikit-learn's, or the system's."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import importlib.util
+import os
+from collections.abc import Iterator
+from functools import cache
+
+from .parallel import FORK_SYMBOL, THREAD_SYMBOL
+
+
+class MissingRuntime(RuntimeError):
+    """No OpenMP runtime can be loaded."""
+
+
+@cache
+def openmp_symbols() -> tuple[tuple[str, int], ...]:
+    """Return the addresses of the runtime's entry points by symbol; raises MissingRuntime where there is none."""
+    library = _load()
+    names = (FORK_SYMBOL, THREAD_SYMBOL)
+    return tuple((name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0) for name in names)
+
+
+def _load() -> ctypes.CDLL:
+    for path in _candidates():
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        if hasattr(library, FORK_SYMBOL) and hasattr(library, THREAD_SYMBOL):
+            return library
+    raise MissingRuntime(
+        "no OpenMP runtime found for a kernel on several threads: install scikit-learn from a wheel or libgomp, "
+        "or build for a target with cores=1"
+    )
+
+
+def _candidates() -> Iterator[str]:
+    yield from _loaded()
+    yield from _bundled()
+    yield from ("libgomp.so.1", "libomp.so.5", "libomp.so")
+
+
+def _loaded() -> list[str]:
+    """Return OpenMP runtimes that this process has mapped: a second one would compete for the cores."""
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libgomp" in line or "libomp" in line}
+    except (OSError, IndexError):
+        return []
+    return sorted(paths)
+
+
+def _bundled() -> list[str]:
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        return []
+    site = os.path.dirname(os.path.dirname(found.origin))
+    return sorted(glob.glob(os.path.join(site, "scikit_learn.libs", "lib*omp*.so*")))
