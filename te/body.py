@@ -29,9 +29,9 @@ _INTEGER: dict[str, Any] = {
     "max": arith.MaxSIOp, "min": arith.MinSIOp,
 }  # fmt: skip
 _CALLS: dict[str, Any] = {
-    "exp": math.ExpOp, "exp2": math.Exp2Op, "expm1": math.ExpM1Op, "log": math.LogOp, "log2": math.Log2Op,
-    "log1p": math.Log1pOp, "sqrt": math.SqrtOp, "rsqrt": math.RsqrtOp, "sin": math.SinOp, "cos": math.CosOp,
-    "tan": math.TanOp, "atan": math.AtanOp, "tanh": math.TanhOp, "erf": math.ErfOp, "floor": math.FloorOp,
+    "exp": math.ExpOp, "exp2": math.Exp2Op, "log": math.LogOp, "log2": math.Log2Op,
+    "sqrt": math.SqrtOp, "rsqrt": math.RsqrtOp, "sin": math.SinOp, "cos": math.CosOp,
+    "tanh": math.TanhOp, "erf": math.ErfOp, "floor": math.FloorOp,
     "ceil": math.CeilOp, "roundeven": math.RoundEvenOp, "trunc": math.TruncOp, "neg": arith.NegfOp,
 }  # fmt: skip
 _FLOAT_TESTS = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
@@ -228,7 +228,9 @@ class BodyBuilder:
             if source in FLOATS:
                 wider = FLOATS.index(target) > FLOATS.index(source)
                 return self._add((arith.ExtFOp if wider else arith.TruncFOp)(value, element))
-            return self._add((arith.UIToFPOp if source == "bool" else arith.SIToFPOp)(value, element))
+            if source == "bool":
+                return self._add(arith.SelectOp(value, self._const(Const(1, target)), self._const(zero(target))))
+            return self._add(arith.SIToFPOp(value, element))
         if source in FLOATS:
             return self._add(arith.FPToSIOp(value, element))
         if source == "bool":

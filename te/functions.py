@@ -8,8 +8,7 @@ from .errors import ExpressionError
 from .expr import FLOATS, INTEGERS, Binary, Call, Const, Expr, Logic, Not, Operand, Select, convert, match
 
 FLOAT_FUNCTIONS = (
-    "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "sin", "cos", "tan", "atan",
-    "tanh", "erf", "floor", "ceil", "roundeven", "trunc",
+    "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil", "roundeven", "trunc",
 )  # fmt: skip
 """Functions of one float that the `math` dialect has under the same name."""
 
@@ -32,11 +31,6 @@ def exp2(value: Operand) -> Expr:
     return call("exp2", value)
 
 
-def expm1(value: Operand) -> Expr:
-    """exp(x) - 1, accurate near zero."""
-    return call("expm1", value)
-
-
 def log(value: Operand) -> Expr:
     """The natural logarithm of a float."""
     return call("log", value)
@@ -45,11 +39,6 @@ def log(value: Operand) -> Expr:
 def log2(value: Operand) -> Expr:
     """The binary logarithm of a float."""
     return call("log2", value)
-
-
-def log1p(value: Operand) -> Expr:
-    """log(1 + x), accurate near zero."""
-    return call("log1p", value)
 
 
 def sqrt(value: Operand) -> Expr:
@@ -73,13 +62,8 @@ def cos(value: Operand) -> Expr:
 
 
 def tan(value: Operand) -> Expr:
-    """The tangent of a float in radians."""
-    return call("tan", value)
-
-
-def atan(value: Operand) -> Expr:
-    """The angle in radians whose tangent is a float."""
-    return call("atan", value)
+    """The tangent of a float in radians, as sin(x) / cos(x)."""
+    return sin(value) / cos(value)
 
 
 def tanh(value: Operand) -> Expr:

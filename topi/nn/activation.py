@@ -68,12 +68,12 @@ def hard_swish(data: Tensor) -> Tensor:
 
 def elu(data: Tensor, alpha: float = 1.0) -> Tensor:
     """x where x > 0, else alpha * (exp(x) - 1)."""
-    return elementwise(data, lambda x: te.select(x > 0, x, te.expm1(x) * alpha), "T_elu")
+    return elementwise(data, lambda x: te.select(x > 0, x, (te.exp(x) - 1.0) * alpha), "T_elu")
 
 
 def softplus(data: Tensor) -> Tensor:
-    """log(1 + exp(x)), computed as max(x, 0) + log1p(exp(-|x|))."""
-    return elementwise(data, lambda x: te.maximum(x, 0) + te.log1p(te.exp(-te.abs(x))), "T_softplus")
+    """log(1 + exp(x)), computed as max(x, 0) + log(1 + exp(-|x|))."""
+    return elementwise(data, lambda x: te.maximum(x, 0) + te.log(1.0 + te.exp(-te.abs(x))), "T_softplus")
 
 
 def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
