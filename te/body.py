@@ -15,7 +15,23 @@ from ..dialects.te import IndexOp, PredicateOp, ReadOp
 from .affine import AxisNames, negate, normalise, prune, split, tidy, to_index
 from .bounds import outside
 from .errors import ExpressionError, format_shape
-from .expr import FLOATS, Binary, Call, Cast, Compare, Const, Expr, IterVar, Logic, Not, Param, Read, Select, zero
+from .expr import (
+    FLOATS,
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IterVar,
+    Logic,
+    Not,
+    Param,
+    Read,
+    Select,
+    children,
+    zero,
+)
 from .tensor import Tensor
 
 Mask = tuple[IndexExpr, ...]
@@ -85,7 +101,7 @@ class BodyBuilder:
         if index is not None:
             return self._add(IndexOp(tidy(index, self.ranges), DTYPES[expr.dtype]))
         if isinstance(expr, IterVar):
-            self._refuse(f"axis '{expr.name}' is not one of its axes, nor one that it reduces over")
+            self._require_own_axes(expr)
         if isinstance(expr, Call):
             operand = self.build(expr.operand, mask)
             if expr.function == "abs":
@@ -123,12 +139,19 @@ class BodyBuilder:
         for axis, expr in enumerate(read.indices):
             index = to_index(expr, self.names)
             if index is None:
+                self._require_own_axes(expr)
                 self._refuse(
                     f"index {axis} of tensor '{read.tensor.name}' is not affine with floordiv and mod by constants "
                     "over this compute's axes"
                 )
             indices.append(tidy(index, self.ranges))
         return tuple(indices)
+
+    def _require_own_axes(self, expr: Expr) -> None:
+        if isinstance(expr, IterVar) and expr not in self.names:
+            self._refuse(f"axis '{expr.name}' is not one of its axes, nor one that it reduces over")
+        for child in children(expr) if not isinstance(expr, Read) else ():
+            self._require_own_axes(child)
 
     def _require_inside(self, read: Read, indices: tuple[IndexExpr, ...], mask: Mask) -> None:
         tensor = read.tensor
