@@ -1,0 +1,257 @@
+"""Index expressions as values: each part computed once, in the outermost loop where it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects.index import Atom, Div, IndexExpr, Mod
+from ...dialects.kernel import LanesOp, MaskOp, mask_type
+
+INDEX = IndexType()
+
+
+@dataclass
+class Scope:
+    """A region being written: what is computed there once, and which loads still hold."""
+
+    block: Block
+    values: dict[object, SSAValue] = field(default_factory=dict)
+    loads: dict[object, SSAValue] = field(default_factory=dict)
+
+    def add(self, op: Operation) -> SSAValue:
+        """Append an operation, give its result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+
+@dataclass(frozen=True)
+class Address:
+    """`base + offset + lane * stride`, or where the lanes do not step evenly `gather`, a vector of positions."""
+
+    base: SSAValue
+    offset: int
+    stride: int
+    gather: SSAValue | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """A loop's value and the depth of the scope it is defined in."""
+
+    value: SSAValue
+    depth: int
+
+
+class Addresses:
+    """The scopes that are open, the value of every loop around, and index arithmetic in them.
+
+    A loop has a constant value (unrolled, or of extent 1), a `Known` value, or is the one whose iterations are lanes.
+    """
+
+    def __init__(self, entry: Block) -> None:
+        self.scopes = [Scope(entry)]
+        self.env: dict[str, int | Known] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
+        self.lane: str | None = None
+        self.lanes = 1
+
+    @property
+    def here(self) -> Scope:
+        return self.scopes[-1]
+
+    def constant(self, value: int) -> SSAValue:
+        """An index constant, at the entry."""
+        return self._once(0, ("constant", value), lambda: arith.ConstantOp(IntegerAttr(value, INDEX)))
+
+    def _once(self, depth: int, key: object, make: object) -> SSAValue:
+        scope = self.scopes[depth]
+        known = scope.values.get(key)
+        if known is None:
+            known = scope.values[key] = scope.add(make())  # type: ignore[operator]
+        return known
+
+    def fixed(self, expr: IndexExpr) -> IndexExpr:
+        """The expression with constant loops replaced, simplified for the ranges of the others."""
+        env = self.env
+        if all(isinstance(a, str) for a, _ in expr.terms):
+            const = expr.const
+            terms = []
+            for atom, c in expr.terms:
+                value = env.get(atom)  # type: ignore[arg-type]
+                if type(value) is int:
+                    const += c * value
+                else:
+                    terms.append((atom, c))
+            return IndexExpr(tuple(terms), const)
+        constants = {n: IndexExpr((), env[n]) for n in expr.axes() if type(env.get(n)) is int}  # type: ignore[arg-type]
+        return expr.substitute(constants).simplify(self.ranges)
+
+    # -- addresses ----------------------------------------------------------------------------------------------------
+
+    def address(self, expr: IndexExpr) -> Address:
+        """The address of a flat position."""
+        expr = self.fixed(expr)
+        stride = 0
+        if self.lane is not None:
+            if not expr.is_linear_in(self.lane):
+                return Address(self.constant(0), 0, 0, self.vector(expr))
+            stride = expr.coefficient(self.lane)
+            if stride:
+                expr = expr - IndexExpr(((self.lane, stride),), 0)
+        return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, stride)
+
+    def scalar(self, expr: IndexExpr) -> SSAValue:
+        """The value of an expression in which no lane occurs."""
+        return self._sum(expr)[0]
+
+    def depth_of(self, atom: Atom) -> int:
+        """The depth of the scope where an atom is known."""
+        if isinstance(atom, str):
+            value = self.env.get(atom)
+            return value.depth if isinstance(value, Known) else 0
+        return max((self.depth_of(name) for name in atom.expr.axes()), default=0)
+
+    def _sum(self, expr: IndexExpr) -> tuple[SSAValue, int]:
+        if not expr.terms:
+            return self.constant(expr.const), 0
+        terms = expr.terms
+        if len(terms) > 1:
+            terms = tuple(sorted(terms, key=lambda t: self.depth_of(t[0])))
+        total: SSAValue | None = None
+        depth = 0
+        done: tuple[object, ...] = ()
+        if expr.const:
+            total, done = self.constant(expr.const), (expr.const,)
+        for atom, c in terms:
+            value, at = self._scaled(atom, c)
+            depth = max(depth, at)
+            done = (*done, (atom, c))
+            if total is None:
+                total = value
+                continue
+            before = total
+            total = self._once(depth, done, lambda a=before, b=value: _index_op(arith.AddiOp, a, b))
+        assert total is not None
+        return total, depth
+
+    def _scaled(self, atom: Atom, factor: int) -> tuple[SSAValue, int]:
+        value, depth = self._atom(atom)
+        if factor == 1:
+            return value, depth
+        by = self.constant(factor)
+        return self._once(depth, ("scaled", atom, factor), lambda: _index_op(arith.MuliOp, value, by)), depth
+
+    def _atom(self, atom: Atom) -> tuple[SSAValue, int]:
+        if isinstance(atom, str):
+            known = self.env[atom]
+            if isinstance(known, int):
+                return self.constant(known), 0
+            return known.value, known.depth
+        inner, depth = self._sum(atom.expr)
+        lowest, _ = atom.expr.bounds(self.ranges)
+        by = self.constant(atom.divisor)
+        return self._quotient(atom, inner, by, depth, lowest >= 0), depth
+
+    def _quotient(self, atom: Div | Mod, inner: SSAValue, by: SSAValue, depth: int, unsigned: bool) -> SSAValue:
+        if isinstance(atom, Div):
+            kind = arith.DivUIOp if unsigned else arith.FloorDivSIOp
+            return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(kind, inner, by))
+        if unsigned:
+            return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(arith.RemUIOp, inner, by))
+        key = ("atom", Div(atom.expr, atom.divisor), inner.type)
+        quotient = self._once(depth, key, lambda: _index_op(arith.FloorDivSIOp, inner, by))
+        multiple = self._once(depth, ("whole", atom, inner.type), lambda: _index_op(arith.MuliOp, quotient, by))
+        return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(arith.SubiOp, inner, multiple))
+
+    # -- lanes --------------------------------------------------------------------------------------------------------
+
+    def splat(self, value: SSAValue, depth: int | None = None) -> SSAValue:
+        """A scalar in every lane."""
+        wide = VectorType(value.type, [self.lanes])
+        at = len(self.scopes) - 1 if depth is None else depth
+        return self._once(at, ("splat", value, self.lanes), lambda: broadcast(value, wide))
+
+    def vector(self, expr: IndexExpr) -> SSAValue:
+        """The values of an expression in all lanes, as a vector of index."""
+        return self._vector_sum(expr)[0]
+
+    def _vector_sum(self, expr: IndexExpr) -> tuple[SSAValue, int]:
+        assert self.lane is not None
+        plain = IndexExpr(tuple(t for t in expr.terms if self.lane not in _axes(t[0])), expr.const)
+        varying = [t for t in expr.terms if self.lane in _axes(t[0])]
+        start, depth = self._sum(plain)
+        total = self.splat(start, depth)
+        done: tuple[object, ...] = ("vector", plain)
+        for atom, c in varying:
+            value, at = self._vector_atom(atom)
+            depth = max(depth, at)
+            if c != 1:
+                by = self.splat(self.constant(c), 0)
+                value = self._once(
+                    depth, ("scaled", atom, c, self.lanes), lambda v=value, b=by: _index_op(arith.MuliOp, v, b)
+                )
+            done = (*done, (atom, c))
+            before = total
+            total = self._once(depth, (done, self.lanes), lambda a=before, b=value: _index_op(arith.AddiOp, a, b))
+        return total, depth
+
+    def _vector_atom(self, atom: Atom) -> tuple[SSAValue, int]:
+        if isinstance(atom, str):
+            wide = VectorType(INDEX, [self.lanes])
+            return self._once(0, ("lanes", self.lanes), lambda: LanesOp(wide)), 0
+        inner, depth = self._vector_sum(atom.expr)
+        lowest, _ = atom.expr.bounds(self.ranges)
+        by = self.splat(self.constant(atom.divisor), 0)
+        return self._quotient(atom, inner, by, depth, lowest >= 0), depth
+
+    # -- conditions ---------------------------------------------------------------------------------------------------
+
+    def condition(self, expr: IndexExpr) -> SSAValue | bool:
+        """Whether `expr >= 0`: known now, one value for all lanes, or a mask."""
+        expr = self.fixed(expr)
+        lowest, highest = expr.bounds(self.ranges)
+        if lowest >= 0 or highest < 0:
+            return lowest >= 0
+        if self.lane is None or self.lane not in expr.axes():
+            value, depth = self._sum(expr)
+            zero = self.constant(0)
+            return self._once(depth, ("holds", expr), lambda: arith.CmpiOp(value, zero, "sge"))
+        if expr.is_linear_in(self.lane):
+            step = expr.coefficient(self.lane)
+            start, depth = self._sum(expr - IndexExpr(((self.lane, step),), 0))
+            return self._once(depth, ("mask", expr, self.lanes), lambda: MaskOp(start, step, self.lanes))
+        wide, depth = self._vector_sum(expr)
+        zeros = self.splat(self.constant(0), 0)
+        return self._once(depth, ("mask", expr, self.lanes), lambda: arith.CmpiOp(wide, zeros, "sge"))
+
+    def conjunction(self, parts: list[SSAValue], wide: bool) -> SSAValue | None:
+        """All of the conditions, as a mask where `wide`; None where there are none."""
+        lanes = self.lanes if wide else 1
+        if wide:
+            parts = [p if isinstance(p.type, VectorType) else self.splat(p) for p in parts]
+        total: SSAValue | None = None
+        for part in parts:
+            if total is None:
+                total = part
+                continue
+            op = arith.AndIOp.create(operands=[total, part], result_types=[mask_type(lanes)])
+            key = ("and", total, part)
+            total = self._once(len(self.scopes) - 1, key, lambda o=op: o)
+        return total
+
+
+def broadcast(value: SSAValue, wide: Attribute) -> Operation:
+    """A scalar in every lane of the vector type."""
+    return vector.BroadcastOp.create(operands=[value], result_types=[wide])
+
+
+def _axes(atom: Atom) -> set[str]:
+    return {atom} if isinstance(atom, str) else atom.expr.axes()
+
+
+def _index_op(kind: type[Operation], a: SSAValue, b: SSAValue) -> Operation:
+    return kind.create(operands=[a, b], result_types=[a.type])

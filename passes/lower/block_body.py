@@ -1,0 +1,394 @@
+"""One instance of a block, written as scalar or vector operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import arith, math, vector
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntAttr, IntegerAttr, IntegerType, MemRefType, VectorType
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+
+from ...dialects import kernel
+from ...dialects.combiner import combine_op, is_float
+from ...dialects.index import IndexExpr
+from ...dialects.interpret.loop import initial_value
+from ...dialects.loop import BlockOp, LoadOp
+from ...dialects.te import IndexOp, PredicateOp, YieldOp
+from .addresses import Address, Addresses
+from .buffers import Placement, in_bounds
+
+
+class BlockPlan:
+    """What all instances of a block share: its addresses and conditions as expressions over the loops."""
+
+    def __init__(self, block: BlockOp, placements: Mapping[SSAValue, Placement]) -> None:
+        bound = block.bound
+        self.block = block
+        self.name = block.block_name
+        self.ops = list(block.body.block.ops)
+        self.conditions = block.conditions
+        self.loads: dict[Operation, tuple[Placement, SSAValue, IndexExpr, tuple[IndexExpr, ...]]] = {}
+        self.indices: dict[Operation, tuple[IndexExpr, ...]] = {}
+        for op in self.ops:
+            if isinstance(op, LoadOp):
+                place = placements[op.buffer]
+                offset = place.offset([e.substitute(bound) for e in op.indices.data])
+                where = tuple(e.substitute(bound) for e in op.conditions)
+                self.loads[op] = (place, op.buffer, offset, where)
+            elif isinstance(op, IndexOp):
+                self.indices[op] = (op.value.substitute(bound),)
+            elif isinstance(op, PredicateOp):
+                self.indices[op] = tuple(e.substitute(bound) for e in op.where.data)
+        self.writes: list[tuple[Placement, SSAValue, IndexExpr]] = []
+        self.edges: set[IndexExpr] = set()
+        for output, write in zip(block.outputs, block.write_indices, strict=True):
+            place = placements[output]
+            at = [e.substitute(bound) for e in write]
+            self.writes.append((place, output, place.offset(at)))
+            if not place.is_argument:
+                for e, n in zip(at, place.shape, strict=True):
+                    self.edges |= {e, n - 1 - e}
+        self.reduce_loops = {
+            name for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for name in e.axes()
+        }
+        self.fused = _fused_products(block)
+
+
+class BodyWriter:
+    """Writes block instances into the scopes of an `Addresses`."""
+
+    def __init__(self, addresses: Addresses, buffers: Mapping[SSAValue, SSAValue]) -> None:
+        self.at = addresses
+        self.buffers = buffers
+
+    # -- instances ----------------------------------------------------------------------------------------------------
+
+    def update(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr], from_identity: bool) -> None:
+        """Write one instance; `from_identity` where its outputs start afresh instead of from what they hold."""
+        masks = self._masks(lane_conditions)
+        values = self._values(plan, masks)
+        results = list(plan.block.yielded)
+        if not plan.block.is_reduction:
+            for (place, buffer, offset), result in zip(plan.writes, results, strict=True):
+                self._store(place, buffer, offset, values[result], masks, self._may_spill(plan, lane_conditions))
+            return
+        if plan.block.combiner.data == "custom":
+            self._update_custom(plan, values, masks, from_identity)
+            return
+        spill = self._may_spill(plan, lane_conditions)
+        for position, ((place, buffer, offset), result) in enumerate(zip(plan.writes, results, strict=True)):
+            address = self.at.address(offset)
+            product = plan.fused.get(result)
+            if self._is_lane_reduction(address, result, values, product):
+                value = self._joined_lanes(plan, position, self._wide(values, result, product), masks)
+                old = self._old(plan, position, place, buffer, offset, from_identity, [])
+                joined = self._combine(plan, position, old, value)
+                self._store(place, buffer, offset, joined, [], False)
+                continue
+            old = self._old(plan, position, place, buffer, offset, from_identity, [] if spill else masks)
+            if product is not None:
+                joined = self._fma(values[product[0]], values[product[1]], old)
+            else:
+                joined = self._combine(plan, position, old, values[result])
+            self._store(place, buffer, offset, joined, masks, spill)
+
+    def initialise(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> None:
+        """Write the identity to the outputs of one instance."""
+        masks = self._masks(lane_conditions)
+        spill = self._may_spill(plan, lane_conditions)
+        for position, (place, buffer, offset) in enumerate(plan.writes):
+            self._store(place, buffer, offset, self._identity(plan, position), masks, spill)
+
+    def _masks(self, conditions: Sequence[IndexExpr]) -> list[SSAValue]:
+        masks = []
+        for condition in conditions:
+            mask = self.at.condition(condition)
+            assert mask is not False, "an instance that never runs is dropped before"
+            if mask is not True:
+                masks.append(mask)
+        return masks
+
+    def _may_spill(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
+        """True where lanes that are off would write beyond the logical edge of the buffer, where nobody reads."""
+        if not all(c in plan.edges for c in lane_conditions):
+            return False
+        return all(
+            not place.is_argument and in_bounds(self.at.fixed(offset), place, self.at.ranges)
+            for place, _, offset in plan.writes
+        )
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def _values(self, plan: BlockPlan, masks: list[SSAValue]) -> dict[SSAValue, SSAValue]:
+        values: dict[SSAValue, SSAValue] = {}
+        skipped = {id(v.owner) for v in plan.fused}
+        for op in plan.ops:
+            if isinstance(op, YieldOp) or id(op) in skipped:
+                continue
+            if op in plan.loads:
+                values[op.results[0]] = self._load(*plan.loads[op], masks)
+            elif isinstance(op, IndexOp):
+                values[op.result] = self._index(plan.indices[op][0], op.result.type)
+            elif isinstance(op, PredicateOp):
+                values[op.result] = self._predicate(plan.indices[op])
+            elif isinstance(op, arith.ConstantOp):
+                values[op.result] = self._constant(op.value)
+            else:
+                values[op.results[0]] = self._apply(op, [values[v] for v in op.operands])
+        return values
+
+    def _apply(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
+        element = op.results[0].type
+        if any(isinstance(v.type, VectorType) for v in operands):
+            operands = [v if isinstance(v.type, VectorType) else self.at.splat(v) for v in operands]
+            element = VectorType(element, [self.at.lanes])
+        new = type(op).create(operands=operands, result_types=[element], properties=op.properties)
+        return self.at.here.add(new)
+
+    def _constant(self, value: Attribute) -> SSAValue:
+        return self.at._once(
+            0,
+            ("value", value),
+            lambda: arith.ConstantOp.create(result_types=[_type_of(value)], properties={"value": value}),
+        )
+
+    def _index(self, expr: IndexExpr, result_type: Attribute) -> SSAValue:
+        expr = self.at.fixed(expr)
+        wide = self.at.lane is not None and self.at.lane in expr.axes()
+        value = self.at.vector(expr) if wide else self.at.scalar(expr)
+        if isinstance(result_type, IndexType):
+            return value
+        target = VectorType(result_type, [self.at.lanes]) if wide else result_type
+        return self.at.here.add(arith.IndexCastOp.create(operands=[value], result_types=[target]))
+
+    def _predicate(self, conditions: Sequence[IndexExpr]) -> SSAValue:
+        parts = [self.at.condition(c) for c in conditions]
+        if any(p is False for p in parts):
+            return self._constant(IntegerAttr(0, 1))
+        values = [p for p in parts if not isinstance(p, bool)]
+        if not values:
+            return self._constant(IntegerAttr(-1, 1))
+        joined = self.at.conjunction(values, any(isinstance(v.type, VectorType) for v in values))
+        assert joined is not None
+        return joined
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _load(
+        self,
+        place: Placement,
+        buffer: SSAValue,
+        offset: IndexExpr,
+        where: tuple[IndexExpr, ...],
+        masks: list[SSAValue],
+    ) -> SSAValue:
+        assert isinstance(buffer.type, MemRefType)
+        element = buffer.type.element_type
+        parts = [self.at.condition(c) for c in where]
+        if any(p is False for p in parts):
+            zero = FloatAttr(0.0, element) if is_float(element) else IntegerAttr(0, element)
+            return self._constant(zero)
+        own = [p for p in parts if not isinstance(p, bool)]
+        fixed = self.at.fixed(offset)
+        if own or not in_bounds(fixed, place, self.at.ranges):
+            own = [*own, *masks]
+        key = (buffer, fixed, tuple(own))
+        known = self.at.here.loads.get(key)
+        if known is None:
+            known = self._load_at(buffer, self.at.address(fixed), element, own)
+            self.at.here.loads[key] = known
+        return known
+
+    def _load_at(self, buffer: SSAValue, address: Address, element: Attribute, own: list[SSAValue]) -> SSAValue:
+        wide = address.gather is not None or address.stride != 0 or any(isinstance(m.type, VectorType) for m in own)
+        mask = self.at.conjunction(own, wide)
+        new = self.buffers[buffer]
+        target = VectorType(element, [self.at.lanes]) if wide else element
+        if address.gather is not None:
+            return self.at.here.add(kernel.GatherOp(new, address.gather, mask or self._all_lanes(), target))
+        operands = [new, address.base] if mask is None else [new, address.base, mask]
+        return self.at.here.add(
+            kernel.LoadOp.create(
+                operands=operands,
+                properties={"offset": IntAttr(address.offset), "stride": IntAttr(address.stride)},
+                result_types=[target],
+            )
+        )
+
+    def _store(
+        self,
+        place: Placement,
+        buffer: SSAValue,
+        offset: IndexExpr,
+        value: SSAValue,
+        masks: list[SSAValue],
+        spill: bool,
+    ) -> None:
+        scope = self.at.here
+        for key in [k for k in scope.loads if k[0] is buffer]:  # type: ignore[index]
+            del scope.loads[key]
+        address = self.at.address(offset)
+        new = self.buffers[buffer]
+        wide = address.gather is not None or address.stride != 0
+        if not wide:
+            assert not isinstance(value.type, VectorType), "lanes that write one element"
+            scope.block.add_op(kernel.StoreOp(value, new, address.base, address.offset, 0))
+            return
+        if not isinstance(value.type, VectorType):
+            value = self.at.splat(value)
+        mask = None if spill else self.at.conjunction(masks, True)
+        if address.gather is not None:
+            scope.block.add_op(kernel.ScatterOp(value, new, address.gather, mask or self._all_lanes()))
+            return
+        if mask is not None and place.scope == "local" and in_bounds(self.at.fixed(offset), place, self.at.ranges):
+            old = self._load_at(buffer, address, kernel.element_of(value.type), [])
+            value = scope.add(arith.SelectOp.create(operands=[mask, value, old], result_types=[value.type]))
+            mask = None
+        operands = [value, new, address.base] if mask is None else [value, new, address.base, mask]
+        scope.block.add_op(
+            kernel.StoreOp.create(
+                operands=operands,
+                properties={"offset": IntAttr(address.offset), "stride": IntAttr(address.stride)},
+            )
+        )
+
+    def _all_lanes(self) -> SSAValue:
+        return self.at.splat(self._constant(IntegerAttr(-1, 1)), 0)
+
+    # -- reductions ---------------------------------------------------------------------------------------------------
+
+    def _identity(self, plan: BlockPlan, position: int) -> SSAValue:
+        output = plan.block.outputs[position]
+        assert isinstance(output.type, MemRefType)
+        element = output.type.element_type
+        value = initial_value(plan.block, position)
+        if is_float(element):
+            return self._constant(FloatAttr(float(value), element))
+        assert isinstance(element, IntegerType)
+        return self._constant(IntegerAttr(int(value), element))
+
+    def _old(
+        self,
+        plan: BlockPlan,
+        position: int,
+        place: Placement,
+        buffer: SSAValue,
+        offset: IndexExpr,
+        from_identity: bool,
+        masks: list[SSAValue],
+    ) -> SSAValue:
+        if from_identity:
+            return self._identity(plan, position)
+        assert isinstance(buffer.type, MemRefType)
+        own = [] if in_bounds(self.at.fixed(offset), place, self.at.ranges) else masks
+        return self._load_at(buffer, self.at.address(offset), buffer.type.element_type, own)
+
+    def _combine(self, plan: BlockPlan, position: int, old: SSAValue, new: SSAValue) -> SSAValue:
+        old, new = self._alike(old, new)
+        op = combine_op(plan.block.combiner.data, kernel.element_of(old.type))
+        properties = {"fastmath": arith.FastMathFlagsAttr("none")} if is_float(kernel.element_of(old.type)) else {}
+        return self.at.here.add(op.create(operands=[old, new], result_types=[old.type], properties=properties))
+
+    def _fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        a, b = self._alike(a, b)
+        a, c = self._alike(a, c)
+        b, c = self._alike(b, c)
+        properties = {"fastmath": arith.FastMathFlagsAttr("none")}
+        return self.at.here.add(math.FmaOp.create(operands=[a, b, c], result_types=[c.type], properties=properties))
+
+    def _alike(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+        if isinstance(a.type, VectorType) and not isinstance(b.type, VectorType):
+            return a, self.at.splat(b)
+        if isinstance(b.type, VectorType) and not isinstance(a.type, VectorType):
+            return self.at.splat(a), b
+        return a, b
+
+    def _is_lane_reduction(
+        self,
+        address: Address,
+        result: SSAValue,
+        values: Mapping[SSAValue, SSAValue],
+        product: tuple[SSAValue, SSAValue] | None,
+    ) -> bool:
+        if address.stride or address.gather is not None:
+            return False
+        parts = product if product is not None else (result,)
+        return any(isinstance(values[p].type, VectorType) for p in parts)
+
+    def _wide(
+        self, values: Mapping[SSAValue, SSAValue], result: SSAValue, product: tuple[SSAValue, SSAValue] | None
+    ) -> SSAValue:
+        if product is None:
+            return values[result]
+        a, b = self._alike(values[product[0]], values[product[1]])
+        properties = {"fastmath": arith.FastMathFlagsAttr("none")}
+        return self.at.here.add(arith.MulfOp.create(operands=[a, b], result_types=[a.type], properties=properties))
+
+    def _joined_lanes(self, plan: BlockPlan, position: int, wide: SSAValue, masks: list[SSAValue]) -> SSAValue:
+        mask = self.at.conjunction(masks, True)
+        if mask is not None:
+            neutral = self.at.splat(self._identity(plan, position))
+            wide = self.at.here.add(arith.SelectOp.create(operands=[mask, wide, neutral], result_types=[wide.type]))
+        flag = _REDUCTION_FLAGS[plan.block.combiner.data, is_float(kernel.element_of(wide.type))]
+        return self.at.here.add(
+            vector.ReductionOp.create(
+                operands=[wide],
+                properties={
+                    "kind": vector.CombiningKindAttr(flag),
+                    "fastmath": arith.FastMathFlagsAttr("none"),
+                },
+                result_types=[kernel.element_of(wide.type)],
+            )
+        )
+
+    def _update_custom(
+        self, plan: BlockPlan, values: dict[SSAValue, SSAValue], masks: list[SSAValue], from_identity: bool
+    ) -> None:
+        combine = plan.block.combine
+        assert isinstance(combine, Region)
+        arguments = combine.block.args
+        count = len(plan.writes)
+        mapped: dict[SSAValue, SSAValue] = {}
+        for position, (place, buffer, offset) in enumerate(plan.writes):
+            mapped[arguments[position]] = self._old(plan, position, place, buffer, offset, from_identity, masks)
+            mapped[arguments[count + position]] = values[plan.block.yielded[position]]
+        joined: Sequence[SSAValue] = ()
+        for op in combine.block.ops:
+            if isinstance(op, YieldOp):
+                joined = op.values
+            elif isinstance(op, arith.ConstantOp):
+                mapped[op.result] = self._constant(op.value)
+            else:
+                mapped[op.results[0]] = self._apply(op, [mapped[v] for v in op.operands])
+        for (place, buffer, offset), value in zip(plan.writes, joined, strict=True):
+            self._store(place, buffer, offset, mapped[value], masks, False)
+
+
+_REDUCTION_FLAGS = {
+    ("add", True): vector.CombiningKindFlag.ADD,
+    ("add", False): vector.CombiningKindFlag.ADD,
+    ("mul", True): vector.CombiningKindFlag.MUL,
+    ("mul", False): vector.CombiningKindFlag.MUL,
+    ("max", True): vector.CombiningKindFlag.MAXIMUMF,
+    ("max", False): vector.CombiningKindFlag.MAXSI,
+    ("min", True): vector.CombiningKindFlag.MINIMUMF,
+    ("min", False): vector.CombiningKindFlag.MINSI,
+}
+
+
+def _type_of(value: Attribute) -> Attribute:
+    assert isinstance(value, IntegerAttr | FloatAttr)
+    result: Attribute = value.type
+    return result
+
+
+def _fused_products(block: BlockOp) -> dict[SSAValue, tuple[SSAValue, SSAValue]]:
+    """Yielded products of floats that a sum can take as a fused multiply-add: value -> its factors."""
+    if block.combiner.data != "add":
+        return {}
+    found = {}
+    for value in block.yielded:
+        op = value.owner
+        if isinstance(op, arith.MulfOp) and len(list(value.uses)) == 1:
+            found[value] = (op.lhs, op.rhs)
+    return found

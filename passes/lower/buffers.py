@@ -1,0 +1,125 @@
+"""Where each buffer of a function lives and how it is laid out: just the region one iteration of its loop needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ...dialects.index import ZERO, IndexExpr, Ranges, flatten
+from ...dialects.interpret.loop import owning_loops
+from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
+from ..analysis.nest import ranges_of
+from ..analysis.regions import Interval, interval_of, union
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A buffer's home: the loop each iteration of which has its own (None: the function), and its layout.
+
+    `lows` are the indices of the first element kept, over the loops outside of and at `owner`; `extents` and `strides`
+    are in elements.
+    """
+
+    name: str
+    scope: str
+    owner: ForOp | None
+    is_argument: bool
+    shape: tuple[int, ...]
+    lows: tuple[IndexExpr, ...]
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements from the first to the last."""
+        return max(1, sum((n - 1) * s for n, s in zip(self.extents, self.strides, strict=True)) + 1)
+
+    def offset(self, indices: Sequence[IndexExpr]) -> IndexExpr:
+        """The flat position of an element, whose indices are expressions over the loops."""
+        if self.is_argument:
+            return flatten(indices, self.strides)
+        return flatten([e - low for e, low in zip(indices, self.lows, strict=True)], self.strides)
+
+
+def place_buffers(func: FuncOp) -> dict[SSAValue, Placement]:
+    """Lay out every buffer of a function on loops."""
+    placements: dict[SSAValue, Placement] = {}
+    for argument in func.body.block.args:
+        shape = buffer_shape(argument)
+        lows = (ZERO,) * len(shape)
+        name = argument.name_hint or ""
+        placements[argument] = Placement(name, "global", None, True, shape, lows, shape, row_major(shape))
+    owners = owning_loops(func)
+    uses = _uses(func, set(owners))
+    for buffer, owner in owners.items():
+        placements[buffer] = _place(buffer, owner, uses[buffer])
+    return placements
+
+
+def row_major(extents: Sequence[int]) -> tuple[int, ...]:
+    """Strides in elements of a dense buffer."""
+    return tuple(prod(extents[d + 1 :]) for d in range(len(extents)))
+
+
+def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[tuple[BlockOp, tuple[IndexExpr, ...]]]]:
+    uses: dict[SSAValue, list[tuple[BlockOp, tuple[IndexExpr, ...]]]] = {b: [] for b in buffers}
+    for block in blocks_in(func):
+        for output, write in zip(block.outputs, block.write_indices, strict=True):
+            if output in uses:
+                uses[output].append((block, write))
+        for load in block.loads:
+            if load.buffer in uses:
+                uses[load.buffer].append((block, load.indices.data))
+    return uses
+
+
+def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[tuple[BlockOp, tuple[IndexExpr, ...]]]) -> Placement:
+    alloc = buffer.owner
+    assert isinstance(alloc, AllocOp) and isinstance(buffer.type, MemRefType)
+    shape = buffer_shape(buffer)
+    boxes: list[Interval | None] = []
+    for position, (block, indices) in enumerate(uses):
+        loops = block.enclosing_loops
+        depth = loops.index(owner) + 1 if owner is not None else 0
+        outer, inner = ranges_of(loops[:depth]), ranges_of(loops[depth:])
+        bound = block.bound
+        everywhere = {**outer, **inner}
+        for d, expr in enumerate(indices):
+            part = interval_of(expr.substitute(bound).simplify(everywhere), inner)
+            if position == 0:
+                boxes.append(part)
+            elif (known := boxes[d]) is not None:
+                boxes[d] = union(known, part, outer)
+    kept = [_bounded(box, n) for box, n in zip(boxes, shape, strict=True)]
+    extents = tuple(box.extent for box in kept)
+    lows = tuple(box.low for box in kept)
+    strides = _aligned_strides(extents, alloc)
+    return Placement(alloc.label.data, scope_of(buffer), owner, False, shape, lows, extents, strides)
+
+
+def _bounded(box: Interval | None, size: int) -> Interval:
+    """The box, which may reach over the buffer's edge by a tail, or the whole dimension where that is much smaller."""
+    if box is None or box.extent > 2 * size + 64:
+        return Interval(ZERO, size)
+    return box
+
+
+def _aligned_strides(extents: tuple[int, ...], alloc: AllocOp) -> tuple[int, ...]:
+    align = alloc.alignment
+    strides = [1] * len(extents)
+    for d in range(len(extents) - 2, -1, -1):
+        strides[d] = strides[d + 1] * extents[d + 1]
+        if align is not None and d == align[0]:
+            strides[d] += (align[2] - strides[d]) % align[1]
+    return tuple(strides)
+
+
+def in_bounds(offset: IndexExpr, placement: Placement, ranges: Ranges) -> bool:
+    """True where the flat position is inside of the buffer for all values of the loops."""
+    lowest, highest = offset.bounds(ranges)
+    return lowest >= 0 and highest < placement.size

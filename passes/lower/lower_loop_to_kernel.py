@@ -1,0 +1,442 @@
+"""Lower scheduled loops to the kernel dialect: lanes become vectors, unrolled loops copies, regions buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects import kernel
+from ...dialects.combiner import element_bytes
+from ...dialects.index import IndexExpr
+from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in
+from ..analysis.regions import interval_of
+from .addresses import Addresses, Known, Scope
+from .block_body import BlockPlan, BodyWriter
+from .buffers import Placement, place_buffers
+
+LOCAL_BYTES = 65536
+"""Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""
+
+
+@dataclass(frozen=True)
+class LowerLoopToKernel(ModulePass):
+    """Loops and blocks -> plain, parallel and replicated control flow around flat loads, stores and vector arithmetic.
+
+    Each buffer keeps the region one iteration of its loop needs. Index arithmetic is simplified for the ranges of the
+    loops and computed in the outermost loop where it is known. A tail predicate becomes a shorter loop, a mask over the
+    lanes, or a branch around the largest nest it holds for; a nest whose tiles are mostly whole is written twice, once
+    without the predicate.
+    """
+
+    name = "lw-lower-loop-to-kernel"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_loop_to_kernel(op)
+
+
+def lower_loop_to_kernel(module: ModuleOp) -> None:
+    """Lower every function on loops in `module`, in place; PassFailedException for loop kinds a CPU does not have."""
+    for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
+        if any(isinstance(op, ForOp | BlockOp | AllocOp) for op in func.body.block.ops):
+            _Lowering(func).run()
+
+
+class _Lowering:
+    """One function on its way from loops to a kernel."""
+
+    def __init__(self, func: FuncOp) -> None:
+        self.func = func
+        old = func.body.block
+        self.entry = Block(arg_types=[a.type for a in old.args])
+        self.at = Addresses(self.entry)
+        self.buffers: dict[SSAValue, SSAValue] = {}
+        self.placements = place_buffers(func)
+        self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
+        self.below: dict[Operation, list[BlockPlan]] = {}
+        self.writer = BodyWriter(self.at, self.buffers)
+        self.known: frozenset[IndexExpr] = frozenset()
+        self.unroll_limit = 0
+        self.in_parallel = False
+        self.versioned = False
+        for new, argument in zip(self.entry.args, old.args, strict=True):
+            new.name_hint = argument.name_hint
+            self.buffers[argument] = new
+
+    def run(self) -> None:
+        self._allocate(None)
+        for op in self.func.body.block.ops:
+            if isinstance(op, ForOp | BlockOp):
+                self._initialise_before(op)
+                self._guarded(op)
+        self.entry.add_op(ReturnOp())
+        self.func.body.detach_block(0)
+        self.func.body.add_block(self.entry)
+
+    # -- buffers ------------------------------------------------------------------------------------------------------
+
+    def _allocate(self, owner: ForOp | None) -> None:
+        """Allocate the buffers of one iteration of `owner`, at the start of the thread's body."""
+        for buffer, place in self.placements.items():
+            if not place.is_argument and place.owner is owner:
+                self._allocate_one(buffer, place)
+
+    def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
+        assert isinstance(buffer.type, MemRefType)
+        element = buffer.type.element_type
+        local = place.scope == "local" and place.size * element_bytes(element) <= LOCAL_BYTES
+        space = StringAttr("local") if local else None
+        flat: MemRefType[Attribute] = (
+            MemRefType(element, [place.size], memory_space=space) if space else MemRefType(element, [place.size])
+        )
+        alloc = kernel.AllocOp(place.name, flat)
+        block = self._thread_scope().block
+        first = block.first_op
+        if first is None:
+            block.add_op(alloc)
+        else:
+            block.insert_op_before(alloc, first)
+        self.buffers[buffer] = alloc.buffer
+
+    def _thread_scope(self) -> Scope:
+        for scope in reversed(self.at.scopes):
+            parent = scope.block.parent_op()
+            if isinstance(parent, kernel.ParallelOp):
+                return scope
+        return self.at.scopes[0]
+
+    # -- predicates ---------------------------------------------------------------------------------------------------
+
+    def _plans_below(self, op: ForOp | BlockOp) -> list[BlockPlan]:
+        plans = self.below.get(op)
+        if plans is None:
+            blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
+            plans = self.below[op] = [self.plans[b] for b in blocks]
+        return plans
+
+    def _open(self, condition: IndexExpr) -> bool:
+        """True where the condition is not settled by the loops that are fixed."""
+        return condition not in self.known
+
+    def _guarded(self, op: ForOp | BlockOp) -> None:
+        """Write `op` under the predicates that are decided here and shared by all blocks in it."""
+        plans = self._plans_below(op)
+        if not any(plan.conditions for plan in plans):
+            self._statement(op)
+            return
+        decided: list[IndexExpr] = []
+        tiles: list[IndexExpr] = []
+        for condition in dict.fromkeys(c for plan in plans for c in plan.conditions):
+            if not self._open(condition):
+                continue
+            if all(name in self.at.env for name in condition.axes()):
+                if all(condition in plan.conditions for plan in plans):
+                    decided.append(condition)
+            elif isinstance(op, ForOp) and not self.versioned:
+                whole = self._whole_tile(op, condition)
+                if whole is not None:
+                    tiles.append(condition)
+        before = self.known
+        tests = []
+        for condition in decided:
+            value = self.at.condition(condition)
+            if value is False:
+                return
+            if value is not True:
+                tests.append(value)
+        self.known = before | set(decided)
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            self._versions(op, tiles)
+        else:
+            self._branch(test, lambda: self._versions(op, tiles))
+        self.known = before
+
+    def _whole_tile(self, op: ForOp, condition: IndexExpr) -> IndexExpr | None:
+        """The least value of `condition` in `op`, where what is left to vary is worth a second copy of the nest."""
+        inner = self._inner_ranges(op)
+        free = [name for name in condition.axes() if name not in self.at.env]
+        if any(name not in inner for name in free):
+            return None
+        kinds = {loop.loop_name: self._kind(loop) for loop in (op, *_loops_below(op))}
+        if not any(kinds[name] == "unrolled" for name in free) or any(kinds[name] == "vectorized" for name in free):
+            return None
+        least = interval_of(self.at.fixed(condition), inner).low
+        return None if least.bounds(self.at.ranges)[1] < 0 else least
+
+    def _inner_ranges(self, op: ForOp) -> dict[str, tuple[int, int]]:
+        return {loop.loop_name: (0, loop.size - 1) for loop in (op, *_loops_below(op))}
+
+    def _versions(self, op: ForOp | BlockOp, tiles: Sequence[IndexExpr]) -> None:
+        """Write `op`; where whole tiles are the rule, once for them and once for the rest."""
+        if not tiles or not isinstance(op, ForOp):
+            self._statement(op)
+            return
+        inner = self._inner_ranges(op)
+        tests = []
+        for condition in tiles:
+            value = self.at.condition(interval_of(self.at.fixed(condition), inner).low)
+            if value is False:
+                self._statement(op)
+                return
+            if value is not True:
+                tests.append(value)
+        before = self.known
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            self.known = before | set(tiles)
+            self._statement(op)
+            self.known = before
+            return
+
+        def whole() -> None:
+            self.known = before | set(tiles)
+            self._statement(op)
+            self.known = before
+
+        def rest() -> None:
+            self.versioned = True
+            self._statement(op)
+            self.versioned = False
+
+        self._branch(test, whole, rest)
+
+    def _branch(self, test: SSAValue, then: object, otherwise: object = None) -> None:
+        blocks = []
+        for write in (then, otherwise):
+            if write is None:
+                continue
+            block = Block()
+            self.at.scopes.append(Scope(block))
+            write()  # type: ignore[operator]
+            self.at.scopes.pop()
+            block.add_op(scf.YieldOp())
+            blocks.append(block)
+        regions = [Region(b) for b in blocks] + [Region()] * (2 - len(blocks))
+        self.at.here.block.add_op(scf.IfOp.create(operands=[test], regions=regions))
+        self.at.here.loads.clear()
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _statement(self, op: ForOp | BlockOp) -> None:
+        if isinstance(op, BlockOp):
+            self._block(self.plans[op])
+        else:
+            self._loop(op)
+
+    def _kind(self, loop: ForOp) -> str:
+        kind = loop.loop_kind
+        if kind in ("vectorized", "parallel") and self.at.lane is not None:
+            return "serial"
+        if kind == "parallel" and self.in_parallel:
+            return "serial"
+        return "serial" if kind == "vthread" else kind
+
+    def _loop(self, op: ForOp) -> None:
+        kind = self._kind(op)
+        if "Idx" in kind:
+            rule = f"loop '{op.loop_name}' is bound to {kind}, which a CPU does not have; mark it parallel instead"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
+        limit = self.unroll_limit
+        note = op.notes.get("auto_unroll_max_step")
+        if isinstance(note, IntegerAttr):
+            self.unroll_limit = note.value.data
+        if op.size == 1 or kind == "unrolled" or (kind == "serial" and self._steps(op) <= self.unroll_limit):
+            self._copies(op)
+        elif kind == "vectorized":
+            self._lanes(op)
+        elif kind == "parallel":
+            self._parallel(op)
+        else:
+            self._serial(op)
+        self.unroll_limit = limit
+
+    def _steps(self, op: ForOp) -> int:
+        """Copies that unrolling all loops below, lanes apart, would make."""
+        total = 0
+        for child in op.body.block.ops:
+            total += self._steps(child) if isinstance(child, ForOp) else 1
+        return total * (1 if self._kind(op) == "vectorized" else op.size)
+
+    def _children(self, op: ForOp) -> None:
+        self._allocate(op)
+        for child in op.body.block.ops:
+            assert isinstance(child, ForOp | BlockOp)
+            self._initialise_before(child)
+            self._guarded(child)
+
+    def _copies(self, op: ForOp) -> None:
+        name = op.loop_name
+        for value in range(op.size):
+            self.at.env[name] = value
+            self.at.ranges[name] = (value, value)
+            self._children(op)
+        del self.at.env[name], self.at.ranges[name]
+
+    def _lanes(self, op: ForOp) -> None:
+        self.at.lane, self.at.lanes = op.loop_name, op.size
+        self.at.ranges[op.loop_name] = (0, op.size - 1)
+        self._children(op)
+        self.at.lane, self.at.lanes = None, 1
+        del self.at.ranges[op.loop_name]
+
+    def _serial(self, op: ForOp) -> None:
+        before = self.known
+        last = self._shortened(op)
+        block = Block(arg_types=[IndexType()])
+        self._within(op, block)
+        block.add_op(scf.YieldOp())
+        self.known = before
+        bounds = [self.at.constant(0), last, self.at.constant(1)]
+        self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
+        self.at.here.loads.clear()
+
+    def _shortened(self, op: ForOp) -> SSAValue:
+        """The loop's end, before which the tail predicates over it hold: they need no test inside."""
+        end = self.at.constant(op.size)
+        plans = self._plans_below(op)
+        for condition in dict.fromkeys(c for plan in plans for c in plan.conditions):
+            step = condition.coefficient(op.loop_name)
+            others = condition.axes() - {op.loop_name}
+            if step >= 0 or not condition.is_linear_in(op.loop_name) or not self._open(condition):
+                continue
+            if not all(n in self.at.env for n in others) or not all(condition in p.conditions for p in plans):
+                continue
+            rest = self.at.fixed(condition - IndexExpr(((op.loop_name, step),), 0))
+            self.known = self.known | {condition}
+            limit = rest // -step + 1
+            lowest, highest = limit.bounds(self.at.ranges)
+            if lowest >= op.size:
+                continue
+            value = self.at.scalar(limit)
+            if highest > op.size or end is not self.at.constant(op.size):
+                value = self._smaller(end, value)
+            end = value
+        return end
+
+    def _smaller(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.at.here.add(arith.MinSIOp.create(operands=[a, b], result_types=[IndexType()]))
+
+    def _parallel(self, op: ForOp) -> None:
+        block = Block(arg_types=[IndexType()])
+        parallel = kernel.ParallelOp(op.size, Region(block))
+        self.in_parallel = True
+        self._within(op, block)
+        self.in_parallel = False
+        self.at.here.block.add_op(parallel)
+        self.at.here.loads.clear()
+
+    def _within(self, op: ForOp, block: Block) -> None:
+        name = op.loop_name
+        block.args[0].name_hint = name
+        self.at.scopes.append(Scope(block))
+        self.at.env[name] = Known(block.args[0], len(self.at.scopes) - 1)
+        self.at.ranges[name] = (0, op.size - 1)
+        self._children(op)
+        del self.at.env[name], self.at.ranges[name]
+        self.at.scopes.pop()
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    def _lane_conditions(self, conditions: Iterable[IndexExpr]) -> list[IndexExpr] | None:
+        """What is left to test lane by lane; None where a condition never holds."""
+        left = []
+        for condition in conditions:
+            if not self._open(condition):
+                continue
+            value = self.at.condition(condition)
+            if value is False:
+                return None
+            if value is not True:
+                left.append(condition)
+        return left
+
+    def _block(self, plan: BlockPlan) -> None:
+        left = self._lane_conditions(plan.conditions)
+        if left is None:
+            return
+        afresh = plan.block.has_init and not plan.reduce_loops
+        self.writer.update(plan, left, afresh)
+
+    # -- initialisation of reductions ---------------------------------------------------------------------------------
+
+    def _initialise_before(self, op: Operation) -> None:
+        """Write the identities of the reductions in `op` whose outermost reduce loop is `op`."""
+        if not isinstance(op, ForOp):
+            return
+        for plan in self._plans_below(op):
+            if plan.block.has_init and op.loop_name in plan.reduce_loops:
+                loops = plan.block.enclosing_loops
+                position = loops.index(op)
+                if not any(loop.loop_name in plan.reduce_loops for loop in loops[:position]):
+                    inner = [x for x in loops[position:] if x.loop_name not in plan.reduce_loops]
+                    where = [c for c in plan.conditions if c.axes().isdisjoint(plan.reduce_loops)]
+                    self._init_nest(plan, inner, where)
+
+    def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
+        decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
+        decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
+        before = self.known
+        tests = []
+        for condition in decided:
+            value = self.at.condition(condition)
+            if value is False:
+                return
+            if value is not True:
+                tests.append(value)
+        self.known = before | set(decided)
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            self._init_loops(plan, loops, where)
+        else:
+            self._branch(test, lambda: self._init_loops(plan, loops, where))
+        self.known = before
+
+    def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
+        if not loops:
+            left = self._lane_conditions(where)
+            if left is not None:
+                self.writer.initialise(plan, left)
+            return
+        loop, rest = loops[0], loops[1:]
+        name = loop.loop_name
+        kind = self._kind(loop)
+        if kind == "vectorized" and loop.size > 1:
+            self.at.lane, self.at.lanes = name, loop.size
+            self.at.ranges[name] = (0, loop.size - 1)
+            self._init_nest(plan, rest, where)
+            self.at.lane, self.at.lanes = None, 1
+            del self.at.ranges[name]
+        elif kind == "unrolled" or loop.size == 1:
+            for value in range(loop.size):
+                self.at.env[name] = value
+                self.at.ranges[name] = (value, value)
+                self._init_nest(plan, rest, where)
+            del self.at.env[name], self.at.ranges[name]
+        else:
+            block = Block(arg_types=[IndexType()])
+            block.args[0].name_hint = name
+            self.at.scopes.append(Scope(block))
+            self.at.env[name] = Known(block.args[0], len(self.at.scopes) - 1)
+            self.at.ranges[name] = (0, loop.size - 1)
+            self._init_nest(plan, rest, where)
+            del self.at.env[name], self.at.ranges[name]
+            self.at.scopes.pop()
+            block.add_op(scf.YieldOp())
+            bounds = [self.at.constant(0), self.at.constant(loop.size), self.at.constant(1)]
+            self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
+            self.at.here.loads.clear()
+
+
+def _loops_below(op: ForOp) -> Iterable[ForOp]:
+    for child in op.body.block.ops:
+        if isinstance(child, ForOp):
+            yield child
+            yield from _loops_below(child)
