@@ -1,0 +1,173 @@
+"""Stage what a block reads from a buffer in a buffer of its own, in another scope or layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.attributes import Axis
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
+from ..analysis.access import writers
+from ..analysis.layout import Layout, LayoutError, parse_layout
+from ..analysis.nest import buffer_name, find_block, function_of, functions
+from ..primitive import Primitive
+from ._staging import (
+    check_scope,
+    copy_nest,
+    dimension_names,
+    insert_alloc,
+    legal_steps,
+    new_buffer_name,
+    redirect_load,
+    top_level,
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The loads to redirect, the copy to put before `before`, and what the loads read then."""
+
+    func: FuncOp
+    before: Operation
+    loads: tuple[LoadOp, ...]
+    label: str
+    axes: tuple[Axis, ...]
+    source: tuple[tuple[IndexExpr, ...], tuple[IndexExpr, ...]]
+    panel: tuple[IndexExpr, ...] | None
+
+
+@dataclass(frozen=True)
+class CacheRead(Primitive[Plan]):
+    """`block c { B[k, j] }` -> `block B_local { B_local[ax0, ax1] = B[ax0, ax1] } ... block c { B_local[k, j] }`
+
+    The copy is a nest of its own before the one of `block`; `compute_at` moves it to where it pays. With a layout over
+    the iterators that the load depends on, the copy is a panel of just what the block reads, in its order:
+    `layout="j/64","k","j%64"` -> `block B_packed (j_o, k, j_i) { B[k, j_o * 64 + j_i] where inside }`, and the block
+    reads `B_packed[j floordiv 64, k, j mod 64]`. The mask of the load moves into the copy, so a panel of a padded
+    convolution input (`layout="rc","ry","rx","yy*xx"`) is read without one; padding of the panel is zero.
+    The new buffer and its block are called `label`, by default `B_<scope>`, or `B_packed` with a layout.
+
+    Requires: whatever writes the buffer stands in nests before that of `block`; without a layout, that all of the
+    buffer is written; with one, that `block` reads the buffer in one place.
+    """
+
+    name = "lw-cache-read"
+    block: str
+    buffer: str
+    scope: str = "local"
+    layout: tuple[str, ...] = ()
+    label: str = ""
+
+    def check(self, module: ModuleOp) -> Plan:
+        block = find_block(self, module, self.block)
+        check_scope(self, self.scope, block)
+        loads = self._loads(block)
+        before = self._place(block, loads[0].buffer)
+        func = function_of(block)
+        default = f"{self.buffer}_{'packed' if self.layout else self.scope}"
+        label = new_buffer_name(self, func, self.label, default, block)
+        if self.layout:
+            axes, source, panel = self._panel(block, loads)
+            return Plan(func, before, loads, label, axes, source, panel)
+        shape = buffer_shape(loads[0].buffer)
+        self._require_filled(block, loads[0].buffer)
+        whole = tuple(Axis(f"ax{d}", extent) for d, extent in enumerate(shape))
+        return Plan(func, before, loads, label, whole, (tuple(axis(a.name) for a in whole), ()), None)
+
+    def _loads(self, block: BlockOp) -> tuple[LoadOp, ...]:
+        loads = tuple(load for load in block.loads if buffer_name(load.buffer) == self.buffer)
+        if not loads:
+            read = ", ".join(dict.fromkeys(buffer_name(load.buffer) for load in block.loads)) or "nothing"
+            rule = f"block '{self.block}' must read buffer '{self.buffer}'; it reads {read}"
+            raise self.error(rule, at=block)
+        return loads
+
+    def _place(self, block: BlockOp, source: SSAValue) -> Operation:
+        before = top_level(block)
+        for writer in writers(source):
+            if writer is block:
+                raise self.error(f"block '{self.block}' must not write '{self.buffer}' itself", at=block)
+            nest = top_level(writer)
+            if nest is before or not nest.is_before_in_block(before):
+                rule = f"what writes '{self.buffer}' must stand in a nest before that of '{self.block}', "
+                rule += f"'{writer.block_name}' is in the same; do this step before moving it there"
+                raise self.error(rule, at=writer)
+        return before
+
+    def _require_filled(self, block: BlockOp, source: SSAValue) -> None:
+        written = [_written(writer, source) for writer in writers(source)]
+        if written and max(written) < prod(buffer_shape(source)):
+            rule = f"all of '{self.buffer}' must be written, its padding is not; a layout copies just what is read"
+            raise self.error(rule, at=block)
+
+    def _panel(
+        self, block: BlockOp, loads: tuple[LoadOp, ...]
+    ) -> tuple[tuple[Axis, ...], tuple[tuple[IndexExpr, ...], tuple[IndexExpr, ...]], tuple[IndexExpr, ...]]:
+        load = loads[0]
+        for other in loads[1:]:
+            if other.indices != load.indices or other.conditions != load.conditions:
+                rule = f"with a layout, all reads of '{self.buffer}' in '{self.block}' must be at the same place, "
+                texts = " and ".join("[" + ", ".join(map(str, x.indices.data)) + "]" for x in (load, other))
+                raise self.error(f"{rule}they are at {texts}", at=block)
+        layout = self._parsed(block, load)
+        dims = dimension_names(layout)
+        axes = tuple(Axis(name, extent) for name, extent in zip(dims, layout.shape, strict=True))
+        ranges = {a.name: (0, a.extent - 1) for a in axes}
+        values = layout.inverse(dims)
+        indices = tuple(e.substitute(values).simplify(ranges) for e in load.indices.data)
+        mask = tuple(e.substitute(values).simplify(ranges) for e in load.conditions)
+        return axes, (indices, (*mask, *layout.padding(dims))), layout.forward()
+
+    def _parsed(self, block: BlockOp, load: LoadOp) -> Layout:
+        used = set().union(*(e.axes() for e in (*load.indices.data, *load.conditions)))
+        extents = {a.name: a.extent for a in block.axes if a.name in used}
+        try:
+            return parse_layout(self.layout, extents)
+        except LayoutError as error:
+            rule = f"the layout must hold the iterators that the read of '{self.buffer}' depends on, but {error}"
+            raise self.error(rule, at=block) from None
+
+    def rewrite(self, plan: Plan) -> None:
+        source = plan.loads[0].buffer
+        assert isinstance(source.type, MemRefType)
+        shape = [a.extent for a in plan.axes]
+        alloc = AllocOp(plan.label, buffer_type(source.type.element_type, shape, self.scope))
+        indices, where = plan.source
+        target = [axis(a.name) for a in plan.axes]
+        nest = copy_nest(plan.label, plan.axes, (source, indices, where), (alloc.buffer, target))
+        plan.func.body.block.insert_op_before(nest, plan.before)
+        insert_alloc(plan.func, alloc)
+        for load in plan.loads:
+            if plan.panel is None:
+                redirect_load(load, alloc.buffer, load.indices.data, load.conditions)
+            else:
+                redirect_load(load, alloc.buffer, plan.panel, ())
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[CacheRead, ...]:
+        return legal_steps((s for f in functions(module_op) for b in blocks_in(f) for s in cls._for(b)), module_op)
+
+    @classmethod
+    def _for(cls, block: BlockOp) -> Iterator[CacheRead]:
+        for load in block.loads:
+            buffer = buffer_name(load.buffer)
+            yield cls(block.block_name, buffer)
+            yield cls(block.block_name, buffer, "shared")
+            used = set().union(*(e.axes() for e in (*load.indices.data, *load.conditions)))
+            yield cls(block.block_name, buffer, "local", tuple(a.name for a in block.axes if a.name in used))
+
+
+def _written(writer: BlockOp, buffer: SSAValue) -> int:
+    """How many elements of `buffer` a block writes at most once each: the values of the iterators it writes at."""
+    used: set[str] = set()
+    for output, indices in zip(writer.outputs, writer.write_indices, strict=True):
+        if output is buffer:
+            used |= set().union(*(e.axes() for e in indices))
+    return prod(a.extent for a in writer.axes if a.name in used)
