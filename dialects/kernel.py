@@ -7,6 +7,8 @@ buffers in a scope, loads and stores with a constant part, a lane stride and a m
 
 from __future__ import annotations
 
+from functools import cache
+
 from xdsl.dialects.builtin import IndexType, IntAttr, MemRefType, StringAttr, VectorType, i1
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
@@ -332,7 +334,19 @@ class ParallelOp(IRDLOperation):
 
 def mask_type(lanes: int) -> Attribute:
     """The type of a mask for `lanes` lanes: `i1` for a scalar."""
-    return VectorType(i1, [lanes]) if lanes > 1 else i1
+    return vector_of(i1, lanes) if lanes > 1 else i1
+
+
+@cache
+def vector_of(element: Attribute, lanes: int) -> VectorType[Attribute]:
+    """`vector<lanes x element>`; made once, as attributes are dear and vectors many."""
+    return VectorType(element, [lanes])
+
+
+@cache
+def int_attr(value: int) -> IntAttr:
+    """An integer attribute, made once."""
+    return IntAttr(value)
 
 
 def _verify_access(buffer: SSAValue, value_type: Attribute, mask: SSAValue | None) -> None:

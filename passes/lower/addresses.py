@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.index import Atom, Div, IndexExpr, Mod
-from ...dialects.kernel import LanesOp, MaskOp, mask_type
+from ...dialects.kernel import LanesOp, MaskOp, mask_type, vector_of
 
 INDEX = IndexType()
 
@@ -50,6 +50,7 @@ class Addresses:
     """The scopes that are open, the value of every loop around, and index arithmetic in them.
 
     A loop has a constant value (unrolled, or of extent 1), a `Known` value, or is the one whose iterations are lanes.
+    `known` are the conditions that hold in what is being written.
     """
 
     def __init__(self, entry: Block) -> None:
@@ -58,6 +59,7 @@ class Addresses:
         self.ranges: dict[str, tuple[int, int]] = {}
         self.lane: str | None = None
         self.lanes = 1
+        self.known: frozenset[IndexExpr] = frozenset()
 
     @property
     def here(self) -> Scope:
@@ -171,7 +173,7 @@ class Addresses:
 
     def splat(self, value: SSAValue, depth: int | None = None) -> SSAValue:
         """A scalar in every lane."""
-        wide = VectorType(value.type, [self.lanes])
+        wide = vector_of(value.type, self.lanes)
         at = len(self.scopes) - 1 if depth is None else depth
         return self._once(at, ("splat", value, self.lanes), lambda: broadcast(value, wide))
 
@@ -201,7 +203,7 @@ class Addresses:
 
     def _vector_atom(self, atom: Atom) -> tuple[SSAValue, int]:
         if isinstance(atom, str):
-            wide = VectorType(INDEX, [self.lanes])
+            wide = vector_of(INDEX, self.lanes)
             return self._once(0, ("lanes", self.lanes), lambda: LanesOp(wide)), 0
         inner, depth = self._vector_sum(atom.expr)
         lowest, _ = atom.expr.bounds(self.ranges)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntAttr, IntegerAttr, IntegerType, MemRefType, VectorType
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects import kernel
@@ -18,6 +19,17 @@ from .addresses import Address, Addresses
 from .buffers import Placement, in_bounds
 
 
+@dataclass(frozen=True)
+class Access:
+    """A load or store of a block, over the loops: the element's indices, its flat position, and when it is read."""
+
+    place: Placement
+    buffer: SSAValue
+    indices: tuple[IndexExpr, ...]
+    offset: IndexExpr
+    where: tuple[IndexExpr, ...]
+
+
 class BlockPlan:
     """What all instances of a block share: its addresses and conditions as expressions over the loops."""
 
@@ -27,24 +39,24 @@ class BlockPlan:
         self.name = block.block_name
         self.ops = list(block.body.block.ops)
         self.conditions = block.conditions
-        self.loads: dict[Operation, tuple[Placement, SSAValue, IndexExpr, tuple[IndexExpr, ...]]] = {}
+        self.loads: dict[Operation, Access] = {}
         self.indices: dict[Operation, tuple[IndexExpr, ...]] = {}
         for op in self.ops:
             if isinstance(op, LoadOp):
                 place = placements[op.buffer]
-                offset = place.offset([e.substitute(bound) for e in op.indices.data])
+                at = tuple(e.substitute(bound) for e in op.indices.data)
                 where = tuple(e.substitute(bound) for e in op.conditions)
-                self.loads[op] = (place, op.buffer, offset, where)
+                self.loads[op] = Access(place, op.buffer, at, place.offset(at), where)
             elif isinstance(op, IndexOp):
                 self.indices[op] = (op.value.substitute(bound),)
             elif isinstance(op, PredicateOp):
                 self.indices[op] = tuple(e.substitute(bound) for e in op.where.data)
-        self.writes: list[tuple[Placement, SSAValue, IndexExpr]] = []
+        self.writes: list[Access] = []
         self.edges: set[IndexExpr] = set()
         for output, write in zip(block.outputs, block.write_indices, strict=True):
             place = placements[output]
-            at = [e.substitute(bound) for e in write]
-            self.writes.append((place, output, place.offset(at)))
+            at = tuple(e.substitute(bound) for e in write)
+            self.writes.append(Access(place, output, at, place.offset(at), ()))
             if not place.is_argument:
                 for e, n in zip(at, place.shape, strict=True):
                     self.edges |= {e, n - 1 - e}
@@ -69,35 +81,35 @@ class BodyWriter:
         values = self._values(plan, masks)
         results = list(plan.block.yielded)
         if not plan.block.is_reduction:
-            for (place, buffer, offset), result in zip(plan.writes, results, strict=True):
-                self._store(place, buffer, offset, values[result], masks, self._may_spill(plan, lane_conditions))
+            for write, result in zip(plan.writes, results, strict=True):
+                self._store(write, values[result], masks, self._may_spill(plan, lane_conditions))
             return
         if plan.block.combiner.data == "custom":
             self._update_custom(plan, values, masks, from_identity)
             return
         spill = self._may_spill(plan, lane_conditions)
-        for position, ((place, buffer, offset), result) in enumerate(zip(plan.writes, results, strict=True)):
-            address = self.at.address(offset)
+        for position, (write, result) in enumerate(zip(plan.writes, results, strict=True)):
+            address = self.at.address(write.offset)
             product = plan.fused.get(result)
             if self._is_lane_reduction(address, result, values, product):
                 value = self._joined_lanes(plan, position, self._wide(values, result, product), masks)
-                old = self._old(plan, position, place, buffer, offset, from_identity, [])
+                old = self._old(plan, position, write, from_identity, [])
                 joined = self._combine(plan, position, old, value)
-                self._store(place, buffer, offset, joined, [], False)
+                self._store(write, joined, [], False)
                 continue
-            old = self._old(plan, position, place, buffer, offset, from_identity, [] if spill else masks)
+            old = self._old(plan, position, write, from_identity, [] if spill else masks)
             if product is not None:
                 joined = self._fma(values[product[0]], values[product[1]], old)
             else:
                 joined = self._combine(plan, position, old, values[result])
-            self._store(place, buffer, offset, joined, masks, spill)
+            self._store(write, joined, masks, spill)
 
     def initialise(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> None:
         """Write the identity to the outputs of one instance."""
         masks = self._masks(lane_conditions)
         spill = self._may_spill(plan, lane_conditions)
-        for position, (place, buffer, offset) in enumerate(plan.writes):
-            self._store(place, buffer, offset, self._identity(plan, position), masks, spill)
+        for position, write in enumerate(plan.writes):
+            self._store(write, self._identity(plan, position), masks, spill)
 
     def _masks(self, conditions: Sequence[IndexExpr]) -> list[SSAValue]:
         masks = []
@@ -113,8 +125,7 @@ class BodyWriter:
         if not all(c in plan.edges for c in lane_conditions):
             return False
         return all(
-            not place.is_argument and in_bounds(self.at.fixed(offset), place, self.at.ranges)
-            for place, _, offset in plan.writes
+            not write.place.is_argument and self._in_bounds(write, self.at.fixed(write.offset)) for write in plan.writes
         )
 
     # -- values -------------------------------------------------------------------------------------------------------
@@ -126,7 +137,7 @@ class BodyWriter:
             if isinstance(op, YieldOp) or id(op) in skipped:
                 continue
             if op in plan.loads:
-                values[op.results[0]] = self._load(*plan.loads[op], masks)
+                values[op.results[0]] = self._load(plan.loads[op], masks)
             elif isinstance(op, IndexOp):
                 values[op.result] = self._index(plan.indices[op][0], op.result.type)
             elif isinstance(op, PredicateOp):
@@ -141,7 +152,7 @@ class BodyWriter:
         element = op.results[0].type
         if any(isinstance(v.type, VectorType) for v in operands):
             operands = [v if isinstance(v.type, VectorType) else self.at.splat(v) for v in operands]
-            element = VectorType(element, [self.at.lanes])
+            element = kernel.vector_of(element, self.at.lanes)
         new = type(op).create(operands=operands, result_types=[element], properties=op.properties)
         return self.at.here.add(new)
 
@@ -158,7 +169,7 @@ class BodyWriter:
         value = self.at.vector(expr) if wide else self.at.scalar(expr)
         if isinstance(result_type, IndexType):
             return value
-        target = VectorType(result_type, [self.at.lanes]) if wide else result_type
+        target = kernel.vector_of(result_type, self.at.lanes) if wide else result_type
         return self.at.here.add(arith.IndexCastOp.create(operands=[value], result_types=[target]))
 
     def _predicate(self, conditions: Sequence[IndexExpr]) -> SSAValue:
@@ -174,23 +185,20 @@ class BodyWriter:
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
-    def _load(
-        self,
-        place: Placement,
-        buffer: SSAValue,
-        offset: IndexExpr,
-        where: tuple[IndexExpr, ...],
-        masks: list[SSAValue],
-    ) -> SSAValue:
+    def _in_bounds(self, access: Access, fixed: IndexExpr) -> bool:
+        return in_bounds(fixed, access.indices, access.place, self.at.ranges, self.at.known)
+
+    def _load(self, access: Access, masks: list[SSAValue]) -> SSAValue:
+        buffer = access.buffer
         assert isinstance(buffer.type, MemRefType)
         element = buffer.type.element_type
-        parts = [self.at.condition(c) for c in where]
+        parts = [self.at.condition(c) for c in access.where]
         if any(p is False for p in parts):
             zero = FloatAttr(0.0, element) if is_float(element) else IntegerAttr(0, element)
             return self._constant(zero)
         own = [p for p in parts if not isinstance(p, bool)]
-        fixed = self.at.fixed(offset)
-        if own or not in_bounds(fixed, place, self.at.ranges):
+        fixed = self.at.fixed(access.offset)
+        if own or not self._in_bounds(access, fixed):
             own = [*own, *masks]
         key = (buffer, fixed, tuple(own))
         known = self.at.here.loads.get(key)
@@ -203,31 +211,27 @@ class BodyWriter:
         wide = address.gather is not None or address.stride != 0 or any(isinstance(m.type, VectorType) for m in own)
         mask = self.at.conjunction(own, wide)
         new = self.buffers[buffer]
-        target = VectorType(element, [self.at.lanes]) if wide else element
+        target = kernel.vector_of(element, self.at.lanes) if wide else element
         if address.gather is not None:
             return self.at.here.add(kernel.GatherOp(new, address.gather, mask or self._all_lanes(), target))
         operands = [new, address.base] if mask is None else [new, address.base, mask]
         return self.at.here.add(
             kernel.LoadOp.create(
                 operands=operands,
-                properties={"offset": IntAttr(address.offset), "stride": IntAttr(address.stride)},
+                properties={
+                    "offset": kernel.int_attr(address.offset),
+                    "stride": kernel.int_attr(address.stride),
+                },
                 result_types=[target],
             )
         )
 
-    def _store(
-        self,
-        place: Placement,
-        buffer: SSAValue,
-        offset: IndexExpr,
-        value: SSAValue,
-        masks: list[SSAValue],
-        spill: bool,
-    ) -> None:
+    def _store(self, access: Access, value: SSAValue, masks: list[SSAValue], spill: bool) -> None:
+        buffer = access.buffer
         scope = self.at.here
         for key in [k for k in scope.loads if k[0] is buffer]:  # type: ignore[index]
             del scope.loads[key]
-        address = self.at.address(offset)
+        address = self.at.address(access.offset)
         new = self.buffers[buffer]
         wide = address.gather is not None or address.stride != 0
         if not wide:
@@ -240,7 +244,7 @@ class BodyWriter:
         if address.gather is not None:
             scope.block.add_op(kernel.ScatterOp(value, new, address.gather, mask or self._all_lanes()))
             return
-        if mask is not None and place.scope == "local" and in_bounds(self.at.fixed(offset), place, self.at.ranges):
+        if mask is not None and access.place.scope == "local" and self._in_bounds(access, self.at.fixed(access.offset)):
             old = self._load_at(buffer, address, kernel.element_of(value.type), [])
             value = scope.add(arith.SelectOp.create(operands=[mask, value, old], result_types=[value.type]))
             mask = None
@@ -248,7 +252,10 @@ class BodyWriter:
         scope.block.add_op(
             kernel.StoreOp.create(
                 operands=operands,
-                properties={"offset": IntAttr(address.offset), "stride": IntAttr(address.stride)},
+                properties={
+                    "offset": kernel.int_attr(address.offset),
+                    "stride": kernel.int_attr(address.stride),
+                },
             )
         )
 
@@ -268,32 +275,26 @@ class BodyWriter:
         return self._constant(IntegerAttr(int(value), element))
 
     def _old(
-        self,
-        plan: BlockPlan,
-        position: int,
-        place: Placement,
-        buffer: SSAValue,
-        offset: IndexExpr,
-        from_identity: bool,
-        masks: list[SSAValue],
+        self, plan: BlockPlan, position: int, access: Access, from_identity: bool, masks: list[SSAValue]
     ) -> SSAValue:
         if from_identity:
             return self._identity(plan, position)
+        buffer = access.buffer
         assert isinstance(buffer.type, MemRefType)
-        own = [] if in_bounds(self.at.fixed(offset), place, self.at.ranges) else masks
-        return self._load_at(buffer, self.at.address(offset), buffer.type.element_type, own)
+        own = [] if self._in_bounds(access, self.at.fixed(access.offset)) else masks
+        return self._load_at(buffer, self.at.address(access.offset), buffer.type.element_type, own)
 
     def _combine(self, plan: BlockPlan, position: int, old: SSAValue, new: SSAValue) -> SSAValue:
         old, new = self._alike(old, new)
         op = combine_op(plan.block.combiner.data, kernel.element_of(old.type))
-        properties = {"fastmath": arith.FastMathFlagsAttr("none")} if is_float(kernel.element_of(old.type)) else {}
+        properties = _STRICT if is_float(kernel.element_of(old.type)) else {}
         return self.at.here.add(op.create(operands=[old, new], result_types=[old.type], properties=properties))
 
     def _fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         a, b = self._alike(a, b)
         a, c = self._alike(a, c)
         b, c = self._alike(b, c)
-        properties = {"fastmath": arith.FastMathFlagsAttr("none")}
+        properties = _STRICT
         return self.at.here.add(math.FmaOp.create(operands=[a, b, c], result_types=[c.type], properties=properties))
 
     def _alike(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -321,7 +322,7 @@ class BodyWriter:
         if product is None:
             return values[result]
         a, b = self._alike(values[product[0]], values[product[1]])
-        properties = {"fastmath": arith.FastMathFlagsAttr("none")}
+        properties = _STRICT
         return self.at.here.add(arith.MulfOp.create(operands=[a, b], result_types=[a.type], properties=properties))
 
     def _joined_lanes(self, plan: BlockPlan, position: int, wide: SSAValue, masks: list[SSAValue]) -> SSAValue:
@@ -335,7 +336,7 @@ class BodyWriter:
                 operands=[wide],
                 properties={
                     "kind": vector.CombiningKindAttr(flag),
-                    "fastmath": arith.FastMathFlagsAttr("none"),
+                    **_STRICT,
                 },
                 result_types=[kernel.element_of(wide.type)],
             )
@@ -349,8 +350,8 @@ class BodyWriter:
         arguments = combine.block.args
         count = len(plan.writes)
         mapped: dict[SSAValue, SSAValue] = {}
-        for position, (place, buffer, offset) in enumerate(plan.writes):
-            mapped[arguments[position]] = self._old(plan, position, place, buffer, offset, from_identity, masks)
+        for position, write in enumerate(plan.writes):
+            mapped[arguments[position]] = self._old(plan, position, write, from_identity, masks)
             mapped[arguments[count + position]] = values[plan.block.yielded[position]]
         joined: Sequence[SSAValue] = ()
         for op in combine.block.ops:
@@ -360,10 +361,11 @@ class BodyWriter:
                 mapped[op.result] = self._constant(op.value)
             else:
                 mapped[op.results[0]] = self._apply(op, [mapped[v] for v in op.operands])
-        for (place, buffer, offset), value in zip(plan.writes, joined, strict=True):
-            self._store(place, buffer, offset, mapped[value], masks, False)
+        for write, value in zip(plan.writes, joined, strict=True):
+            self._store(write, mapped[value], masks, False)
 
 
+_STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _REDUCTION_FLAGS = {
     ("add", True): vector.CombiningKindFlag.ADD,
     ("add", False): vector.CombiningKindFlag.ADD,

@@ -119,7 +119,20 @@ def _aligned_strides(extents: tuple[int, ...], alloc: AllocOp) -> tuple[int, ...
     return tuple(strides)
 
 
-def in_bounds(offset: IndexExpr, placement: Placement, ranges: Ranges) -> bool:
-    """True where the flat position is inside of the buffer for all values of the loops."""
+def in_bounds(
+    offset: IndexExpr, indices: Sequence[IndexExpr], place: Placement, ranges: Ranges, known: frozenset[IndexExpr]
+) -> bool:
+    """True where an element, by its flat position or index by index, is always inside of the buffer.
+
+    `known` are conditions that hold there.
+    """
     lowest, highest = offset.bounds(ranges)
-    return lowest >= 0 and highest < placement.size
+    if lowest >= 0 and highest < place.size:
+        return True
+    if not known or not place.is_argument:
+        return False
+    for expr, extent in zip(indices, place.shape, strict=True):
+        lowest, highest = expr.bounds(ranges)
+        if (lowest < 0 and expr not in known) or (highest >= extent and extent - 1 - expr not in known):
+            return False
+    return True

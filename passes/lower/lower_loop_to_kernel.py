@@ -62,7 +62,6 @@ class _Lowering:
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.below: dict[Operation, list[BlockPlan]] = {}
         self.writer = BodyWriter(self.at, self.buffers)
-        self.known: frozenset[IndexExpr] = frozenset()
         self.unroll_limit = 0
         self.in_parallel = False
         self.versioned = False
@@ -123,7 +122,7 @@ class _Lowering:
 
     def _open(self, condition: IndexExpr) -> bool:
         """True where the condition is not settled by the loops that are fixed."""
-        return condition not in self.known
+        return condition not in self.at.known
 
     def _guarded(self, op: ForOp | BlockOp) -> None:
         """Write `op` under the predicates that are decided here and shared by all blocks in it."""
@@ -143,7 +142,7 @@ class _Lowering:
                 whole = self._whole_tile(op, condition)
                 if whole is not None:
                     tiles.append(condition)
-        before = self.known
+        before = self.at.known
         tests = []
         for condition in decided:
             value = self.at.condition(condition)
@@ -151,13 +150,13 @@ class _Lowering:
                 return
             if value is not True:
                 tests.append(value)
-        self.known = before | set(decided)
+        self.at.known = before | set(decided)
         test = self.at.conjunction(tests, False)
         if test is None:
             self._versions(op, tiles)
         else:
             self._branch(test, lambda: self._versions(op, tiles))
-        self.known = before
+        self.at.known = before
 
     def _whole_tile(self, op: ForOp, condition: IndexExpr) -> IndexExpr | None:
         """The least value of `condition` in `op`, where what is left to vary is worth a second copy of the nest."""
@@ -188,18 +187,18 @@ class _Lowering:
                 return
             if value is not True:
                 tests.append(value)
-        before = self.known
+        before = self.at.known
         test = self.at.conjunction(tests, False)
         if test is None:
-            self.known = before | set(tiles)
+            self.at.known = before | set(tiles)
             self._statement(op)
-            self.known = before
+            self.at.known = before
             return
 
         def whole() -> None:
-            self.known = before | set(tiles)
+            self.at.known = before | set(tiles)
             self._statement(op)
-            self.known = before
+            self.at.known = before
 
         def rest() -> None:
             self.versioned = True
@@ -288,12 +287,12 @@ class _Lowering:
         del self.at.ranges[op.loop_name]
 
     def _serial(self, op: ForOp) -> None:
-        before = self.known
+        before = self.at.known
         last = self._shortened(op)
         block = Block(arg_types=[IndexType()])
         self._within(op, block)
         block.add_op(scf.YieldOp())
-        self.known = before
+        self.at.known = before
         bounds = [self.at.constant(0), last, self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
@@ -310,7 +309,7 @@ class _Lowering:
             if not all(n in self.at.env for n in others) or not all(condition in p.conditions for p in plans):
                 continue
             rest = self.at.fixed(condition - IndexExpr(((op.loop_name, step),), 0))
-            self.known = self.known | {condition}
+            self.at.known = self.at.known | {condition}
             limit = rest // -step + 1
             lowest, highest = limit.bounds(self.at.ranges)
             if lowest >= op.size:
@@ -383,7 +382,7 @@ class _Lowering:
     def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
         decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
-        before = self.known
+        before = self.at.known
         tests = []
         for condition in decided:
             value = self.at.condition(condition)
@@ -391,13 +390,13 @@ class _Lowering:
                 return
             if value is not True:
                 tests.append(value)
-        self.known = before | set(decided)
+        self.at.known = before | set(decided)
         test = self.at.conjunction(tests, False)
         if test is None:
             self._init_loops(plan, loops, where)
         else:
             self._branch(test, lambda: self._init_loops(plan, loops, where))
-        self.known = before
+        self.at.known = before
 
     def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         if not loops:
