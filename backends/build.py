@@ -40,6 +40,12 @@ def lower_to_kernel(x: Any, target: str | Target | None = None) -> ModuleOp:
         raise TypeError(f"build takes a module or a schedule, got {type(x).__name__}")
     module = given.clone()
     _set_target(module, target)
+    lower_in_place(module)
+    return module
+
+
+def lower_in_place(module: ModuleOp) -> None:
+    """Lower a module that carries its target to the kernel level."""
     levels = {op.name.partition(".")[0] for op in module.walk()}
     if "lw_te" in levels:
         from ..passes.lower.lower_te_to_loop import lower_te_to_loop
@@ -50,7 +56,6 @@ def lower_to_kernel(x: Any, target: str | Target | None = None) -> ModuleOp:
         from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 
         lower_loop_to_kernel(module)
-    return module
 
 
 def _set_target(module: ModuleOp, target: str | Target | None) -> None:

@@ -1,0 +1,81 @@
+"""The CPU as a device to measure on: builds schedules into artifacts, loads, runs and times them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from functools import cache, lru_cache
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.passes import PassPipeline
+
+from ...passes.discovery import module_stems, pass_factories, pass_name
+from ..build import lower_in_place
+from ..context import create_context
+from .executable import Artifact, LlvmExecutable, compile_module
+
+
+def build(workload: str, schedule: str) -> bytes:
+    """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
+    context, parsed = _parse(workload)
+    module = parsed.clone()
+    if schedule.strip():
+        PassPipeline.parse_spec(pass_factories(), schedule).apply(context, module)
+    lower_in_place(module)
+    return compile_module(module)[1].to_bytes()
+
+
+@lru_cache(maxsize=8)
+def _parse(workload: str) -> tuple[Context, ModuleOp]:
+    """Parse a workload; a tuner builds one workload many times, and parsing is slower than compiling."""
+    context = create_context()
+    return context, Parser(context, workload).parse_module()
+
+
+def load(artifact: bytes) -> LlvmExecutable:
+    """Load what `build` returned."""
+    return LlvmExecutable(Artifact.from_bytes(artifact))
+
+
+@cache
+def device_name() -> str:
+    """Return the CPU's name as the system gives it, else as LLVM does."""
+    import llvmlite.binding as llvm
+
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    model = str(llvm.get_host_cpu_name())
+    return f"{names[0]} ({model})" if names else model
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return versions of what makes the code: packages, LLVM, and each pass by its pipeline name."""
+    import llvmlite.binding as llvm
+
+    found = {"llvm": ".".join(map(str, llvm.llvm_version_info))}
+    for package in ("loopwright", "xdsl", "llvmlite", "numpy"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    factories = pass_factories()
+    for name in map(pass_name, module_stems("schedule")):
+        found[name] = str(getattr(factories[name](), "version", 1))
+    return found
+
+
+def warm_up(role: str) -> None:
+    """Import now what the first build or run would import."""
+    from .jit import compile_text
+
+    source = "define void @lw_run(ptr %pointers) {\n  ret void\n}\n"
+    if role == "builder":
+        pass_factories()
+        create_context()
+    compile_text(source)
