@@ -129,7 +129,7 @@ def _parse_item(text: str, extents: Mapping[str, int]) -> Item:
     names = tuple(n.strip() for n in match[1].split("*"))
     for name in names:
         if name not in extents:
-            raise LayoutError(f"'{text}' names '{name}', the layout is over {', '.join(extents) or 'nothing'}")
+            raise LayoutError(f"'{text}' is not over them: '{name}' is none of {', '.join(extents)}")
     if len(set(names)) != len(names):
         raise LayoutError(f"'{text}' names '{next(n for n in names if names.count(n) > 1)}' twice")
     if match[2] is None:

@@ -14,6 +14,7 @@ from ..analysis.access import is_argument
 from ..analysis.nest import buffer_name, find_block, functions
 from ..primitive import Primitive
 from ._staging import check_scope, output_index
+from .cache_write import CacheWrite
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,7 @@ class SetScope(Primitive[Plan]):
         buffer = block.outputs[output_index(self, block, self.buffer)]
         if is_argument(buffer):
             rule = f"'{buffer_name(buffer)}' is an argument of the function, which is global"
-            fix = f"lw-cache-write{{block={self.block} buffer={buffer_name(buffer)} scope={self.scope}}}"
-            raise self.error(rule, fix, block)
+            raise self.error(rule, CacheWrite(self.block, self.buffer, self.scope), block)
         return Plan(buffer)
 
     def rewrite(self, plan: Plan) -> None:
