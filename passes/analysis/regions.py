@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
-from ...dialects.index import ZERO, IndexExpr, Mod, Ranges, Term, axis, constant, linear
+from ...dialects.index import ZERO, Div, IndexExpr, Mod, Ranges, Term, axis, constant, linear
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,9 @@ class Interval:
 def interval_of(expr: IndexExpr, inner: Ranges) -> Interval:
     """An interval that holds the values of `expr` while the axes in `inner` vary over their (inclusive) ranges.
 
-    Exact for expressions that are linear in the inner axes, and for `floordiv` and `mod` of tiles that do not straddle
-    a multiple of the divisor; at most one element too long at each end of a `floordiv` otherwise.
+    Tight for expressions that are linear in the inner axes, and for `floordiv` and `mod` of tiles that never straddle
+    a multiple of the divisor, as far as the coefficients of the outer axes tell; at most one element too long at each
+    end of a `floordiv` otherwise.
     """
     low: list[Term] = []
     const = expr.const
@@ -36,11 +38,7 @@ def interval_of(expr: IndexExpr, inner: Ranges) -> Interval:
             low.append((atom, c))
             continue
         else:
-            part = interval_of(atom.expr, inner)
-            quotient, first, extent = _divide(part, atom.divisor)
-            if isinstance(atom, Mod):
-                fits = extent == 1 and quotient
-                first, extent = (part.low % atom.divisor, part.extent) if fits else (ZERO, atom.divisor)
+            first, extent = _divided(atom, inner)
         if c < 0:
             first = first + (extent - 1)
         const += first.const * c
@@ -49,31 +47,28 @@ def interval_of(expr: IndexExpr, inner: Ranges) -> Interval:
     return Interval(linear(low, const), span + 1)
 
 
-def _divide(part: Interval, divisor: int) -> tuple[bool, IndexExpr, int]:
-    """Whether the tile starts at a known place in its multiple of `divisor`, and its quotients as (first, extent)."""
-    rest = part.low % divisor
-    if rest.is_constant:
-        return True, part.low // divisor, (rest.const + part.extent - 1) // divisor + 1
-    step = _step(part.low, divisor)
-    return False, part.low // divisor, (divisor - step + part.extent - 1) // divisor + 1
-
-
-def _step(low: IndexExpr, divisor: int) -> int:
-    """A divisor of `divisor` that every possible value of `low` shares."""
-    from math import gcd
-
-    return gcd(divisor, low.const, *(c for _, c in low.terms))
+def _divided(atom: Div | Mod, inner: Ranges) -> tuple[IndexExpr, int]:
+    """The lowest value and the extent of a `floordiv` or `mod` over `inner`."""
+    part = interval_of(atom.expr, inner)
+    divisor = atom.divisor
+    # The tile starts at `offset`, `offset + step`, ... above a multiple of the divisor.
+    step = gcd(divisor, *(c for _, c in part.low.terms))
+    last_start = divisor - step + part.low.const % step
+    quotients = (last_start + part.extent - 1) // divisor + 1
+    if isinstance(atom, Div):
+        return part.low // divisor, quotients
+    return (part.low % divisor, part.extent) if quotients == 1 else (ZERO, divisor)
 
 
 def union(a: Interval, b: Interval, outer: Ranges) -> Interval | None:
-    """An interval that holds both, or None where their starts differ by more than a constant."""
-    difference = (b.low - a.low).simplify(outer)
-    if not difference.is_constant:
+    """The smallest known interval that holds both; None where `outer` does not bound the distance of their starts."""
+    distance = (b.low - a.low).simplify(outer)
+    if not distance.axes() <= outer.keys():
         return None
-    d = difference.const
-    low = a.low if d >= 0 else b.low
-    end = max(a.extent, d + b.extent)
-    return Interval(low, end - min(0, d))
+    nearest, farthest = distance.bounds(outer)
+    from_a = Interval(a.low + min(0, nearest), max(a.extent, farthest + b.extent) - min(0, nearest))
+    from_b = Interval(b.low + min(0, -farthest), max(b.extent, a.extent - nearest) - min(0, -farthest))
+    return from_a if from_a.extent <= from_b.extent else from_b
 
 
 def region_of(
@@ -81,19 +76,41 @@ def region_of(
 ) -> list[Interval]:
     """The box that holds all `accesses` of a buffer of `shape`, each with the inner axes that vary around it.
 
-    Where the accesses have no common start, or the box is as large as the buffer, the whole dimension is taken.
+    The box may stick out of the buffer, on either side, where the outer axes decide by how much. Where the accesses
+    have no common start, or the box is as large as the buffer, the whole dimension is taken.
     """
     box: list[Interval] = []
     for dimension, extent in enumerate(shape):
-        whole = Interval(ZERO, extent)
         merged: Interval | None = None
         for indices, ranges in zip(accesses, inner, strict=True):
-            part = interval_of(indices[dimension], ranges)
+            part = interval_of(indices[dimension].simplify({**outer, **ranges}), ranges)
             merged = part if merged is None else union(merged, part, outer)
             if merged is None:
                 break
-        box.append(whole if merged is None or merged.extent >= extent else merged)
+        box.append(_within(merged, extent, outer))
     return box
+
+
+def _within(part: Interval | None, extent: int, outer: Ranges) -> Interval:
+    """`part` without what is surely outside of `[0, extent)`."""
+    whole = Interval(ZERO, extent)
+    if part is None:
+        return whole
+    low = part.low.simplify(outer)
+    if low.is_constant:
+        first, end = max(0, low.const), min(extent, low.const + part.extent)
+        return Interval(constant(first), end - first) if end > first else Interval(ZERO, 1)
+    return whole if part.extent >= extent else Interval(low, part.extent)
+
+
+def covers(outside: Interval, inside: Interval, extent: int, outer: Ranges) -> bool:
+    """True where `outside` surely holds what `inside` has within `[0, extent)`, for every value of the outer axes."""
+    lowest, highest = outside.low.bounds(outer)
+    distance = (inside.low - outside.low).simplify(outer)
+    nearest, farthest = distance.bounds(outer)
+    starts = highest <= 0 or nearest >= 0
+    ends = lowest + outside.extent >= extent or farthest + inside.extent <= outside.extent
+    return starts and ends
 
 
 def bind(expr: IndexExpr, bindings: Mapping[str, IndexExpr]) -> IndexExpr:
@@ -102,7 +119,7 @@ def bind(expr: IndexExpr, bindings: Mapping[str, IndexExpr]) -> IndexExpr:
 
 
 def clip_conditions(low: IndexExpr, inner: str, extent: int, size: int, outer: Ranges) -> list[IndexExpr]:
-    """The conditions that keep `low + inner`, with `inner` in `[0, extent)`, within `[0, size)`; none where it always is."""
+    """The conditions that keep `low + inner`, with `inner` in `[0, extent)`, in `[0, size)`; none where it always is."""
     value = low + axis(inner)
     lowest, highest = value.bounds({**outer, inner: (0, extent - 1)})
     conditions = []

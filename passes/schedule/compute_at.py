@@ -1,0 +1,176 @@
+"""Compute a producer where it is used, as much as is used there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ...dialects.index import ZERO, IndexExpr, axis
+from ...dialects.loop import BlockOp, ForOp, blocks_in, buffer_shape
+from ..analysis.access import consumers, is_argument, is_under, shared_loops
+from ..analysis.nest import buffer_name, find_block, fresh_name, functions, nest_around, ranges_of, simplify_conditions
+from ..analysis.regions import Interval, clip_conditions, region_of
+from ..primitive import Primitive, ScheduleError
+from ._moving import (
+    blocks_at,
+    child_of,
+    path_of,
+    program_order,
+    require_inputs,
+    require_no_lanes,
+    require_only_writer,
+    require_unmarked_nest,
+    take_out,
+    written_axes,
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The block, the operation it comes before, its loops there as (name, extent), and what its iterators are."""
+
+    block: BlockOp
+    before: Operation
+    loops: tuple[tuple[str, int], ...]
+    bindings: tuple[IndexExpr, ...]
+    where: tuple[IndexExpr, ...]
+
+
+@dataclass(frozen=True)
+class ComputeAt(Primitive[Plan]):
+    """`for i in 8 { p(i) } for x in 4 { for y in 2 { c reads p[x * 2 + y] } }` ->
+
+    `for x in 4 { for i in 2 { p(x * 2 + i) } for y in 2 { c reads p[x * 2 + y] } }` for `block=p loop=x`
+
+    In each iteration of `loop` the block computes the box that all readers below it read in that iteration, a
+    reduction from its start; parts of the box outside of the block's domain are left out by a predicate. `consumer`
+    says around which reader the loop is found where readers have different loops of that name.
+
+    Requires: all readers are under `loop`, what the block reads has run before; the block alone writes its buffer, at
+    plain iterators, and the buffer is no output; none of its own loops is marked.
+    """
+
+    name = "lw-compute-at"
+    block: str
+    loop: str
+    consumer: str = ""
+
+    def check(self, module: ModuleOp) -> Plan:
+        block = find_block(self, module, self.block)
+        dimension_of = self._dimensions(block)
+        readers = consumers(block)
+        loop = self._target(block, readers)
+        path = path_of(loop)
+        require_no_lanes(self, path)
+        require_unmarked_nest(self, block)
+        order = program_order(block)
+        first = min(readers, key=lambda reader: order[reader])
+        before = child_of(loop, first)
+        box = _box(block, readers, path)
+        outer = ranges_of(path)
+        taken = set(outer)
+        loops: list[tuple[str, int]] = []
+        values: dict[str, IndexExpr] = {}
+        where: list[IndexExpr] = []
+        for a in sorted(block.axes, key=lambda a: a.reduce):
+            part = Interval(ZERO, a.extent) if a.reduce else _clamp(box[dimension_of[a.name]], a.extent)
+            name = fresh_name(a.name, taken)
+            if part.extent > 1:
+                taken.add(name)
+                loops.append((name, part.extent))
+            values[a.name] = part.low + axis(name) if part.extent > 1 else part.low
+            clipped = clip_conditions(part.low, name, part.extent, a.extent, outer)
+            where += clipped if part.extent > 1 else [e.substitute({name: ZERO}) for e in clipped]
+        inner = {name: (0, extent - 1) for name, extent in loops}
+        earliest = min((order[b] for b in blocks_at(before) if b is not block), default=0)
+        require_inputs(self, block, values, inner, path, earliest, order)
+        bindings = tuple(values[a.name] for a in block.axes)
+        return Plan(block, before, tuple(loops), bindings, tuple(simplify_conditions(where)))
+
+    def _dimensions(self, block: BlockOp) -> dict[str, int]:
+        """The dimension of the buffer that each spatial iterator stands for."""
+        for output in block.outputs:
+            if is_argument(output):
+                rule = f"'{buffer_name(output)}' must not be an output of the function; reverse_compute_at moves"
+                raise self.error(f"{rule} '{self.block}' under a loop of what it reads", at=block)
+        require_only_writer(self, block)
+        if block.is_reduction and not block.has_init:
+            raise self.error("the reduction must start in the block itself", at=block)
+        dimensions = written_axes(block)
+        if dimensions is None:
+            rule = f"block '{self.block}' must write at plain iterators, each of its spatial ones once"
+            raise self.error(f"{rule}; do this step before transform_layout", at=block)
+        return dimensions
+
+    def _target(self, block: BlockOp, readers: list[BlockOp]) -> ForOp:
+        if not readers:
+            raise self.error(f"no block reads what '{self.block}' writes", at=block)
+        named = [r for r in readers if r.block_name == self.consumer] if self.consumer else readers
+        if not named:
+            known = ", ".join(r.block_name for r in readers)
+            raise self.error(f"consumer must read what '{self.block}' writes ({known}), got '{self.consumer}'")
+        found = {x: r for r in named for x in r.enclosing_loops if x.loop_name == self.loop}
+        if not found:
+            known = ", ".join(dict.fromkeys(x.loop_name for r in named for x in r.enclosing_loops)) or "none"
+            raise self.error(f"loop must be around a reader of '{self.block}', got '{self.loop}'; there are: {known}")
+        if len(found) > 1:
+            names = [r.block_name for r in found.values()]
+            fix = ComputeAt(self.block, self.loop, names[0])
+            raise self.error(f"several loops are called '{self.loop}', around {', '.join(names)}: say which", fix)
+        loop = next(iter(found))
+        for reader in readers:
+            if not is_under(reader, loop):
+                rule = f"all readers of '{self.block}' must be under '{self.loop}', '{reader.block_name}' is not"
+                raise self.error(rule, self._common_loop(readers), reader)
+        return loop
+
+    def _common_loop(self, readers: list[BlockOp]) -> ComputeAt | None:
+        common = readers[0].enclosing_loops
+        for reader in readers[1:]:
+            common = common[: len(shared_loops(readers[0], reader))]
+        return ComputeAt(self.block, common[-1].loop_name, self.consumer) if common else None
+
+    def rewrite(self, plan: Plan) -> None:
+        take_out(plan.block)
+        plan.block.rebind(plan.bindings, plan.where)
+        target = plan.before.parent_block()
+        assert target is not None
+        target.insert_op_before(nest_around(plan.block, plan.loops), plan.before)
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ComputeAt, ...]:
+        steps: list[ComputeAt] = []
+        for func in functions(module_op):
+            for block in blocks_in(func):
+                for reader in consumers(block)[:1]:
+                    steps += [cls(block.block_name, x.loop_name, reader.block_name) for x in reader.enclosing_loops]
+        return tuple(step for step in steps if step._is_legal(module_op))
+
+    def _is_legal(self, module: ModuleOp) -> bool:
+        try:
+            self.check(module)
+        except ScheduleError:
+            return False
+        return True
+
+
+def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Interval]:
+    """What all `readers` read of the outputs of `block` in one iteration of the last loop of `path`."""
+    accesses: list[list[IndexExpr]] = []
+    inner: list[dict[str, tuple[int, int]]] = []
+    for reader in readers:
+        bound = reader.bound
+        ranges = ranges_of(reader.enclosing_loops[len(path) :])
+        for load in reader.loads:
+            if load.buffer in block.outputs:
+                accesses.append([e.substitute(bound) for e in load.indices.data])
+                inner.append(ranges)
+    return region_of(accesses, inner, ranges_of(path), buffer_shape(block.outputs[0]))
+
+
+def _clamp(part: Interval, extent: int) -> Interval:
+    """The whole domain `[0, extent)` in the place of a box that is as large."""
+    return part if part.extent < extent else Interval(ZERO, extent)
