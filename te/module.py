@@ -57,6 +57,16 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     return ModuleOp([function], attributes)
 
 
+def stage_labels(tensors: Sequence[Tensor]) -> dict[Compute, str]:
+    """What `create_module` calls each compute: equal names get a number."""
+    labels = _Names()
+    for tensor in tensors:
+        if isinstance(tensor.op, Placeholder):
+            labels.take(tensor.name)
+    stages, _ = _stages([t for t in tensors if isinstance(t.op, Compute)])
+    return {stage[0].op: labels.take(stage[0].op.name) for stage in stages if isinstance(stage[0].op, Compute)}
+
+
 def _type(tensor: Tensor) -> TensorType[Any]:
     return TensorType(DTYPES[tensor.dtype], tensor.shape)
 

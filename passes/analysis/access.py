@@ -7,7 +7,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in
-from .nest import buffer_name, function_of
+from .disjoint import Access, touched_apart
+from .nest import buffer_name, function_of, reduces_over
 
 
 def writers(buffer: SSAValue) -> list[BlockOp]:
@@ -97,20 +98,37 @@ def order_hazard(loops: list[ForOp]) -> str | None:
     return None
 
 
-def parallel_hazard(loop: ForOp) -> str | None:
-    """Why the iterations of `loop` must not run at once, or None."""
-    name = loop.loop_name
+def parallel_hazard(loop: ForOp, joined: bool = False) -> str | None:
+    """Why the iterations of `loop` must not run at once, or None.
+
+    With `joined`, reductions over the loop are no reason: who asks joins the partial results of the iterations.
+    """
+    reducing = set(reduces_over(loop))
+    if reducing and not joined:
+        return f"block '{next(iter(reducing)).block_name}' reduces over it"
+    if loop.size == 1:
+        return None
+    inside = list(blocks_in(loop))
     private: set[SSAValue] | None = None
-    for block in blocks_in(loop):
-        if any(a.reduce and name in e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True)):
-            return f"block '{block.block_name}' reduces over it"
-        if loop.size == 1 or any(name in e.axes() for e in block.bindings.data):
-            continue
+    for buffer in {output: None for block in inside for output in block.outputs}:
         private = private_to(loop) if private is None else private
-        for output in block.outputs:
-            if output not in private:
-                return f"each of its iterations writes the same elements of '{buffer_name(output)}'"
+        if buffer in private:
+            continue
+        accesses = [*_writes_of(buffer, inside), *_reads_of(buffer, inside)]
+        if all(block in reducing for block, _ in accesses):
+            continue
+        if not touched_apart(loop, accesses):
+            return f"its iterations may touch the same elements of '{buffer_name(buffer)}'"
     return None
+
+
+def _writes_of(buffer: SSAValue, blocks: list[BlockOp]) -> list[Access]:
+    pairs = ((b, o, w) for b in blocks for o, w in zip(b.outputs, b.write_indices, strict=True))
+    return [(block, indices) for block, output, indices in pairs if output is buffer]
+
+
+def _reads_of(buffer: SSAValue, blocks: list[BlockOp]) -> list[Access]:
+    return [(block, load.indices.data) for block in blocks for load in block.loads if load.buffer is buffer]
 
 
 def uses_in(func: FuncOp, buffer: SSAValue) -> list[BlockOp]:

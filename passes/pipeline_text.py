@@ -1,0 +1,158 @@
+"""A schedule as text: pass names with options, as `xdsl-opt -p` takes them, to steps and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from functools import cache
+from typing import Any, get_type_hints
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from .discovery import pass_factories
+from .primitive import Primitive
+
+_VALUE = r'(?:"[^"\\\n]*"|[-\w]+)'
+_OPTION = re.compile(rf"([-\w]+)(?:=({_VALUE}(?:,{_VALUE})*))?(?:\s+|$)", re.ASCII)
+_STEP = re.compile(r'([-\w]+)(?:\{((?:"[^"\\\n]*"|[^"{}])*)\})?(?:,|$)', re.ASCII)
+_ITEM = re.compile(_VALUE, re.ASCII)
+_INTEGER = re.compile(r"-?\d+")
+
+
+def parse_schedule(text: str) -> tuple[ModulePass, ...]:
+    """The steps of a schedule text, in order; ValueError says what is wrong with it.
+
+    The grammar is that of `xdsl.passes.PassPipeline`, which is asked where a step is not in the plain form that
+    `schedule_text` prints (and which takes six times as long).
+    """
+    steps: list[ModulePass] = []
+    position = 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        step = _plain_step(match[1], match[2] or "") if match is not None else None
+        if match is None or step is None:
+            return (*steps, *_parse_slowly(text[position:]))
+        steps.append(step)
+        position = match.end()
+    return tuple(steps)
+
+
+def schedule_text(steps: Iterable[ModulePass]) -> str:
+    """The text that `parse_schedule` turns back into equal steps."""
+    return ",".join(str(step) for step in steps)
+
+
+def apply_schedule(module: ModuleOp, schedule: str | Iterable[ModulePass]) -> None:
+    """Apply a schedule to `module` in place, after lowering it to loops where it is still on tensors.
+
+    ScheduleError where a step is not legal: the steps before it have then been applied.
+    """
+    steps = parse_schedule(schedule) if isinstance(schedule, str) else schedule
+    lower_to_loops(module)
+    context = Context()
+    for step in steps:
+        if isinstance(step, Primitive):
+            step.run(module)
+        else:
+            step.apply(context, module)
+
+
+def lower_to_loops(module: ModuleOp) -> bool:
+    """Lower `module` to loops where it is on tensors; True where it was."""
+    from .lower.lower_te_to_loop import lower_te_to_loop
+
+    on_tensors = any(
+        isinstance(f, FuncOp) and any(isinstance(t, TensorType) for t in f.function_type.outputs) for f in module.ops
+    )
+    if on_tensors:
+        lower_te_to_loop(module)
+    return on_tensors
+
+
+def _plain_step(name: str, options: str) -> ModulePass | None:
+    """The step, or None where anything about it is out of the ordinary."""
+    known = _known(name)
+    if known is None:
+        return None
+    step_class, kinds, needed = known
+    values: dict[str, Any] = {}
+    position = 0
+    while position < len(options):
+        match = _OPTION.match(options, position)
+        if match is None:
+            return None
+        position = match.end()
+        key = match[1].replace("-", "_")
+        reader = kinds.get(key)
+        if reader is None or match[2] is None:
+            return None
+        value = reader(_ITEM.findall(match[2]))
+        if value is None:
+            return None
+        values[key] = value
+    return step_class(**values) if needed <= values.keys() else None
+
+
+Reader = Callable[[list[str]], Any]
+
+
+@cache
+def _known(name: str) -> tuple[type[ModulePass], dict[str, Reader], set[str]] | None:
+    """The class of a pass, what reads each of its options, and which must be given."""
+    factory = pass_factories().get(name)
+    if factory is None:
+        return None
+    step_class = factory()
+    hints = get_type_hints(step_class)
+    readers = {f.name: _READERS[hints[f.name]] for f in fields(step_class) if hints[f.name] in _READERS}
+    return step_class, readers, step_class.required_fields()
+
+
+def _one_integer(items: list[str]) -> int | None:
+    return int(items[0]) if len(items) == 1 and _INTEGER.fullmatch(items[0]) else None
+
+
+def _one_string(items: list[str]) -> str | None:
+    return _string(items[0]) if len(items) == 1 else None
+
+
+def _integers(items: list[str]) -> tuple[int, ...] | None:
+    return tuple(map(int, items)) if all(map(_INTEGER.fullmatch, items)) else None
+
+
+def _strings(items: list[str]) -> tuple[str, ...] | None:
+    texts = [_string(item) for item in items]
+    return None if None in texts else tuple(t for t in texts if t is not None)
+
+
+def _string(item: str) -> str | None:
+    """A quoted string, or a word that is neither a number nor a truth value."""
+    if item[0] == '"':
+        return item[1:-1]
+    return None if item in ("true", "false") or item[0].isdigit() or item[0] == "-" else item
+
+
+_READERS: dict[object, Reader] = {
+    int: _one_integer,
+    int | None: _one_integer,
+    str: _one_string,
+    str | None: _one_string,
+    tuple[int, ...]: _integers,
+    tuple[str, ...]: _strings,
+}
+
+
+def _parse_slowly(text: str) -> tuple[ModulePass, ...]:
+    try:
+        return PassPipeline.parse_spec(dict(pass_factories()), text).passes
+    except (ArgSpecParseError, ValueError) as error:
+        raise ValueError(f"schedule text '{_shortened(text)}': {error}") from None
+
+
+def _shortened(text: str, length: int = 80) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -1,0 +1,47 @@
+"""What the primitives that mark a loop share: finding a serial loop, and the loops that may still be marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.loop import SERIAL, ForOp, blocks_in, loops_in
+from ..analysis.nest import find_block, find_loop, functions
+from ..primitive import Primitive, ScheduleError
+
+
+def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str) -> ForOp:
+    """The loop called `loop` around `block`; ScheduleError unless it is serial."""
+    found = find_loop(step, find_block(step, module, block), loop)
+    if found.loop_kind != SERIAL:
+        rule = f"loop '{loop}' must be serial to be marked, it is {found.loop_kind}"
+        raise ScheduleError(step, rule, at=found)
+    return found
+
+
+def loops_around(loop: ForOp) -> Iterator[ForOp]:
+    """The loops around `loop`, innermost first."""
+    parent = loop.parent_op()
+    while isinstance(parent, ForOp):
+        yield parent
+        parent = parent.parent_op()
+
+
+def path_through(loop: ForOp) -> Iterator[ForOp]:
+    """The loops around and below `loop`."""
+    yield from loops_around(loop)
+    yield from loops_in(loop)
+
+
+def is_thread_kind(kind: str) -> bool:
+    """True for the loop kinds of a GPU."""
+    return "Idx" in kind or kind == "vthread"
+
+
+def serial_loops(module: ModuleOp) -> Iterator[tuple[str, ForOp]]:
+    """Each serial loop with the name of the first block below it."""
+    for func in functions(module):
+        for loop in loops_in(func):
+            if loop.loop_kind == SERIAL and (block := next(blocks_in(loop), None)) is not None:
+                yield block.block_name, loop

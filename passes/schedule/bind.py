@@ -1,0 +1,121 @@
+"""Run the iterations of a loop on the blocks, threads or virtual threads of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from ...dialects.loop import THREAD_KINDS, ForOp, loops_in
+from ...dialects.target import Target, target_of
+from ..analysis.access import parallel_hazard
+from ..primitive import Primitive
+from ._marks import is_thread_kind, loops_around, path_through, serial_loop, serial_loops
+from .parallel import sharing
+
+_KINDS = (*THREAD_KINDS, "vthread")
+
+
+@dataclass(frozen=True)
+class Bind(Primitive[ForOp]):
+    """`for i in n { S }` -> `for i in n threadIdx.x { S }`
+
+    `thread` is `blockIdx.x`, `.y`, `.z`, `threadIdx.x`, `.y`, `.z` or `vthread`. Neighbouring nests may each have a
+    loop on one axis: the larger extent is launched.
+
+    Requires: a serial loop whose iterations share nothing (as for parallel); no loop around or below it on the same
+    axis (vthread may repeat) and none parallel; blockIdx outside of threadIdx and vthread; on a GPU target, at most
+    the target's threads in a block and virtual threads.
+    """
+
+    name = "lw-bind"
+    block: str
+    loop: str
+    thread: str
+
+    def check(self, module: ModuleOp) -> ForOp:
+        if self.thread not in _KINDS:
+            raise self.error(f"thread must be one of {', '.join(_KINDS)}, got '{self.thread}'")
+        loop = serial_loop(self, module, self.block, self.loop)
+        if (conflict := _conflict(loop, self.thread)) is not None:
+            rule, other = conflict
+            raise self.error(rule, at=other)
+        if (excess := _excess(loop, self.thread, target_of(module))) is not None:
+            raise self.error(excess, at=loop)
+        if (hazard := parallel_hazard(loop)) is not None:
+            raise sharing(self, loop, hazard)
+        return loop
+
+    def rewrite(self, plan: ForOp) -> None:
+        plan.kind = StringAttr(self.thread)
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Bind, ...]:
+        target = target_of(module_op)
+        return tuple(
+            cls(block, loop.loop_name, thread)
+            for block, loop in serial_loops(module_op)
+            if parallel_hazard(loop) is None
+            for thread in _KINDS
+            if _conflict(loop, thread) is None and _excess(loop, thread, target) is None
+        )
+
+
+def _conflict(loop: ForOp, thread: str) -> tuple[str, ForOp] | None:
+    """Which loop around or below `loop` does not go with it on `thread`, and why."""
+    for other in path_through(loop):
+        if other.loop_kind == "parallel":
+            return f"a nest runs on the threads of a CPU or of a GPU, '{other.loop_name}' is parallel", other
+        if other.loop_kind == thread != "vthread":
+            return f"one axis must not be bound twice on one path, '{other.loop_name}' is {thread} already", other
+    if thread.startswith("blockIdx"):
+        wrong = next((x for x in loops_around(loop) if _is_in_block(x.loop_kind)), None)
+    else:
+        wrong = next((x for x in loops_in(loop) if x.loop_kind.startswith("blockIdx")), None)
+    if wrong is None:
+        return None
+    around, inside = (wrong, loop) if thread.startswith("blockIdx") else (loop, wrong)
+    rule = f"blocks hold threads, so blockIdx goes outside: '{inside.loop_name}' must be around '{around.loop_name}'"
+    return f"{rule}; reorder first", wrong
+
+
+def _is_in_block(kind: str) -> bool:
+    return is_thread_kind(kind) and not kind.startswith("blockIdx")
+
+
+def _excess(loop: ForOp, thread: str, target: Target) -> str | None:
+    """Which limit of the target the nest of `loop` would exceed with it on `thread`."""
+    if not target.is_gpu:
+        return None
+    if thread.startswith("threadIdx") and target.max_threads_per_block:
+        largest: dict[str, int] = {thread: loop.size}
+        for other in _nest_of(loop):
+            if other.loop_kind.startswith("threadIdx"):
+                largest[other.loop_kind] = max(other.size, largest.get(other.loop_kind, 1))
+        threads = prod(largest.values())
+        if threads > target.max_threads_per_block:
+            shown = " * ".join(f"{kind} {size}" for kind, size in sorted(largest.items()))
+            return f"a block has at most {target.max_threads_per_block} threads on this target, got {threads} ({shown})"
+    if thread == "vthread" and target.max_vthreads:
+        total = loop.size * prod(x.size for x in loops_around(loop) if x.loop_kind == "vthread") * _vthreads_below(loop)
+        if total > target.max_vthreads:
+            return f"a thread has at most {target.max_vthreads} virtual threads on this target, got {total}"
+    return None
+
+
+def _vthreads_below(loop: ForOp) -> int:
+    """The most virtual threads on a path below `loop`."""
+    inner = (op for op in loop.body.block.ops if isinstance(op, ForOp))
+    return max(((x.size if x.loop_kind == "vthread" else 1) * _vthreads_below(x) for x in inner), default=1)
+
+
+def _nest_of(loop: ForOp) -> Iterator[ForOp]:
+    """All loops of the nest that `loop` stands in."""
+    outermost = loop
+    for outermost in loops_around(loop):  # noqa: B007
+        pass
+    yield outermost
+    yield from loops_in(outermost)

@@ -1,0 +1,63 @@
+"""Tell code generation how far it may unroll what is below a loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+
+from ...dialects.loop import ForOp, blocks_in
+from ..analysis.nest import find_block, find_loop, functions
+from ..primitive import Primitive
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The loop and its new annotations."""
+
+    loop: ForOp
+    notes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Pragma(Primitive[Plan]):
+    """`for i in n { S }` -> `for i in n annotated {auto_unroll_max_step = 64 : i64, unroll_explicit = 1 : i64} { S }`
+
+    `auto_unroll_max_step`: inner loops below are unrolled while the body stays within so many steps. `unroll_explicit`:
+    1 to replicate the code here, 0 to leave that to the compiler behind.
+
+    Requires: at least one of the two; a step count of at least 0; 0 or 1 for `unroll_explicit`.
+    """
+
+    name = "lw-pragma"
+    block: str
+    loop: str
+    auto_unroll_max_step: int | None = None
+    unroll_explicit: int | None = None
+
+    def check(self, module: ModuleOp) -> Plan:
+        loop = find_loop(self, find_block(self, module, self.block), self.loop)
+        if self.auto_unroll_max_step is None and self.unroll_explicit is None:
+            fix = Pragma(self.block, self.loop, auto_unroll_max_step=64)
+            raise self.error("auto_unroll_max_step or unroll_explicit must be given, got neither", fix, loop)
+        if self.auto_unroll_max_step is not None and self.auto_unroll_max_step < 0:
+            raise self.error(f"auto_unroll_max_step must be at least 0, got {self.auto_unroll_max_step}", at=loop)
+        if self.unroll_explicit not in (None, 0, 1):
+            raise self.error(f"unroll_explicit must be 0 or 1, got {self.unroll_explicit}", at=loop)
+        given = (("auto_unroll_max_step", self.auto_unroll_max_step), ("unroll_explicit", self.unroll_explicit))
+        return Plan(loop, tuple((key, value) for key, value in given if value is not None))
+
+    def rewrite(self, plan: Plan) -> None:
+        for key, value in plan.notes:
+            plan.loop.annotate(key, IntegerAttr(value, i64))
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Pragma, ...]:
+        nests = (op for func in functions(module_op) for op in func.body.block.ops if isinstance(op, ForOp))
+        return tuple(
+            cls(block.block_name, loop.loop_name, limit, 1)
+            for loop in nests
+            if (block := next(blocks_in(loop), None)) is not None
+            for limit in (16, 64, 512)
+        )

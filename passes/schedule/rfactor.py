@@ -1,0 +1,270 @@
+"""Split a reduction into independent partial reductions and a final one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects.attributes import Axis, IndicesAttr
+from ...dialects.index import ZERO, IndexExpr, axis
+from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
+from ...dialects.te import PredicateOp, YieldOp
+from ..analysis.access import is_under, readers
+from ..analysis.nest import (
+    block_names,
+    buffer_name,
+    buffer_names,
+    find_block,
+    find_loop,
+    fresh_buffer_name,
+    fresh_name,
+    function_of,
+    functions,
+    new_loop,
+    ranges_of,
+    simplify_conditions,
+)
+from ..primitive import Primitive, ScheduleError
+from ._reduction import (
+    add_buffer,
+    conditions_at_start,
+    element_type,
+    loops_to_copy,
+    reduce_loop_names,
+    spatial_loop_names,
+    start_values,
+    substitute_in_body,
+    wrapped_in,
+)
+
+_TRAPPING = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The reduction, its loop to factor, the outermost of its reduce loops, and what to call and where to put things.
+
+    `masked` are the conditions that may leave a partial result without any instance.
+    """
+
+    block: BlockOp
+    loop: ForOp
+    outermost: ForOp
+    axis: int
+    name: str
+    buffers: tuple[str, ...]
+    masked: tuple[IndexExpr, ...]
+
+
+@dataclass(frozen=True)
+class Rfactor(Primitive[Plan]):
+    """`for i { for k0 { for k1 { block c += S } } }` with `loop=k1` ->
+
+    `for i { for k0 { for k1 { block c_rf(k1 spatial) += S } } for k1 { block c += c_rf[i, k1] } }`
+
+    The partial results have a buffer with the loop as one more dimension, at `axis`: by default the last one where the
+    loop is innermost (it is then what a vector holds), else the first. The final reduction follows the outermost reduce
+    loop, in copies of the other loops in there. A partial result that no instance reaches holds the identity.
+
+    Requires: a reduction, by any combiner, that initialises itself; `loop` one of its reduce loops and of no other
+    use to it; nobody who reads the result inside of its reduce loops.
+    """
+
+    name = "lw-rfactor"
+    block: str
+    loop: str
+    axis: int | None = None
+
+    def check(self, module: ModuleOp) -> Plan:
+        block = find_block(self, module, self.block)
+        if not block.has_init:
+            reason = "its start is a block of its own" if block.is_reduction else "it reduces nothing"
+            rule = f"block '{self.block}' must be a reduction that initialises itself, {reason}"
+            raise self.error(f"{rule}; rfactor before decompose_reduction" if block.is_reduction else rule, at=block)
+        loop = find_loop(self, block, self.loop)
+        loops = block.enclosing_loops
+        reducing = reduce_loop_names(block)
+        if self.loop not in reducing:
+            rule = f"the loop must be one that '{self.block}' reduces over, '{self.loop}' is not"
+            known = [x.loop_name for x in loops if x.loop_name in reducing]
+            raise self.error(rule, Rfactor(self.block, known[-1], self.axis) if known else None, loop)
+        if both := reducing & spatial_loop_names(block):
+            rule = f"no loop may be bound to both spatial and reduce iterators, '{min(both)}' is"
+            raise self.error(rule, at=block)
+        outermost = next(x for x in loops if x.loop_name in reducing)
+        self._check_readers(block, outermost)
+        masked = self._masked(block, reducing)
+        func = function_of(block)
+        taken = buffer_names(func)
+        names: list[str] = []
+        for output in block.outputs:
+            names.append(fresh_buffer_name(f"{buffer_name(output)}_rf", {*taken, *names}))
+        name = fresh_name(f"{self.block}_rf", block_names(func))
+        return Plan(block, loop, outermost, self._axis(block, loop), name, tuple(names), masked)
+
+    def _check_readers(self, block: BlockOp, outermost: ForOp) -> None:
+        for output in block.outputs:
+            for reader in readers(output):
+                if is_under(reader, outermost):
+                    rule = f"the result must be read behind loop '{outermost.loop_name}' only"
+                    raise self.error(f"{rule}, block '{reader.block_name}' reads it inside", at=reader)
+
+    def _axis(self, block: BlockOp, loop: ForOp) -> int:
+        ranks = {len(w) for w in block.write_indices}
+        rank = min(ranks)
+        if self.axis is None:
+            innermost = block.parent_op() is loop
+            return rank if innermost and len(ranks) == 1 else 0
+        position = self.axis + rank + 1 if self.axis < 0 else self.axis
+        if not 0 <= position <= rank:
+            rule = f"axis must be from {-rank - 1} to {rank} for a result with {rank} dimensions, got {self.axis}"
+            raise self.error(rule, Rfactor(self.block, self.loop), block)
+        return position
+
+    def _masked(self, block: BlockOp, reducing: set[str]) -> tuple[IndexExpr, ...]:
+        """The conditions that may be false for all instances of one partial result."""
+        ranges = ranges_of(block.enclosing_loops)
+        start = {name: ZERO for name in reducing if name != self.loop}
+        masked = []
+        for condition in block.conditions:
+            used = condition.axes()
+            if not used & reducing:
+                continue
+            if not simplify_conditions([condition.substitute(start)], ranges):
+                continue
+            if used - reducing:
+                rule = f"a predicate over spatial and reduce loops at once cannot be taken apart, '{condition} >= 0' is"
+                raise self.error(rule, at=block)
+            masked.append(condition)
+        if masked and any(isinstance(op, _TRAPPING) for op in block.body.block.ops):
+            rule = f"a partial result without instances would divide by elements that do not exist, '{masked[0]} >= 0'"
+            raise self.error(f"{rule} is false for some", at=block)
+        return tuple(masked)
+
+    def rewrite(self, plan: Plan) -> None:
+        block = plan.block
+        partial = _partial_axis(block, plan.loop)
+        buffers: list[SSAValue] = []
+        func = function_of(block)
+        for name, output in zip(plan.buffers, block.outputs, strict=True):
+            shape = list(buffer_shape(output))
+            shape.insert(plan.axis, plan.loop.size)
+            alloc = AllocOp(name, buffer_type(element_type(output), shape, scope_of(output)))
+            add_buffer(func, alloc)
+            buffers.append(alloc.buffer)
+        final = _final_block(block, plan, partial, buffers)
+        copied = loops_to_copy(block, block.enclosing_loops[block.enclosing_loops.index(plan.outermost) :])
+        nest = wrapped_in(new_loop(plan.loop.loop_name, plan.loop.size, [final]), copied, keep_lanes=False)
+        rf = _partial_block(block, plan, partial, buffers)
+        parent = block.parent_block()
+        assert parent is not None
+        parent.insert_op_before(rf, block)
+        parent.erase_op(block)
+        place = plan.outermost.parent_block()
+        assert place is not None
+        place.insert_op_after(nest, plan.outermost)
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Rfactor, ...]:
+        steps: list[Rfactor] = []
+        for func in functions(module_op):
+            for block in blocks_in(func):
+                if block.has_init:
+                    reducing = reduce_loop_names(block)
+                    names = [x.loop_name for x in block.enclosing_loops if x.loop_name in reducing]
+                    steps += [step for name in names if _applies(step := cls(block.block_name, name), module_op)]
+        return tuple(steps)
+
+
+def _applies(step: Rfactor, module: ModuleOp) -> bool:
+    try:
+        step.check(module)
+    except ScheduleError:
+        return False
+    return True
+
+
+def _partial_axis(block: BlockOp, loop: ForOp) -> Axis:
+    return Axis(fresh_name(loop.loop_name, {a.name for a in block.axes}), loop.size)
+
+
+def _with_partial(write: Sequence[IndexExpr], position: int, partial: Axis) -> tuple[IndexExpr, ...]:
+    return (*write[:position], axis(partial.name), *write[position:])
+
+
+def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SSAValue]) -> BlockOp:
+    """The block of partial results, with the body of `block`, which is left without one."""
+    iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
+    iterators.append((partial, axis(plan.loop.loop_name)))
+    reducing = reduce_loop_names(block)
+    names = {a.name for a in block.axes} | {partial.name}
+    inside: dict[str, IndexExpr] = {plan.loop.loop_name: axis(partial.name)}
+    remaining = False
+    for loop in block.enclosing_loops:
+        if loop.loop_name in reducing and loop is not plan.loop:
+            name = fresh_name(loop.loop_name, names)
+            names.add(name)
+            inside[loop.loop_name] = axis(name)
+            iterators.append((Axis(name, loop.size, True), axis(loop.loop_name)))
+            remaining = True
+    reduced = {a.name: e.substitute(inside) for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce}
+    body = block.detach_region(block.body)
+    substitute_in_body(body, reduced)
+    if plan.masked:
+        _mask(body, [e.substitute(inside) for e in plan.masked], start_values(block))
+    combine = block.combine.clone() if block.combine is not None and remaining else None
+    return BlockOp(
+        plan.name,
+        [a for a, _ in iterators],
+        [e for _, e in iterators],
+        buffers,
+        [_with_partial(w, plan.axis, partial) for w in block.write_indices],
+        body,
+        block.combiner.data if remaining else "none",
+        where=[e for e in block.conditions if e not in plan.masked],
+        identity=block.identity.data if block.identity is not None and remaining else None,
+        combine=combine,
+    )
+
+
+def _mask(body: Region, conditions: list[IndexExpr], starts: Sequence[arith.ConstantOp]) -> None:
+    """Let the body give the start values, and load nothing, where a condition fails."""
+    block = body.block
+    for op in block.ops:
+        if isinstance(op, LoadOp):
+            op.where = IndicesAttr((*op.conditions, *(c for c in conditions if c not in op.conditions)))
+    last = block.last_op
+    assert isinstance(last, YieldOp)
+    holds = PredicateOp(conditions)
+    chosen: list[Operation] = [
+        arith.SelectOp(holds.result, value, start.result) for value, start in zip(last.values, starts, strict=True)
+    ]
+    block.insert_ops_before([holds, *starts, *chosen], last)
+    block.insert_op_before(YieldOp.create(operands=[op.results[0] for op in chosen]), last)
+    block.erase_op(last)
+
+
+def _final_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SSAValue]) -> BlockOp:
+    """The block that joins the partial results, under the name of `block`."""
+    iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
+    iterators.append((Axis(partial.name, partial.extent, True), axis(plan.loop.loop_name)))
+    writes = zip(buffers, block.write_indices, strict=True)
+    loads = [LoadOp(buffer, _with_partial(write, plan.axis, partial)) for buffer, write in writes]
+    return BlockOp(
+        block.block_name,
+        [a for a, _ in iterators],
+        [e for _, e in iterators],
+        list(block.outputs),
+        block.write_indices,
+        Region(Block([*loads, YieldOp.create(operands=[load.result for load in loads])])),
+        block.combiner.data,
+        where=conditions_at_start(block),
+        identity=block.identity.data if block.identity is not None else None,
+        combine=block.combine.clone() if block.combine is not None else None,
+        annotations=dict(block.annotations.data) if block.annotations is not None else None,
+    )

@@ -1,0 +1,38 @@
+"""Replicate the body of a loop, once for each iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from ...dialects.loop import ForOp
+from ..primitive import Primitive
+from ._marks import serial_loop, serial_loops
+
+_OFFERED_EXTENT = 64
+"""What `schedule_space` still offers: beyond this the code outgrows instruction caches long before it gets faster."""
+
+
+@dataclass(frozen=True)
+class Unroll(Primitive[ForOp]):
+    """`for i in n { S }` -> `for i in n unrolled { S }`
+
+    Requires: a serial loop.
+    """
+
+    name = "lw-unroll"
+    block: str
+    loop: str
+
+    def check(self, module: ModuleOp) -> ForOp:
+        return serial_loop(self, module, self.block, self.loop)
+
+    def rewrite(self, plan: ForOp) -> None:
+        plan.kind = StringAttr("unrolled")
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Unroll, ...]:
+        small = ((b, loop) for b, loop in serial_loops(module_op) if loop.size <= _OFFERED_EXTENT)
+        return tuple(cls(block, loop.loop_name) for block, loop in small)

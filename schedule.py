@@ -1,0 +1,221 @@
+"""Scheduling by hand: a workload, the steps applied to it, and one method for each primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from .dialects.loop import BlockOp, blocks_in
+from .dialects.target import Target, TargetAttr, parse_target
+from .passes.analysis.nest import find_block, functions
+from .passes.discovery import module_stems, pass_factories, pass_name
+from .passes.lower.lower_te_to_loop import LowerTeToLoop
+from .passes.pipeline_text import apply_schedule, lower_to_loops, parse_schedule, schedule_text
+from .passes.primitive import Primitive, ScheduleError
+from .te.module import create_module, stage_labels
+from .te.tensor import Compute, Tensor
+
+_OTHER_NAMES = {"software_pipeline": "pipeline"}
+"""Method -> primitive where the name is taken: `Schedule.pipeline` is the text of the schedule."""
+
+
+class LoopRef(str):
+    """The name of a loop that also knows a block below it, so that `sch.parallel(loop)` is enough."""
+
+    block: str
+
+    def __new__(cls, name: str, block: str) -> LoopRef:
+        self = super().__new__(cls, name)
+        self.block = block
+        return self
+
+
+class Schedule:
+    """A workload and the steps applied to it so far.
+
+    Every primitive is a method with the primitive's options as arguments: `sch.compute_at(block, loop=...)`,
+    `sch.software_pipeline(...)` for `pipeline`. Blocks are named or given as te tensors, loops named or taken from
+    `get_loops`, `split` and `fuse`; a block may be left out where the first loop is such a LoopRef. A step that makes
+    one new block returns its name. Illegal steps raise ScheduleError and change nothing.
+    """
+
+    def __init__(self, workload: Sequence[Tensor] | ModuleOp, target: Target | str | None = None) -> None:
+        """Start from te tensors (placeholders and outputs) or from a module on tensors or loops, which is copied."""
+        self._blocks_of: dict[Compute, str] = {}
+        if isinstance(workload, ModuleOp):
+            self._workload = workload.clone()
+            if target is not None:
+                device = parse_target(target) if isinstance(target, str) else target
+                self._workload.attributes["lw.target"] = TargetAttr(device)
+        else:
+            self._workload = create_module(workload, target)
+            self._blocks_of = stage_labels(workload)
+        self._steps: list[ModulePass] = []
+        self.module = self._workload.clone()
+        if lower_to_loops(self.module):
+            self._steps.append(LowerTeToLoop())
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def workload(self) -> ModuleOp:
+        """A copy of what the schedule starts from."""
+        return self._workload.clone()
+
+    @property
+    def steps(self) -> tuple[ModulePass, ...]:
+        """The passes applied so far, the lowering to loops among them."""
+        return tuple(self._steps)
+
+    @property
+    def pipeline(self) -> str:
+        """The schedule as text: `xdsl-opt -p` with it turns the workload into `module`."""
+        return schedule_text(self._steps)
+
+    @property
+    def blocks(self) -> list[str]:
+        """The names of all blocks, in program order."""
+        return [block.block_name for func in functions(self.module) for block in blocks_in(func)]
+
+    def __str__(self) -> str:
+        return str(self.module)
+
+    def __repr__(self) -> str:
+        return f"<Schedule of {', '.join(self.blocks)} after {len(self._steps)} steps>"
+
+    def get_loops(self, block: str | Tensor) -> list[LoopRef]:
+        """The loops around a block, outermost first."""
+        name = self._name(block)
+        return [LoopRef(loop.loop_name, name) for loop in self._find(name).enclosing_loops]
+
+    def explain(self) -> str:
+        """The IR after each step, each under a heading that is the step as text."""
+        module = self._workload.clone()
+        shown = [_titled("workload", module)]
+        for number, step in enumerate(self._steps, 1):
+            apply_schedule(module, [step])
+            shown.append(_titled(f"{number}: {step}", module))
+        return "\n".join(shown)
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def copy(self) -> Schedule:
+        """The same schedule, which further steps leave alone."""
+        other = object.__new__(Schedule)
+        other._workload = self._workload
+        other._blocks_of = self._blocks_of
+        other._steps = list(self._steps)
+        other.module = self.module.clone()
+        return other
+
+    def apply(self, schedule: str | ModulePass | Iterable[ModulePass]) -> None:
+        """Apply steps given as text or as values: all of them, or none where one is not legal."""
+        steps: Iterable[ModulePass]
+        if isinstance(schedule, str):
+            steps = parse_schedule(schedule)
+        else:
+            steps = [schedule] if isinstance(schedule, ModulePass) else list(schedule)
+        added = [step for step in steps if not isinstance(step, LowerTeToLoop)]
+        try:
+            apply_schedule(self.module, added)
+        except ScheduleError:
+            if len(added) > 1:
+                self.module = self.workload
+                apply_schedule(self.module, self._steps)
+            raise
+        self._steps += added
+
+    def split(self, block: str | Tensor, *arguments: Any, **options: Any) -> list[LoopRef]:
+        """Split a loop by factors, of which one may be None (inferred); returns the new loops, outermost first."""
+        step = self._step("split", block, *arguments, **options)
+        names = [name for name, _ in step.check(self.module).children]
+        self.apply(step)
+        return [LoopRef(name, step.block) for name in names]
+
+    def fuse(self, block: str | Tensor, *arguments: Any, **options: Any) -> LoopRef:
+        """Fuse neighbouring loops into one, which is returned."""
+        step = self._step("fuse", block, *arguments, **options)
+        name = step.check(self.module).name
+        self.apply(step)
+        return LoopRef(name, step.block)
+
+    def __getattr__(self, name: str) -> Callable[..., str | None]:
+        """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
+        stem = _OTHER_NAMES.get(name, name)
+        if name.startswith("_") or stem not in module_stems("schedule"):
+            raise AttributeError(f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}")
+
+        def run(*arguments: Any, **options: Any) -> str | None:
+            before = set(self.blocks)
+            self.apply(self._step(stem, *arguments, **options))
+            made = [block for block in self.blocks if block not in before]
+            return made[0] if len(made) == 1 else None
+
+        run.__name__ = name
+        run.__doc__ = primitive_class(stem).__doc__
+        return run
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_methods()})
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def _step(self, stem: str, *arguments: Any, **options: Any) -> Any:
+        """The primitive of a call's arguments."""
+        step_class = primitive_class(stem)
+        names = [f.name for f in fields(step_class)]
+        if arguments and isinstance(arguments[0], LoopRef) and names[0] == "block":
+            arguments = (arguments[0].block, *arguments)
+        elif isinstance(options.get("loop"), LoopRef) and not arguments and "block" not in options:
+            options["block"] = options["loop"].block
+        if len(arguments) > len(names) or _spells_out(names, arguments):
+            arguments = (*arguments[: len(names) - 1], arguments[len(names) - 1 :])
+        return step_class(*map(self._plain, arguments), **{key: self._plain(value) for key, value in options.items()})
+
+    def _plain(self, value: Any) -> Any:
+        """An argument as a primitive's field holds it."""
+        if isinstance(value, list | tuple):
+            return tuple(0 if item is None else self._plain(item) for item in value)
+        return self._name(value) if hasattr(value, "name") or isinstance(value, LoopRef) else value
+
+    def _name(self, thing: Any) -> str:
+        if isinstance(thing, str):
+            return str.__str__(thing)
+        if isinstance(thing, Tensor) and isinstance(thing.op, Compute):
+            return self._blocks_of.get(thing.op, thing.op.name)
+        return str(thing.name)
+
+    def _find(self, name: str) -> BlockOp:
+        return find_block("get_loops", self.module, name)
+
+
+def _spells_out(names: list[str], arguments: tuple[Any, ...]) -> bool:
+    """True where the last option takes several values and is given as one: `reorder(block, i)`."""
+    several = names[-1] in ("loops", "factors")
+    return several and len(arguments) == len(names) and not isinstance(arguments[-1], list | tuple)
+
+
+def primitive_class(stem: str) -> type[Primitive[Any]]:
+    """The primitive in `passes/schedule/<stem>.py`."""
+    found = _passes()[pass_name(stem)]()
+    assert issubclass(found, Primitive)
+    return found
+
+
+@cache
+def _passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    return pass_factories()
+
+
+def _methods() -> list[str]:
+    taken = set(_OTHER_NAMES.values())
+    return sorted({*_OTHER_NAMES, *(stem for stem in module_stems("schedule") if stem not in taken)})
+
+
+def _titled(title: str, module: ModuleOp) -> str:
+    return f"// ---- {title}\n{module!s}\n"
