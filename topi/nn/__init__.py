@@ -13,6 +13,7 @@ from .activation import silu as silu
 from .activation import softplus as softplus
 from .conv2d import conv2d_nchw as conv2d_nchw
 from .conv2d import conv2d_nhwc as conv2d_nhwc
+from .conv2d_transpose import conv2d_transpose_nchw as conv2d_transpose_nchw
 from .conv3d import conv3d_ncdhw as conv3d_ncdhw
 from .conv3d import conv3d_ndhwc as conv3d_ndhwc
 from .dense import batch_matmul as batch_matmul
@@ -20,4 +21,19 @@ from .dense import dense as dense
 from .dense import matmul as matmul
 from .depthwise import depthwise_conv2d_nchw as depthwise_conv2d_nchw
 from .depthwise import depthwise_conv2d_nhwc as depthwise_conv2d_nhwc
+from .lrn import lrn as lrn
+from .norm import batch_norm as batch_norm
+from .norm import layer_norm as layer_norm
+from .norm import rms_norm as rms_norm
 from .pad import pad as pad
+from .pool import adaptive_avg_pool as adaptive_avg_pool
+from .pool import adaptive_max_pool as adaptive_max_pool
+from .pool import avg_pool as avg_pool
+from .pool import global_avg_pool as global_avg_pool
+from .pool import global_max_pool as global_max_pool
+from .pool import max_pool as max_pool
+from .softmax import log_softmax as log_softmax
+from .softmax import softmax as softmax
+from .winograd import conv2d_winograd_nchw as conv2d_winograd_nchw
+from .winograd import conv2d_winograd_nhwc as conv2d_winograd_nhwc
+from .winograd import winograd_weight_transform as winograd_weight_transform

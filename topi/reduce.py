@@ -1,0 +1,101 @@
+"""Reductions over one, several or all axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import te
+from ..te import IterVar, ShapeError, Tensor, compute, reduce_axis
+from ..te.expr import FLOATS, Expr
+from ..te.reduce import CommReducer
+from .arguments import Ints, several_axes
+
+
+def sum(data: Tensor, axis: Ints | None = None, keepdims: bool = False, dtype: str | None = None) -> Tensor:
+    """The sum over `axis` (all axes for None), accumulated in `dtype` (that of the data, int32 for int8)."""
+    kind = dtype or ("int32" if data.dtype == "int8" else data.dtype)
+    return _reduce("sum", data, axis, keepdims, lambda x, axes: te.sum(x.astype(kind), axis=axes))
+
+
+def prod(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
+    """The product over `axis`."""
+    return _reduce("prod", data, axis, keepdims, lambda x, axes: te.prod(x, axis=axes))
+
+
+def max(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
+    """The largest element over `axis`."""
+    return _reduce("max", data, axis, keepdims, lambda x, axes: te.max(x, axis=axes))
+
+
+def min(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
+    """The smallest element over `axis`."""
+    return _reduce("min", data, axis, keepdims, lambda x, axes: te.min(x, axis=axes))
+
+
+def mean(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
+    """The mean over `axis`, of floats."""
+    if data.dtype not in FLOATS:
+        raise ShapeError(f"mean: a mean needs floats, got {data.dtype}: cast the data first")
+    count = 1
+    for d in several_axes("mean", axis, data.ndim):
+        count *= data.shape[d]
+    return te.elementwise(sum(data, axis, keepdims), lambda x: x * (1.0 / count), "T_mean")
+
+
+def argmax(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
+    """The int32 position of the first largest element along `axis`, counted through the flattened axes if several."""
+    return _position("argmax", data, axis, keepdims, lambda x, y: x > y, te.min_value)
+
+
+def argmin(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
+    """The int32 position of the first smallest element along `axis`, counted through the flattened axes if several."""
+    return _position("argmin", data, axis, keepdims, lambda x, y: x < y, te.max_value)
+
+
+def _position(
+    name: str,
+    data: Tensor,
+    axis: Ints | None,
+    keepdims: bool,
+    better: Callable[[Expr, Expr], Expr],
+    worst: Callable[[str], Expr],
+) -> Tensor:
+    def join(x: Sequence[Expr], y: Sequence[Expr]) -> tuple[Expr, Expr]:
+        first = te.any(better(x[1], y[1]), te.all(x[1] == y[1], x[0] < y[0]))
+        return te.select(first, x[0], y[0]), te.select(first, x[1], y[1])
+
+    reducer = CommReducer(join, lambda i, v: (te.max_value(i), worst(v)), name)
+
+    def body(value: Expr, axes: Sequence[IterVar]) -> Any:
+        position: Expr = te.const(0, "int32")
+        for a in axes:
+            position = position * a.extent + a
+        return reducer((position, value), axis=axes)
+
+    outputs: Any = _reduce(name, data, axis, keepdims, body)
+    position: Tensor = outputs[0]
+    return position
+
+
+def _reduce(
+    name: str,
+    data: Tensor,
+    axis: Ints | None,
+    keepdims: bool,
+    body: Callable[[Expr, Sequence[IterVar]], Any],
+) -> Tensor:
+    axes = several_axes(name, axis, data.ndim)
+    if not axes:
+        raise ShapeError(f"{name}: there is no axis to reduce over")
+    reduced = {d: reduce_axis((0, data.shape[d]), f"k{d}") for d in axes}
+    kept = [d for d in range(data.ndim) if keepdims or d not in axes]
+    shape = tuple(1 if d in axes else data.shape[d] for d in kept)
+
+    def element(*indices: Expr) -> Any:
+        outer = dict(zip(kept, indices, strict=True))
+        source = tuple(reduced[d] if d in axes else outer[d] for d in range(data.ndim))
+        return body(data[source], list(reduced.values()))
+
+    result: Tensor = compute(shape, element, f"T_{name}", [f"ax{k}" for k in range(len(shape))])
+    return result
