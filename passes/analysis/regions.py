@@ -119,7 +119,7 @@ def bind(expr: IndexExpr, bindings: Mapping[str, IndexExpr]) -> IndexExpr:
 
 
 def clip_conditions(low: IndexExpr, inner: str, extent: int, size: int, outer: Ranges) -> list[IndexExpr]:
-    """The conditions that keep `low + inner`, with `inner` in `[0, extent)`, in `[0, size)`; none where it always is."""
+    """The conditions that keep `low + inner`, with `inner` of `extent`, in `[0, size)`; none where it always is."""
     value = low + axis(inner)
     lowest, highest = value.bounds({**outer, inner: (0, extent - 1)})
     conditions = []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.index import IndexExpr, Ranges
@@ -11,7 +13,9 @@ from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape
 from ..analysis.access import writers
 from ..analysis.nest import buffer_name, function_of, only_child, ranges_of, require_plain
 from ..analysis.regions import Interval, covers, interval_of
-from ..primitive import ScheduleError
+from ..primitive import Primitive, ScheduleError
+
+StepT = TypeVar("StepT", bound="Primitive[Any]")
 
 
 def path_of(loop: ForOp) -> list[ForOp]:
@@ -119,16 +123,18 @@ def require_inputs(
     path: Sequence[ForOp],
     before: int,
     order: Mapping[BlockOp, int],
+    without: BlockOp | None = None,
 ) -> None:
     """Refuse a place where something that `block` reads is not there yet, or not all of it.
 
     In its new place `block` stands under `path` and, within, loops with the ranges `inner`, its iterators are `bound`,
-    and blocks with a position in `order` below `before` have run.
+    and blocks with a position in `order` below `before` have run. What the block `without` writes is not needed.
     """
+    require_no_race(step, block, path)
     nested = len(own_loops(block)) < len(block.enclosing_loops)
     for load in block.loads:
         for writer in writers(load.buffer):
-            if writer is block:
+            if writer is block or writer is without:
                 continue
             if order[writer] >= before:
                 rule = f"'{writer.block_name}' must run before, it writes '{buffer_name(load.buffer)}', which is read"
@@ -138,6 +144,16 @@ def require_inputs(
                 rest = {**ranges_of(path[len(shared) :]), **inner}
                 read = [e.substitute(bound) for e in load.indices.data]
                 _require_there(step, block, load.buffer, writer, shared, [interval_of(e, rest) for e in read])
+
+
+def require_no_race(step: object, block: BlockOp, path: Sequence[ForOp]) -> None:
+    """Refuse a place under `path` where iterations that run at once would no longer have an input of their own."""
+    for load in block.loads:
+        for writer in writers(load.buffer):
+            for loop in _common(writer.enclosing_loops, block.enclosing_loops):
+                if loop not in path and loop.loop_kind not in ("serial", "unrolled", "vectorized"):
+                    rule = f"'{writer.block_name}' and '{block.block_name}' must stay together in '{loop.loop_name}'"
+                    raise ScheduleError(step, f"{rule}, each iteration of which has its own share of data", at=loop)
 
 
 def _common(a: Sequence[ForOp], b: Sequence[ForOp]) -> list[ForOp]:
@@ -175,3 +191,16 @@ def drop_buffer(buffer: SSAValue) -> None:
     assert isinstance(buffer.owner, AllocOp)
     _detach(buffer.owner)
     buffer.owner.erase()
+
+
+def legal_steps(module: ModuleOp, steps: Iterable[StepT]) -> tuple[StepT, ...]:
+    """Those of `steps` that may be taken on `module`."""
+    return tuple(step for step in steps if _is_legal(module, step))
+
+
+def _is_legal(module: ModuleOp, step: Primitive[Any]) -> bool:
+    try:
+        step.check(module)
+    except ScheduleError:
+        return False
+    return True

@@ -13,10 +13,11 @@ from ...dialects.loop import BlockOp, ForOp, blocks_in, buffer_shape
 from ..analysis.access import consumers, is_argument, is_under, shared_loops
 from ..analysis.nest import buffer_name, find_block, fresh_name, functions, nest_around, ranges_of, simplify_conditions
 from ..analysis.regions import Interval, clip_conditions, region_of
-from ..primitive import Primitive, ScheduleError
+from ..primitive import Primitive
 from ._moving import (
     blocks_at,
     child_of,
+    legal_steps,
     path_of,
     program_order,
     require_inputs,
@@ -147,14 +148,7 @@ class ComputeAt(Primitive[Plan]):
             for block in blocks_in(func):
                 for reader in consumers(block)[:1]:
                     steps += [cls(block.block_name, x.loop_name, reader.block_name) for x in reader.enclosing_loops]
-        return tuple(step for step in steps if step._is_legal(module_op))
-
-    def _is_legal(self, module: ModuleOp) -> bool:
-        try:
-            self.check(module)
-        except ScheduleError:
-            return False
-        return True
+        return legal_steps(module_op, steps)
 
 
 def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Interval]:

@@ -22,10 +22,11 @@ from ..analysis.nest import (
     simplify_conditions,
 )
 from ..analysis.regions import interval_of
-from ..primitive import Primitive, ScheduleError
+from ..primitive import Primitive
 from ._moving import (
     blocks_at,
     child_of,
+    legal_steps,
     path_of,
     program_order,
     require_inputs,
@@ -243,14 +244,7 @@ class ReverseComputeAt(Primitive[Plan]):
             for block in blocks_in(func):
                 for producer in producers(block):
                     steps += [cls(block.block_name, x.loop_name, producer.block_name) for x in producer.enclosing_loops]
-        return tuple(step for step in steps if step._is_legal(module_op))
-
-    def _is_legal(self, module: ModuleOp) -> bool:
-        try:
-            self.check(module)
-        except ScheduleError:
-            return False
-        return True
+        return legal_steps(module_op, steps)
 
 
 def _format(load: LoadOp) -> str:
