@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects.attributes import IndicesAttr
 from ...dialects.combiner import identity, is_float
 from ...dialects.index import ZERO, IndexExpr
-from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp
+from ...dialects.loop import BlockOp, ForOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import new_loop, ranges_of, simplify_conditions
 
@@ -99,19 +98,3 @@ def substitute_in_body(body: Region, values: Mapping[str, IndexExpr]) -> None:
             op.expr = IndicesAttr((op.value.substitute(values),))
         elif isinstance(op, PredicateOp):
             op.where = IndicesAttr(tuple(e.substitute(values) for e in op.where.data))
-
-
-def add_buffer(func: FuncOp, alloc: AllocOp) -> None:
-    """Put an allocation behind those at the start of the function."""
-    body = func.body.block
-    last: Operation | None = None
-    for op in body.ops:
-        if not isinstance(op, AllocOp):
-            break
-        last = op
-    if last is not None:
-        body.insert_op_after(alloc, last)
-        return
-    first = body.first_op
-    assert first is not None
-    body.insert_op_before(alloc, first)

@@ -31,7 +31,6 @@ from ..analysis.nest import (
 )
 from ..primitive import Primitive, ScheduleError
 from ._reduction import (
-    add_buffer,
     conditions_at_start,
     element_type,
     loops_to_copy,
@@ -41,6 +40,7 @@ from ._reduction import (
     substitute_in_body,
     wrapped_in,
 )
+from ._staging import insert_alloc
 
 _TRAPPING = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
 
@@ -155,7 +155,7 @@ class Rfactor(Primitive[Plan]):
             shape = list(buffer_shape(output))
             shape.insert(plan.axis, plan.loop.size)
             alloc = AllocOp(name, buffer_type(element_type(output), shape, scope_of(output)))
-            add_buffer(func, alloc)
+            insert_alloc(func, alloc)
             buffers.append(alloc.buffer)
         final = _final_block(block, plan, partial, buffers)
         copied = loops_to_copy(block, block.enclosing_loops[block.enclosing_loops.index(plan.outermost) :])
@@ -190,7 +190,7 @@ def _applies(step: Rfactor, module: ModuleOp) -> bool:
 
 
 def _partial_axis(block: BlockOp, loop: ForOp) -> Axis:
-    return Axis(fresh_name(loop.loop_name, {a.name for a in block.axes}), loop.size)
+    return Axis(fresh_name(loop.loop_name, {a.name for a in block.axes if not a.reduce}), loop.size)
 
 
 def _with_partial(write: Sequence[IndexExpr], position: int, partial: Axis) -> tuple[IndexExpr, ...]:
@@ -202,7 +202,7 @@ def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[
     iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
     iterators.append((partial, axis(plan.loop.loop_name)))
     reducing = reduce_loop_names(block)
-    names = {a.name for a in block.axes} | {partial.name}
+    names = {a.name for a, _ in iterators}
     inside: dict[str, IndexExpr] = {plan.loop.loop_name: axis(partial.name)}
     remaining = False
     for loop in block.enclosing_loops:
@@ -213,11 +213,11 @@ def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[
             iterators.append((Axis(name, loop.size, True), axis(loop.loop_name)))
             remaining = True
     reduced = {a.name: e.substitute(inside) for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce}
+    combine = block.combine.clone() if block.combine is not None and remaining else None
     body = block.detach_region(block.body)
     substitute_in_body(body, reduced)
     if plan.masked:
         _mask(body, [e.substitute(inside) for e in plan.masked], start_values(block))
-    combine = block.combine.clone() if block.combine is not None and remaining else None
     return BlockOp(
         plan.name,
         [a for a, _ in iterators],
