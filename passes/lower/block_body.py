@@ -64,6 +64,7 @@ class BlockPlan:
             name for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for name in e.axes()
         }
         self.fused = _fused_products(block)
+        self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
 
 
 class BodyWriter:
@@ -192,7 +193,7 @@ class BodyWriter:
         buffer = access.buffer
         assert isinstance(buffer.type, MemRefType)
         element = buffer.type.element_type
-        parts = [self.at.condition(c) for c in access.where]
+        parts = [self.at.condition(c) for c in access.where if c not in self.at.known]
         if any(p is False for p in parts):
             zero = FloatAttr(0.0, element) if is_float(element) else IntegerAttr(0, element)
             return self._constant(zero)

@@ -127,7 +127,7 @@ class _Lowering:
     def _guarded(self, op: ForOp | BlockOp) -> None:
         """Write `op` under the predicates that are decided here and shared by all blocks in it."""
         plans = self._plans_below(op)
-        if not any(plan.conditions for plan in plans):
+        if not any(plan.conditions or plan.tests for plan in plans):
             self._statement(op)
             return
         decided: list[IndexExpr] = []
@@ -138,10 +138,11 @@ class _Lowering:
             if all(name in self.at.env for name in condition.axes()):
                 if all(condition in plan.conditions for plan in plans):
                     decided.append(condition)
-            elif isinstance(op, ForOp) and not self.versioned:
-                whole = self._whole_tile(op, condition)
-                if whole is not None:
-                    tiles.append(condition)
+            elif isinstance(op, ForOp) and self._pays(op, condition):
+                tiles.append(condition)
+        if isinstance(op, ForOp) and op.size > 1 and not self.versioned:
+            tests = dict.fromkeys(c for plan in plans for c in plan.tests)
+            tiles += [c for c in tests if self._open(c) and self._varies(op, c)]
         before = self.at.known
         tests = []
         for condition in decided:
@@ -158,17 +159,18 @@ class _Lowering:
             self._branch(test, lambda: self._versions(op, tiles))
         self.at.known = before
 
-    def _whole_tile(self, op: ForOp, condition: IndexExpr) -> IndexExpr | None:
-        """The least value of `condition` in `op`, where what is left to vary is worth a second copy of the nest."""
-        inner = self._inner_ranges(op)
-        free = [name for name in condition.axes() if name not in self.at.env]
-        if any(name not in inner for name in free):
-            return None
+    def _varies(self, op: ForOp, condition: IndexExpr) -> bool:
+        """True where loops that are lanes neither here nor below `op` leave the condition open."""
+        free = {name for name in condition.axes() if name not in self.at.env}
+        lanes = {loop.loop_name for loop in (op, *_loops_below(op)) if loop.loop_kind == "vectorized"}
+        return free <= self._inner_ranges(op).keys() and not free & lanes and self.at.lane not in free
+
+    def _pays(self, op: ForOp, condition: IndexExpr) -> bool:
+        """True where a copy of `op` for whole tiles keeps the predicate out of replicated code."""
+        if self.versioned or not self._varies(op, condition):
+            return False
         kinds = {loop.loop_name: self._kind(loop) for loop in (op, *_loops_below(op))}
-        if not any(kinds[name] == "unrolled" for name in free) or any(kinds[name] == "vectorized" for name in free):
-            return None
-        least = interval_of(self.at.fixed(condition), inner).low
-        return None if least.bounds(self.at.ranges)[1] < 0 else least
+        return any(kinds.get(name) == "unrolled" for name in condition.axes())
 
     def _inner_ranges(self, op: ForOp) -> dict[str, tuple[int, int]]:
         return {loop.loop_name: (0, loop.size - 1) for loop in (op, *_loops_below(op))}
@@ -180,25 +182,25 @@ class _Lowering:
             return
         inner = self._inner_ranges(op)
         tests = []
+        hold: list[IndexExpr] = []
         for condition in tiles:
             value = self.at.condition(interval_of(self.at.fixed(condition), inner).low)
             if value is False:
-                self._statement(op)
-                return
+                continue
+            hold.append(condition)
             if value is not True:
                 tests.append(value)
         before = self.at.known
-        test = self.at.conjunction(tests, False)
-        if test is None:
-            self.at.known = before | set(tiles)
-            self._statement(op)
-            self.at.known = before
-            return
 
         def whole() -> None:
-            self.at.known = before | set(tiles)
+            self.at.known = before | set(hold)
             self._statement(op)
             self.at.known = before
+
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            whole()
+            return
 
         def rest() -> None:
             self.versioned = True
