@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects.combiner import dtype_name, is_float
-from ..dialects.index import IndexExpr
+from ..dialects.index import IndexExpr, Mod
 from ..dialects.te import ComputeOp, IndexOp, PredicateOp, ReadOp, YieldOp
 
 _OR, _AND, _TEST, _SUM, _PRODUCT, _UNARY, _ATOM = range(7)
@@ -196,12 +196,14 @@ def format_conditions(conditions: Sequence[IndexExpr]) -> str:
         limit = -condition.const if rising else condition.const + 1
         known = pair[not rising]
         pair[not rising] = limit if known is None else (max if rising else min)(limit, known)
-    return " && ".join(_interval(format_index(value), low, high) for value, (low, high) in bounds.items())
+    return " && ".join(_interval(value, low, high) for value, (low, high) in bounds.items())
 
 
-def _interval(value: str, low: int | None, high: int | None) -> str:
+def _interval(expr: IndexExpr, low: int | None, high: int | None) -> str:
+    value = format_index(expr)
     if low is None:
-        return f"{value} < {high}"
+        remainder = len(expr.terms) == 1 and isinstance(expr.terms[0][0], Mod)
+        return f"{value} == 0" if remainder and high == 1 else f"{value} < {high}"
     if high is None:
         return f"{value} >= {low}"
     return f"{value} == {low}" if high == low + 1 else f"{low} <= {value} < {high}"

@@ -6,9 +6,9 @@ from math import prod
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.te import ComputeOp
+from ..dialects.te import ComputeOp, YieldOp
 
 _COUNTED = (
     arith.AddfOp,
@@ -30,7 +30,7 @@ _COUNTED = (
 def count_flops(func: FuncOp) -> int:
     """Operations on elements over all stages: a multiply-add is 2, a function of the math dialect 1.
 
-    Reads, conversions, comparisons, selections and index arithmetic count nothing.
+    Of a selection the costlier branch counts; reads, conversions, comparisons and index arithmetic count nothing.
     """
     return sum(_stage(op) for op in func.body.block.ops if isinstance(op, ComputeOp))
 
@@ -46,7 +46,22 @@ def _stage(op: ComputeOp) -> int:
 
 
 def _block(block: Block) -> int:
-    return sum(_operation(op) for op in block.ops)
+    """Operations that the values yielded need, shared ones once."""
+    needed: dict[SSAValue, frozenset[Operation]] = {argument: frozenset() for argument in block.args}
+    for op in block.ops:
+        if isinstance(op, arith.SelectOp):
+            branch = max(needed[op.lhs], needed[op.rhs], key=_total)
+            needed[op.result] = needed[op.cond] | branch
+        elif isinstance(op, YieldOp):
+            return _total(frozenset[Operation]().union(*(needed[v] for v in op.values)))
+        else:
+            below = frozenset[Operation]().union(*(needed.get(v, frozenset()) for v in op.operands))
+            needed[op.results[0]] = below | {op}
+    return 0
+
+
+def _total(ops: frozenset[Operation]) -> int:
+    return sum(_operation(op) for op in ops)
 
 
 def _operation(op: Operation) -> int:

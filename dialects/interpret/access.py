@@ -63,7 +63,7 @@ class Grid:
 
     def view(self, source: Array, indices: Sequence[IndexExpr]) -> Array:
         """A view without copying, with extent 1 along the axes that do not matter; indices must be affine."""
-        source = np.ascontiguousarray(source)
+        source = np.asarray(source, order="C")
         offset = 0
         steps = dict.fromkeys(self.axes, 0)
         for d, (expr, extent) in enumerate(zip(indices, source.shape, strict=True)):
@@ -99,7 +99,7 @@ class Grid:
                 raise IndexError(f"an index leaves axis {d} of extent {source.shape[d]}")
             offset = offset + positions[d] * stride
             stride *= source.shape[d]
-        return np.asarray(np.ascontiguousarray(source).reshape(-1)[offset])
+        return np.asarray(np.asarray(source, order="C").reshape(-1)[offset])
 
 
 def is_affine(expr: IndexExpr) -> bool:

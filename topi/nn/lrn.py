@@ -13,7 +13,8 @@ def lrn(
 ) -> Tensor:
     """x / (bias + alpha / size * sum of the squares of `size` neighbours along `axis`) ^ beta.
 
-    The neighbours of c are those from c - (size - 1) // 2 to c + size // 2, as far as they exist.
+    The neighbours of c are those from c - (size - 1) // 2 to c + size // 2, as far as they exist
+    (ONNX's rule).
     """
     channel = one_axis("lrn", axis, data.ndim)
     if size < 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ... import te
 from ...te import IterVar, ShapeError, Tensor, compute, min_value, reduce_axis
@@ -56,16 +57,7 @@ def avg_pool(
         for k, d in enumerate(range(pool.first, pool.first + pool.count)):
             start = indices[d] * pool.strides[k] - pool.before[k]
             counts.append(_overlap(start, pool.kernel[k], -included[k], data.shape[d] + trailing[k], shape[d], pool, k))
-        whole = 1
-        partial: Expr | None = None
-        for c in counts:
-            if isinstance(c, int):
-                whole *= c
-            else:
-                partial = c if partial is None else partial * c
-        if partial is None:
-            return total[indices] * (1.0 / whole)
-        return total[indices] / (partial * whole).astype(data.dtype)
+        return _divided(total[indices], _product(counts))
 
     result: Tensor = compute(shape, mean, "pool_avg", pool.names)
     return result
@@ -113,13 +105,24 @@ def adaptive_avg_pool(data: Tensor, output_size: Ints, layout: str = "NCHW") -> 
     total: Tensor = compute(windows.shape, element, "adaptive_pool_sum", windows.names)
 
     def mean(*indices: Expr) -> Expr:
-        partial = windows.points(indices)
-        if isinstance(partial, int):
-            return total[indices] * (1.0 / partial)
-        return total[indices] / partial.astype(data.dtype)
+        return _divided(total[indices], windows.points(indices))
 
     result: Tensor = compute(windows.shape, mean, "adaptive_pool_avg", windows.names)
     return result
+
+
+def _product(counts: Sequence[Expr | int]) -> Expr | int:
+    """The product of counts, the known ones in one number."""
+    known = prod(c for c in counts if isinstance(c, int))
+    result: Expr | int = known
+    for count in counts:
+        if not isinstance(count, int):
+            result = count if isinstance(result, int) and result == 1 else result * count
+    return result
+
+
+def _divided(total: Expr, count: Expr | int) -> Expr:
+    return total * (1.0 / count) if isinstance(count, int) else total / count.astype(total.dtype)
 
 
 @dataclass(frozen=True)
@@ -240,14 +243,8 @@ class _Windows:
     def points(self, indices: Sequence[Expr]) -> Expr | int:
         """How many elements the window has."""
         sizes = self._each(indices, lambda o, r, e, n: ((o + 1) * e + n - 1) // n - o * e // n)
-        whole = 1
-        partial: Expr | None = None
-        for size, e, n in zip(sizes, self.extents, self.outputs, strict=True):
-            if e % n == 0:
-                whole *= e // n
-            else:
-                partial = size if partial is None else partial * size
-        return whole if partial is None else partial * whole
+        exact = zip(sizes, self.extents, self.outputs, strict=True)
+        return _product([size if e % n else e // n for size, e, n in exact])
 
 
 def _adaptive(operator: str, data: Tensor, output_size: Ints, layout: str) -> _Windows:
