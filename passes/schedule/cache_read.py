@@ -127,7 +127,7 @@ class CacheRead(Primitive[Plan]):
 
     def _parsed(self, block: BlockOp, load: LoadOp) -> Layout:
         used = set().union(*(e.axes() for e in (*load.indices.data, *load.conditions)))
-        extents = {a.name: a.extent for a in block.axes if a.name in used}
+        extents = {a.name: a.extent for a in block.axes if a.name in used or a.extent == 1}
         try:
             return parse_layout(self.layout, extents)
         except LayoutError as error:

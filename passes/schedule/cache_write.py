@@ -83,7 +83,8 @@ class CacheWrite(Primitive[Plan]):
         func = function_of(block)
         used = set().union(*(e.axes() for e in target))
         axes = tuple(Axis(a.name, a.extent) for a in block.axes if a.name in used)
-        layout = self._parsed(block, axes)
+        ones = tuple(Axis(a.name, 1) for a in block.axes if a.extent == 1 and a.name not in used)
+        layout = self._parsed(block, (*axes, *ones))
         source = target if layout is None else layout.forward()
         shape = buffer_shape(buffer) if layout is None else layout.shape
         writes = tuple(self._redirected(owner, buffer, block, target, source) for owner in owners)
