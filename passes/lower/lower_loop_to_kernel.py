@@ -141,8 +141,8 @@ class _Lowering:
             elif isinstance(op, ForOp) and self._pays(op, condition):
                 tiles.append(condition)
         if isinstance(op, ForOp) and op.size > 1 and not self.versioned:
-            tests = dict.fromkeys(c for plan in plans for c in plan.tests)
-            tiles += [c for c in tests if self._open(c) and self._varies(op, c)]
+            padding = dict.fromkeys(c for plan in plans for c in plan.tests)
+            tiles += [c for c in padding if self._open(c) and self._varies(op, c)]
         before = self.at.known
         tests = []
         for condition in decided:
