@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.index import IndexExpr, Ranges
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape
 from ..analysis.access import writers
+from ..analysis.domain import conditions_on_iterators
 from ..analysis.nest import buffer_name, function_of, only_child, ranges_of, require_plain
 from ..analysis.regions import Interval, covers, interval_of
 from ..primitive import Primitive, ScheduleError
@@ -87,6 +88,15 @@ def require_only_writer(step: object, block: BlockOp) -> None:
             raise ScheduleError(step, f"{rule}; do this step before decompose_reduction", at=block)
     if any(load.buffer in block.outputs for load in block.loads):
         raise ScheduleError(step, f"block '{name}' must not read what it writes", at=block)
+
+
+def required_conditions(step: object, block: BlockOp) -> list[IndexExpr]:
+    """What the predicate of `block` asks of its iterators wherever it stands; refuses what only its loops can say."""
+    found = conditions_on_iterators(block)
+    if found is None:
+        rule = f"the predicate of '{block.block_name}' must follow from its iterators"
+        raise ScheduleError(step, f"{rule}; do this step before splitting its loops", at=block)
+    return found
 
 
 def require_no_lanes(step: object, path: Iterable[ForOp]) -> None:

@@ -24,6 +24,7 @@ from ._moving import (
     require_no_lanes,
     require_only_writer,
     require_unmarked_nest,
+    required_conditions,
     take_out,
     written_axes,
 )
@@ -86,6 +87,7 @@ class ComputeAt(Primitive[Plan]):
             clipped = clip_conditions(part.low, name, part.extent, a.extent, outer)
             where += clipped if part.extent > 1 else [e.substitute({name: ZERO}) for e in clipped]
         inner = {name: (0, extent - 1) for name, extent in loops}
+        where += [e.substitute(values) for e in required_conditions(self, block)]
         earliest = min((order[b] for b in blocks_at(before) if b is not block), default=0)
         require_inputs(self, block, values, inner, path, earliest, order)
         bindings = tuple(values[a.name] for a in block.axes)

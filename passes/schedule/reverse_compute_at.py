@@ -33,6 +33,7 @@ from ._moving import (
     require_no_lanes,
     require_only_writer,
     require_unmarked_nest,
+    required_conditions,
     take_out,
     written_axes,
 )
@@ -102,6 +103,7 @@ class ReverseComputeAt(Primitive[Plan]):
             raise self.error(rule, at=early)
         inner = {name: (0, extent - 1) for name, extent in loops}
         require_inputs(self, block, values, inner, path, latest + 1, order)
+        where += [e.substitute(values) for e in required_conditions(self, block)]
         bindings = tuple(values[a.name] for a in block.axes)
         ranges = {**ranges_of(path), **inner}
         return Plan(block, after, tuple(loops), bindings, tuple(simplify_conditions(where, ranges)))

@@ -21,6 +21,7 @@ from ._moving import (
     program_order,
     require_inputs,
     require_only_writer,
+    required_conditions,
     take_out,
     written_axes,
 )
@@ -55,6 +56,8 @@ class ReverseComputeInline(Primitive[Plan]):
         if block.is_reduction:
             raise self.error(f"block '{self.block}' must be elementwise, it is a reduction", at=block)
         require_only_writer(self, block)
+        if required_conditions(self, block):
+            raise self.error(f"block '{self.block}' must be elementwise, its predicate leaves some out", at=block)
         refusals: list[str] = []
         order = program_order(block)
         candidates = {w: None for load in block.loads for w in writers(load.buffer)}
