@@ -475,13 +475,20 @@ def buffer_shape(buffer: SSAValue) -> tuple[int, ...]:
 
 def blocks_in(op: Operation) -> Iterator[BlockOp]:
     """Every block under `op`, in program order."""
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.ops:
-                if isinstance(child, BlockOp):
-                    yield child
-                elif isinstance(child, ForOp) or not isinstance(child, LoadOp | AllocOp):
-                    yield from blocks_in(child)
+    waiting = [op]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, BlockOp) and current is not op:
+            yield current
+            continue
+        for region in reversed(current.regions):
+            block = region.last_block
+            while block is not None:
+                child = block.last_op
+                while child is not None:
+                    waiting.append(child)
+                    child = child.prev_op
+                block = block.prev_block
 
 
 def loops_in(op: Operation) -> Iterator[ForOp]:
