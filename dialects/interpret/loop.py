@@ -60,13 +60,18 @@ def _fail(what: str, name: str, index: object) -> None:
 
 
 def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
-    """For each buffer that is no argument, the innermost loop around all blocks that use it."""
+    """For each buffer that is no argument, the innermost loop around all blocks that use it.
+
+    What a block reduces into lives outside of the loops that it reduces over, whether another block reads it or not.
+    """
     paths: dict[SSAValue, list[ForOp]] = {}
     for block in blocks_in(func):
-        path = block.enclosing_loops
-        for buffer in {*block.outputs, *(load.buffer for load in block.loads)}:
+        around = block.enclosing_loops
+        outputs = tuple(block.outputs)
+        for buffer in {*outputs, *(load.buffer for load in block.loads)}:
             if not isinstance(buffer.owner, AllocOp):
                 continue
+            path = _outside_reduction(block, around) if buffer in outputs else around
             known = paths.get(buffer)
             if known is None:
                 paths[buffer] = path
@@ -76,6 +81,13 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
                     shared += 1
                 paths[buffer] = known[:shared]
     return {buffer: path[-1] if path else None for buffer, path in paths.items()}
+
+
+def _outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
+    """The loops outside of the first one that the block reduces over; all of them where it is no reduction."""
+    reduced = {name for a in block.axes if a.reduce for name in block.bound[a.name].axes()}
+    first = next((k for k, loop in enumerate(path) if loop.loop_name in reduced), len(path))
+    return path[:first]
 
 
 class _Source:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Operation
 
 _BINARY: dict[type[Operation], str] = {
@@ -88,7 +88,8 @@ def python_expression(op: Operation, operands: list[str]) -> str:
         if isinstance(value, FloatAttr):
             return f"float('{value.value.data!r}')"
         assert isinstance(value, IntegerAttr)
-        return repr(value.value.data)
+        number = value.value.data
+        return repr(number != 0 if value.type == i1 else number)
     if isinstance(op, arith.CmpiOp):
         return f"({operands[0]} {_INTEGER_COMPARE[op.predicate.value.data]} {operands[1]})"
     if isinstance(op, arith.CmpfOp):
