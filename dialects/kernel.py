@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from xdsl.dialects.builtin import IndexType, IntAttr, MemRefType, StringAttr, VectorType, i1
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntAttr, MemRefType, StringAttr, VectorType, i1
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -27,6 +27,12 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure,
 from xdsl.utils.exceptions import VerifyException
 
 INDEX = IndexType()
+INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+FLOAT_PREDICATES = (
+    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+)
+"""The predicates of `arith.cmpi` and `arith.cmpf`, by their numbers."""
 
 
 def lanes_of(value_type: Attribute) -> int:
@@ -273,6 +279,53 @@ class MaskOp(IRDLOperation):
 
 
 @irdl_op_definition
+class CompareOp(IRDLOperation):
+    """Lane by lane: `%m = lw_kernel.compare "sge" %a, %b : vector<16xindex>`, for vectors, which `arith` cannot print.
+
+    Predicates are those of `arith.cmpi` on integers and of `arith.cmpf` on floats, by name.
+    """
+
+    name = "lw_kernel.compare"
+    predicate = prop_def(StringAttr)
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(
+            operands=[lhs, rhs],
+            properties={"predicate": StringAttr(predicate)},
+            result_types=[mask_type(lanes_of(lhs.type))],
+        )
+
+    def verify_(self) -> None:
+        known = FLOAT_PREDICATES if isinstance(element_of(self.lhs.type), AnyFloat) else INTEGER_PREDICATES
+        if self.lhs.type != self.rhs.type or self.predicate.data not in known:
+            raise VerifyException(f"'{self.predicate.data}' does not compare {self.lhs.type} with {self.rhs.type}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.predicate.data)
+        printer.print_string(" ")
+        printer.print_ssa_value(self.lhs)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.rhs)
+        printer.print_string(" : ")
+        printer.print_attribute(self.lhs.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CompareOp:
+        predicate = parser.parse_str_literal()
+        lhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        rhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        operand_type = parser.parse_type()
+        return cls(predicate, parser.resolve_operand(lhs, operand_type), parser.resolve_operand(rhs, operand_type))
+
+
+@irdl_op_definition
 class PrefetchOp(IRDLOperation):
     """Ask for the cache line of an element: `lw_kernel.prefetch %b[%i + 64] : memref<4096xf32>`; it may lie outside."""
 
@@ -393,6 +446,6 @@ def _parse_lanes(parser: Parser) -> tuple[int, UnresolvedOperand | None]:
 
 LwKernel = Dialect(
     "lw_kernel",
-    [AllocOp, LoadOp, StoreOp, GatherOp, ScatterOp, LanesOp, MaskOp, PrefetchOp, ParallelOp],
+    [AllocOp, LoadOp, StoreOp, GatherOp, ScatterOp, LanesOp, MaskOp, CompareOp, PrefetchOp, ParallelOp],
     [],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -180,7 +181,7 @@ class Draft:
         self.derived.append(derived)
         return derived
 
-    def do(self, kind: type[Primitive[object]], **options: object) -> None:
+    def do(self, kind: type[Primitive[Any]], **options: object) -> None:
         """Apply a step, whose options may hold holes and derived numbers, also in tuples and in lists of text parts."""
         marks: dict[str, str] = {}
         plain = {key: _filled(value, None) for key, value in options.items()}

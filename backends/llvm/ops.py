@@ -6,21 +6,18 @@ from collections.abc import Callable
 from typing import cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects import kernel
+from ...dialects.kernel import FLOAT_PREDICATES as _CMPF
+from ...dialects.kernel import INTEGER_PREDICATES as _CMPI
 from .function import Function
 from .math import POLYNOMIALS, polynomial
 from .memory import splat
 from .types import UnsupportedError, constant_text, lanes_of, splat_text
 
 Handler = Callable[[Function, Operation], None]
-
-_CMPI = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-_CMPF = (
-    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
-    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
-)
 
 
 def _constant(f: Function, op: Operation) -> None:
@@ -70,6 +67,32 @@ def _cast(instruction: str) -> Handler:
         f.names[result] = value if before == after else f.put(f"{instruction} {before} {value} to {after}")
 
     return emit
+
+
+def _truncate(f: Function, op: Operation) -> None:
+    """Handle truncf; double to half goes through single rounded to odd, which keeps the result correctly rounded."""
+    source, result = op.operands[0], op.results[0]
+    before, after = f.type(source.type), f.type(result.type)
+    value = f.names[source]
+    if "double" in before and "half" in after:
+        value, before = _round_to_odd(f, value, before), before.replace("double", "float")
+    f.names[result] = f.put(f"fptrunc {before} {value} to {after}")
+
+
+def _round_to_odd(f: Function, value: str, kind: str) -> str:
+    single, integer = kind.replace("double", "float"), kind.replace("double", "i32")
+    truth = kind.replace("double", "i1")
+    lanes = int(kind[1:].partition(" ")[0]) if kind[0] == "<" else None
+    near = f.put(f"fptrunc {kind} {value} to {single}")
+    back = f.put(f"fpext {single} {near} to {kind}")
+    inexact = f.put(f"fcmp one {kind} {back}, {value}")
+    sizes = [f.intrinsic("fabs", kind, [kind], (kind, v)) for v in (back, value)]
+    above = f.put(f"fcmp ogt {kind} {sizes[0]}, {sizes[1]}")
+    bits = f.put(f"bitcast {single} {near} to {integer}")
+    lowered = f.put(f"sub {integer} {bits}, {f.put(f'zext {truth} {above} to {integer}')}")
+    odd = f.put(f"or {integer} {lowered}, {splat_text('1', 'i32', lanes)}")
+    chosen = f.put(f"select {truth} {inexact}, {integer} {odd}, {integer} {bits}")
+    return f.put(f"bitcast {integer} {chosen} to {single}")
 
 
 def _to_integer(name: str) -> Handler:
@@ -141,6 +164,14 @@ def _compare(instruction: str, predicates: tuple[str, ...]) -> Handler:
         f.names[op.results[0]] = f.put(text)
 
     return emit
+
+
+def _compare_lanes(f: Function, op: Operation) -> None:
+    assert isinstance(op, kernel.CompareOp)
+    a, b = op.operands
+    instruction = "fcmp" if isinstance(kernel.element_of(a.type), AnyFloat) else "icmp"
+    text = f"{instruction} {op.predicate.data} {f.type(a.type)} {f.names[a]}, {f.names[b]}"
+    f.names[op.results[0]] = f.put(text)
 
 
 def _select(f: Function, op: Operation) -> None:
@@ -328,9 +359,10 @@ HANDLERS: dict[type[Operation], Handler] = {
     arith.MinnumfOp: _intrinsic("minnum"),
     arith.CmpiOp: _compare("icmp", _CMPI),
     arith.CmpfOp: _compare("fcmp", _CMPF),
+    kernel.CompareOp: _compare_lanes,
     arith.SelectOp: _select,
     arith.ExtFOp: _cast("fpext"),
-    arith.TruncFOp: _cast("fptrunc"),
+    arith.TruncFOp: _truncate,
     arith.ExtSIOp: _cast("sext"),
     arith.ExtUIOp: _cast("zext"),
     arith.TruncIOp: _cast("trunc"),
@@ -349,11 +381,11 @@ HANDLERS: dict[type[Operation], Handler] = {
     math.TruncOp: _intrinsic("trunc"),
     math.SqrtOp: _intrinsic("sqrt"),
     math.CopySignOp: _intrinsic("copysign"),
-    math.FmaOp: _intrinsic("fma"),
+    math.FmaOp: _math("fma"),
     math.CtPopOp: _intrinsic("ctpop"),
     math.RsqrtOp: _rsqrt,
     math.PowFOp: _math("pow"),
-    vector.FMAOp: _intrinsic("fma"),
+    vector.FMAOp: _math("fma"),
     vector.BroadcastOp: _broadcast,
     vector.ReductionOp: _reduction,
     vector.ExtractOp: _extract,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 from typing import TypeAlias
 
@@ -57,48 +57,49 @@ def _inner_ranges(block: BlockOp, around: Ranges) -> dict[str, tuple[int, int]]:
 def determines(name: str, exprs: Sequence[IndexExpr], varying: set[str], ranges: Ranges) -> bool:
     """True where the values of all `exprs` together fix the value of axis `name`.
 
-    `varying` axes may differ between two points, all others but `name` are the same.
+    `varying` axes may differ between two points, all others but `name` are the same. An expression fixes one of its
+    atoms where no other open term can make up for a change of it; `e floordiv c` and `e mod c` together give `e`.
     """
-    return any(_fixes(name, e, varying, ranges) for e in _recovered(exprs))
+    known: list[IndexExpr] = list(dict.fromkeys(exprs))
+    fixed: set[Atom] = set()
+
+    def is_open(atom: Atom) -> bool:
+        if atom in fixed:
+            return False
+        if isinstance(atom, str):
+            return atom == name or atom in varying
+        return any(is_open(axis_) for axis_ in atom.expr.axes())
+
+    progress = True
+    while progress and name not in fixed:
+        progress = False
+        for expr in known:
+            for atom, _ in expr.terms:
+                if is_open(atom) and _fixes(atom, expr, is_open, ranges):
+                    fixed.add(atom)
+                    progress = True
+        for atom in list(fixed):
+            if isinstance(atom, Mod) and atom.expr not in known and Div(atom.expr, atom.divisor) in fixed:
+                known.append(atom.expr)
+                progress = True
+    return name in fixed
 
 
-def _recovered(exprs: Sequence[IndexExpr]) -> list[IndexExpr]:
-    """The expressions, and what they give together: `e` from `e floordiv c` and `e mod c`, as fused axes leave it."""
-    known = list(exprs)
-    waiting = list(exprs)
-    while waiting:
-        for atom, _ in waiting.pop().terms:
-            if not isinstance(atom, Mod):
-                continue
-            whole = atom.expr
-            mod = IndexExpr(((atom, 1),), 0)
-            if mod in known and whole // atom.divisor in known and whole not in known:
-                known.append(whole)
-                waiting.append(whole)
-                waiting.extend(e for e in exprs if any(isinstance(a, Mod) for a, _ in e.terms))
-    return known
-
-
-def _fixes(name: str, expr: IndexExpr, varying: set[str], ranges: Ranges) -> bool:
-    """True where no other terms of `expr` can make up for a change of its term in `name`."""
-    own = abs(expr.coefficient(name))
-    if not own:
-        return False
+def _fixes(atom: Atom, expr: IndexExpr, is_open: Callable[[Atom], bool], ranges: Ranges) -> bool:
+    """True where no other open terms of `expr` can make up for a change of `atom`."""
+    own = next(abs(c) for a, c in expr.terms if a == atom)
     small, large = 0, 0
-    for atom, c in expr.terms:
-        if atom == name or not _varies(atom, name, varying):
+    for other, c in expr.terms:
+        if other == atom or not is_open(other):
             continue
-        low, high = ranges[atom] if isinstance(atom, str) else IndexExpr(((atom, 1),), 0).bounds(ranges)
+        low, high = _range_of(other, ranges)
         if abs(c) > own:
             large = gcd(large, abs(c))
         else:
             small += abs(c) * (high - low)
-    low, high = ranges[name]
+    low, high = _range_of(atom, ranges)
     return small < own and (large == 0 or large > own * (high - low) + small)
 
 
-def _varies(atom: Atom, name: str, varying: set[str]) -> bool:
-    if isinstance(atom, Div | Mod):
-        axes = atom.expr.axes()
-        return name in axes or not varying.isdisjoint(axes)
-    return atom in varying
+def _range_of(atom: Atom, ranges: Ranges) -> tuple[int, int]:
+    return ranges[atom] if isinstance(atom, str) else IndexExpr(((atom, 1),), 0).bounds(ranges)

@@ -18,9 +18,9 @@ from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in
 from ..analysis.regions import interval_of
-from .addresses import Addresses, Known, Scope
-from .block_body import BlockPlan, BodyWriter
-from .buffers import Placement, place_buffers
+from ._addresses import Addresses, Known, Scope
+from ._block_body import BlockPlan, BodyWriter
+from ._buffers import Placement, place_buffers
 
 LOCAL_BYTES = 65536
 """Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""

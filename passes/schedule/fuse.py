@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from math import prod
 
@@ -54,7 +55,7 @@ class Fuse(Primitive[Plan]):
         loops = [find_loop(self, block, name) for name in self.loops]
         for loop in loops:
             require_plain(self, loop)
-        for outer, inner in zip(loops, loops[1:], strict=False):
+        for outer, inner in itertools.pairwise(loops):
             if only_child(outer) is not inner:
                 rule = f"each loop must be directly in the one before and alone there, '{inner.loop_name}' is not in"
                 raise self.error(f"{rule} '{outer.loop_name}'; reorder first", at=outer)
@@ -92,7 +93,7 @@ class Fuse(Primitive[Plan]):
         for func in functions(module_op):
             for block in blocks_in(func):
                 loops = block.enclosing_loops
-                for outer, inner in zip(loops, loops[1:], strict=False):
+                for outer, inner in itertools.pairwise(loops):
                     plain = all(x.loop_kind == "serial" and not x.notes for x in (outer, inner))
                     if plain and only_child(outer) is inner and is_reduce_loop(outer) == is_reduce_loop(inner):
                         steps[cls(block.block_name, (outer.loop_name, inner.loop_name))] = None

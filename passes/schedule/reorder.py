@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -43,7 +44,7 @@ class Reorder(Primitive[Plan]):
         around = block.enclosing_loops
         places = sorted(around.index(loop) for loop in named)
         old = around[places[0] : places[-1] + 1]
-        for outer, inner in zip(old, old[1:], strict=False):
+        for outer, inner in itertools.pairwise(old):
             if only_child(outer) is not inner:
                 rule = f"the loops must be perfectly nested, '{outer.loop_name}' holds more than '{inner.loop_name}'"
                 raise self.error(rule, at=outer)
@@ -56,7 +57,7 @@ class Reorder(Primitive[Plan]):
         return Plan(tuple(old), tuple(new))
 
     def _keep_lanes_inside(self, block: BlockOp, new: list[ForOp]) -> None:
-        for outer, inner in zip(new, new[1:], strict=False):
+        for outer, inner in itertools.pairwise(new):
             if outer.loop_kind == "vectorized":
                 rule = f"a vectorized loop must stay innermost, '{inner.loop_name}' would be in '{outer.loop_name}'"
                 raise self.error(rule, at=block)
@@ -80,7 +81,7 @@ class Reorder(Primitive[Plan]):
         for func in functions(module_op):
             for block in blocks_in(func):
                 loops = block.enclosing_loops
-                for outer, inner in zip(loops, loops[1:], strict=False):
+                for outer, inner in itertools.pairwise(loops):
                     lanes = "vectorized" in (outer.loop_kind, inner.loop_kind)
                     if only_child(outer) is inner and not lanes and order_hazard([outer, inner]) is None:
                         steps[cls(block.block_name, (inner.loop_name, outer.loop_name))] = None

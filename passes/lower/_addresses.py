@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.index import Atom, Div, IndexExpr, Mod
-from ...dialects.kernel import LanesOp, MaskOp, mask_type, vector_of
+from ...dialects.kernel import CompareOp, LanesOp, MaskOp, mask_type, vector_of
 
 INDEX = IndexType()
 
@@ -228,7 +228,7 @@ class Addresses:
             return self._once(depth, ("mask", expr, self.lanes), lambda: MaskOp(start, step, self.lanes))
         wide, depth = self._vector_sum(expr)
         zeros = self.splat(self.constant(0), 0)
-        return self._once(depth, ("mask", expr, self.lanes), lambda: arith.CmpiOp(wide, zeros, "sge"))
+        return self._once(depth, ("mask", expr, self.lanes), lambda: CompareOp("sge", wide, zeros))
 
     def conjunction(self, parts: list[SSAValue], wide: bool) -> SSAValue | None:
         """All of the conditions, as a mask where `wide`; None where there are none."""

@@ -15,8 +15,8 @@ from ...dialects.index import IndexExpr
 from ...dialects.interpret.loop import initial_value
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, YieldOp
-from .addresses import Address, Addresses
-from .buffers import Placement, in_bounds
+from ._addresses import Address, Addresses
+from ._buffers import Placement, in_bounds
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,9 @@ class BodyWriter:
         element = op.results[0].type
         if any(isinstance(v.type, VectorType) for v in operands):
             operands = [v if isinstance(v.type, VectorType) else self.at.splat(v) for v in operands]
+            if isinstance(op, arith.CmpiOp | arith.CmpfOp):
+                names = kernel.INTEGER_PREDICATES if isinstance(op, arith.CmpiOp) else kernel.FLOAT_PREDICATES
+                return self.at.here.add(kernel.CompareOp(names[op.predicate.value.data], *operands))
             element = kernel.vector_of(element, self.at.lanes)
         new = type(op).create(operands=operands, result_types=[element], properties=op.properties)
         return self.at.here.add(new)

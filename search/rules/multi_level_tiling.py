@@ -1,0 +1,297 @@
+"""Multi-level tiling on a CPU: S R S R S around a register tile, packed panels, an accumulator tile, its epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ...dialects.attributes import Axis
+from ...dialects.combiner import element_bytes
+from ...dialects.target import Target
+from ...passes.analysis.nest import find_block
+from ...passes.schedule.cache_read import CacheRead
+from ...passes.schedule.cache_write import CacheWrite
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.compute_inline import ComputeInline
+from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.parallel import Parallel
+from ...passes.schedule.reorder import Reorder
+from ...passes.schedule.reverse_compute_at import ReverseComputeAt
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.split import Split
+from ...passes.schedule.transform_layout import TransformLayout
+from ...passes.schedule.unroll import Unroll
+from ...passes.schedule.vectorize import Vectorize
+from ..anchor import Anchor, Operand
+from ..sketch import Derived, Draft, Hole
+from ..tile_model import ReduceAxis, TiledAxis, TileModel
+from .injective import spread
+
+SMALL = 8
+"""A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole."""
+ROW_TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+MIDDLE_TILES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One structure: the axes that become lanes, where the operand along them is packed, and what is done with pads."""
+
+    vector: tuple[Axis, ...]
+    panel: str
+    inline_pads: bool
+
+    @property
+    def name(self) -> str:
+        pads = "_padded" if self.inline_pads else ""
+        return f"{'_'.join(a.name for a in self.vector)}_{self.panel}{pads}"
+
+
+def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
+    """The structures worth searching for an anchor."""
+    lanes = target.vector_bytes // element_bytes(anchor.element)
+    last = anchor.spatial[-1]
+    groups: list[tuple[Axis, ...]] = [(last,)]
+    if len(anchor.spatial) > 1 and last.extent % lanes and last.extent < 16 * lanes:
+        before = anchor.spatial[-2]
+        together = [o for o in anchor.operands if last.name in o.axes]
+        if all(before.name in o.axes for o in together) and len(together) < len(anchor.operands):
+            groups.insert(0, (before, last))
+            if last.extent < lanes:
+                groups.pop()
+    for group in groups:
+        moving = _vector_operands(anchor, group)
+        direct = len(group) == 1 and all(o.steps_along(group[0].name) for o in moving)
+        shared = len(moving) < len(anchor.operands) and len(moving) == 1
+        packs = (["direct"] if direct else []) + (["root", "inner"] if shared and not _all_along(anchor, group) else [])
+        for panel in packs or ["direct"]:
+            yield Variant(group, panel, False)
+            if anchor.pads and panel == "direct":
+                yield Variant(group, panel, True)
+
+
+def _all_along(anchor: Anchor, group: tuple[Axis, ...]) -> bool:
+    return all(any(a.name in o.axes for a in group) for o in anchor.operands)
+
+
+def _vector_operands(anchor: Anchor, group: tuple[Axis, ...]) -> list[Operand]:
+    return [o for o in anchor.operands if any(a.name in o.axes for a in group)]
+
+
+class Tiling:
+    """One variant, written into a draft step by step."""
+
+    def __init__(self, draft: Draft, anchor: Anchor, variant: Variant, target: Target, number: int) -> None:
+        self.draft = draft
+        self.anchor = anchor
+        self.variant = variant
+        self.target = target
+        self.number = number
+        self.block = anchor.block
+        self.lanes_count = target.vector_bytes // element_bytes(anchor.element)
+        names = {a.name for a in variant.vector}
+        self.rows = [a for a in anchor.spatial if a.name not in names and not anchor.shared_by_all(a.name)]
+        self.outer = [a for a in anchor.spatial if a.name not in names and anchor.shared_by_all(a.name)]
+        if len(self.rows) > 3:
+            self.outer += self.rows[:-3]
+            self.rows = self.rows[-3:]
+
+    def hole(self, name: str, choices: tuple[int, ...], default: int) -> Hole:
+        return self.draft.hole(f"{self.block}_{name}", choices, default)
+
+    def write(self) -> TileModel:
+        """Apply all steps; returns the model of what came out."""
+        self._holes()
+        self._stage()
+        self._tile()
+        self._finish()
+        return self._model()
+
+    # -- holes --------------------------------------------------------------------------------------------------------
+
+    def _holes(self) -> None:
+        extent = prod(a.extent for a in self.variant.vector)
+        lanes = tuple(n for n in (self.lanes_count // 2, self.lanes_count) if n >= 1)
+        self.lanes = self.hole("lanes", lanes, self.lanes_count if extent >= self.lanes_count else lanes[0])
+        most = max(1, -(-extent // lanes[0]))
+        vectors = tuple(n for n in (1, 2, 3, 4, 5, 6, 7, 8) if n <= most)
+        self.vectors = self.hole("vectors", vectors, min(4, max(1, -(-extent // self.lanes.default))))
+        self.vector_middle = self.hole("vector_tile", _upto(MIDDLE_TILES, most), 1)
+        self.row_inner: dict[str, Hole] = {}
+        self.row_middle: dict[str, Hole] = {}
+        left = max(1, (self.target.vector_registers - 2) // (self.vectors.default + 1))
+        for axis in reversed(self.rows):
+            default = min(left, axis.extent, 6)
+            self.row_inner[axis.name] = self.hole(f"{axis.name}_rows", _upto(ROW_TILES, axis.extent), default)
+            self.row_middle[axis.name] = self.hole(f"{axis.name}_tile", _upto(MIDDLE_TILES, axis.extent), 1)
+            left //= max(1, default)
+        self.blocked: dict[str, Hole] = {}
+        self.unrolled: dict[str, Hole] = {}
+        for axis in self.anchor.reduce:
+            if axis.extent <= SMALL:
+                self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", (1, axis.extent), 1)
+                continue
+            unrolls = tuple(n for n in (1, 2, 4, 8) if axis.extent % n == 0)
+            self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", unrolls, 1)
+            blocks = _blocks(axis.extent)
+            self.blocked[axis.name] = self.hole(f"{axis.name}_block", blocks, max(b for b in blocks if b <= 256))
+        lanes_name, vectors_name = self.lanes.name, self.vectors.name
+        self.panel_width: Derived | None = None
+        if self.variant.panel != "direct":
+            self.panel_width = self.draft.derive(f"{self.block}_panel_width", lambda c: c[lanes_name] * c[vectors_name])
+        for axis in self.anchor.reduce:
+            if axis.extent > SMALL:
+                self._exact(axis)
+
+    def _exact(self, axis: Axis) -> None:
+        """Blocks of a reduce axis cover it without a tail."""
+        block, unroll = self.blocked[axis.name].name, self.unrolled[axis.name].name
+        extent = axis.extent
+        self.draft.limits.append(lambda c: extent % (c[block] * c[unroll]) == 0)
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _stage(self) -> None:
+        """Panels, and what becomes of padding."""
+        self.panels: list[str] = []
+        if self.variant.panel != "direct":
+            for operand in _vector_operands(self.anchor, self.variant.vector):
+                self.panels.append(self._pack(operand))
+        for pad in self.anchor.pads:
+            packed = any(pad == o.name for o in _vector_operands(self.anchor, self.variant.vector))
+            if self.variant.inline_pads or (self.panels and packed):
+                self.draft.do(ComputeInline, block=pad)
+            else:
+                spread(self.draft, pad, self.target)
+
+    def _pack(self, operand: Operand) -> str:
+        label = f"{operand.name}_panel"
+        vector = [a.name for a in self.variant.vector if a.name in operand.axes]
+        fused = "*".join(vector)
+        spatial = {a.name for a in self.anchor.spatial}
+        batch = [n for n in operand.axes if n in spatial and n not in vector]
+        reduce = [a.name for a in self.anchor.reduce if a.name in operand.axes]
+        width = self.panel_width
+        layout = (*batch, [f"{fused}/", width], *reduce, [f"{fused}%", width])
+        self.draft.do(CacheRead, block=self.block, buffer=operand.name, scope="global", layout=layout, label=label)
+        return label
+
+    def _tile(self) -> None:
+        do, block = self.draft.do, self.block
+        vector = "_".join(a.name for a in self.variant.vector)
+        if len(self.variant.vector) > 1:
+            do(Fuse, block=block, loops=tuple(a.name for a in self.variant.vector))
+        do(Split, block=block, loop=vector, factors=(0, self.vector_middle, self.vectors, self.lanes))
+        for axis in self.rows:
+            inner, middle = self.row_inner[axis.name], self.row_middle[axis.name]
+            do(Split, block=block, loop=axis.name, factors=(0, middle, inner))
+        order_outer, order_middle, unrolled = [], [], []
+        for axis in self.anchor.reduce:
+            if axis.extent <= SMALL:
+                do(Split, block=block, loop=axis.name, factors=(0, self.unrolled[axis.name]))
+                order_middle.append(f"{axis.name}0")
+                unrolled.append(f"{axis.name}1")
+            else:
+                factors = (0, self.blocked[axis.name], self.unrolled[axis.name])
+                do(Split, block=block, loop=axis.name, factors=factors)
+                order_outer.append(f"{axis.name}0")
+                order_middle.append(f"{axis.name}1")
+                unrolled.append(f"{axis.name}2")
+        tasks = [a.name for a in self.outer] + [f"{a.name}0" for a in self.rows] + [f"{vector}0"]
+        tiles = [f"{vector}1"] + [f"{a.name}1" for a in self.rows]
+        registers = [f"{a.name}2" for a in self.rows] + [f"{vector}2", f"{vector}3"]
+        # Loops of extent 1 stand where they are: the named ones are permuted among the rest.
+        order = [*tasks, *order_outer, *tiles, *order_middle, *unrolled, *registers]
+        singles = [n.loop_name for n in find_block(None, self.draft.module, block).enclosing_loops]
+        order = [n for n in singles if n not in order] + order
+        if order != singles:
+            do(Reorder, block=block, loops=tuple(order))
+        self.reduce_outer = order_outer
+        self.task_loop = "_".join(tasks)
+        if len(tasks) > 1:
+            do(Fuse, block=block, loops=tuple(tasks))
+        self.vector_loop = f"{vector}3"
+        do(Vectorize, block=block, loop=self.vector_loop)
+        for name in [*unrolled, *registers[:-1]]:
+            do(Unroll, block=block, loop=name)
+
+    def _finish(self) -> None:
+        """The accumulator tile, its way out, threads, and the panels' place."""
+        do, block = self.draft.do, self.block
+        out = self.anchor.epilogue
+        buffer = self.anchor.output
+        if out is None:
+            out = buffer = f"{self.anchor.output}_tile"
+            do(CacheWrite, block=block, buffer=self.anchor.output, scope="local", label=out)
+        else:
+            do(SetScope, block=block, scope="local")
+        do(ReverseComputeAt, block=out, loop=self.task_loop)
+        if len(self.variant.vector) > 1:
+            names = [e.as_axis() for e in find_block(None, self.draft.module, block).write_indices[0]]
+            fused = [a.name for a in self.variant.vector]
+            kept = [n for n in names if n is not None and n not in fused]
+            do(TransformLayout, block=block, buffer=buffer, layout=(*kept, "*".join(fused)))
+        do(Vectorize, block=out, loop=self.vector_loop)
+        for panel in self.panels:
+            self._place(panel)
+        if self.target.cores > 1:
+            do(Parallel, block=block, loop=self.task_loop)
+
+    def _place(self, panel: str) -> None:
+        do = self.draft.do
+        if self.variant.panel == "inner":
+            do(ComputeAt, block=panel, loop=self.reduce_outer[0] if self.reduce_outer else self.task_loop)
+        loops = [x.loop_name for x in find_block(None, self.draft.module, panel).enclosing_loops]
+        do(Split, block=panel, loop=loops[-1], factors=(0, self.lanes))
+        do(Vectorize, block=panel, loop=f"{loops[-1]}1")
+        if self.variant.panel == "root" and self.target.cores > 1:
+            outer = loops[: max(1, min(2, len(loops) - 1))]
+            if len(outer) > 1:
+                do(Fuse, block=panel, loops=tuple(outer))
+            do(Parallel, block=panel, loop="_".join(outer))
+
+    # -- the model ----------------------------------------------------------------------------------------------------
+
+    def _model(self) -> TileModel:
+        vector = _vector_operands(self.anchor, self.variant.vector)
+        model = TileModel(
+            target=self.target,
+            outer=prod(a.extent for a in self.outer),
+            rows=tuple(
+                TiledAxis(a.extent, self.row_middle[a.name].name, self.row_inner[a.name].name) for a in self.rows
+            ),
+            vector=TiledAxis(prod(a.extent for a in self.variant.vector), self.vector_middle.name, self.vectors.name),
+            lanes=self.lanes.name,
+            reduce=tuple(
+                ReduceAxis(
+                    a.extent,
+                    self.blocked[a.name].name if a.name in self.blocked else "",
+                    self.unrolled[a.name].name,
+                )
+                for a in self.anchor.reduce
+            ),
+            element_bytes=element_bytes(self.anchor.element),
+            panel=self.variant.panel,
+            variant=self.number,
+            vector_operands=len(vector),
+            scalar_operands=len(self.anchor.operands) - len(vector),
+            padded_inline=self.variant.inline_pads,
+        )
+        self.draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]
+        return model
+
+
+def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
+    return tuple(c for c in choices if c <= extent) or (1,)
+
+
+def _blocks(extent: int) -> tuple[int, ...]:
+    """Divisors of a reduce extent, the ones that are not tiny."""
+    divisors = [d for d in range(1, extent + 1) if extent % d == 0]
+    kept = [d for d in divisors if d >= 8 or d == extent] or [extent]
+    return tuple(
+        kept if len(kept) <= 12 else [int(d) for d in np.array(kept)[np.linspace(0, len(kept) - 1, 12).astype(int)]]
+    )

@@ -1,0 +1,214 @@
+"""What a tile costs on a CPU, as array expressions over a population: limits, features, and an estimate in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dialects.target import Target
+from .sketch import Columns
+
+Array = npt.NDArray[np.float64]
+
+CYCLES_PER_S = 3.0e9
+"""A clock to turn cycles into seconds with; only ratios matter."""
+FMA_LATENCY = 4
+"""Cycles from an FMA's operands to its result on current x86 cores (Intel and AMD optimisation manuals)."""
+FMA_PER_CYCLE = 2
+LOADS_PER_CYCLE = 2
+L2_BYTES_PER_CYCLE = 32
+FEATURES = 24
+
+
+@dataclass(frozen=True)
+class TiledAxis:
+    """A spatial axis and the names of its tile factors, from the middle to the innermost."""
+
+    extent: int
+    middle: str
+    inner: str
+
+
+@dataclass(frozen=True)
+class ReduceAxis:
+    """A reduce axis; `middle` is empty where it is not blocked."""
+
+    extent: int
+    middle: str
+    unroll: str
+
+
+@dataclass(frozen=True)
+class TileModel:
+    """The shape of one tiled reduction: extents, holes, and which operands move along what."""
+
+    target: Target
+    outer: int
+    rows: tuple[TiledAxis, ...]
+    vector: TiledAxis
+    lanes: str
+    reduce: tuple[ReduceAxis, ...]
+    element_bytes: int
+    panel: str
+    variant: int
+    vector_operands: int
+    scalar_operands: int
+    padded_inline: bool
+
+    def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """The accumulators of a register tile, its vectors and one broadcast fit the registers."""
+        vectors = c[self.vector.inner] * self._registers_a_vector(c)
+        tile = self._row_tile(c) * vectors
+        return np.asarray(tile + vectors + 1 <= self.target.vector_registers)
+
+    def limit_code(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """The replicated body stays within a few hundred multiply-adds."""
+        return np.asarray(self._row_tile(c) * c[self.vector.inner] * self._unrolled(c) <= 256)
+
+    def limit_waste(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Tails waste at most half of the work, and no factor is beyond its axis."""
+        mask = self._waste(c) <= 1.6
+        for axis in self.rows:
+            mask &= c[axis.inner] * c[axis.middle] < 2 * axis.extent
+        span = c[self.vector.inner] * c[self.lanes]
+        mask &= (c[self.vector.middle] == 1) | (span * c[self.vector.middle] < 2 * self.vector.extent)
+        mask &= (c[self.vector.inner] == 1) | (c[self.lanes] * (c[self.vector.inner] - 1) < self.vector.extent)
+        return np.asarray(mask)
+
+    def _registers_a_vector(self, c: Columns) -> npt.NDArray[np.int64]:
+        return np.maximum(1, c[self.lanes] * self.element_bytes // self.target.vector_bytes)
+
+    def _row_tile(self, c: Columns) -> npt.NDArray[np.int64]:
+        tile = np.ones_like(c[self.lanes])
+        for axis in self.rows:
+            tile = tile * c[axis.inner]
+        return tile
+
+    def _unrolled(self, c: Columns) -> npt.NDArray[np.int64]:
+        total = np.ones_like(c[self.lanes])
+        for axis in self.reduce:
+            total = total * c[axis.unroll]
+        return total
+
+    def _waste(self, c: Columns) -> Array:
+        """Work done over work asked for."""
+        waste = np.ones(len(c[self.lanes]))
+        for axis in self.rows:
+            tile = c[axis.inner]
+            waste = waste * (-(-axis.extent // tile) * tile / axis.extent)
+        step = c[self.vector.inner] * c[self.lanes]
+        return np.asarray(waste * (-(-self.vector.extent // step) * step / self.vector.extent))
+
+    def _tasks(self, c: Columns) -> Array:
+        tasks = np.full(len(c[self.lanes]), float(self.outer))
+        for axis in self.rows:
+            tasks = tasks * -(-axis.extent // (c[axis.middle] * c[axis.inner]))
+        step = c[self.vector.middle] * c[self.vector.inner] * c[self.lanes]
+        return np.asarray(tasks * -(-self.vector.extent // step))
+
+    def _depth(self, c: Columns) -> tuple[Array, Array]:
+        """Reduction steps in all, and between two visits of an accumulator."""
+        total = np.ones(len(c[self.lanes]))
+        block = np.ones(len(c[self.lanes]))
+        for axis in self.reduce:
+            total = total * axis.extent
+            block = block * (np.minimum(c[axis.middle] * c[axis.unroll], axis.extent) if axis.middle else axis.extent)
+        return total, block
+
+    def _quantities(self, c: Columns) -> dict[str, Array]:
+        wide = self._registers_a_vector(c)
+        rows = self._row_tile(c).astype(np.float64)
+        vectors = (c[self.vector.inner] * wide).astype(np.float64)
+        narrow = np.minimum(1.0, c[self.lanes] * self.element_bytes / self.target.vector_bytes)
+        total, block = self._depth(c)
+        tasks = self._tasks(c)
+        middle = c[self.vector.middle].astype(np.float64)
+        for axis in self.rows:
+            middle = middle * c[axis.middle]
+        waste = self._waste(c)
+        span = (c[self.vector.inner] * c[self.lanes]).astype(np.float64)
+        tile_steps = tasks * middle * total
+        fmas = rows * vectors
+        loads = vectors * self.vector_operands + rows * self.scalar_operands
+        if self.vector_operands and self.scalar_operands == 0:
+            loads = fmas * self.vector_operands
+        issue = np.maximum(fmas / FMA_PER_CYCLE, loads / LOADS_PER_CYCLE)
+        latency = np.where(fmas < FMA_LATENCY * FMA_PER_CYCLE, FMA_LATENCY / np.maximum(1.0, fmas) * fmas, issue)
+        cycles = np.maximum(issue, latency) + 2.0 / self._unrolled(c)
+        visits = total / np.maximum(block, 1.0)
+        spill = 2.0 * fmas / np.maximum(block, 1.0)
+        balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
+        micro_panel = block * span * self.element_bytes
+        vector_tile = micro_panel * c[self.vector.middle]
+        row_tile = rows * middle / np.maximum(1, c[self.vector.middle]) * block * self.element_bytes
+        return {
+            "cycles": tile_steps * (cycles + spill) * balance / self.target.cores,
+            "rows": rows,
+            "vectors": vectors,
+            "narrow": narrow,
+            "waste": waste,
+            "tasks": tasks,
+            "balance": balance,
+            "middle": middle,
+            "vector_middle": c[self.vector.middle].astype(np.float64),
+            "block": block,
+            "visits": visits,
+            "unrolled": self._unrolled(c).astype(np.float64),
+            "issue": cycles / np.maximum(1.0, fmas),
+            "fmas": fmas,
+            "micro_panel": micro_panel,
+            "vector_tile": vector_tile,
+            "row_tile": row_tile,
+            "lanes": c[self.lanes].astype(np.float64),
+        }
+
+    def seconds(self, c: Columns) -> Array:
+        """A rough time: arithmetic and loads of the register tile, tails, balance, and what does not fit a cache."""
+        q = self._quantities(c)
+        cycles = q["cycles"]
+        cycles = cycles * np.where(q["micro_panel"] > self.target.l1_bytes, 1.08, 1.0)
+        cycles = cycles * np.where(q["vector_tile"] + q["row_tile"] > self.target.l2_bytes, 1.2, 1.0)
+        if self.panel == "inner":
+            packed = q["tasks"] * q["vector_tile"] * q["visits"] / self.target.cores
+            cycles = cycles + packed / L2_BYTES_PER_CYCLE * 4
+        if self.panel == "direct":
+            cycles = cycles * 1.1
+        if self.padded_inline:
+            cycles = cycles * 1.1
+        return np.asarray(cycles / CYCLES_PER_S)
+
+    def features(self, c: Columns) -> npt.NDArray[np.float32]:
+        """`(n, FEATURES)`: base-2 logarithms of the quantities, sizes relative to the caches, and the structure."""
+        q = self._quantities(c)
+        l1, l2 = float(self.target.l1_bytes), float(self.target.l2_bytes)
+        columns: Sequence[Array] = [
+            np.log2(self.seconds(c)),
+            np.log2(q["rows"]),
+            np.log2(q["vectors"]),
+            np.log2(q["narrow"]),
+            q["waste"],
+            np.log2(q["tasks"]),
+            q["balance"],
+            np.log2(q["middle"]),
+            np.log2(q["vector_middle"]),
+            np.log2(q["block"]),
+            np.log2(q["visits"]),
+            np.log2(q["unrolled"]),
+            q["issue"],
+            q["fmas"],
+            np.log2(q["micro_panel"] / l1),
+            np.log2(q["vector_tile"] / l2),
+            np.log2(q["row_tile"] / l2),
+            np.log2(q["lanes"]),
+            np.full(len(q["rows"]), float(self.variant)),
+            np.full(len(q["rows"]), float(("direct", "root", "inner").index(self.panel))),
+            np.full(len(q["rows"]), float(self.padded_inline)),
+            np.log2(q["fmas"] * q["unrolled"]),
+            (q["rows"] % 2),
+            np.log2((q["vector_tile"] + q["row_tile"]) / l2),
+        ]
+        assert len(columns) == FEATURES
+        return np.stack(columns, axis=1).astype(np.float32)
