@@ -81,25 +81,27 @@ def _optimize(module: Any, machine: Any) -> None:
 
 
 class Loaded:
-    """An object file in memory; `run` and `time` are addresses, valid until `close`."""
+    """An object file in memory; `run` and `time` are addresses, valid until `close`.
+
+    RuntimeError names the symbols that this process does not have.
+    """
 
     def __init__(self, object_code: bytes, threads: int) -> None:
         import llvmlite.binding as llvm
 
         with _LOCK:
-            _initialize()
+            self._engine = llvm.create_lljit_compiler(_machine())
+            library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
             for symbol, address in openmp_symbols() if threads > 1 else ():
-                llvm.add_symbol(symbol, address)
-            self._context = llvm.create_context()
-            empty = llvm.parse_assembly("", self._context)
-            self._engine = llvm.create_mcjit_compiler(empty, _machine())
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
-            self._engine.finalize_object()
-            self.run = self._engine.get_function_address(RUN_SYMBOL)
-            self.time = self._engine.get_function_address(TIME_SYMBOL)
+                library.import_symbol(symbol, address)
+            for symbol in (RUN_SYMBOL, TIME_SYMBOL):
+                library.export_symbol(symbol)
+            self._tracker = library.link(self._engine, "kernel")
+            self.run = self._tracker[RUN_SYMBOL]
+            self.time = self._tracker[TIME_SYMBOL]
 
     def close(self) -> None:
         """Free the code."""
         with _LOCK:
+            self._tracker.close()
             self._engine.close()
-            self._context.close()

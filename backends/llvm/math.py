@@ -168,7 +168,7 @@ def _tanh(w: Writer, x: str) -> str:
     small = w.fma(w.mul(x, z), w.horner(_TANH, z), x)
     grown = _exp(w, w.mul(_clamp(w, size, 0.0, 10.0), w.const(2.0)))
     large = w.sub(w.const(1.0), w.div(w.const(2.0), w.add(grown, w.const(1.0))))
-    return w.where("olt", size, w.const(0.625), small, w.intrinsic("copysign", large, x))
+    return w.intrinsic("copysign", w.where("olt", size, w.const(0.625), small, large), x)
 
 
 def _erf(w: Writer, x: str) -> str:

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import kernel
 from .function import Function
-from .types import UnsupportedError, element_bytes, element_text, lanes_of, shape_text, stored_text, vector_text
+from .types import UnsupportedError, element_bytes, element_text, lanes_of, stored_text, vector_text
 
 ALL_ON = "splat (i1 true)"
 """The mask that selects every lane."""
@@ -74,7 +74,7 @@ def emit_load(f: Function, op: Operation) -> None:
 
 
 def _as_truth(f: Function, value: str, lanes: int | None) -> str:
-    stored = shape_text(lanes, "i8") if lanes else "i8"
+    stored = f"<{lanes} x i8>" if lanes else "i8"
     return f.put(f"icmp ne {stored} {value}, {'zeroinitializer' if lanes else '0'}")
 
 
@@ -94,7 +94,7 @@ def _load_scalar(f: Function, pointer: str, stored: str, mask: str | None) -> st
 
 
 def _load_vector(f: Function, pointer: str, stored: str, lanes: int, stride: int, mask: str | None) -> str:
-    vector = shape_text(lanes, stored) if lanes > 1 else f"<1 x {stored}>"
+    vector = f"<{lanes} x {stored}>"
     if stride == 0:
         return _load_broadcast(f, pointer, stored, vector, lanes, mask)
     if stride == 1:

@@ -17,7 +17,52 @@ from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
 
 FORK_SYMBOL = "GOMP_parallel"
 THREAD_SYMBOL = "omp_get_thread_num"
+PLACES_SYMBOL = "lw_places"
+"""32-bit integers: how many CPUs this process may use, 0 if not known; then `MOST_CPUS` positions among these by CPU
+number, then `MOST_CPUS` CPU numbers by position."""
+MOST_CPUS = 1024
 _CHUNKS_A_THREAD = 16
+_MASTER_AT = 8
+"""Where the context says on which CPU the calling thread was, behind the first counter."""
+
+_SETTLE = f"""define internal void @lw.settle(i32 %me, i32 %master, i32 %threads) #0 {{
+entry:
+  %n = load i32, ptr @{PLACES_SYMBOL}, align 4
+  %free = icmp ne i32 %n, %threads
+  %first = icmp eq i32 %me, 0
+  %stay = or i1 %free, %first
+  br i1 %stay, label %done, label %look
+look:
+  %row = zext i32 %master to i64
+  %positions = getelementptr i32, ptr @{PLACES_SYMBOL}, i64 1
+  %positionat = getelementptr i32, ptr %positions, i64 %row
+  %position = load i32, ptr %positionat, align 4
+  %ahead = add i32 %position, %me
+  %wrapped = urem i32 %ahead, %n
+  %column = zext i32 %wrapped to i64
+  %cpus = getelementptr i32, ptr %positions, i64 {MOST_CPUS}
+  %cpuat = getelementptr i32, ptr %cpus, i64 %column
+  %cpu = load i32, ptr %cpuat, align 4
+  %now = call i32 @sched_getcpu()
+  %settled = icmp eq i32 %cpu, %now
+  br i1 %settled, label %done, label %move
+move:
+  %mask = alloca [{MOST_CPUS // 8} x i8], align 8
+  store [{MOST_CPUS // 8} x i8] zeroinitializer, ptr %mask, align 8
+  %wide = zext i32 %cpu to i64
+  %byte = lshr i64 %wide, 3
+  %bit32 = and i32 %cpu, 7
+  %bit = trunc i32 %bit32 to i8
+  %one = shl i8 1, %bit
+  %maskat = getelementptr i8, ptr %mask, i64 %byte
+  store i8 %one, ptr %maskat, align 1
+  %moved = call i32 @sched_setaffinity(i32 0, i64 {MOST_CPUS // 8}, ptr %mask)
+  br label %done
+done:
+  ret void
+}}"""
+"""Where there are as many threads as CPUs, put a worker on a CPU of its own, counted from the caller's: schedulers may
+leave it for long on the caller's, where one waits a time slice for the other at each fork. The caller is left alone."""
 
 EmitRange = Callable[[Function, str, str, Block], None]
 
@@ -45,7 +90,7 @@ def emit_parallel_call(f: Function, extent: int, body: Block, emit_range: EmitRa
     else:
         captured_texts = [name for _, name in captured]
     offsets, size = _layout(kinds, threads * CACHE_LINE_BYTES)
-    f.module.functions.append(_thread_function(stem, kinds, offsets, slices, extent, threads))
+    f.module.functions.append(_thread_function(stem, kinds, offsets, slices, extent, threads, f.module.threads))
     _fork(f, stem, list(zip(kinds, captured_texts, offsets, strict=True)), size, extent, threads)
 
 
@@ -91,15 +136,14 @@ def _fork(f: Function, stem: str, captured: list[tuple[str, str, int]], size: in
     for kind, value, offset in [*starts, *captured]:
         at = f.put(f"getelementptr i8, ptr {context}, i64 {offset}")
         f.lines.append(f"  store {kind} {value}, ptr {at}, align 8")
-    f.call(
-        "void",
-        f"@{FORK_SYMBOL}",
-        ("ptr", f"{stem}.thread"),
-        ("ptr", context),
-        ("i32", str(threads)),
-        ("i32", "0"),
-    )
+    at = f.put(f"getelementptr i8, ptr {context}, i64 {_MASTER_AT}")
+    f.lines.append(f"  store i32 {f.call('i32', '@sched_getcpu')}, ptr {at}, align 8")
+    fork = (("ptr", f"{stem}.thread"), ("ptr", context), ("i32", str(threads)), ("i32", "0"))
+    f.call("void", f"@{FORK_SYMBOL}", *fork)
     f.module.symbols.setdefault(f"@{THREAD_SYMBOL}", f"declare i32 @{THREAD_SYMBOL}()")
+    f.module.symbols.setdefault(f"@{PLACES_SYMBOL}", f"@{PLACES_SYMBOL} = external global i32")
+    f.module.symbols.setdefault("@sched_setaffinity", "declare i32 @sched_setaffinity(i32, i64, ptr)")
+    f.module.symbols.setdefault("@lw.settle", _SETTLE)
 
 
 def _start(thread: int, extent: int, threads: int) -> int:
@@ -107,7 +151,7 @@ def _start(thread: int, extent: int, threads: int) -> int:
 
 
 def _thread_function(
-    stem: str, kinds: list[str], offsets: list[int], slices: Workspace, extent: int, threads: int
+    stem: str, kinds: list[str], offsets: list[int], slices: Workspace, extent: int, threads: int, all_threads: int
 ) -> str:
     """Return what every thread runs: for each stretch, its own first, take chunks until none is left."""
     lines, passed = [], []
@@ -115,7 +159,14 @@ def _thread_function(
         lines.append(f"  %at{number} = getelementptr i8, ptr %context, i64 {offset}")
         lines.append(f"  %c{number} = load {kind}, ptr %at{number}, align 8")
         passed.append(f"{kind} %c{number}")
-    lines += [f"  %me32 = call i32 @{THREAD_SYMBOL}()", "  %me = zext i32 %me32 to i64"]
+    lines += [
+        *(f"  %me32 = call i32 @{THREAD_SYMBOL}()", "  %me = zext i32 %me32 to i64"),
+        f"  %masterat = getelementptr i8, ptr %context, i64 {_MASTER_AT}",
+        *(
+            "  %master = load i32, ptr %masterat, align 8",
+            f"  call void @lw.settle(i32 %me32, i32 %master, i32 {all_threads})",
+        ),
+    ]
     if slices.bytes:
         shared = passed.pop().partition(" ")[2]
         lines.append(f"  %mine = mul nuw nsw i64 %me, {slices.bytes}")

@@ -8,8 +8,9 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
-from .parallel import FORK_SYMBOL, THREAD_SYMBOL
+from .parallel import FORK_SYMBOL, MOST_CPUS, PLACES_SYMBOL, THREAD_SYMBOL
 
 
 class MissingRuntime(RuntimeError):
@@ -17,11 +18,29 @@ class MissingRuntime(RuntimeError):
 
 
 @cache
+def _places() -> ctypes.Array[ctypes.c_int32]:
+    """Return the CPUs this process may use, in the form that kernels read."""
+    table = (ctypes.c_int32 * (1 + 2 * MOST_CPUS))()
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if not cpus or cpus[-1] >= MOST_CPUS:
+        return table
+    table[0] = len(cpus)
+    for position, cpu in enumerate(cpus):
+        table[1 + cpu] = position
+        table[1 + MOST_CPUS + position] = cpu
+    return table
+
+
+@cache
 def openmp_symbols() -> tuple[tuple[str, int], ...]:
     """Return the addresses of the runtime's entry points by symbol; raises MissingRuntime where there is none."""
     library = _load()
-    names = (FORK_SYMBOL, THREAD_SYMBOL)
-    return tuple((name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0) for name in names)
+    addresses = [(name, _address(getattr(library, name))) for name in (FORK_SYMBOL, THREAD_SYMBOL)]
+    return (*addresses, (PLACES_SYMBOL, ctypes.addressof(_places())))
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _load() -> ctypes.CDLL:
