@@ -19,7 +19,6 @@ from loopwright.search.process import WorkerStartError
 from loopwright.search.records import ErrorCode
 from loopwright.search.timing import TimingSettings, measure_times
 
-SUPPORT = Path(__file__).parent / "support"
 OPTIONS = MeasureOptions(
     "fake_backend",
     builders=1,
@@ -27,11 +26,6 @@ OPTIONS = MeasureOptions(
     run_timeout_s=1.0,
     timing=TimingSettings(repeat=3, min_repeat_ms=0.0, stop_factor=2.0),
 )
-
-
-@pytest.fixture(autouse=True)
-def support_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(SUPPORT))
 
 
 def doubling_task(n=64):

@@ -1,0 +1,252 @@
+"""Evolutionary search over integer matrices: proposes the next candidates to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .cost_model import CostModel, Floats, relative_speed
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Space(Protocol):
+    """A sketch's candidates: rows of `n_decisions` integers; all feature matrices of a search are equally wide."""
+
+    @property
+    def name(self) -> str:
+        """The sketch's name, stable between sessions."""
+
+    @property
+    def n_decisions(self) -> int:
+        """Width of a row."""
+
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
+        """Return about n random rows `(n, d)`; they need not be legal."""
+
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
+        """Return as many rows, each changed a little."""
+
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
+        """Return rows that each mix the same row of `a` and of `b`."""
+
+    def legal(self, rows: Rows) -> Mask:
+        """Return which rows `(n,)` keep the target's limits."""
+
+    def features(self, rows: Rows) -> Floats:
+        """Return the features `(n, f)` of legal rows."""
+
+    def schedule(self, row: npt.NDArray[np.int64]) -> str:
+        """Return the schedule text of one row."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate to measure."""
+
+    space: int
+    row: tuple[int, ...]
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    space: int
+    row: tuple[int, ...]
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class EvolutionSettings:
+    """Sizes and rates. Scores are `mean + explore * spread`; `epsilon` is the share of proposals drawn at random.
+
+    Proposals of one batch differ from each other in at least the share `apart` of their decisions while there are
+    such: a model fitted to few samples is wrong about whole neighbourhoods, and a batch should not sit in one.
+    """
+
+    population: int = 768
+    generations: int = 4
+    from_measured: float = 0.25
+    crossover: float = 0.25
+    fresh: float = 0.1
+    tournament: int = 3
+    explore: float = 0.5
+    epsilon: float = 0.06
+    apart: float = 0.3
+
+
+class Evolution:
+    """Remembers what was measured, and proposes what was not; the same seed and history give the same proposals."""
+
+    def __init__(self, spaces: Sequence[Space], seed: int = 0, settings: EvolutionSettings | None = None) -> None:
+        self.spaces = list(spaces)
+        self._seed = seed
+        self._settings = settings or EvolutionSettings()
+        self._seen: set[tuple[int, tuple[int, ...]]] = set()
+        self._schedules: set[str] = set()
+        self._measured: list[tuple[int, tuple[int, ...], float]] = []
+        self._features: list[Floats] = []
+
+    def skip(self, schedule: str) -> None:
+        """Never propose a candidate with this schedule."""
+        self._schedules.add(schedule)
+
+    def observe(self, space: int, row: Sequence[int], time_s: float) -> None:
+        """Take in a measured candidate; an infinite time is a failure."""
+        key = tuple(int(d) for d in row)
+        self._seen.add((space, key))
+        self._measured.append((space, key, time_s))
+        self._features.append(np.asarray(self.spaces[space].features(_matrix([key]))[0], dtype=np.float32))
+
+    def training_set(self) -> tuple[Floats, Floats]:
+        """Return the features `(n, f)` and times `(n,)` in seconds of all that was measured."""
+        if not self._features:
+            return np.zeros((0, 0), dtype=np.float32), np.zeros(0)
+        return np.stack(self._features), np.array([time_s for _, _, time_s in self._measured])
+
+    def propose(self, model: CostModel, count: int) -> list[Proposal]:
+        """Return up to `count` distinct unseen candidates, best first; fewer or none when the spaces are used up.
+
+        They count as seen from now on.
+        """
+        rng = np.random.default_rng([self._seed, len(self._seen)])
+        if not self.spaces:
+            return []
+        fresh = [self._sample(rng, space, self._settings.population) for space in range(len(self.spaces))]
+        proposals: list[Proposal] = []
+        if model.ready:
+            at_random = max(1, round(self._settings.epsilon * count)) if count > 4 else 0
+            self._take_best(proposals, self._evolve(rng, model, fresh), count - at_random)
+        self._take_random(proposals, rng, fresh, count)
+        return proposals
+
+    def _sample(self, rng: np.random.Generator, space: int, count: int) -> Rows:
+        rows = self.spaces[space].sample(rng, count)
+        return self._clean(space, rows)
+
+    def _clean(self, space: int, rows: Rows) -> Rows:
+        """Return the distinct legal rows, in their order."""
+        if not len(rows):
+            return rows
+        _, first = np.unique(rows, axis=0, return_index=True)
+        rows = rows[np.sort(first)]
+        return rows[self.spaces[space].legal(rows)]
+
+    def _take_random(
+        self, proposals: list[Proposal], rng: np.random.Generator, fresh: Sequence[Rows], count: int
+    ) -> None:
+        """Fill up with random candidates, from one space after the other."""
+        queues = [[tuple(map(int, row)) for row in rows[rng.permutation(len(rows))]] for rows in fresh]
+        first = int(rng.integers(len(queues)))
+        while len(proposals) < count and any(queues):
+            for offset in range(len(queues)):
+                space = (first + offset) % len(queues)
+                while queues[space] and len(proposals) < count:
+                    if self._take(proposals, space, queues[space].pop()):
+                        break
+
+    def _take_best(self, proposals: list[Proposal], pool: Sequence[_Scored], count: int) -> None:
+        """Take the highest scores: the first proposal by expectation, later ones more and more by what may be."""
+        if not pool:
+            return
+        mean, spread = np.array([p.mean for p in pool]), np.array([p.spread for p in pool])
+        spaces, rows = _padded(pool)
+        near = np.zeros(len(pool), dtype=bool)
+        left = np.ones(len(pool), dtype=bool)
+        for eagerness in np.linspace(0.0, 2.0 * self._settings.explore, count):
+            for chosen in np.lexsort((-(mean + eagerness * spread), near)):
+                if not left[chosen]:
+                    continue
+                left[chosen] = False
+                if self._take(proposals, pool[chosen].space, pool[chosen].row):
+                    differing = (rows != rows[chosen]).sum(axis=1)
+                    near |= (spaces == spaces[chosen]) & (differing < self._settings.apart * len(pool[chosen].row))
+                    break
+
+    def _take(self, proposals: list[Proposal], space: int, row: tuple[int, ...]) -> bool:
+        if (space, row) in self._seen:
+            return False
+        self._seen.add((space, row))
+        schedule = self.spaces[space].schedule(_matrix([row])[0])
+        if schedule in self._schedules:  # another row says the same
+            return False
+        self._schedules.add(schedule)
+        proposals.append(Proposal(space, row, schedule))
+        return True
+
+    def _evolve(self, rng: np.random.Generator, model: CostModel, fresh: Sequence[Rows]) -> list[_Scored]:
+        """Return everything unseen that was scored on the way."""
+        shares = self._shares()
+        rows = [self._clean(s, np.concatenate([self._parents(s), fresh[s]])) for s in range(len(self.spaces))]
+        rows = [r[: max(8, int(share * self._settings.population))] for r, share in zip(rows, shares, strict=True)]
+        pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}
+        for generation in range(self._settings.generations + 1):
+            scores = []
+            for space, (mean, spread) in enumerate(self._predict(model, rows)):
+                scores.append(mean + self._settings.explore * spread)
+                for row, m, s in zip(rows[space].tolist(), mean.tolist(), spread.tolist(), strict=True):
+                    pool[space, tuple(row)] = _Scored(space, tuple(row), m, s)
+            if generation < self._settings.generations:
+                rows = [self._breed(rng, s, rows[s], scores[s], fresh[s]) for s in range(len(self.spaces))]
+        return [scored for key, scored in pool.items() if key not in self._seen]
+
+    def _shares(self) -> Floats:
+        """Return how much of the population each space gets: more, the faster its best measured candidate."""
+        scores = relative_speed(np.array([time_s for _, _, time_s in self._measured]))
+        best = np.full(len(self.spaces), 0.1)
+        for (space, _, _), score in zip(self._measured, scores, strict=True):
+            best[space] = max(best[space], score)
+        return np.asarray(best / best.sum())
+
+    def _parents(self, space: int) -> Rows:
+        """Return the best measured rows of a space."""
+        most = int(self._settings.from_measured * self._settings.population)
+        right = [(time_s, row) for s, row, time_s in self._measured if s == space and np.isfinite(time_s)]
+        if not right:
+            return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
+        return _matrix([row for _, row in sorted(right)[:most]])
+
+    def _predict(self, model: CostModel, rows: Sequence[Rows]) -> list[tuple[Floats, Floats]]:
+        """Return mean and spread of each space's rows, from one prediction for all."""
+        features = [self.spaces[s].features(r) for s, r in enumerate(rows) if len(r)]
+        if not features:
+            return [(np.zeros(0), np.zeros(0)) for _ in rows]
+        bounds = np.cumsum([len(r) for r in rows])[:-1]
+        means, spreads = (np.split(part, bounds) for part in model.predict(np.concatenate(features)))
+        return list(zip(means, spreads, strict=True))
+
+    def _breed(self, rng: np.random.Generator, space: int, rows: Rows, scores: Floats, fresh: Rows) -> Rows:
+        """Return the next generation: the fittest, children of tournament winners, and some newcomers."""
+        size = len(rows)
+        if size < 2:
+            return rows
+        settings, sketch = self._settings, self.spaces[space]
+        entrants = rng.integers(size, size=(2, size, settings.tournament))
+        winners = np.take_along_axis(entrants, scores[entrants].argmax(axis=2)[..., None], axis=2)[..., 0]
+        crossed = rng.random(size) < settings.crossover
+        children = rows[winners[0]]
+        if crossed.any():
+            children[crossed] = sketch.crossover(rng, children[crossed], rows[winners[1][crossed]])
+        if not crossed.all():
+            children[~crossed] = sketch.mutate(rng, children[~crossed])
+        elite = rows[np.argsort(-scores)[: max(1, size // 10)]]
+        new = fresh[rng.integers(len(fresh), size=int(settings.fresh * size))] if len(fresh) else fresh
+        return self._clean(space, np.concatenate([elite, children, new]))[: size + size // 10]
+
+
+def _padded(pool: Sequence[_Scored]) -> tuple[Rows, Rows]:
+    """Return the spaces `(n,)` and the rows `(n, widest)`, narrower ones filled up with -1."""
+    rows = np.full((len(pool), max(len(p.row) for p in pool)), -1, dtype=np.int64)
+    for index, scored in enumerate(pool):
+        rows[index, : len(scored.row)] = scored.row
+    return np.array([p.space for p in pool], dtype=np.int64), rows
+
+
+def _matrix(rows: Sequence[Sequence[int]]) -> Rows:
+    return np.array(rows, dtype=np.int64).reshape(len(rows), -1)

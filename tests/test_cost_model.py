@@ -1,0 +1,121 @@
+"""Cost models rank candidates they have not seen, from few samples, quickly, and learn from failures too."""
+
+import time
+
+import numpy as np
+import pytest
+
+from loopwright.search.cost_model import BoostedTrees, Linear, Unknowing, make_model, relative_speed
+
+
+def landscape(rng, n, width=20):
+    features = rng.random((n, width)).astype(np.float32)
+    log_time = 4 * np.abs(features[:, 0] - 0.3) + 3 * (features[:, 1] > 0.6) + features[:, 2] * features[:, 3]
+    return features, np.exp2(log_time)
+
+
+def rank_correlation(a, b):
+    return np.corrcoef(np.argsort(np.argsort(a)), np.argsort(np.argsort(b)))[0, 1]
+
+
+def test_scores_are_relative_to_the_best_of_their_task():
+    times = np.array([2.0, 1.0, np.inf, 8.0, 4.0, np.inf])
+    tasks = np.array([0, 0, 0, 1, 1, 2])
+    assert relative_speed(times, tasks).tolist() == [0.5, 1.0, 0.0, 0.5, 1.0, 0.0]
+    assert relative_speed(np.array([])).tolist() == []
+
+
+@pytest.mark.parametrize(("samples", "least"), [(16, 0.3), (64, 0.75), (500, 0.93), (4000, 0.97)])
+def test_trees_rank_unseen_candidates(samples, least):
+    rng = np.random.default_rng(0)
+    features, times = landscape(rng, samples)
+    unseen, their_times = landscape(rng, 1000)
+    model = BoostedTrees(seed=1)
+    model.fit(features, relative_speed(times))
+    mean, spread = model.predict(unseen)
+    assert rank_correlation(mean, -their_times) > least
+    assert mean.shape == spread.shape == (1000,) and (spread >= 0).all() and spread.any()
+
+
+def test_trees_beat_the_linear_baseline():
+    rng = np.random.default_rng(0)
+    features, times = landscape(rng, 300)
+    unseen, their_times = landscape(rng, 1000)
+    correlations = []
+    for model in (BoostedTrees(), Linear()):
+        model.fit(features, relative_speed(times))
+        correlations.append(rank_correlation(model.predict(unseen)[0], -their_times))
+    assert correlations[0] > correlations[1] > 0.3
+
+
+def test_failures_teach():
+    rng = np.random.default_rng(0)
+    features, times = landscape(rng, 200)
+    times[features[:, 5] > 0.5] = np.inf
+    model = BoostedTrees()
+    model.fit(features, relative_speed(times))
+    mean, _ = model.predict(features)
+    assert mean[features[:, 5] > 0.55].max() < mean[features[:, 5] < 0.45].mean()
+
+
+@pytest.mark.parametrize("name", ["trees", "linear", "random"])
+def test_models_that_know_nothing_say_so(name):
+    model = make_model(name, seed=3)
+    features = np.ones((40, 5), np.float32)
+    assert not model.ready
+    model.fit(features[:3], np.ones(3))
+    assert not model.ready
+    model.fit(features, np.zeros(40))  # nothing has ever worked
+    assert not model.ready
+    mean, spread = model.predict(features)
+    assert mean.shape == (40,) and (spread > 0).all()
+
+
+def test_features_may_be_constant_or_missing():
+    features = np.full((12, 4), np.nan, np.float32)
+    features[:, 1] = np.arange(12)
+    features[0, 2] = np.inf
+    for model in (BoostedTrees(), Linear()):
+        model.fit(features, np.linspace(0.1, 1, 12))
+        mean, _ = model.predict(features)
+        assert model.ready and mean[-1] > mean[0]
+        assert model.predict(features[:0])[0].shape == (0,)
+
+
+def test_the_same_seed_learns_the_same():
+    features, times = landscape(np.random.default_rng(0), 100)
+    predictions = []
+    for seed in (1, 1, 2):
+        model = BoostedTrees(seed)
+        model.fit(features, relative_speed(times))
+        predictions.append(model.predict(features)[0])
+    assert (predictions[0] == predictions[1]).all() and (predictions[0] != predictions[2]).any()
+
+
+def test_unknown_models_are_refused():
+    with pytest.raises(ValueError, match="unknown cost model 'xgb'; there are: trees, linear, random"):
+        make_model("xgb")
+    assert isinstance(make_model("random"), Unknowing)
+
+
+def seconds(action):  # of one core, whatever else runs
+    best = float("inf")
+    for _ in range(2):
+        start = time.process_time()
+        action()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+@pytest.mark.parametrize(("samples", "limit_s"), [(64, 0.3), (10_000, 2.0)])
+def test_learning_and_predicting_are_quick(samples, limit_s):
+    features, times = landscape(np.random.default_rng(0), samples, width=100)
+    unseen, _ = landscape(np.random.default_rng(1), 2000, width=100)
+    model = BoostedTrees()
+    model.fit(features[:10], np.ones(10))  # imports
+
+    def learn_and_predict():
+        model.fit(features, relative_speed(times))
+        model.predict(unseen)
+
+    assert seconds(learn_and_predict) < limit_s

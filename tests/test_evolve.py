@@ -1,0 +1,143 @@
+"""Evolution proposes legal candidates that are new, finds good ones sooner than chance, and repeats itself by seed."""
+
+import numpy as np
+import pytest
+from fake_space import FakeSpace
+
+from loopwright.search.cost_model import make_model, relative_speed
+from loopwright.search.evolve import Evolution
+
+
+def search(model, spaces, seed, trials=64, batch=16):
+    """Return the best time found; measuring is exact and instantaneous."""
+    evolution, best = Evolution(spaces, seed), np.inf
+    for done in range(0, trials, batch):
+        features, times = evolution.training_set()
+        if done:
+            model.fit(features, relative_speed(times))
+        for proposal in evolution.propose(model, batch):
+            time_s = spaces[proposal.space].times(np.array([proposal.row]))[0]
+            evolution.observe(proposal.space, proposal.row, time_s)
+            best = min(best, time_s)
+    return best
+
+
+def test_the_model_finds_the_optimum_sooner_than_chance():
+    spaces = [FakeSpace("good", failing=0.1), FakeSpace("bad", slowdown=2.0)]
+    best_s = spaces[0].best_s()
+    guided = [search(make_model("trees", seed), spaces, seed, trials=112) / best_s for seed in range(3)]
+    by_chance = [search(make_model("random"), spaces, seed, trials=112) / best_s for seed in range(8)]
+    assert np.median(guided) < 1.15 < 1.5 < np.median(by_chance)
+
+
+def fitted(evolution, seed=0):
+    model = make_model("trees", seed)
+    features, times = evolution.training_set()
+    model.fit(features, relative_speed(times))
+    return model
+
+
+def filled(spaces, seed=0, count=32):
+    evolution = Evolution(spaces, seed)
+    for p in evolution.propose(make_model("random"), count):
+        evolution.observe(p.space, p.row, spaces[p.space].times(np.array([p.row]))[0])
+    return evolution
+
+
+def test_proposals_are_legal_distinct_and_new():
+    spaces = [FakeSpace("a"), FakeSpace("b", slowdown=1.2)]
+    evolution, seen = filled(spaces), set()
+    model = fitted(evolution)
+    for _ in range(6):
+        proposals = evolution.propose(model, 16)
+        assert len(proposals) == 16
+        for p in proposals:
+            assert spaces[p.space].legal(np.array([p.row]))[0]
+            assert p.schedule == spaces[p.space].schedule(np.array(p.row))
+            assert p.schedule not in seen
+            seen.add(p.schedule)
+
+
+def test_every_space_is_tried_before_anything_is_known():
+    spaces = [FakeSpace(name) for name in "abc"]
+    counts = np.bincount([p.space for p in Evolution(spaces).propose(make_model("random"), 15)])
+    assert counts.tolist() == [5, 5, 5]
+
+
+def test_the_better_space_gets_more_of_the_trials():
+    spaces = [FakeSpace("good"), FakeSpace("bad", slowdown=20.0)]
+    spaces[0].features = lambda rows: np.c_[FakeSpace().features(rows), np.zeros(len(rows))]
+    spaces[1].features = lambda rows: np.c_[FakeSpace().features(rows), np.ones(len(rows))]
+    evolution = filled(spaces)
+    proposals = evolution.propose(fitted(evolution), 16)
+    assert sum(p.space == 0 for p in proposals) >= 13
+
+
+def test_the_same_seed_and_history_give_the_same_proposals():
+    spaces = [FakeSpace("a")]
+    batches = []
+    for seed in (3, 3, 4):
+        evolution = filled(spaces, seed)
+        batches.append([evolution.propose(fitted(evolution), 16), evolution.propose(fitted(evolution), 16)])
+    assert batches[0] == batches[1] != batches[2]
+    assert batches[0][0] != batches[0][1]
+
+
+class TinySpace(FakeSpace):
+    """Twelve rows, six of which say the same as the six others, two illegal."""
+
+    n_decisions = 2
+
+    def sample(self, rng, n):
+        return rng.integers((6, 2), size=(n, 2))
+
+    def mutate(self, rng, rows):
+        return self.sample(rng, len(rows))
+
+    def legal(self, rows):
+        return rows[:, 0] > 0
+
+    def features(self, rows):
+        return rows.astype(np.float32)
+
+    def schedule(self, row):
+        return f"n={row[0]}"
+
+    def times(self, rows):
+        return 1.0 + rows[:, 0]
+
+
+@pytest.mark.parametrize("name", ["trees", "random"])
+def test_a_small_space_is_used_up_and_no_schedule_comes_twice(name):
+    space, schedules = TinySpace(), []
+    evolution, model = Evolution([space]), make_model(name)
+    evolution.skip("n=3")
+    while proposals := evolution.propose(model, 2):
+        for p in proposals:
+            evolution.observe(p.space, p.row, float(1 + p.row[0]))
+            schedules.append(p.schedule)
+        features, times = evolution.training_set()
+        model.fit(features, relative_speed(times))
+    assert sorted(schedules) == ["n=1", "n=2", "n=4", "n=5"]
+
+
+class NothingLegal(TinySpace):
+    def legal(self, rows):
+        return np.zeros(len(rows), bool)
+
+
+def test_spaces_without_candidates_are_no_obstacle():
+    model = make_model("random")
+    assert Evolution([]).propose(model, 4) == []
+    assert Evolution([NothingLegal()]).propose(model, 4) == []
+    evolution = filled([NothingLegal(), FakeSpace("a")])
+    proposals = evolution.propose(fitted(evolution), 8)
+    assert len(proposals) == 8 and {p.space for p in proposals} == {1}
+
+
+def test_when_everything_fails_candidates_are_drawn_at_random():
+    space = FakeSpace("a", failing=1.0)
+    evolution = filled([space])
+    model = fitted(evolution)
+    assert not model.ready
+    assert len(evolution.propose(model, 16)) == 16
