@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from xdsl.dialects.math import Math
 from xdsl.parser import Parser
 
 from loopwright import te, topi
+from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.target import Lw
-from loopwright.dialects.te import LwTe
+from loopwright.dialects.te import ComputeOp, LwTe
+from loopwright.passes.lower.lower_te_to_loop import lower_te_to_loop
 from loopwright.topi import testing as ref
 
 Array = np.ndarray[Any, Any]
@@ -70,6 +73,19 @@ def reparsed(module: ModuleOp) -> ModuleOp:
     return again
 
 
+def check_lowered(module: ModuleOp, arrays: Sequence[Array], results: Sequence[Array]) -> None:
+    """Loops, interpreted one element at a time, give the same (small programs only: it takes a microsecond a step)."""
+    computes = [op for op in module.walk() if isinstance(op, ComputeOp)]
+    if sum(prod(a.extent for a in op.axes.data) for op in computes) > 20_000:
+        return
+    loops = module.clone()
+    lower_te_to_loop(loops)
+    for result, lowered in zip(results, run_loops(loops, arrays), strict=True):
+        assert lowered.dtype == result.dtype
+        limit = 1e-4 if result.dtype != np.float16 else 4e-3
+        np.testing.assert_allclose(lowered.astype(np.float64), result.astype(np.float64), rtol=limit, atol=limit)
+
+
 def check(
     operator: Callable[..., Any], reference: Callable[..., Any], *inputs: Input, tolerance: float | None = None
 ) -> None:
@@ -81,6 +97,7 @@ def check(
     module = te.create_module([*placeholders, *outputs])
     module.verify()
     results = run_te(reparsed(module), arrays)
+    check_lowered(module, arrays, results)
     expected = reference(*arrays)
     expected = expected if isinstance(expected, list | tuple) else [expected]
     assert len(results) == len(expected)

@@ -1,0 +1,160 @@
+"""The te interpreter against plain NumPy: fast paths and boxes agree with the definition, and it is quick."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.func import Func
+from xdsl.parser import Parser
+
+from loopwright import te, topi
+from loopwright.dialects.interpret import te as interpreter
+from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.te import LwTe
+
+RNG = np.random.default_rng(5)
+
+
+def normal(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def parse(text: str) -> ModuleOp:
+    context = Context()
+    for dialect in (Builtin, Func, Arith, LwTe):
+        context.load_dialect(dialect)
+    module = Parser(context, text).parse_module()
+    module.verify()
+    return module
+
+
+def workloads() -> dict[str, tuple[ModuleOp, list[np.ndarray[Any, Any]]]]:
+    x, k = te.placeholder((2, 6, 9, 11), name="x"), te.placeholder((4, 6, 3, 3), name="k")
+    w = te.placeholder((6, 1, 3, 3), name="w")
+    a, b = te.placeholder((37, 53), name="a"), te.placeholder((53, 41), name="b")
+    c, d = te.placeholder((37, 53), "int8", "c"), te.placeholder((53, 41), "int8", "d")
+    e, f = te.placeholder((37, 53), "int32", "e"), te.placeholder((53, 41), "int32", "f")
+    u, v = te.reduce_axis((0, 53), "u"), te.reduce_axis((0, 5), "v")
+    loose = te.compute((37, 41, 2), lambda i, j, z: te.sum(a[i, u] * b[u, j], axis=[u, v]), name="loose")
+    wide = [np.iinfo(np.int32).max - np.arange(37 * 53).reshape(37, 53), np.arange(53 * 41).reshape(53, 41) - 7]
+    return {
+        "conv": (te.create_module([x, k, topi.nn.conv2d_nchw(x, k, 2, 1)]), [normal(2, 6, 9, 11), normal(4, 6, 3, 3)]),
+        "matmul": (te.create_module([a, b, topi.matmul(a, b)]), [normal(37, 53), normal(53, 41)]),
+        "int8": (
+            te.create_module([c, d, topi.matmul(c, d)]),
+            [RNG.integers(-128, 128, s).astype(np.int8) for s in ((37, 53), (53, 41))],
+        ),
+        "int32 wraps": (te.create_module([e, f, topi.matmul(e, f)]), [w.astype(np.int32) for w in wide]),
+        "axes in no read": (te.create_module([a, b, loose]), [normal(37, 53), normal(53, 41)]),
+        "softmax": (te.create_module([a, topi.nn.softmax(a, 0)]), [normal(37, 53)]),
+        "argmax": (te.create_module([a, topi.argmax(a, 1)]), [normal(37, 53)]),
+        "depthwise": (
+            te.create_module([x, w, topi.nn.depthwise_conv2d_nchw(x, w, 1, 1)]),
+            [normal(2, 6, 9, 11), normal(6, 1, 3, 3)],
+        ),
+        "average": (te.create_module([x, topi.nn.avg_pool(x, 3, 2, 1)]), [normal(2, 6, 9, 11)]),
+    }
+
+
+@pytest.mark.parametrize("name", workloads())
+def test_boxes_and_products_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same result with every point in one box, in small boxes, and through matrix products."""
+    module, arrays = workloads()[name]
+    monkeypatch.setattr(interpreter, "CONTRACT_POINTS", 1)
+    quick = run_te(module, arrays)
+    monkeypatch.setattr(interpreter, "CONTRACT_POINTS", 1 << 60)
+    whole = run_te(module, arrays)
+    monkeypatch.setattr(interpreter, "BOX_POINTS", 97)
+    boxed = run_te(module, arrays)
+    for a, b, c in zip(quick, whole, boxed, strict=True):
+        assert a.dtype == b.dtype == c.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(c, b, rtol=1e-6, atol=1e-6)
+
+
+def test_native_rounds_every_step() -> None:
+    x = te.placeholder((1, 4096), "float16", "x")
+    k = te.reduce_axis((0, 4096), "k")
+    total = te.compute((1,), lambda i: te.sum(x[i, k], axis=k))
+    module = te.create_module([x, total])
+    ones = np.full((1, 4096), 1.001, np.float16)
+    (wide,) = run_te(module, [ones])
+    (native,) = run_te(module, [ones], accumulate="native")
+    exact = ones.astype(np.float64).sum()
+    assert wide[0] == np.float16(exact)
+    assert native.dtype == np.float16
+    assert abs(float(native[0]) - exact) < 0.05 * exact
+
+
+def test_conversions_in_the_body_round_in_wide_mode_too() -> None:
+    x = te.placeholder((64,), name="x")
+    out = te.compute((64,), lambda i: x[i].astype("float16").astype("float32"))
+    data = normal(64)
+    (result,) = run_te(te.create_module([x, out]), [data])
+    np.testing.assert_array_equal(result, data.astype(np.float16).astype(np.float32))
+
+
+def test_constants_between_computes() -> None:
+    module = parse("""
+    func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+      %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+      %s = arith.constant dense<0.5> : tensor<2x2xf32>
+      %c = lw_te.compute "c" [i = 2, j = 2] -> tensor<2x2xf32> {
+        %0 = lw_te.read %x[i, j] : tensor<2x2xf32>
+        %1 = lw_te.read %w[j, i] : tensor<2x2xf32>
+        %2 = lw_te.read %s[i, j] : tensor<2x2xf32>
+        %3 = arith.mulf %0, %1 : f32
+        %4 = arith.mulf %3, %2 : f32
+        lw_te.yield %4 : f32
+      }
+      func.return %c : tensor<2x2xf32>
+    }""")
+    x = normal(2, 2)
+    (result,) = run_te(module, [x])
+    np.testing.assert_allclose(result, x * np.array([[1, 3], [2, 4]]) * 0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("where", ["", " where (i >= 0)"])
+def test_a_read_outside_is_an_error(where: str) -> None:
+    module = parse(f"""
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %c = lw_te.compute "c" [i = 4] -> tensor<4xf32> {{
+        %0 = lw_te.read %x[i + 1]{where} : tensor<4xf32>
+        lw_te.yield %0 : f32
+      }}
+      func.return %c : tensor<4xf32>
+    }}""")
+    with pytest.raises(IndexError, match=r"compute 'c': index i \+ 1"):
+        run_te(module, [normal(4)])
+
+
+def test_inputs_are_checked() -> None:
+    x = te.placeholder((2, 3), name="x")
+    module = te.create_module([x, topi.exp(x)])
+    with pytest.raises(ValueError, match=r"input 'x' must be float32 of shape \(2, 3\), got float64 of shape \(2, 3\)"):
+        run_te(module, [np.zeros((2, 3))])
+    with pytest.raises(ValueError, match="takes 1 inputs, got 0"):
+        run_te(module, [])
+    with pytest.raises(ValueError, match="accumulate is 'wide' or 'native'"):
+        run_te(module, [normal(2, 3)], accumulate="narrow")
+
+
+def test_the_seed_convolution_and_a_large_matmul_are_quick() -> None:
+    """Limits far above what they take (0.1 s each on two cores), but far below a loop over points."""
+    x, k = te.placeholder((1, 512, 7, 7), name="x"), te.placeholder((512, 512, 3, 3), name="k")
+    a, b = te.placeholder((1024, 1024), name="a"), te.placeholder((1024, 1024), name="b")
+    for module, arrays, limit_s in (
+        (
+            te.create_module([x, k, topi.nn.conv2d_nchw(x, k, 1, 1)]),
+            [normal(1, 512, 7, 7), normal(512, 512, 3, 3)],
+            1.5,
+        ),
+        (te.create_module([a, b, topi.matmul(a, b)]), [normal(1024, 1024), normal(1024, 1024)], 5.0),
+    ):
+        start = time.perf_counter()
+        run_te(module, arrays)
+        assert time.perf_counter() - start < limit_s

@@ -1,0 +1,140 @@
+"""Workloads: the DAG reads as people write it, operations are counted, keys are stable."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.dialects.target import Target, target_of
+from loopwright.search.workload import ComputeDAG, Workload, as_workload, register_workload
+
+
+@lw.register_workload
+def conv2d_layer(N, H, W, CO, CI, KH, KW, stride, padding):  # type: ignore[no-untyped-def]
+    data = te.placeholder((N, CI, H, W), name="data")
+    kernel = te.placeholder((CO, CI, KH, KW), name="kernel")
+    bias = te.placeholder((1, CO, 1, 1), name="bias")
+    conv = topi.nn.conv2d_nchw(data, kernel, stride, padding, dilation=1, out_dtype="float32")
+    return [data, kernel, bias, topi.nn.relu(conv + bias)]
+
+
+SEED = (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1))
+
+
+def dag_of(*tensors: te.Tensor) -> str:
+    return str(ComputeDAG.from_tensors(tensors))
+
+
+def test_the_seed_convolution_prints_as_people_write_it() -> None:
+    assert str(conv2d_layer.dag(*SEED)) == (
+        "data = PLACEHOLDER [1, 512, 7, 7]\n"
+        "pad_temp(i0, i1, i2, i3) = select(1 <= i2 < 8 && 1 <= i3 < 8, data[i0, i1, i2 - 1, i3 - 1], 0.0)\n"
+        "kernel = PLACEHOLDER [512, 512, 3, 3]\n"
+        "compute(nn, ff, yy, xx) += pad_temp[nn, rc, yy + ry, xx + rx] * kernel[ff, rc, ry, rx]\n"
+        "bias = PLACEHOLDER [1, 512, 1, 1]\n"
+        "T_add(ax0, ax1, ax2, ax3) = compute[ax0, ax1, ax2, ax3] + bias[ax0, ax1, 0, 0]\n"
+        "T_relu(i0, i1, i2, i3) = max(T_add[i0, i1, i2, i3], 0.0)"
+    )
+
+
+def test_other_forms_of_stages() -> None:
+    x = te.placeholder((4, 5), name="x")
+    k = te.reduce_axis((1, 5), "k")
+    assert dag_of(x, te.compute((4,), lambda i: te.max(x[i, k], axis=k), "m")).endswith("m(i) max= x[i, k + 1]")
+    assert dag_of(x, te.compute((4,), lambda i: te.min(x[i, k], axis=k), "m")).endswith("m(i) min= x[i, k + 1]")
+    assert dag_of(x, te.compute((4,), lambda i: te.prod(x[i, k], axis=k), "m")).endswith("m(i) *= x[i, k + 1]")
+    assert dag_of(x, te.compute((4, 5), lambda i, j: (x[i, j] - (x[i, j] + 1)) / (x[i, j] * 2), "c")).endswith(
+        "c(i, j) = (x[i, j] - (x[i, j] + 1.0)) / (x[i, j] * 2.0)"
+    )
+    guarded = te.compute((5, 5), lambda i, j: te.select(te.all(i < 4, i % 2 == 0), x[i, j], -1.5), "c")
+    assert dag_of(x, guarded).endswith("c(i, j) = select(i < 4 && i % 2 == 0, x[i, j], -1.5)")
+    diagonal = te.compute((4, 5), lambda i, j: te.select(i == j, 1.0, te.select(x[i, j] > 0, 2.0, 3.0)), "c")
+    assert dag_of(x, diagonal).endswith("c(i, j) = select(i - j == 0, 1.0, select(x[i, j] > 0.0, 2.0, 3.0))")
+    whole = te.placeholder((4,), "int8", "w")
+    assert dag_of(whole, te.compute((4,), lambda i: whole[3 - i].astype("int32") * i // 3, "c")) == (
+        "w = PLACEHOLDER [4] int8\nc(i) = int32(w[3 - i]) * i // 3"
+    )
+    position = dag_of(x, topi.argmax(x, 1)).splitlines()[1]
+    assert position.startswith(
+        "T_argmax_v0(ax0), T_argmax_v1(ax0) combine= (k1, x[ax0, k1]) from (2147483647, -inf) by "
+    )
+
+
+def test_a_long_shared_value_gets_a_line_of_its_own() -> None:
+    x = te.placeholder((4,), name="x")
+
+    def element(i: te.Expr) -> te.Expr:
+        long = te.exp(x[i] * 1.25 + 3.0) / (te.sqrt(x[i]) + te.tanh(x[i] - 1.0) * 2.0)
+        return long * long
+
+    lines = dag_of(x, te.compute((4,), element, "c")).splitlines()
+    assert lines[1:] == [
+        "c(i) = t0 * t0",
+        "    where t0 = exp(x[i] * 1.25 + 3.0) / (sqrt(x[i]) + tanh(x[i] - 1.0) * 2.0)",
+    ]
+
+
+def test_flops() -> None:
+    points = 512 * 7 * 7
+    assert conv2d_layer.dag(*SEED).flops == 2 * points * 512 * 9 + points + points
+    a, b = te.placeholder((32, 48)), te.placeholder((48, 16))
+    assert ComputeDAG.from_tensors([a, b, topi.matmul(a, b)]).flops == 2 * 32 * 48 * 16
+    c, d = te.placeholder((32, 48), "int8"), te.placeholder((48, 16), "int8")
+    assert ComputeDAG.from_tensors([c, d, topi.matmul(c, d)]).flops == 2 * 32 * 48 * 16
+    assert ComputeDAG.from_tensors([a, topi.nn.pad(a, (1, 1))]).flops == 0
+    assert ComputeDAG.from_tensors([a, topi.transpose(a)]).flops == 0
+    assert ComputeDAG.from_tensors([a, topi.exp(a * 2.0)]).flops == 2 * 32 * 48
+    branches = te.compute((32, 48), lambda i, j: te.select(a[i, j] > 0, te.exp(a[i, j]) + 1.0, a[i, j]))
+    assert ComputeDAG.from_tensors([a, branches]).flops == 2 * 32 * 48
+
+
+def test_key_is_name_arguments_and_hash() -> None:
+    name, args, digest = json.loads(conv2d_layer.key(*SEED))
+    assert (name, args) == ("conv2d_layer", [1, 7, 7, 512, 512, 3, 3, [1, 1], [1, 1]])
+    assert digest == conv2d_layer.dag(*SEED).hash
+    assert len(digest) == 16
+    assert conv2d_layer.key(*(np.int64(a) if isinstance(a, int) else a for a in SEED)) == conv2d_layer.key(*SEED)
+    assert conv2d_layer.dag(2, *SEED[1:]).hash != digest
+    with pytest.raises(TypeError, match="workload 'w': arguments must be numbers, strings"):
+        conv2d_layer.dag(*SEED).workload_key("w", [object()])
+
+
+def test_key_is_the_same_in_another_process() -> None:
+    program = (
+        "from loopwright import te, topi\n"
+        "from loopwright.search.workload import ComputeDAG\n"
+        "a, b = te.placeholder((8, 8), name='a'), te.placeholder((8, 8), name='b')\n"
+        "print(ComputeDAG.from_tensors([a, b, topi.nn.gelu(topi.matmul(a, b))]).workload_key('w', (8,)))\n"
+    )
+    keys = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(keys) == 1
+
+
+def test_target_is_no_part_of_the_workload() -> None:
+    dag = conv2d_layer.dag(*SEED)
+    module = dag.for_target(Target(cores=2))
+    assert target_of(module) == Target(cores=2)
+    again = ComputeDAG.from_module(module)
+    assert again.hash == dag.hash
+    assert "lw.target" in module.attributes
+
+
+def test_registering() -> None:
+    @register_workload("mm")
+    def matmul(n: int) -> list[te.Tensor]:
+        a, b = te.placeholder((n, n), name="a"), te.placeholder((n, n), name="b")
+        return [a, b, topi.matmul(a, b)]
+
+    assert isinstance(matmul, Workload) and matmul.name == "mm"
+    assert [t.shape for t in matmul(5)] == [(5, 5)] * 3
+    assert as_workload(matmul) is matmul
+    assert as_workload(matmul.function).name == "matmul"
