@@ -110,7 +110,7 @@ class ReverseComputeAt(Primitive[Plan]):
 
     def _target(self, block: BlockOp, order: dict[BlockOp, int]) -> tuple[ForOp, BlockOp]:
         """The loop, and the producer to follow."""
-        known = producers(block)
+        known = sorted(producers(block), key=lambda p: order[p])
         named = [p for p in known if not self.producer or p.block_name == self.producer]
         if not named:
             names = ", ".join(p.block_name for p in known) or "no block"
