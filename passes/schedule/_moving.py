@@ -147,8 +147,8 @@ def require_inputs(
             if writer is block or writer is without:
                 continue
             if order[writer] >= before:
-                rule = f"'{writer.block_name}' must run before, it writes '{buffer_name(load.buffer)}', which is read"
-                raise ScheduleError(step, f"{rule} by '{block.block_name}'", at=writer)
+                rule = f"what '{block.block_name}' reads must be there, but '{writer.block_name}' writes"
+                raise ScheduleError(step, f"{rule} '{buffer_name(load.buffer)}' later", at=writer)
             shared = _common(writer.enclosing_loops, path)
             if shared or nested:
                 rest = {**ranges_of(path[len(shared) :]), **inner}

@@ -177,5 +177,5 @@ func.func @late(%X: memref<6x2xf32> {lw.name = "X"}, %G: memref<6x2xf32> {lw.nam
 
 // INIT: lw-compute-at{block="C" loop="i"}: 'C' must be written by 'C' alone, 'C_init' writes it too; do this step before decompose_reduction
 
-// EARLY: lw-compute-at{block="F" loop="e"}: 'E' must run before, it writes 'E', which is read by 'F'
+// EARLY: lw-compute-at{block="F" loop="e"}: what 'F' reads must be there, but 'E' writes 'E' later
 // EARLY: > lw_loop.block E
