@@ -152,6 +152,8 @@ class Draft:
     holes: list[Hole] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
     limits: list[Callable[[Columns], npt.NDArray[np.bool_]]] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    """Blocks that a rule has dealt with."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -163,7 +165,9 @@ class Draft:
 
     def copy(self) -> Draft:
         """A draft that can go another way."""
-        return Draft(self.module.clone(), [*self.parts], [*self.holes], [*self.derived], [*self.limits])
+        return Draft(
+            self.module.clone(), [*self.parts], [*self.holes], [*self.derived], [*self.limits], {*self.settled}
+        )
 
     def hole(self, name: str, choices: tuple[int, ...], default: int) -> Hole:
         """A new hole; its default is made one of the choices."""

@@ -100,10 +100,7 @@ def _tiled(
         if fresh is None:
             continue
         own = next(v for n, v in enumerate(variants(fresh, target)) if n == number)
-        try:
-            model = Tiling(grown, fresh, own, target, number).write()
-        except ScheduleError:
-            continue
+        model = Tiling(grown, fresh, own, target, number).write()
         found.append((f"{name}{'_' if name else ''}{variant.name}", grown, [*models, model]))
     return found or [(name, draft, models)]
 
@@ -112,7 +109,7 @@ def _spread_rest(draft: Draft, target: Target) -> None:
     """Deal what no rule has scheduled to threads and lanes."""
     for block in _blocks(draft.module):
         loops = block.enclosing_loops
-        plain = all(x.loop_kind == "serial" and not x.notes for x in loops)
+        plain = all(x.loop_kind == "serial" and not x.notes for x in loops) and block.block_name not in draft.settled
         alone = loops and len(list(blocks_in(loops[0]))) == 1
         if plain and alone and not block.is_reduction:
             spread(draft, block.block_name, target)
@@ -133,7 +130,10 @@ def _finished(draft: Draft, name: str, models: list[TileModel]) -> Sketch:
 def _describe(models: list[TileModel]) -> Callable[[Columns], npt.NDArray[np.float32]]:
     def features(columns: Columns) -> npt.NDArray[np.float32]:
         if not models:
-            return np.zeros((1, FEATURES), dtype=np.float32)
+            values = list(columns.values())
+            logs = [np.log2(np.maximum(1, v)) for v in values][:FEATURES]
+            padding = [np.zeros(len(values[0]) if values else 1)] * (FEATURES - len(logs))
+            return np.stack([*logs, *padding], axis=1).astype(np.float32)
         total = models[0].features(columns)
         for model in models[1:]:
             total = np.concatenate([total, model.features(columns)], axis=1)

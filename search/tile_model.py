@@ -27,6 +27,7 @@ FEATURES = 24
 class TiledAxis:
     """A spatial axis and the names of its tile factors, from the middle to the innermost."""
 
+    name: str
     extent: int
     middle: str
     inner: str
@@ -36,6 +37,7 @@ class TiledAxis:
 class ReduceAxis:
     """A reduce axis; `middle` is empty where it is not blocked."""
 
+    name: str
     extent: int
     middle: str
     unroll: str
@@ -43,7 +45,10 @@ class ReduceAxis:
 
 @dataclass(frozen=True)
 class TileModel:
-    """The shape of one tiled reduction: extents, holes, and which operands move along what."""
+    """The shape of one tiled reduction: extents, holes, and along which axes each operand moves.
+
+    Axes that became lanes together are one axis here, under one name.
+    """
 
     target: Target
     outer: int
@@ -54,8 +59,7 @@ class TileModel:
     element_bytes: int
     panel: str
     variant: int
-    vector_operands: int
-    scalar_operands: int
+    operands: tuple[frozenset[str], ...]
     padded_inline: bool
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
@@ -118,6 +122,27 @@ class TileModel:
             block = block * (np.minimum(c[axis.middle] * c[axis.unroll], axis.extent) if axis.middle else axis.extent)
         return total, block
 
+    def _loads(self, c: Columns, operand: frozenset[str], vectors: Array) -> Array:
+        """Loads of an operand for one reduction step of the register tile."""
+        loads = vectors.copy() if self.vector.name in operand else np.ones(len(vectors))
+        for axis in self.rows:
+            if axis.name in operand:
+                loads = loads * c[axis.inner]
+        return loads
+
+    def _footprint(self, c: Columns, operand: frozenset[str], middle: bool) -> Array:
+        """Bytes of an operand that a register tile, or with `middle` the tile around it, touches in a reduce block."""
+        size = np.full(len(c[self.lanes]), float(self.element_bytes))
+        for axis in (*self.rows, self.vector):
+            if axis.name in operand:
+                size = size * c[axis.inner] * (c[axis.middle] if middle else 1)
+                size = size * (c[self.lanes] if axis is self.vector else 1)
+        for reduce in self.reduce:
+            if reduce.name in operand:
+                whole = reduce.extent
+                size = size * (np.minimum(c[reduce.middle] * c[reduce.unroll], whole) if reduce.middle else whole)
+        return size
+
     def _quantities(self, c: Columns) -> dict[str, Array]:
         wide = self._registers_a_vector(c)
         rows = self._row_tile(c).astype(np.float64)
@@ -129,21 +154,20 @@ class TileModel:
         for axis in self.rows:
             middle = middle * c[axis.middle]
         waste = self._waste(c)
-        span = (c[self.vector.inner] * c[self.lanes]).astype(np.float64)
         tile_steps = tasks * middle * total
         fmas = rows * vectors
-        loads = vectors * self.vector_operands + rows * self.scalar_operands
-        if self.vector_operands and self.scalar_operands == 0:
-            loads = fmas * self.vector_operands
+        loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
         issue = np.maximum(fmas / FMA_PER_CYCLE, loads / LOADS_PER_CYCLE)
         latency = np.where(fmas < FMA_LATENCY * FMA_PER_CYCLE, FMA_LATENCY / np.maximum(1.0, fmas) * fmas, issue)
         cycles = np.maximum(issue, latency) + 2.0 / self._unrolled(c)
         visits = total / np.maximum(block, 1.0)
         spill = 2.0 * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
-        micro_panel = block * span * self.element_bytes
-        vector_tile = micro_panel * c[self.vector.middle]
-        row_tile = rows * middle / np.maximum(1, c[self.vector.middle]) * block * self.element_bytes
+        vector_side = [o for o in self.operands if self.vector.name in o]
+        row_side = [o for o in self.operands if self.vector.name not in o]
+        micro_panel = sum((self._footprint(c, o, False) for o in vector_side), np.zeros(len(rows)))
+        vector_tile = sum((self._footprint(c, o, True) for o in vector_side), np.zeros(len(rows)))
+        row_tile = sum((self._footprint(c, o, True) for o in row_side), np.ones(len(rows)))
         return {
             "cycles": tile_steps * (cycles + spill) * balance / self.target.cores,
             "rows": rows,

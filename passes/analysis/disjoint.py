@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import TypeAlias
 
-from ...dialects.index import Atom, Div, IndexExpr, Mod, Ranges, axis
+from ...dialects.index import Atom, IndexExpr, Mod, Ranges, axis
 from ...dialects.loop import BlockOp, ForOp
 from .regions import interval_of, union
 
@@ -79,9 +79,11 @@ def determines(name: str, exprs: Sequence[IndexExpr], varying: set[str], ranges:
                     fixed.add(atom)
                     progress = True
         for atom in list(fixed):
-            if isinstance(atom, Mod) and atom.expr not in known and Div(atom.expr, atom.divisor) in fixed:
-                known.append(atom.expr)
-                progress = True
+            if isinstance(atom, Mod) and atom.expr not in known:
+                whole = atom.expr // atom.divisor
+                if not any(is_open(a) for a, _ in whole.terms):
+                    known.append(atom.expr)
+                    progress = True
     return name in fixed
 
 

@@ -40,7 +40,8 @@ class Split(Primitive[Plan]):
 
     `for i0 in 7 { for i1 in 16 { S(i0 * 16 + i1) where 99 - i0 * 16 - i1 >= 0 } }`
 
-    with `factors=0,16`; the factor 0 (one at most) is inferred, rounding up. A product above the extent adds a predicate.
+    with `factors=0,16`; the factor 0 (one at most) is inferred, rounding up; a product above the extent adds the
+    predicate.
     Children are named after the loop: `i0`, `i1`, ...
 
     Requires: a serial loop without annotations; factors of at least 1 whose product covers the extent.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import MemRefType
+
 from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
@@ -25,7 +27,7 @@ def spread(draft: Draft, name: str, target: Target) -> None:
     total = 1
     for _, extent in loops:
         total *= extent
-    lanes = _lanes(block, target)
+    lanes = lanes_of_block(block, target)
     last, extent = loops[-1]
     if extent >= lanes // 2 and extent > 1:
         draft.do(Split, block=name, loop=last, factors=(0, lanes))
@@ -39,6 +41,8 @@ def spread(draft: Draft, name: str, target: Target) -> None:
     draft.do(Parallel, block=name, loop="_".join(outer))
 
 
-def _lanes(block: BlockOp, target: Target) -> int:
+def lanes_of_block(block: BlockOp, target: Target) -> int:
+    """Elements of the block's output that fill a vector register."""
     output = block.outputs[0].type
-    return max(1, target.vector_bytes // element_bytes(output.element_type))  # type: ignore[attr-defined]
+    assert isinstance(output, MemRefType)
+    return max(1, target.vector_bytes // element_bytes(output.element_type))

@@ -123,7 +123,8 @@ class Tiling:
         self.row_inner: dict[str, Hole] = {}
         self.row_middle: dict[str, Hole] = {}
         left = max(1, (self.target.vector_registers - 2) // (self.vectors.default + 1))
-        for axis in reversed(self.rows):
+        reused = {n for o in _vector_operands(self.anchor, self.variant.vector) for n in o.axes}
+        for axis in sorted(reversed(self.rows), key=lambda a: a.name in reused):
             default = min(left, axis.extent, 6)
             self.row_inner[axis.name] = self.hole(f"{axis.name}_rows", _upto(ROW_TILES, axis.extent), default)
             self.row_middle[axis.name] = self.hole(f"{axis.name}_tile", _upto(MIDDLE_TILES, axis.extent), 1)
@@ -256,17 +257,18 @@ class Tiling:
     # -- the model ----------------------------------------------------------------------------------------------------
 
     def _model(self) -> TileModel:
-        vector = _vector_operands(self.anchor, self.variant.vector)
         model = TileModel(
             target=self.target,
             outer=prod(a.extent for a in self.outer),
             rows=tuple(
-                TiledAxis(a.extent, self.row_middle[a.name].name, self.row_inner[a.name].name) for a in self.rows
+                TiledAxis(a.name, a.extent, self.row_middle[a.name].name, self.row_inner[a.name].name)
+                for a in self.rows
             ),
             vector=TiledAxis(prod(a.extent for a in self.variant.vector), self.vector_middle.name, self.vectors.name),
             lanes=self.lanes.name,
             reduce=tuple(
                 ReduceAxis(
+                    a.name,
                     a.extent,
                     self.blocked[a.name].name if a.name in self.blocked else "",
                     self.unrolled[a.name].name,
@@ -276,8 +278,7 @@ class Tiling:
             element_bytes=element_bytes(self.anchor.element),
             panel=self.variant.panel,
             variant=self.number,
-            vector_operands=len(vector),
-            scalar_operands=len(self.anchor.operands) - len(vector),
+            operands=tuple(frozenset(o.axes) for o in self.anchor.operands),
             padded_inline=self.variant.inline_pads,
         )
         self.draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]

@@ -1,10 +1,230 @@
-"""Chains of reductions over rows, such as softmax: one pass of all stages over each row while it is in the cache."""
+"""Chains of reductions over rows, such as softmax: all stages of a row under one loop, while the row is in the cache.
+
+Each reduction along contiguous memory becomes a vector of partial results (`rfactor`) that are joined at the end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import MemRefType
+
+from ...dialects.combiner import element_bytes
+from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...dialects.target import Target
-from ..sketch import Draft
+from ...passes.analysis.access import consumers, is_argument, shared_loops
+from ...passes.analysis.nest import find_block, functions
+from ...passes.primitive import ScheduleError
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.parallel import Parallel
+from ...passes.schedule.reorder import Reorder
+from ...passes.schedule.rfactor import Rfactor
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.split import Split
+from ...passes.schedule.vectorize import Vectorize
+from ..sketch import Draft, Hole
+from .injective import PARALLEL_ELEMENTS, lanes_of_block
+
+ROW_BYTES = 32768
+"""A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
 
 
 def chain_rows(draft: Draft, target: Target) -> None:
-    """Move all stages of a row under one loop over the rows."""
+    """Schedule what is left of reductions: chains under a common loop over rows, single ones with lanes and threads."""
+    while (chain := _next_chain(draft)) is not None:
+        _Rows(draft, target, chain).write()
+
+
+def _unscheduled(draft: Draft) -> list[BlockOp]:
+    """The blocks that stand alone in a nest nobody has touched."""
+    found = []
+    for func in functions(draft.module):
+        for block in blocks_in(func):
+            loops = block.enclosing_loops
+            plain = all(x.loop_kind == "serial" and not x.notes for x in loops)
+            if plain and (not loops or len(list(blocks_in(loops[0]))) == 1) and block.block_name not in draft.settled:
+                found.append(block)
+    return found
+
+
+def _next_chain(draft: Draft) -> list[str] | None:
+    """The last group of blocks that ends in one block and holds a reduction, in program order."""
+    waiting = _unscheduled(draft)
+    for last in reversed(waiting):
+        rows = _rows(last)
+        chain = [last]
+        for block in reversed(waiting[: waiting.index(last)]):
+            readers = consumers(block)
+            inside = readers and all(r in chain for r in readers) and not any(is_argument(o) for o in block.outputs)
+            if inside and rows and _follows(block, readers, rows):
+                chain.append(block)
+        if any(b.is_reduction for b in chain):
+            return [b.block_name for b in reversed(chain)]
+    return None
+
+
+def _rows(block: BlockOp) -> int:
+    """How many leading dimensions of the output the loops over rows may take: all but the last, all of a reduction."""
+    dims = [e.as_axis() for e in block.write_indices[0]]
+    if any(d is None for d in dims):
+        return 0
+    return len(dims) if block.is_reduction else len(dims) - 1
+
+
+def _follows(block: BlockOp, readers: Sequence[BlockOp], rows: int) -> bool:
+    """True where what `block` computes is read row by row."""
+    if len(block.outputs) != 1:
+        return False
+    write = [e.as_axis() for e in block.write_indices[0]]
+    if any(d is None for d in write) or len(write) < rows:
+        return False
+    for reader in readers:
+        own = [e.as_axis() for e in reader.write_indices[0]][:rows]
+        for load in reader.loads:
+            if load.buffer is block.outputs[0] and [e.as_axis() for e in load.indices.data][:rows] != own:
+                return False
+    return True
+
+
+class _Rows:
+    """One chain being scheduled; the last block of `chain` stays, the others move to it."""
+
+    def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:
+        self.draft = draft
+        self.target = target
+        self.chain = chain
+        self.last = chain[-1]
+        self.width: Hole | None = None
+
+    def write(self) -> None:
+        block = find_block(None, self.draft.module, self.last)
+        self.draft.settled.update(self.chain)
+        names = [e.as_axis() for e in block.write_indices[0]]
+        rows = [n for n in names[: _rows(block)] if n is not None]
+        if len(self.chain) == 1 and block.is_reduction and not _along_reduce(block):
+            self._single(block, rows)
+            return
+        around = [x.loop_name for x in block.enclosing_loops]
+        rows = [n for n in rows if n in around]
+        work = 1
+        for loop in block.enclosing_loops:
+            work *= loop.size
+        loop_name = "_".join(rows)
+        if len(rows) > 1:
+            self.draft.do(Fuse, block=self.last, loops=tuple(rows))
+        moved = [self.last]
+        if rows:
+            moved += [n for n in reversed(self.chain[:-1]) if self._move(n, loop_name)]
+        for name in self.chain:
+            if name in moved:
+                self._stage(name)
+        if rows and self.target.cores > 1 and work * len(self.chain) >= PARALLEL_ELEMENTS:
+            self.draft.do(Parallel, block=self.last, loop=loop_name)
+
+    def _move(self, name: str, loop: str) -> bool:
+        try:
+            self.draft.do(ComputeAt, block=name, loop=loop)
+        except ScheduleError:
+            self.draft.settled.discard(name)
+            return False
+        return True
+
+    def _stage(self, name: str) -> None:
+        """Lanes for one stage, and its row on the stack."""
+        block = find_block(None, self.draft.module, name)
+        if block.is_reduction and _along_reduce(block):
+            self._partial(block)
+        elif not block.is_reduction:
+            self._lanes(block)
+        block = find_block(None, self.draft.module, name)
+        shared = shared_loops(block, find_block(None, self.draft.module, self.last))
+        if name != self.last and shared and _row_bytes(block, len(shared)) <= ROW_BYTES:
+            self.draft.do(SetScope, block=name, scope="local")
+
+    def _lane_width(self, block: BlockOp) -> Hole:
+        lanes = lanes_of_block(block, self.target)
+        if self.width is None:
+            choices = tuple(lanes * n for n in (1, 2, 4, 8))
+            self.width = self.draft.hole(f"{self.last}_width", choices, lanes * 4)
+        return self.width
+
+    def _partial(self, block: BlockOp) -> None:
+        """Lanes of partial results, joined at the end of the row."""
+        name = block.block_name
+        axis = [a for a in block.axes if a.reduce and a.extent > 1][-1]
+        if block.combiner.data == "custom" or axis.extent < 2 * lanes_of_block(block, self.target):
+            return
+        self.draft.do(Split, block=name, loop=axis.name, factors=(0, self._lane_width(block)))
+        before = {b.block_name for b in blocks_in(self.draft.module)}
+        self.draft.do(Rfactor, block=name, loop=f"{axis.name}1")
+        partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
+        self.draft.settled.add(partial)
+        self.draft.do(Vectorize, block=partial, loop=f"{axis.name}1")
+        self.draft.do(SetScope, block=partial, scope="local")
+        joined = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
+        self.draft.do(Vectorize, block=name, loop=joined)
+
+    def _lanes(self, block: BlockOp) -> None:
+        loops = block.enclosing_loops
+        if not loops or loops[-1].size < lanes_of_block(block, self.target):
+            return
+        axis = loops[-1].loop_name
+        self.draft.do(Split, block=block.block_name, loop=axis, factors=(0, self._lane_width(block)))
+        self.draft.do(Vectorize, block=block.block_name, loop=f"{axis}1")
+
+    def _single(self, block: BlockOp, rows: list[str]) -> None:
+        """A reduction across memory or of windows, such as pooling: lanes along its last output axis."""
+        name = block.block_name
+        spatial = [n for n in rows if n in [x.loop_name for x in block.enclosing_loops]]
+        if not spatial:
+            return
+        reduce = [a.name for a in block.axes if a.reduce]
+        last = spatial[-1]
+        extent = next(a.extent for a in block.axes if a.name == last)
+        work = 1
+        for loop in block.enclosing_loops:
+            work *= loop.size
+        lanes = lanes_of_block(block, self.target)
+        outer = spatial[:-1]
+        if extent >= lanes // 2 and extent > 1 and block.combiner.data != "custom":
+            self.draft.do(Split, block=name, loop=last, factors=(0, lanes))
+            order = (*outer, f"{last}0", *reduce, f"{last}1")
+            if [x.loop_name for x in find_block(None, self.draft.module, name).enclosing_loops] != list(order):
+                self.draft.do(Reorder, block=name, loops=order)
+            self.draft.do(Vectorize, block=name, loop=f"{last}1")
+            outer = [*outer, f"{last}0"]
+        else:
+            outer = spatial
+        if self.target.cores < 2 or work < PARALLEL_ELEMENTS:
+            return
+        if len(outer) > 1:
+            self.draft.do(Fuse, block=name, loops=tuple(outer))
+        self.draft.do(Parallel, block=name, loop="_".join(outer))
+
+
+def _along_reduce(block: BlockOp) -> bool:
+    """True where the block reads contiguous memory along its last reduce axis."""
+    reduce = [a.name for a in block.axes if a.reduce and a.extent > 1]
+    if not reduce:
+        return False
+    return any(_steps(load, reduce[-1]) for load in block.loads)
+
+
+def _steps(load: LoadOp, axis: str) -> bool:
+    if not load.indices.data:
+        return False
+    *outer, last = load.indices.data
+    return last.coefficient(axis) == 1 and last.is_linear_in(axis) and all(axis not in e.axes() for e in outer)
+
+
+def _row_bytes(block: BlockOp, outside: int) -> int:
+    """Bytes of the output that the loops below the `outside` outermost ones write."""
+    output = block.outputs[0].type
+    assert isinstance(output, MemRefType)
+    size = element_bytes(output.element_type)
+    spatial = {n for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce for n in e.axes()}
+    for loop in block.enclosing_loops[outside:]:
+        if loop.loop_name in spatial:
+            size *= loop.size
+    return size
