@@ -124,7 +124,7 @@ class Tiling:
         self.row_middle: dict[str, Hole] = {}
         left = max(1, (self.target.vector_registers - 2) // (self.vectors.default + 1))
         reused = {n for o in _vector_operands(self.anchor, self.variant.vector) for n in o.axes}
-        for axis in sorted(reversed(self.rows), key=lambda a: a.name in reused):
+        for axis in sorted(self.rows[::-1], key=lambda a: a.name in reused):
             default = min(left, axis.extent, 6)
             self.row_inner[axis.name] = self.hole(f"{axis.name}_rows", _upto(ROW_TILES, axis.extent), default)
             self.row_middle[axis.name] = self.hole(f"{axis.name}_tile", _upto(MIDDLE_TILES, axis.extent), 1)
@@ -264,7 +264,12 @@ class Tiling:
                 TiledAxis(a.name, a.extent, self.row_middle[a.name].name, self.row_inner[a.name].name)
                 for a in self.rows
             ),
-            vector=TiledAxis(prod(a.extent for a in self.variant.vector), self.vector_middle.name, self.vectors.name),
+            vector=TiledAxis(
+                self.variant.vector[-1].name,
+                prod(a.extent for a in self.variant.vector),
+                self.vector_middle.name,
+                self.vectors.name,
+            ),
             lanes=self.lanes.name,
             reduce=tuple(
                 ReduceAxis(
