@@ -20,7 +20,7 @@ def outside(index: IndexExpr, extent: int, conditions: Sequence[IndexExpr], rang
         highest < extent or holds(extent - 1 - index, conditions, ranges)
     ):
         return None
-    names = sorted(index.axes().union(*(c.axes() for c in conditions)))
+    names, conditions = _related(index, conditions)
     if prod(ranges[n][1] - ranges[n][0] + 1 for n in names) > ENUMERATED_POINTS:
         return lowest, highest
     return _enumerate(index, extent, conditions, names, ranges)
@@ -40,6 +40,17 @@ def holds(goal: IndexExpr, conditions: Sequence[IndexExpr], ranges: Ranges) -> b
     if factor == 1:
         return holds(atom.expr + goal.const * atom.divisor, conditions, ranges)
     return holds((goal.const + 1) * atom.divisor - 1 - atom.expr, conditions, ranges)
+
+
+def _related(index: IndexExpr, conditions: Sequence[IndexExpr]) -> tuple[list[str], list[IndexExpr]]:
+    """The axes that say something about `index`, and the conditions over them."""
+    names = index.axes()
+    waiting, kept = list(conditions), []
+    while linked := [c for c in waiting if c.axes() & names]:
+        kept += linked
+        waiting = [c for c in waiting if not c.axes() & names]
+        names = names.union(*(c.axes() for c in linked))
+    return sorted(names), kept
 
 
 def _enumerate(

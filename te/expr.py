@@ -22,6 +22,7 @@ class Expr:
     """A scalar expression with an element type; `+ - * / // % **`, comparisons, `&`, `|` and `~` build larger ones."""
 
     __slots__ = ("dtype",)
+    __array_ufunc__ = None  # a NumPy number on the left leaves the operation to this class
 
     def __init__(self, dtype: str) -> None:
         if dtype not in DTYPES:
@@ -115,6 +116,10 @@ class Expr:
         )
 
 
+def _limit(dtype: str) -> int:
+    return 1 << (int(dtype.removeprefix("int")) - 1)
+
+
 class Const(Expr):
     """A number."""
 
@@ -123,6 +128,8 @@ class Const(Expr):
     def __init__(self, value: Number, dtype: str) -> None:
         super().__init__(dtype)
         self.value: int | float = float(value) if dtype in FLOATS else int(value)
+        if dtype in INTEGERS and not -_limit(dtype) <= self.value < _limit(dtype):
+            raise ExpressionError(f"the number {self.value} does not fit {dtype}: cast the other operand first")
 
 
 class IterVar(Expr):
@@ -330,5 +337,8 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
 
 
 def compare(op: str, left: Operand, right: Operand) -> Expr:
-    """The comparison `op` after both operands were brought to one type."""
-    return Compare(op, *match(left, right))
+    """The comparison `op` after both operands were brought to one type; conditions compare by == and != only."""
+    a, b = match(left, right)
+    if a.dtype == "bool" and op not in ("eq", "ne"):
+        raise ExpressionError(f"'{op}' compares numbers, got two conditions: cast them to int32 first")
+    return Compare(op, a, b)

@@ -42,6 +42,7 @@ class Tensor:
     """A named tensor: `tensor[i, j]` is one element inside te.compute, `tensor + other` broadcasts as NumPy does."""
 
     __slots__ = ("dtype", "name", "op", "shape", "value_index")
+    __array_ufunc__ = None  # a NumPy number on the left leaves the operation to this class
 
     def __init__(
         self, name: str, shape: tuple[int, ...], dtype: str, op: Placeholder | Compute, value_index: int = 0

@@ -119,6 +119,12 @@ def test_numbers_take_the_type_of_the_other_operand() -> None:
     assert te.compute((3,), lambda i: 1).dtype == "int32"
 
 
+def test_numpy_numbers_are_numbers() -> None:
+    out = te.compute((5, 7), lambda i, j: np.float32(2) * X[i, j] + np.int64(1))
+    np.testing.assert_array_equal(run(out, (X, XS)), XS * 2 + 1)
+    np.testing.assert_array_equal(run(np.float32(2) * X, (X, XS)), XS * 2)
+
+
 def test_axes_are_values_too() -> None:
     out = te.compute((5, 7), lambda i, j: (i * 3 + j // 2 % 2).astype("float32") * 0.5)
     i, j = np.indices((5, 7))
@@ -311,6 +317,9 @@ REFUSALS: list[tuple[str, Callable[[], Any]]] = [
     ("'div' is defined on floats, got int32: write a // b", lambda: te.compute((5,), lambda i: i / 2)),
     ("'floordiv' is defined on integers", lambda: te.compute((5,), lambda i: X[i, 0] // 2)),
     ("'exp' is defined on floats, got int32", lambda: te.compute((5,), lambda i: te.exp(i))),
+    ("the number 300 does not fit int8", lambda: te.compute((5,), lambda i: X[i, 0].astype("int8") + 300)),
+    ("'lt' compares numbers", lambda: te.compute((5,), lambda i: (X[i, 0] > 0) < (X[i, 1] > 0))),
+    ("'add' is arithmetic, got two conditions", lambda: te.compute((5,), lambda i: (X[i, 0] > 0) + (X[i, 1] > 0))),
     ("select takes a condition first", lambda: te.compute((5,), lambda i: te.select(i, 1, 2))),
     (r"extents are at least 1, got shape \(5, 0\)", lambda: te.placeholder((5, 0))),
     ("element type 'float8' is not one of", lambda: te.placeholder((5,), "float8")),
@@ -379,6 +388,18 @@ def test_reads_shown_to_be_inside_are_inside(
     assert (found is None) == inside
     if found is not None:
         assert found == (min(reached), max(reached))
+
+
+def test_unrelated_guards_do_not_hide_a_proof() -> None:
+    """That 2 (i + j) <= 9 keeps i + j below 5 is only seen point by point; the guards of large axes must not count."""
+    x = te.placeholder((5, 4000, 4000), name="x")
+    out = te.compute(
+        (7, 3, 4002, 4002),
+        lambda i, j, y, z: te.select(
+            te.all((i + j) * 2 <= 9, y >= 1, y <= 4000, z >= 1, z <= 4000), x[i + j, y - 1, z - 1], 0.0
+        ),
+    )
+    module_of(x, out)
 
 
 def test_large_domains_are_decided_by_intervals() -> None:

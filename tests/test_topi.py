@@ -360,6 +360,11 @@ def test_pool_layouts_types_and_dilation() -> None:
         lambda x: ref.pool_python(x, (3, 3), (2, 2), (1, 1), (1, 1), "max").astype(np.int8),
         Input((1, 2, 7, 7), "int8", -128, 0),
     )
+    check(
+        lambda x: topi.nn.max_pool(x, 2, 1, 1),
+        lambda x: ref.pool_python(x, (2, 2), (1, 1), (1, 1), (1, 1), "max"),
+        of("float16", 1, 2, 5, 7),
+    )
     for layout, shape in (("NCW", (2, 3, 17)), ("NCDHW", (1, 2, 5, 7, 6))):
         n = len(shape) - 2
         check(
