@@ -79,12 +79,13 @@ def test_small_arguments_keep_their_relative_accuracy() -> None:
         assert ulps(apply(name, values), function(values.astype(np.float64))).max() <= 2.5
 
 
+ENDS = [np.inf, -np.inf, np.nan, 0.0, -0.0]
 LIMITS = [
-    ("exp", np.exp, [np.inf, -np.inf, np.nan, 0.0, -0.0, 88.72284, 88.8, 1000, -103.9, -104.1, -1000, 1e-40, 3e38, -3e38]),
-    ("exp2", np.exp2, [np.inf, -np.inf, np.nan, 0.0, -0.0, 128, 127.99999, 1e9, -149, -150.1, -1e9, 1e-40, -126.5, -3e38]),
-    ("log", np.log, [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0, 1e-45, 1e-40, 3.4e38, 1.1754944e-38, -1e-45]),
-    ("tanh", np.tanh, [np.inf, -np.inf, np.nan, 0.0, -0.0, 0.625, 9.1, 100, -100, 1e-45, 3e38, -3e38]),
-    ("erf", erf, [np.inf, -np.inf, np.nan, 0.0, -0.0, 0.9, 4.0, 100, -100, 1e-45, 3e38, -3e38]),
+    ("exp", np.exp, [*ENDS, 88.72284, 88.8, 1000, -103.9, -104.1, -1000, 1e-40, 3e38, -3e38]),
+    ("exp2", np.exp2, [*ENDS, 128, 127.99999, 1e9, -149, -150.1, -1e9, 1e-40, -126.5, -3e38]),
+    ("log", np.log, [*ENDS, 1.0, -1.0, 1e-45, 1e-40, 3.4e38, 1.1754944e-38, -1e-45]),
+    ("tanh", np.tanh, [*ENDS, 0.625, 9.1, 100, -100, 1e-45, 3e38, -3e38]),
+    ("erf", erf, [*ENDS, 0.9, 4.0, 100, -100, 1e-45, 3e38, -3e38]),
 ]
 
 

@@ -13,8 +13,13 @@ from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target
 
 DTYPE = {
-    **{"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": np.bool_},
-    **{"i8": np.int8, "i32": np.int32, "i64": np.int64},
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
 }
 N = 160
 
@@ -158,7 +163,9 @@ def test_masks(lanes: int | None, start: str, step: int, given: int) -> None:
     np.testing.assert_array_equal(out[: len(on)], np.where(on, a[7 : 7 + len(on)], 0))
 
 
-@pytest.mark.parametrize("access", ["[%zero + 150]", "[%zero + 159] stride -1", "[%zero + 130] stride 3", "[%zero] stride 0"])
+@pytest.mark.parametrize(
+    "access", ["[%zero + 150]", "[%zero + 159] stride -1", "[%zero + 130] stride 3", "[%zero] stride 0"]
+)
 @pytest.mark.parametrize("kind", DTYPE)
 def test_masked_lanes_touch_no_memory(kind: str, access: str) -> None:
     """Ten lanes of sixteen are inside of the buffer."""
@@ -273,7 +280,10 @@ def random_program(seed: int) -> str:
         f'%u = lw_kernel.alloc "u" : memref<{N}x{kind}, "local">',
         f"%z = arith.constant dense<{'1.0' if kind[0] == 'f' else '1'}> : {shape}",
         *(f"lw_kernel.store %z, %t[%c0 + {n}] : {shape}, {array}" for n in range(0, N - lanes, lanes)),
-        *(f'lw_kernel.store %z, %u[%c0 + {n}] : {shape}, memref<{N}x{kind}, "local">' for n in range(0, N - lanes, lanes)),
+        *(
+            f'lw_kernel.store %z, %u[%c0 + {n}] : {shape}, memref<{N}x{kind}, "local">'
+            for n in range(0, N - lanes, lanes)
+        ),
         f"lw_kernel.store %z, %t[%c0 + {N - lanes}] : {shape}, {array}",
         f'lw_kernel.store %z, %u[%c0 + {N - lanes}] : {shape}, memref<{N}x{kind}, "local">',
         f"scf.for %i = %c0 to %c{trips[0]} step %c1 {{",

@@ -76,8 +76,12 @@ def _optimize(module: Any, machine: Any) -> None:
     options.loop_interleaving = False
     options.slp_vectorization = False
     options.loop_unrolling = False
-    with options, llvm.create_pass_builder(machine, options) as builder, builder.getModulePassManager() as passes:
+    with options, llvm.create_pass_builder(machine, options) as builder:
+        passes = builder.getModulePassManager()
         passes.run(module, builder)
+        # Closing it would free nothing: the `_dispose` that does so stands behind an empty one in the class's ancestry.
+        llvm.newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
 
 
 class Loaded:

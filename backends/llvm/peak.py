@@ -49,6 +49,7 @@ def _build(text: str, target: Target) -> Kernel:
 def _fma_text(element: str, lanes: int, chains: int, threads: int) -> str:
     """Chains x = x * a + b that depend on nothing but themselves, on each thread."""
     vector = f"vector<{lanes}x{element}>"
+    source = f"memref<2x{element}>"
     out = f"memref<{threads}x{chains * lanes}x{element}>"
     local = f'memref<{chains * lanes}x{element}, "local">'
     load = [f"%x{c} = lw_kernel.load %acc[%zero + {c * lanes}] : {local} -> {vector}" for c in range(chains)]
@@ -57,13 +58,13 @@ def _fma_text(element: str, lanes: int, chains: int, threads: int) -> str:
     start = [f"lw_kernel.store %b, %acc[%zero + {c * lanes}] : {vector}, {local}" for c in range(chains)]
     end = [f"lw_kernel.load %acc[%zero + {c * lanes}] : {local} -> {vector}" for c in range(chains)]
     lines = [
-        f'func.func @peak(%in : memref<2x{element}> {{lw.name = "in"}}, %out : {out} {{lw.name = "out", lw.output}}) {{',
+        f'func.func @peak(%in : {source} {{lw.name = "in"}}, %out : {out} {{lw.name = "out", lw.output}}) {{',
         *("%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"),
         *(f"%steps = arith.constant {_FMA_STEPS} : index", f"%row = arith.constant {chains * lanes} : index"),
         f"lw_kernel.parallel %thread in {threads} {{",
         f'%acc = lw_kernel.alloc "acc" : {local}',
-        f"%a0 = lw_kernel.load %in[%zero] : memref<2x{element}> -> {element}",
-        f"%b0 = lw_kernel.load %in[%zero + 1] : memref<2x{element}> -> {element}",
+        f"%a0 = lw_kernel.load %in[%zero] : {source} -> {element}",
+        f"%b0 = lw_kernel.load %in[%zero + 1] : {source} -> {element}",
         f"%a = vector.broadcast %a0 : {element} to {vector}",
         f"%b = vector.broadcast %b0 : {element} to {vector}",
         *start,
