@@ -150,11 +150,9 @@ def check_replayable(record: Record, versions: Mapping[str, str]) -> None:
 def append(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Append records to `path`, creating it and its folders; all of them arrive, or none does.
 
-    Raises RecordError when the file cannot be written (no space, no permission).
+    Without records it only makes sure that the file can be opened. Raises RecordError when it cannot be written.
     """
     data = "".join(record.to_json() + "\n" for record in records).encode()
-    if not data:
-        return
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -162,7 +160,8 @@ def append(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
         raise RecordError(f"cannot open record file {os.fspath(path)!r}: {error.strerror}") from error
     try:
         _lock(descriptor, fcntl.LOCK_EX)
-        _append_bytes(descriptor, data)
+        if data:
+            _append_bytes(descriptor, data)
     except OSError as error:
         raise RecordError(f"cannot write record file {os.fspath(path)!r}: {error.strerror}") from error
     finally:

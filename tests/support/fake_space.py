@@ -40,7 +40,7 @@ class FakeSpace:
         return np.stack(features, axis=1).astype(np.float32)
 
     def schedule(self, row):
-        time_s = self.times(np.array([row]))[0]
+        time_s = float(self.times(np.array([row]))[0])
         return f"space={self.name} row={','.join(map(str, row))} " + (
             f"time={time_s!r}" if np.isfinite(time_s) else "run=raise time=1"
         )

@@ -1,0 +1,363 @@
+"""Tuning one task: propose, measure, record, learn, again; at the end a run-off decides the winner."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import records as rec
+from .cost_model import CostModel, make_model, relative_speed
+from .evolve import Evolution, Proposal, Space
+from .measure import Measurement, MeasureOptions, Measurer, MeasureTask
+from .progress import Progress, Silent, TuningState, make_progress
+from .records import ErrorCode, Record, RecordError, Role
+
+DEFAULT_SKETCH = "default"
+"""The sketch name of trial 0, the schedule that an untuned build uses."""
+
+_HOPELESS_BATCHES = 3
+
+
+class TuningError(Exception):
+    """Tuning cannot give a result; the text shows the first error whole and counts the causes."""
+
+
+@dataclass(frozen=True)
+class TuningTask:
+    """All that tuning needs to know: a workload's IR text with its target, where to search, and data to check with.
+
+    Outputs are right within `atol + rtol * abs(expected)`; `flop` is the floating-point operations of one run (0: not
+    known). Without `workload_hash` the hash is that of the IR text.
+    """
+
+    name: str
+    workload_key: str
+    workload: str
+    target: str
+    spaces: Sequence[Space]
+    default_schedule: str
+    inputs: Sequence[npt.NDArray[Any]]
+    expected: Sequence[npt.NDArray[Any]]
+    atol: float
+    rtol: float
+    flop: float = 0.0
+    workload_hash: str = ""
+
+    @property
+    def hash(self) -> str:
+        """The hash under which its records are found."""
+        return self.workload_hash or rec.workload_hash(self.workload)
+
+
+Callback = Callable[[TuningState, Record], None]
+
+
+@dataclass(frozen=True)
+class TuningOptions:
+    """How long and how to search.
+
+    `num_measure_trials` counts the trials found in the file `records`, which new ones are appended to.
+    `early_stopping`: end after so many trials without a better one; `time_limit_s`: begin no batch after it.
+    `cost_model`: `trees`, `linear`, `random`, or a CostModel. Each callback is called after each trial.
+    """
+
+    num_measure_trials: int = 64
+    records: str | os.PathLike[str] | None = None
+    seed: int = 0
+    batch_size: int = 16
+    early_stopping: int | None = None
+    time_limit_s: float | None = None
+    cost_model: str | CostModel = "trees"
+    final_candidates: int = 4
+    final_laps: int = 5
+    callbacks: Sequence[Callback] = ()
+    progress: bool | Progress = True
+
+    def __post_init__(self) -> None:
+        for name in ("num_measure_trials", "batch_size", "final_laps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """The winner, the untuned schedule's record (None if it failed), and every trial, resumed ones first."""
+
+    best: Record
+    default: Record | None
+    trials: Sequence[Record]
+    state: TuningState
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster the winner is than the untuned schedule; NaN if that failed."""
+        return self.default.time_s / self.best.time_s if self.default is not None else math.nan
+
+
+def tune(task: TuningTask, options: TuningOptions, measure: MeasureOptions) -> TuningResult:
+    """Tune `task` and return the result; no process outlives the call.
+
+    Ctrl-C passes through, with everything measured so far in the record file. Raises TuningError when no trial
+    succeeds, RecordError when the record file cannot be opened, WorkerStartError when nothing can be measured.
+    """
+    with Measurer(measure) as measurer:
+        return Tuner(task, options, measurer).run()
+
+
+class Tuner:
+    """The loop for one task on a running measurer."""
+
+    def __init__(self, task: TuningTask, options: TuningOptions, measurer: Measurer) -> None:
+        self.task, self.options = task, options
+        self.state = TuningState(task.name, options.num_measure_trials, task.flop)
+        self.trials: list[Record] = []
+        self._measurer = measurer
+        self._evolution = Evolution(task.spaces, options.seed)
+        model = options.cost_model
+        self._model = make_model(model, options.seed) if isinstance(model, str) else model
+        self._progress = _progress_of(options.progress)
+        self._waiting: dict[int, Proposal | None] = {}
+        self._unsaved: list[Record] = []
+        self._used_up = False
+        self._default_asked = False
+        self._last_winner: Record | None = None
+
+    def run(self) -> TuningResult:
+        """Search until the trials are used up, then let the best compete."""
+        task = self.task
+        if self.options.records is not None:
+            rec.append(self.options.records, [])  # better to fail now than after the first batch
+        self._measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
+        self._resume()
+        self._progress.start(self.state)
+        try:
+            self._search()
+            if self.state.best is None:
+                raise TuningError(self._all_failed())
+            best = self._run_off()
+        except KeyboardInterrupt:
+            self._progress.note(f"interrupted after {self.state.done} trials{self._where_kept()}")
+            raise
+        finally:
+            self._save([])
+            self._progress.stop()
+            if self._unsaved:
+                self._progress.note(f"{len(self._unsaved)} record(s) could not be saved")
+        return TuningResult(best, self.state.default, self.trials, self.state)
+
+    def _search(self) -> None:
+        overlap = self._measurer.options.overlap
+        low_water = self.options.batch_size // 2 if overlap else 0
+        self._submit()
+        for measurement in self._measurer.results():
+            self._trial_done(measurement)
+            if self._measurer.pending <= low_water:
+                self._submit()
+
+    def _submit(self) -> None:
+        """Have the next batch measured, unless there is a reason to end."""
+        room = self.options.num_measure_trials - self.state.done - len(self._waiting)
+        count = min(self.options.batch_size, room)
+        if count <= 0 or self._used_up or self._should_stop():
+            return
+        start_s = time.monotonic()
+        self._show_phase("searching")
+        batch: list[Proposal | None] = []
+        if not self._default_asked:
+            self._default_asked = True
+            self._evolution.skip(self.task.default_schedule)
+            batch.append(None)
+        features, times_s = self._evolution.training_set()
+        if len(times_s):
+            self._model.fit(features, relative_speed(times_s))
+        batch += self._evolution.propose(self._model, count - len(batch))
+        self._used_up = len(batch) < count
+        self.state.search_s += time.monotonic() - start_s
+        self._show_phase("measuring")
+        schedules = [self.task.default_schedule if p is None else p.schedule for p in batch]
+        self._waiting |= dict(zip(self._measurer.submit(schedules), batch, strict=True))
+
+    def _should_stop(self) -> bool:
+        state, options = self.state, self.options
+        if not state.done:
+            return False
+        if options.time_limit_s is not None and state.elapsed_s > options.time_limit_s:
+            return True
+        if options.early_stopping is not None and state.done - state.best_trial >= options.early_stopping:
+            return True
+        hopeless = min(_HOPELESS_BATCHES * options.batch_size, options.num_measure_trials)
+        return state.best is None and state.done >= hopeless
+
+    def _trial_done(self, measurement: Measurement) -> None:
+        proposal = self._waiting.pop(measurement.job)
+        record = self._record(measurement, proposal, Role.TRIAL)
+        if proposal is not None:
+            self._evolution.observe(proposal.space, proposal.row, record.time_s)
+        self._save([record])
+        self._count(record)
+        self.state.build_s, self.state.run_s = self._measurer.building_s, self._measurer.running_s
+        self._progress.update(self.state)
+        for callback in self.options.callbacks:
+            callback(self.state, record)
+
+    def _record(self, measurement: Measurement, proposal: Proposal | None, role: Role) -> Record:
+        task, measurer = self.task, self._measurer
+        return Record(
+            workload_key=task.workload_key,
+            workload_hash=task.hash,
+            target=task.target,
+            sketch=DEFAULT_SKETCH if proposal is None else task.spaces[proposal.space].name,
+            decisions=() if proposal is None else proposal.row,
+            schedule=measurement.schedule,
+            times_s=measurement.times_s,
+            error=measurement.error,
+            message=measurement.message,
+            build_s=measurement.build_s,
+            run_s=measurement.run_s,
+            versions=measurer.versions,
+            device=measurer.device,
+            timestamp=time.time(),
+            seed=self.options.seed,
+            artifact=measurement.artifact,
+            stopped_early=measurement.stopped_early,
+            reused=measurement.reused,
+            role=role,
+        )
+
+    def _count(self, record: Record) -> None:
+        """Take a trial, new or resumed, into the state."""
+        state = self.state
+        self.trials.append(record)
+        state.done += 1
+        state.last = record
+        if not record.ok:
+            state.errors[record.error.value] += 1
+        elif record.schedule == self.task.default_schedule:
+            state.default = record
+        if record.ok and (state.best is None or record.time_s < state.best.time_s):
+            state.best, state.best_trial = record, state.done
+
+    def _save(self, new: Sequence[Record]) -> None:
+        """Append to the record file; what cannot be written (disk full) is kept and tried again with the next."""
+        if self.options.records is None:
+            return
+        self._unsaved += new
+        if not self._unsaved:
+            return
+        try:
+            rec.append(self.options.records, self._unsaved)
+        except RecordError as error:
+            if len(self._unsaved) == len(new):  # say it once
+                self._progress.note(f"{error}; tuning goes on, and saving is tried again after each trial")
+            return
+        self._unsaved.clear()
+
+    def _resume(self) -> None:
+        """Take over this task's trials on this device from the record file, so that none is measured again."""
+        if self.options.records is None or not Path(self.options.records).is_file():
+            return
+        loaded = rec.load(self.options.records, self._measurer.versions)
+        names = {space.name: index for index, space in enumerate(self.task.spaces)}
+        for record in rec.select(loaded, self.task.hash, self.task.target, self._measurer.device):
+            if record.role is Role.WINNER:
+                self._last_winner = record
+            if record.role is not Role.TRIAL:
+                continue
+            self._count(record)
+            self._default_asked |= record.schedule == self.task.default_schedule
+            self._evolution.skip(record.schedule)
+            self._recall(record, names.get(record.sketch))
+        self.state.resumed = self.state.done
+        if self.state.best is not None:
+            self._measurer.best_s = self.state.best.time_s
+
+    def _recall(self, record: Record, space: int | None) -> None:
+        """Let the search learn from a record, if its decisions still mean the same."""
+        if record.error not in (ErrorCode.DEVICE_LOST, ErrorCode.UNKNOWN):
+            known = Measurement(
+                job=-1,
+                schedule=record.schedule,
+                error=record.error,
+                message=record.message,
+                times_s=record.times_s,
+                artifact=record.artifact,
+                stopped_early=record.stopped_early,
+            )
+            self._measurer.remember(known)
+        if space is None or len(record.decisions) != self.task.spaces[space].n_decisions:
+            return
+        row = np.array(record.decisions, dtype=np.int64)
+        if self.task.spaces[space].legal(row[None])[0] and self.task.spaces[space].schedule(row) == record.schedule:
+            self._evolution.observe(space, record.decisions, record.time_s)
+
+    def _run_off(self) -> Record:
+        """Time the best trials and the untuned schedule in turn, record it, and return the winner."""
+        newest = self.trials[-1].timestamp
+        if self._last_winner is not None and self._last_winner.timestamp >= newest:
+            return self._last_winner
+        finalists = self._finalists()
+        if len(finalists) < 2:
+            assert self.state.best is not None
+            return self.state.best
+        self._show_phase("comparing the best")
+        found = self._measurer.measure([r.schedule for r in finalists], fresh=True, laps=self.options.final_laps)
+        self.state.build_s, self.state.run_s = self._measurer.building_s, self._measurer.running_s
+        results = [self._final(old, new) for old, new in zip(finalists, found, strict=True)]
+        right = [record for record in results if record.ok]
+        if not right:
+            raise TuningError(
+                f"the best schedules of {self.task.name} failed when they were measured again; the first error:\n"
+                f"{results[0].message}"
+            )
+        winner = replace(min(right, key=lambda r: r.time_s), role=Role.WINNER)
+        self._save([winner if r.schedule == winner.schedule else r for r in results])
+        self.state.best = winner
+        if (default := next((r for r in right if r.schedule == self.task.default_schedule), None)) is not None:
+            self.state.default = default
+        self._show_phase("done")
+        return winner
+
+    def _final(self, trial: Record, measurement: Measurement) -> Record:
+        """Return the run-off's record of a schedule that was tried before."""
+        again = self._record(measurement, None, Role.FINAL)
+        return replace(again, sketch=trial.sketch, decisions=trial.decisions)
+
+    def _finalists(self) -> list[Record]:
+        """Return the best trials with distinct schedules, and the default."""
+        ranked = sorted((r for r in self.trials if r.ok and not r.stopped_early), key=lambda r: r.time_s)
+        chosen: dict[str, Record] = {}
+        for record in ranked:
+            if len(chosen) < self.options.final_candidates and record.time_s <= 1.5 * ranked[0].time_s:
+                chosen.setdefault(record.schedule, record)
+        if self.state.default is not None:
+            chosen.setdefault(self.state.default.schedule, self.state.default)
+        return list(chosen.values())
+
+    def _show_phase(self, phase: str) -> None:
+        self.state.phase = phase
+        self._progress.update(self.state)
+
+    def _where_kept(self) -> str:
+        return "" if self.options.records is None else f"; they are kept in {os.fspath(self.options.records)}"
+
+    def _all_failed(self) -> str:
+        first = self.trials[0]
+        return (
+            f"all {len(self.trials)} trials of {self.task.name} failed: {self.state.error_counts()}. "
+            f"The first error, {first.error.value}, of sketch {first.sketch!r} with schedule\n"
+            f"  {first.schedule or '(empty)'}\nis\n{first.message}"
+        )
+
+
+def _progress_of(choice: bool | Progress) -> Progress:
+    if isinstance(choice, bool):
+        return make_progress() if choice else Silent()
+    return choice

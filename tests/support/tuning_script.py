@@ -1,0 +1,26 @@
+"""A user's script that tunes, with no `__main__` guard. Arguments: record file, trials, build behaviour."""
+
+import sys
+
+import numpy as np
+from fake_space import FakeSpace
+
+from loopwright.search.measure import MeasureOptions
+from loopwright.search.timing import TimingSettings
+from loopwright.search.tuner import TuningOptions, TuningTask, tune
+
+path, trials, build = sys.argv[1:]
+
+
+class Space(FakeSpace):
+    def schedule(self, row):
+        return f"build={build} {super().schedule(row)}"
+
+
+print("begin", flush=True)
+source = np.arange(8, dtype=np.float32)
+task = TuningTask("doubling", "key", "text", "fake", [Space()], "time=0.01", [source], [source * 2], 0.0, 0.0)
+options = TuningOptions(num_measure_trials=int(trials), records=path, batch_size=8, progress=True)
+measure = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(min_repeat_ms=0))
+result = tune(task, options, measure)
+print("end", len(result.trials))

@@ -1,0 +1,284 @@
+"""Tuning finds fast schedules, resumes, survives what goes wrong around it, and never gives less than the default."""
+
+import io
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_space import FakeSpace
+
+from loopwright.search import records as rec
+from loopwright.search.measure import MeasureOptions
+from loopwright.search.process import WorkerStartError
+from loopwright.search.progress import Lines, LiveTable, make_progress
+from loopwright.search.records import ErrorCode, RecordError, RecordWarning, Role
+from loopwright.search.timing import TimingSettings
+from loopwright.search.tuner import TuningError, TuningOptions, TuningTask, tune
+
+SCRIPT = Path(__file__).parent / "support" / "tuning_script.py"
+MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
+
+
+def doubling(*spaces, default="time=0.002", flop=0.0):
+    source = np.arange(16, dtype=np.float32)
+    return TuningTask(
+        "doubling", "key", "workload text", "fake", spaces, default, [source], [source * 2], 1e-6, 1e-6, flop
+    )
+
+
+def quietly(**options):
+    return TuningOptions(**{"progress": False, **options})
+
+
+def test_tuning_finds_a_good_schedule_and_records_everything(tmp_path):
+    path, space = tmp_path / "r.jsonl", FakeSpace(failing=0.1)
+    task = doubling(space)
+    result = tune(task, quietly(num_measure_trials=96, records=path, seed=1), MEASURE)
+    assert result.best.time_s < 1.6 * space.best_s()
+    assert result.default.time_s == pytest.approx(0.002) and result.speedup > 5
+    records = rec.load(path)
+    trials = [r for r in records if r.role is Role.TRIAL]
+    assert trials == result.trials and len(trials) == 96
+    assert (trials[0].sketch, trials[0].schedule) == ("default", "time=0.002")
+    assert len({r.schedule for r in trials}) == 96
+    assert any(r.stopped_early for r in trials) and any(r.error is ErrorCode.RUNTIME_ERROR for r in trials)
+    for r in trials[1:]:
+        assert (r.workload_hash, r.target, r.device, r.seed) == (task.hash, "fake", "fake device", 1)
+        assert space.schedule(np.array(r.decisions)) == r.schedule
+    assert rec.best(records, task.hash, "fake") == result.best
+    assert Counter(r.role for r in records)[Role.WINNER] == 1
+    finals = [r for r in records if r.role is not Role.TRIAL]
+    assert result.default in finals and all(len(r.times_s) == 5 for r in finals)
+
+
+def test_search_is_better_than_chance():
+    space = FakeSpace()
+    best = {
+        model: tune(doubling(space), quietly(num_measure_trials=80, cost_model=model, seed=2), MEASURE).best.time_s
+        for model in ("trees", "random")
+    }
+    assert best["trees"] < 0.8 * best["random"]
+
+
+def test_the_same_seed_measures_the_same():
+    runs = [tune(doubling(FakeSpace()), quietly(num_measure_trials=40, seed=s), MEASURE) for s in (5, 5, 6)]
+    schedules = [[r.schedule for r in run.trials] for run in runs]
+    assert schedules[0] == schedules[1] != schedules[2]
+
+
+def test_resuming_measures_nothing_twice(tmp_path):
+    path, task = tmp_path / "r.jsonl", doubling(FakeSpace(failing=0.1))
+    tune(task, quietly(num_measure_trials=24, records=path), MEASURE)
+    first = rec.load(path)
+    result = tune(task, quietly(num_measure_trials=40, records=path), MEASURE)
+    trials = [r for r in rec.load(path) if r.role is Role.TRIAL]
+    assert len(trials) == 40 == len({r.schedule for r in trials})
+    assert result.state.resumed == 24 and [r.sketch for r in trials].count("default") == 1
+    before = path.read_text()
+    assert before.startswith("\n".join(r.to_json() for r in first))
+    again = tune(task, quietly(num_measure_trials=40, records=path), MEASURE)
+    assert again.best == result.best and path.read_text() == before
+
+
+def test_records_of_others_are_left_alone(tmp_path):
+    path, task = tmp_path / "r.jsonl", doubling(FakeSpace())
+    result = tune(task, quietly(num_measure_trials=8), MEASURE)
+    foreign = [
+        replace(result.trials[1], workload_hash="other"),
+        replace(result.trials[1], device="another device"),
+        replace(result.trials[1], target="another target"),
+        replace(result.trials[1], sketch="a sketch of the past", schedule="time=0.1"),
+        replace(result.trials[1], schedule="lw-fake time=0.2", versions={"lw-fake": "0"}),
+    ]
+    rec.append(path, foreign)
+    with path.open("a") as file:
+        file.write('{"schema":1,"torn')
+    with pytest.warns(RecordWarning, match=r"2 line\(s\) skipped"):
+        result = tune(task, quietly(num_measure_trials=8, records=path), MEASURE)
+    assert result.state.resumed == 1  # the sketch of the past counts, but teaches nothing
+    assert len(result.trials) == 8
+
+
+def test_the_untuned_schedule_wins_where_it_is_the_fastest(tmp_path):
+    path = tmp_path / "r.jsonl"
+    result = tune(doubling(FakeSpace(), default="time=1e-9"), quietly(num_measure_trials=12, records=path), MEASURE)
+    assert result.best.sketch == "default" and result.speedup == 1.0
+    assert rec.best(rec.load(path)).schedule == "time=1e-9"
+
+
+def test_a_failing_default_does_not_end_tuning():
+    result = tune(doubling(FakeSpace(), default="run=wrong time=1"), quietly(num_measure_trials=12), MEASURE)
+    assert result.default is None and math.isnan(result.speedup)
+    assert result.best.ok and result.trials[0].error is ErrorCode.WRONG_RESULT
+
+
+def test_when_everything_fails_the_first_error_is_shown_whole(tmp_path):
+    path = tmp_path / "r.jsonl"
+    task = doubling(FakeSpace(failing=1.0), default="build=raise")
+    with pytest.raises(TuningError) as caught:
+        tune(task, quietly(num_measure_trials=1000, batch_size=8, records=path), MEASURE)
+    text = str(caught.value)
+    assert text.startswith("all 24 trials of doubling failed: 23 RUNTIME_ERROR, 1 COMPILE_ERROR.")
+    assert "build=raise" in text and "Traceback" in text and "no such instruction: frobnicate" in text
+    assert len(rec.load(path)) == 24
+
+
+def test_a_full_disk_costs_the_records_not_the_result():
+    shown = io.StringIO()
+    options = TuningOptions(num_measure_trials=12, records="/dev/full", progress=Lines(shown))
+    result = tune(doubling(FakeSpace()), options, MEASURE)
+    assert len(result.trials) == 12 and result.best.ok
+    assert shown.getvalue().count("No space left on device") == 1
+    assert "record(s) could not be saved" in shown.getvalue()
+
+
+def test_a_record_file_that_cannot_be_is_refused_before_measuring(tmp_path):
+    with pytest.raises(RecordError, match="cannot open record file"):
+        tune(doubling(FakeSpace()), quietly(records=tmp_path), MEASURE)
+
+
+def test_a_backend_that_cannot_start_ends_tuning():
+    with pytest.raises(WorkerStartError, match="no_such_backend"):
+        tune(doubling(FakeSpace()), quietly(), replace(MEASURE, backend="no_such_backend"))
+
+
+class ThreeRows(FakeSpace):
+    def sample(self, rng, n):
+        return np.concatenate([rng.integers(1, 4, size=(n, 1)), np.zeros((n, 6), np.int64)], axis=1)
+
+    def mutate(self, rng, rows):
+        return self.sample(rng, len(rows))
+
+    def crossover(self, rng, a, b):
+        return a
+
+
+def test_a_space_used_up_ends_tuning():
+    assert len(tune(doubling(ThreeRows()), quietly(num_measure_trials=50), MEASURE).trials) == 4
+    assert len(tune(doubling(), quietly(num_measure_trials=50), MEASURE).trials) == 1
+
+
+def test_early_stopping_and_time_limit():
+    task = doubling(FakeSpace(), default="time=1e-9")
+    options = quietly(num_measure_trials=500, batch_size=8, early_stopping=20)
+    assert 20 < len(tune(task, options, MEASURE).trials) <= 32
+    assert len(tune(task, quietly(num_measure_trials=500, batch_size=8, time_limit_s=0.0), MEASURE).trials) == 8
+
+
+def test_callbacks_see_every_trial():
+    seen = []
+    options = quietly(num_measure_trials=20, callbacks=[lambda state, record: seen.append((state.done, record))])
+    result = tune(doubling(FakeSpace()), options, MEASURE)
+    assert [n for n, _ in seen] == list(range(1, 21)) and [r for _, r in seen] == result.trials
+
+
+def test_overlapping_builds_and_runs_give_the_same_trials():
+    result = tune(doubling(FakeSpace()), quietly(num_measure_trials=48), replace(MEASURE, overlap=True, builders=2))
+    assert len(result.trials) == 48 == len({r.schedule for r in result.trials})
+    assert result.speedup > 3
+
+
+@pytest.mark.parametrize("wrong", [{"num_measure_trials": 0}, {"batch_size": 0}, {"final_laps": 0}])
+def test_impossible_options_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got 0"):
+        TuningOptions(**wrong)
+
+
+def marked_processes(mark):
+    """Return the ids of living processes that inherited `mark`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if mark in (entry / "environ").read_text(errors="replace"):
+                found.append(int(entry.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def start_script(path, trials, build="none"):
+    mark = f"LOOPWRIGHT_TEST_MARK={uuid.uuid4().hex}"
+    name, value = mark.split("=")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), name: value}
+    command = [sys.executable, str(SCRIPT), str(path), str(trials), build]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), mark
+
+
+def wait_until(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_a_script_needs_no_main_guard(tmp_path):
+    script, mark = start_script(tmp_path / "r.jsonl", 10)
+    out, err = script.communicate(timeout=60)
+    assert script.returncode == 0, err
+    assert out == "begin\nend 10\n"
+    assert "doubling 10/10: best" in err
+    assert marked_processes(mark) == []
+
+
+def test_interrupting_keeps_what_was_measured(tmp_path):
+    path = tmp_path / "r.jsonl"
+    script, mark = start_script(path, 1000, "sleep")
+    assert wait_until(lambda: path.exists() and path.read_text().count("\n") >= 3), script.poll()
+    assert len(marked_processes(mark)) == 3
+    script.send_signal(signal.SIGINT)
+    _, err = script.communicate(timeout=20)
+    assert script.returncode != 0 and "KeyboardInterrupt" in err
+    assert f"they are kept in {path}" in err
+    assert wait_until(lambda: marked_processes(mark) == [])
+    kept = len(rec.load(path))
+    script, _ = start_script(path, kept + 2)
+    out, _ = script.communicate(timeout=60)
+    assert f"end {kept + 2}" in out
+
+
+def test_two_tuners_share_a_record_file(tmp_path):
+    path = tmp_path / "r.jsonl"
+    scripts = [start_script(path, 20)[0] for _ in range(2)]
+    for script in scripts:
+        _, err = script.communicate(timeout=60)
+        assert script.returncode == 0, err
+    records = rec.load(path)
+    assert 20 <= sum(r.role is Role.TRIAL for r in records) <= 40
+    assert sum(r.role is Role.WINNER for r in records) >= 1
+
+
+def test_lines_tell_how_it_goes():
+    shown = io.StringIO()
+    task = doubling(FakeSpace(failing=0.2), flop=1e9)
+    tune(task, TuningOptions(num_measure_trials=40, progress=Lines(shown, every=10)), MEASURE)
+    lines = shown.getvalue().splitlines()
+    assert lines[0] == "doubling: 40 trials"
+    assert lines[1].startswith("doubling 1/40: best 500.0 GFLOP/s (2 ms), last 500.0 GFLOP/s (2 ms), errors none, ")
+    assert lines[-1].startswith("doubling 40/40: best ") and "RUNTIME_ERROR" in lines[-1]
+    assert all("(search " in line and ", build " in line and ", run " in line for line in lines[1:])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_a_table(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "xterm")
+    shown = Terminal()
+    progress = make_progress(shown)
+    assert isinstance(progress, LiveTable) and isinstance(make_progress(io.StringIO()), Lines)
+    tune(doubling(FakeSpace(failing=0.2)), TuningOptions(num_measure_trials=12, progress=progress), MEASURE)
+    text = shown.getvalue()
+    for words in ("doubling: measuring", "12/12", "RUNTIME_ERROR", "untuned", "search / build / run"):
+        assert words in text
