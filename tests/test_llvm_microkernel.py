@@ -23,7 +23,7 @@ def tile_text(rows: int, vectors: int, lanes: int) -> str:
     c, local = f"memref<{TILES}x{rows}x{columns}xf32>", f'memref<{size}xf32, "local">'
     places = range(0, size, lanes)
     lines = [
-        f"func.func @tile(%A : {a}, %B : {b}, %C : {c} {{{{lw.output}}}}) {{{{",
+        f"func.func @tile(%A : {a}, %B : {b}, %C : {c} {{lw.output}}) {{",
         *(f"%c{n} = arith.constant {n} : index" for n in sorted({0, 1, DEPTH, rows, columns, size, DEPTH * rows})),
         f"%zero = arith.constant dense<0.0> : {vector}",
         f"lw_kernel.parallel %t in {TILES} {{",
