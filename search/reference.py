@@ -1,0 +1,73 @@
+"""Data to check a task's candidates with: random inputs, the right outputs, and how far from those counts as right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+
+from ..dialects.combiner import dtype_name
+from ..dialects.te import ComputeOp
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Inputs, expected outputs, and the tolerance `atol + rtol * abs(expected)`."""
+
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+    atol: float
+    rtol: float
+
+
+def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
+    """Random inputs for a te-level module and what the interpreter makes of them in double precision."""
+    from ..dialects.interpret.te import run_te
+
+    func = next(f for f in module.ops if isinstance(f, FuncOp))
+    rng = np.random.default_rng(seed)
+    inputs = tuple(_random(t, rng) for t in func.function_type.inputs)
+    expected = tuple(run_te(module, list(inputs)))
+    atol, rtol = tolerance(func)
+    return Reference(inputs, expected, atol, rtol)
+
+
+def _random(tensor: object, rng: np.random.Generator) -> Array:
+    assert isinstance(tensor, TensorType)
+    dtype = np.dtype(dtype_name(tensor.get_element_type()))
+    shape = tensor.get_shape()
+    if dtype.kind == "f":
+        return rng.uniform(-1.0, 1.0, shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    return rng.integers(-8, 9, shape).astype(dtype)
+
+
+def tolerance(func: FuncOp) -> tuple[float, float]:
+    """(atol, rtol) from the least precise float type and the longest reduction; exact where all is integer.
+
+    A sum of K products of numbers up to 1 that is rounded K times is off by up to K * eps in the worst case, and by a
+    few sqrt(K) * eps in practice; transforms and chains of stages multiply that. The bound is 4 * K * eps, at least
+    64 * eps, against which a missing or repeated term of such a sum stands out for any K below 1 / (8 * eps).
+    """
+    eps = 0.0
+    length = 1
+    for op in func.body.block.ops:
+        for value in op.results:
+            if isinstance(value.type, TensorType):
+                dtype = np.dtype(dtype_name(value.type.get_element_type()))
+                if dtype.kind == "f":
+                    eps = max(eps, float(np.finfo(dtype).eps))
+        if isinstance(op, ComputeOp):
+            size = 1
+            for axis in op.reduce_axes:
+                size *= axis.extent
+            length = max(length, size)
+    bound = eps * max(64, 4 * length)
+    return min(bound, 0.05), min(max(64 * eps, bound / 16), 0.05)

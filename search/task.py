@@ -1,0 +1,169 @@
+"""A search task: a workload on a target, to be tuned, and to be built with the best schedule found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..backends.build import build
+from ..backends.kernel_function import Kernel
+from ..dialects.target import Target, parse_target
+from ..passes.pipeline_text import apply_schedule, parse_schedule
+from ..te import Tensor
+from . import records as rec
+from .measure import MeasureOptions
+from .records import Record
+from .reference import Reference, make_reference
+from .script import as_python
+from .sketch import Sketch
+from .space import generate_sketches
+from .tuner import TuningOptions, TuningResult, TuningTask, tune
+from .workload import ComputeDAG, Workload, as_workload
+
+__all__ = ["SearchTask", "TuningOptions"]
+
+Mode = Literal["schedule", "python", "ir", "source"]
+_BACKENDS = {"llvm": "loopwright.backends.llvm.device"}
+
+
+class SearchTask:
+    """A workload and a target.
+
+    The workload is a function from `args` to inputs and outputs as te tensors (registered or not), or a te-level
+    module. `target` is text such as `llvm` (this machine) or `llvm cores=1`, or a Target. ValueError for a target
+    that cannot be tuned for.
+    """
+
+    def __init__(
+        self,
+        workload: Workload | Callable[..., Sequence[Tensor]] | ModuleOp,
+        args: Sequence[Any] = (),
+        target: str | Target = "llvm",
+    ) -> None:
+        self.args = tuple(args)
+        if isinstance(workload, ModuleOp):
+            self.name = "module"
+            self.compute_dag = ComputeDAG.from_module(workload)
+        else:
+            named = as_workload(workload)
+            self.name = named.name
+            self.compute_dag = named.dag(*self.args)
+        self.target = resolve_target(target)
+
+    @property
+    def workload_key(self) -> str:
+        """JSON `[name, args, hash]`, the same in every process and on every machine."""
+        return self.compute_dag.workload_key(self.name, self.args)
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of one run; a multiply-add is 2."""
+        return self.compute_dag.flops
+
+    @cached_property
+    def module(self) -> ModuleOp:
+        """The te-level module, with the target."""
+        return self.compute_dag.for_target(self.target)
+
+    @cached_property
+    def sketches(self) -> list[Sketch]:
+        """What is searched: schedules with holes."""
+        return generate_sketches(self.module, self.target)
+
+    @property
+    def default_schedule(self) -> str:
+        """The schedule of an untuned build, and trial 0 of a search."""
+        first = self.sketches[0]
+        return first.schedule(first.default)
+
+    @cached_property
+    def reference(self) -> Reference:
+        """Random inputs and the right outputs."""
+        return make_reference(self.module)
+
+    def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
+        """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
+        reference = self.reference
+        task = TuningTask(
+            name=self.name,
+            workload_key=self.workload_key,
+            workload=str(self.module),
+            target=str(self.target),
+            spaces=self.sketches,
+            default_schedule=self.default_schedule,
+            inputs=reference.inputs,
+            expected=reference.expected,
+            atol=reference.atol,
+            rtol=reference.rtol,
+            flop=float(self.flops),
+            workload_hash=self.compute_dag.hash,
+        )
+        return tune(task, options or TuningOptions(), measure or self.measure_options())
+
+    def measure_options(self) -> MeasureOptions:
+        """How candidates for this target are measured unless told otherwise."""
+        return MeasureOptions(backend=_BACKENDS[self.target.kind], threads=self.target.cores)
+
+    # -- what was found -----------------------------------------------------------------------------------------------
+
+    def best_record(self, records: str | os.PathLike[str] | Iterable[Record]) -> Record:
+        """The fastest valid record of this workload on this target; RecordError where there is none."""
+        loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
+        return rec.best(loaded, self.compute_dag.hash, str(self.target))
+
+    def schedule_module(self, schedule: str) -> ModuleOp:
+        """The workload's loops after a schedule."""
+        module = self.module.clone()
+        apply_schedule(module, schedule)
+        return module
+
+    def build(self, schedule: str | None = None) -> Kernel:
+        """Compile with a schedule, or with the default one."""
+        return build(self.schedule_module(self.default_schedule if schedule is None else schedule), self.target)
+
+    def apply_best(self, records: str | os.PathLike[str] | Iterable[Record]) -> Kernel:
+        """Compile with the best schedule on record; RecordError where there is none, or of other primitives."""
+        record = self.best_record(records)
+        from ..backends.llvm.device import versions
+
+        rec.check_replayable(record, versions())
+        return self.build(record.schedule)
+
+    def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
+        """The best schedule on record: as `schedule` text, `python` code, `ir` after it, or the kernel's `source`."""
+        return self.render(self.best_record(records).schedule, mode)
+
+    def render(self, schedule: str, mode: Mode) -> str:
+        """A schedule as text, Python code, IR or source; ValueError for another mode."""
+        if mode == "schedule":
+            return schedule
+        if mode == "python":
+            return as_python(parse_schedule(schedule), str(self.target))
+        if mode == "ir":
+            return str(self.schedule_module(schedule))
+        if mode == "source":
+            return self.build(schedule).source
+        raise ValueError(f"mode must be schedule, python, ir or source, got '{mode}'")
+
+
+def resolve_target(target: str | Target) -> Target:
+    """A target from text; a bare `llvm`, with or without `cores`, is this machine. ValueError for others than llvm."""
+    if isinstance(target, Target):
+        return _tunable(target)
+    given = parse_target(target)
+    options = [o for o in target.split()[1:] if not o.startswith("cores=")]
+    if given.kind == "llvm" and not options:
+        from ..backends.llvm.host import host_target
+
+        return host_target(given.cores if "cores=" in target else None)
+    return _tunable(given)
+
+
+def _tunable(target: Target) -> Target:
+    if target.kind not in _BACKENDS:
+        raise ValueError(f"target '{target.kind}' has no backend here; available: {', '.join(_BACKENDS)}")
+    return target
