@@ -337,7 +337,9 @@ def _peel(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
 
 
 def linear(terms: Iterable[Term], const: int) -> IndexExpr:
-    """The canonical sum: equal atoms merged, zeros dropped, `(e floordiv c) * c + e mod c` folded back into `e`."""
+    """The canonical sum: equal atoms merged, zeros dropped, `(e floordiv c) * c + e mod c` folded back into `e`, and
+    `(e floordiv a mod b) * a + e mod a` into `e mod (a * b)`.
+    """
     sums: dict[Atom, int] = {}
     for atom, c in terms:
         sums[atom] = sums.get(atom, 0) + c
@@ -348,7 +350,22 @@ def linear(terms: Iterable[Term], const: int) -> IndexExpr:
         if c and sums.get(div) == c * mod.divisor:
             del sums[mod], sums[div]
             return linear((*sums.items(), *((a, k * c) for a, k in mod.expr.terms)), const + mod.expr.const * c)
+    if len(mods) > 1 and (joined := _join_digits(mods, sums)) is not None:
+        return linear((*sums.items(), *joined.terms), const + joined.const)
     return IndexExpr(tuple((a, c) for a, c in sums.items() if c), const)
+
+
+def _join_digits(mods: list[Mod], sums: dict[Atom, int]) -> IndexExpr | None:
+    """Take `(e floordiv a mod b) * a + e mod a` out of `sums` as `e mod (a * b)`; None where there is no such pair."""
+    for low in mods:
+        for high in mods:
+            c = sums.get(low, 0)
+            if not c or high is low or sums.get(high) != c * low.divisor:
+                continue
+            if (low.expr // low.divisor) % high.divisor == IndexExpr(((high, 1),), 0):
+                del sums[low], sums[high]
+                return low.expr % (low.divisor * high.divisor) * c
+    return None
 
 
 def constant(value: int) -> IndexExpr:
