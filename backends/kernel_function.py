@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import aligned_copy, aligned_empty
 from .signature import Argument
 
 Array = npt.NDArray[Any]
@@ -94,11 +95,11 @@ class Kernel:
         given = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
         inputs, outputs = given[: len(self._inputs)], given[len(self._inputs) :]
         if not outputs:
-            outputs = [np.empty(argument.shape, argument.dtype) for argument in self._outputs]
+            outputs = [aligned_empty(argument.shape, argument.dtype) for argument in self._outputs]
         else:
             self._check_outputs(inputs, outputs)
         places = [_contiguous(array, copy=False) for array in outputs]
-        self._executable.run([*(_contiguous(array, copy=True) for array in inputs), *places])
+        self._executable.run([*map(_usable, self._inputs, inputs), *places])
         for array, place in zip(outputs, places, strict=True):
             if place is not array:
                 array[...] = place
@@ -129,7 +130,7 @@ class Kernel:
         """Time runs back to back, at least `min_repeat_ms` in each of `repeat` rounds; random data unless given."""
         data = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
         data += [_random(argument, seed) for seed, argument in enumerate(self.arguments)][len(data) :]
-        args = [_contiguous(array, copy=True) for array in data]
+        args = [_usable(argument, array) for argument, array in zip(self.arguments, data, strict=True)]
         self._executable.run(args)
         number, elapsed_s = 1, self._executable.time(args, 1)
         while elapsed_s * 1e3 < min_repeat_ms and number < _MOST_RUNS:
@@ -155,15 +156,20 @@ def _checked(kernel: str, argument: Argument, value: Any) -> Array:
     return array
 
 
+def _usable(argument: Argument, array: Array) -> Array:
+    """Return an input as a kernel can use it; a constant that is packed anyway may lie as it likes."""
+    return array if argument.packing is not None else _contiguous(array, copy=True)
+
+
 def _contiguous(array: Array, copy: bool) -> Array:
     """Return the array itself where a kernel can use it in place, else one like it, with its values if `copy`."""
     if array.flags.c_contiguous and array.flags.aligned:
         return array
-    return np.array(array, order="C") if copy else np.empty(array.shape, array.dtype)
+    return aligned_copy(array) if copy else aligned_empty(array.shape, array.dtype)
 
 
 def _random(argument: Argument, seed: int) -> Array:
     generator = np.random.default_rng(seed)
     if argument.dtype.startswith("float"):
-        return generator.standard_normal(argument.shape).astype(argument.dtype)
-    return generator.integers(0, 2, argument.shape).astype(argument.dtype)
+        return aligned_copy(generator.standard_normal(argument.shape).astype(argument.dtype))
+    return aligned_copy(generator.integers(0, 2, argument.shape).astype(argument.dtype))

@@ -18,6 +18,7 @@ from loopwright.backends.llvm.host import host_target
 from loopwright.backends.llvm.jit import Loaded, compile_text
 from loopwright.backends.llvm.types import UnsupportedError
 from loopwright.dialects.target import Target, TargetAttr
+from loopwright.passes.analysis.packing import Packing
 
 TARGET = Target(vector_bytes=64)
 AXPY = """
@@ -171,6 +172,38 @@ def test_artifact_travels_as_bytes() -> None:
     assert executable.time([x, y, total, low], 10) > 0
     with pytest.raises(ValueError, match="no LLVM kernel artifact"):
         Artifact.from_bytes(b"something else")
+
+
+CONSTANT = """
+func.func @scale(%x : memref<5xf32> {lw.name = "x"},
+                 %w : memref<3x2x2xf32> {lw.name = "w", lw.constant, lw.layout = ["j/2", "i", "j%2"],
+                                         lw.packed_from = #lw.axes<i = 2, j = 5>},
+                 %out : memref<12xf32> {lw.name = "out", lw.output}) {
+  %zero = arith.constant 0 : index
+  %w0 = lw_kernel.load %w[%zero] : memref<3x2x2xf32> -> vector<12xf32>
+  lw_kernel.store %w0, %out[%zero] : vector<12xf32>, memref<12xf32>
+  func.return
+}"""
+
+
+def test_constants_are_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = build(parse(CONSTANT), TARGET)
+    assert kernel.arguments[1].shape == (2, 5)
+    packed: list[int] = []
+    pack = Packing.pack
+    monkeypatch.setattr(Packing, "pack", lambda self, array: packed.append(1) or pack(self, array))
+    x, w = np.zeros(5, np.float32), np.arange(10, dtype=np.float32).reshape(2, 5)
+    expected = [0, 1, 5, 6, 2, 3, 7, 8, 4, 0, 9, 0]
+    for array in (w, np.asfortranarray(w)):
+        for _ in range(3):
+            np.testing.assert_array_equal(kernel(x, array), expected)
+    assert len(packed) == 2
+    np.testing.assert_array_equal(kernel(x, 2 * w), 2 * np.array(expected))
+    with pytest.raises(ValueError, match=r"input 'w' must have shape \(2, 5\), got \(3, 2, 2\)"):
+        kernel(x, np.zeros((3, 2, 2), np.float32))
+    _, artifact = compile_module(parse(CONSTANT))
+    assert Artifact.from_bytes(artifact.to_bytes()) == artifact
+    assert kernel.benchmark(min_repeat_ms=1, repeat=2).min > 0
 
 
 def test_unknown_symbols_are_an_error_not_a_crash() -> None:

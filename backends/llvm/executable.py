@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
-from ..signature import Argument
+from ..arrays import aligned_empty
+from ..signature import Argument, PackedConstants
 from .emit import KernelText, emit
-from .function import CACHE_LINE_BYTES
 from .jit import Loaded, compile_text
 
 _MAGIC = b"loopwright-llvm-1\n"
@@ -61,20 +61,21 @@ def compile_module(module: ModuleOp) -> tuple[KernelText, Artifact]:
 
 
 class LlvmExecutable:
-    """A loaded kernel; arrays passed to it must be contiguous, aligned and of the right type and shape."""
+    """A loaded kernel; arrays passed to it must be contiguous, aligned and of the right type and shape.
+
+    Constants with a layout of their own come in their original one; `time` does not count their packing."""
 
     def __init__(self, artifact: Artifact) -> None:
         self._loaded = Loaded(artifact.object_code, artifact.threads)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)
         self._time = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.time)
-        self._workspace = np.empty(artifact.workspace_bytes + CACHE_LINE_BYTES, np.uint8)
-        start = self._workspace.ctypes.data
-        self._workspace_start = -(-start // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+        self._workspace = aligned_empty((artifact.workspace_bytes,), np.uint8)
+        self._constants = PackedConstants(artifact.arguments)
         self._lock = threading.Lock()
 
     def _pointers(self, args: Sequence[npt.NDArray[Any]]) -> ctypes.Array[ctypes.c_void_p]:
-        addresses = [array.ctypes.data for array in args]
-        return (ctypes.c_void_p * (len(addresses) + 1))(*addresses, self._workspace_start)
+        addresses = [array.ctypes.data for array in self._constants.apply(args)]
+        return (ctypes.c_void_p * (len(addresses) + 1))(*addresses, self._workspace.ctypes.data)
 
     def run(self, args: Sequence[npt.NDArray[Any]]) -> None:
         """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""

@@ -1,0 +1,28 @@
+"""NumPy arrays that start on a cache line, so that no vector straddles two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+CACHE_LINE_BYTES = 64
+
+
+def aligned_empty(shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array whose values are not set."""
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    raw = np.empty(size + CACHE_LINE_BYTES, np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE_BYTES
+    return raw[start : start + size].view(kind).reshape(shape)
+
+
+def aligned_copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a contiguous copy."""
+    copy = aligned_empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
