@@ -144,6 +144,11 @@ class IndexExpr:
         atom, c = rest[0]
         if len(rest) == 1 and c == 1 and left == 0 and isinstance(atom, Div):
             return whole + atom.expr // (atom.divisor * divisor)
+        if len(rest) == 1 and c == 1 and isinstance(atom, Mod):
+            if atom.divisor + left <= divisor:
+                return whole
+            if left == 0 and atom.divisor % divisor == 0:
+                return whole + atom.expr // divisor % (atom.divisor // divisor)
         return whole + IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
 
     def __mod__(self, divisor: int) -> IndexExpr:
@@ -161,7 +166,7 @@ class IndexExpr:
         if len(rest) == 1 and c == 1 and left == 0 and isinstance(atom, Mod):
             if atom.divisor % divisor == 0:
                 return atom.expr % divisor
-            if divisor % atom.divisor == 0:
+            if divisor >= atom.divisor:
                 return IndexExpr(rest, 0)
         return IndexExpr(((Mod(IndexExpr(rest, left), divisor), 1),), 0)
 
@@ -346,9 +351,11 @@ def linear(terms: Iterable[Term], const: int) -> IndexExpr:
     mods = [a for a in sums if type(a) is Mod]
     for mod in mods:
         c = sums[mod]
-        div = Div(mod.expr, mod.divisor)
-        if c and sums.get(div) == c * mod.divisor:
-            del sums[mod], sums[div]
+        if not c:
+            continue
+        ((quotient, _),) = (mod.expr // mod.divisor).terms
+        if sums.get(quotient) == c * mod.divisor:
+            del sums[mod], sums[quotient]
             return linear((*sums.items(), *((a, k * c) for a, k in mod.expr.terms)), const + mod.expr.const * c)
     if len(mods) > 1 and (joined := _join_digits(mods, sums)) is not None:
         return linear((*sums.items(), *joined.terms), const + joined.const)
@@ -362,9 +369,10 @@ def _join_digits(mods: list[Mod], sums: dict[Atom, int]) -> IndexExpr | None:
             c = sums.get(low, 0)
             if not c or high is low or sums.get(high) != c * low.divisor:
                 continue
-            if (low.expr // low.divisor) % high.divisor == IndexExpr(((high, 1),), 0):
+            whole = high.expr * low.divisor + IndexExpr(((low, 1),), 0)
+            if all(atom != low for atom, _ in whole.terms):
                 del sums[low], sums[high]
-                return low.expr % (low.divisor * high.divisor) * c
+                return whole % (low.divisor * high.divisor) * c
     return None
 
 
