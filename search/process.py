@@ -100,6 +100,21 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and its children at once, and release what it held; harmless when repeated."""
+        self._end()
+        self._output.close()
+
+    def epitaph(self) -> str:
+        """Kill what is left of a worker that has gone; return how it ended and the last it wrote."""
+        self._end()
+        code = self._process.returncode
+        ended = f"exited with status {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - _LAST_WORDS))
+        words = self._output.read().decode("utf-8", "replace").strip()
+        self._output.close()
+        return f"{ended}; its output:\n{words}" if words else ended
+
+    def _end(self) -> None:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -107,16 +122,3 @@ class WorkerProcess:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._socket.close()
-
-    def epitaph(self) -> str:
-        """Kill what is left of a worker that has gone; return how it ended and the last it wrote."""
-        self.kill()
-        code = self._process.returncode
-        ended = f"exited with status {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-        with contextlib.suppress(ValueError, OSError):
-            size = self._output.seek(0, os.SEEK_END)
-            self._output.seek(max(0, size - _LAST_WORDS))
-            words = self._output.read().decode("utf-8", "replace").strip()
-            ended += f"; its output:\n{words}" if words else ""
-            self._output.close()
-        return ended

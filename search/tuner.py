@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class TuningOptions:
     time_limit_s: float | None = None
     cost_model: str | CostModel = "trees"
     final_candidates: int = 4
-    final_laps: int = 5
+    final_laps: int = 8
     callbacks: Sequence[Callback] = ()
     progress: bool | Progress = True
 
@@ -203,6 +203,8 @@ class Tuner:
             self._evolution.observe(proposal.space, proposal.row, record.time_s)
         self._save([record])
         self._count(record)
+        if not record.ok and self.state.errors.total() == 1:
+            self._progress.note(f"first failure, trial {self.state.done - 1}: {_headline(record)}")
         self.state.build_s, self.state.run_s = self._measurer.building_s, self._measurer.running_s
         self._progress.update(self.state)
         for callback in self.options.callbacks:
@@ -222,7 +224,7 @@ class Tuner:
             message=measurement.message,
             build_s=measurement.build_s,
             run_s=measurement.run_s,
-            versions=measurer.versions,
+            versions=_versions_for(measurement.schedule, measurer.versions),
             device=measurer.device,
             timestamp=time.time(),
             seed=self.options.seed,
@@ -355,6 +357,17 @@ class Tuner:
             f"The first error, {first.error.value}, of sketch {first.sketch!r} with schedule\n"
             f"  {first.schedule or '(empty)'}\nis\n{first.message}"
         )
+
+
+def _headline(record: Record) -> str:
+    """Return a failure's code and the line that says most: the last one of a traceback, else the first."""
+    lines = record.message.strip().splitlines() or [""]
+    return f"{record.error.value}: {lines[-1] if lines[0].startswith('Traceback') else lines[0]}"
+
+
+def _versions_for(schedule: str, versions: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions of packages, and of those primitives that the schedule uses."""
+    return {n: v for n, v in versions.items() if not n.startswith(rec.PRIMITIVE_PREFIX) or n in schedule}
 
 
 def _progress_of(choice: bool | Progress) -> Progress:

@@ -264,6 +264,7 @@ def test_repeats_are_long_enough_even_after_a_cold_probe():
 def test_a_slow_probe_gets_another_chance():
     assert measure_times(FakeClock(0.5, 0.001), TimingSettings(min_repeat_ms=0), 0.001)[1] is False
     assert measure_times(FakeClock(0.5, 0.4, 0.3), TimingSettings(), 0.1) == ([0.3], True)
+    assert measure_times(FakeClock(*[3e-3] * 5, 1e-3), TimingSettings(min_repeat_ms=0), 1e-3)[1] is False
     assert measure_times(FakeClock(0.3), TimingSettings(stop_factor=None, min_repeat_ms=0), 0.1)[1] is False
 
 
