@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from ..dialects.attributes import Axis
@@ -49,12 +58,20 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
         name,
         ([_type(t) for t in inputs], [_type(t) for t in outputs]),
         Region(block),
-        arg_attrs=ArrayAttr([DictionaryAttr({"lw.name": StringAttr(n)}) for n in names]),
+        arg_attrs=ArrayAttr([_marks(t, n) for t, n in zip(inputs, names, strict=True)]),
     )
     attributes: dict[str, Attribute] = {}
     if target is not None:
         attributes["lw.target"] = TargetAttr(parse_target(target) if isinstance(target, str) else target)
     return ModuleOp([function], attributes)
+
+
+def _marks(tensor: Tensor, name: str) -> DictionaryAttr:
+    """The attributes of an argument: its name, and `lw.constant` where it is one."""
+    marks: dict[str, Attribute] = {"lw.name": StringAttr(name)}
+    if isinstance(tensor.op, Placeholder) and tensor.op.constant:
+        marks["lw.constant"] = UnitAttr()
+    return DictionaryAttr(marks)
 
 
 def stage_labels(tensors: Sequence[Tensor]) -> dict[Compute, str]:

@@ -79,11 +79,16 @@ def private_to(loop: ForOp) -> set[SSAValue]:
 def order_hazard(loops: list[ForOp]) -> str | None:
     """Why the perfectly nested `loops` must keep their order, or None.
 
-    One block below may be reordered freely: reductions are free to change their order, and no element is written twice
-    otherwise. Several blocks may where everything passed between them stays within one iteration of all the loops.
+    One block below may be reordered freely, as reductions are free to change their order; but a loop that computes the
+    elements of a reduction again must stay outside of the reduce loops. Several blocks may where everything passed
+    between them stays within one iteration of all the loops.
     """
     innermost = loops[-1]
     inside = list(blocks_in(innermost))
+    for block in inside:
+        again = _computed_again(block, loops)
+        if again is not None:
+            return f"'{again.loop_name}' computes the reduction '{block.block_name}' again"
     if len(inside) < 2:
         return None
     private = private_to(innermost)
@@ -95,6 +100,20 @@ def order_hazard(loops: list[ForOp]) -> str | None:
                 if is_under(writer, innermost):
                     name = buffer_name(load.buffer)
                     return f"'{name}' is passed from '{writer.block_name}' to '{block.block_name}' across iterations"
+    return None
+
+
+def _computed_again(block: BlockOp, loops: list[ForOp]) -> ForOp | None:
+    """The first of `loops` whose iterations each reduce to the same elements from the start, if any of them reduces."""
+    bound = zip(block.axes, block.bindings.data, strict=True)
+    reducing = {name for a, e in bound if a.reduce for name in e.axes()}
+    if not any(loop.loop_name in reducing for loop in loops):
+        return None
+    for loop in loops:
+        if loop.size == 1 or loop.loop_name in reducing:
+            continue
+        if not all(touched_apart(loop, [(block, write)]) for write in block.write_indices):
+            return loop
     return None
 
 

@@ -57,8 +57,10 @@ class DecomposeReduction(Primitive[Plan]):
             rule = f"initialisation must stand before every reduce loop, '{outside.loop_name}' is around '{self.loop}'"
             raise self.error(rule, fix, outside)
         copied = loops_to_copy(block, loops[position:])
-        for output, write in zip(block.outputs, block.write_indices, strict=True):
-            for inner in copied:
+        for inner in loops[position:]:
+            if inner.loop_name in reducing:
+                continue
+            for output, write in zip(block.outputs, block.write_indices, strict=True):
                 if inner.size > 1 and not touched_apart(inner, [(block, write)]):
                     rule = "no element may be computed twice behind its initialisation, but iterations of"
                     rule = f"{rule} '{inner.loop_name}' may share elements of '{buffer_name(output)}'"
@@ -100,8 +102,8 @@ def _places(block: BlockOp) -> list[ForOp]:
     places: list[ForOp] = []
     loops = block.enclosing_loops
     for position, loop in enumerate(loops):
-        copied = loops_to_copy(block, loops[position:])
-        if all(x.size == 1 or touched_apart(x, [(block, w)]) for x in copied for w in block.write_indices):
+        spatial = [x for x in loops[position:] if x.loop_name not in reducing and x.size > 1]
+        if all(touched_apart(x, [(block, w)]) for x in spatial for w in block.write_indices):
             places.append(loop)
         if loop.loop_name in reducing:
             break
