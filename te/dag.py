@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ..dialects.combiner import dtype_name, is_float
 from ..dialects.index import IndexExpr, Mod
@@ -70,7 +70,7 @@ def format_dag(func: FuncOp) -> str:
         for read in op.body.block.ops:
             if isinstance(read, ReadOp) and not isinstance(read.tensor.owner, ComputeOp) and read.tensor not in shown:
                 shown.add(read.tensor)
-                lines.append(_placeholder(names[read.tensor], read.tensor.type))
+                lines.append(_placeholder(names[read.tensor], read.tensor.type, _is_constant(func, read.tensor)))
         lines += _stage(op, names)
     return "\n".join(lines)
 
@@ -83,11 +83,17 @@ def _argument_name(func: FuncOp, position: int) -> str:
     return func.body.block.args[position].name_hint or f"arg{position}"
 
 
-def _placeholder(name: str, kind: Attribute) -> str:
+def _is_constant(func: FuncOp, tensor: SSAValue) -> bool:
+    position = tensor.index if isinstance(tensor, BlockArgument) else 0
+    return func.arg_attrs is not None and "lw.constant" in func.arg_attrs.data[position].data
+
+
+def _placeholder(name: str, kind: Attribute, constant: bool) -> str:
     assert isinstance(kind, TensorType)
     dtype = dtype_name(kind.get_element_type())
     shape = ", ".join(map(str, kind.get_shape()))
-    return f"{name} = PLACEHOLDER [{shape}]" + (f" {dtype}" if dtype != "float32" else "")
+    text = f"{name} = PLACEHOLDER [{shape}]" + (f" {dtype}" if dtype != "float32" else "")
+    return text + (" constant" if constant else "")
 
 
 def _stage(op: ComputeOp, names: dict[SSAValue, str]) -> list[str]:

@@ -15,9 +15,10 @@ from .reduce import Reduce
 
 @dataclass(frozen=True)
 class Placeholder:
-    """The operation of a tensor that is an argument."""
+    """The operation of a tensor that is an argument; a constant one holds the same values in every call."""
 
     name: str
+    constant: bool = False
     axis: tuple[IterVar, ...] = ()
     reduce_axis: tuple[IterVar, ...] = ()
 
@@ -121,12 +122,17 @@ class Tensor:
         return elementwise(self, lambda value: -value, "T_negative")
 
 
-def placeholder(shape: Sequence[int] | int, dtype: str = "float32", name: str = "placeholder") -> Tensor:
-    """An input tensor of the given shape (extents of at least 1)."""
+def placeholder(
+    shape: Sequence[int] | int, dtype: str = "float32", name: str = "placeholder", constant: bool = False
+) -> Tensor:
+    """An input tensor of the given shape (extents of at least 1).
+
+    A `constant` one, such as a weight, may be laid out anew by a schedule and is then packed ahead of the calls.
+    """
     if dtype not in DTYPES:
         raise ExpressionError(f"placeholder '{name}': element type '{dtype}' is not one of {', '.join(DTYPES)}")
     extents = _extents(f"placeholder '{name}'", shape)
-    return Tensor(name, extents, dtype, Placeholder(name))
+    return Tensor(name, extents, dtype, Placeholder(name, constant))
 
 
 def compute(

@@ -214,6 +214,15 @@ def _mask(self: _Interpreter, op: Operation) -> None:
     self.values[op.results[0]] = on if isinstance(op.results[0].type, VectorType) else on[0]
 
 
+def _compare(self: _Interpreter, op: kernel.CompareOp) -> None:
+    operands = [self.values[operand] for operand in op.operands]
+    if is_float(kernel.element_of(op.lhs.type)):
+        number = kernel.FLOAT_PREDICATES.index(op.predicate.data)
+        self.values[op.result] = _compare_floats(number, *operands)
+    else:
+        self.values[op.result] = _compare_integers(kernel.INTEGER_PREDICATES.index(op.predicate.data), operands)
+
+
 def _for(self: _Interpreter, op: Operation) -> None:
     low, high, step = (int(self.values[operand]) for operand in op.operands)
     body = op.regions[0].blocks[0]
@@ -248,6 +257,7 @@ _STEPS: dict[type[Operation], Callable[[_Interpreter, Any], None]] = {
     kernel.ScatterOp: _scatter,
     kernel.LanesOp: _lanes,
     kernel.MaskOp: _mask,
+    kernel.CompareOp: _compare,
     kernel.PrefetchOp: _nothing,
     kernel.ParallelOp: _parallel,
     scf.ForOp: _for,
@@ -264,10 +274,7 @@ def _arithmetic(op: Operation, operands: list[Any]) -> Any:
     if isinstance(op, arith.ConstantOp):
         return _constant(op.value, result, dtype)
     if isinstance(op, arith.CmpiOp):
-        predicate = int(op.predicate.value.data)
-        if predicate >= _FIRST_UNSIGNED:
-            operands = [np.asarray(a).view(f"u{np.asarray(a).dtype.itemsize}") for a in operands]
-        return _INTEGER_PREDICATES[predicate](*operands)
+        return _compare_integers(int(op.predicate.value.data), operands)
     if isinstance(op, arith.CmpfOp):
         return _compare_floats(int(op.predicate.value.data), *operands)
     if isinstance(op, vector.BroadcastOp):
@@ -301,6 +308,12 @@ def _constant(value: Attribute, result: Attribute, dtype: np.dtype[Any]) -> Any:
         return dtype.type(value.value.data)
     assert isinstance(value, DenseIntOrFPElementsAttr)
     return np.resize(np.array(value.get_values()).astype(dtype), kernel.lanes_of(result))
+
+
+def _compare_integers(predicate: int, operands: list[Any]) -> Any:
+    if predicate >= _FIRST_UNSIGNED:
+        operands = [np.asarray(a).view(f"u{np.asarray(a).dtype.itemsize}") for a in operands]
+    return _INTEGER_PREDICATES[predicate](*operands)
 
 
 def _compare_floats(predicate: int, a: Any, b: Any) -> Any:
