@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp

@@ -92,9 +92,10 @@ def test_strided_load(kind: str, lanes: int, stride: int) -> None:
     np.testing.assert_array_equal(out[:lanes], a[start + stride * np.arange(lanes)])
 
 
+@pytest.mark.parametrize("on", [16, 9])
 @pytest.mark.parametrize("edge", ["first", "last"])
-@pytest.mark.parametrize("stride", [2, 3, 4])
-def test_strided_load_stays_inside(stride: int, edge: str) -> None:
+@pytest.mark.parametrize("stride", [1, 2, 3, 4, 5])
+def test_load_stays_inside(stride: int, edge: str, on: int) -> None:
     """A strided load may read between its lanes, never beyond the last one: the page behind is not ours."""
     import mmap
 
@@ -102,7 +103,7 @@ def test_strided_load_stays_inside(stride: int, edge: str) -> None:
     memory = mmap.mmap(-1, 3 * page)
     protect(memory, 0, page)
     protect(memory, 2 * page, page)
-    size = (lanes - 1) * stride + 1
+    size = (on - 1) * stride + 1
     offset = page if edge == "first" else 2 * page - 4 * size
     a = np.frombuffer(memory, np.float32, size, offset)
     a[...] = np.arange(size)
@@ -110,12 +111,14 @@ def test_strided_load_stays_inside(stride: int, edge: str) -> None:
     text = f"""
     func.func @edge(%in : {array} {{lw.name = "in"}}, %out : memref<{lanes}xf32> {{lw.name = "out", lw.output}}) {{
       %zero = arith.constant 0 : index
-      %x = lw_kernel.load %in[%zero] stride {stride} : {array} -> vector<{lanes}xf32>
+      %last = arith.constant {on - 1} : index
+      %m = lw_kernel.mask %last step -1 : vector<{lanes}xi1>
+      %x = lw_kernel.load %in[%zero] stride {stride} mask %m : {array} -> vector<{lanes}xf32>
       lw_kernel.store %x, %out[%zero] : vector<{lanes}xf32>, memref<{lanes}xf32>
       func.return
     }}"""
     out = build(parse(text), Target(vector_bytes=64))(a)
-    np.testing.assert_array_equal(out, np.arange(lanes) * stride)
+    np.testing.assert_array_equal(out, np.where(np.arange(lanes) < on, np.arange(lanes) * stride, 0))
 
 
 def protect(memory: object, start: int, size: int) -> None:

@@ -99,8 +99,8 @@ def _load_vector(f: Function, pointer: str, stored: str, lanes: int, stride: int
         return _load_broadcast(f, pointer, stored, vector, lanes, mask)
     if stride == 1:
         return _load_whole(f, pointer, stored, vector, lanes, mask)
-    if mask is None and 1 < abs(stride) <= _WIDEST_SHUFFLED_STRIDE and lanes >= 4:
-        return _load_shuffled(f, pointer, stored, vector, lanes, stride)
+    if 1 < abs(stride) <= _WIDEST_SHUFFLED_STRIDE and lanes >= 4:
+        return _load_shuffled(f, pointer, stored, vector, lanes, stride, mask)
     if stride == -1:
         return _load_reversed(f, pointer, stored, vector, lanes, mask)
     if mask is None and lanes <= 4:
@@ -132,11 +132,12 @@ def _load_reversed(f: Function, pointer: str, stored: str, vector: str, lanes: i
 
 
 def _reverse(f: Function, value: str, vector: str, lanes: int) -> str:
-    order = ", ".join(f"i32 {lane}" for lane in reversed(range(lanes)))
-    return f.put(f"shufflevector {vector} {value}, {vector} poison, <{lanes} x i32> <{order}>")
+    return _shuffle(f, vector, value, "poison", lanes, list(reversed(range(lanes))))
 
 
-def _load_shuffled(f: Function, pointer: str, stored: str, vector: str, lanes: int, stride: int) -> str:
+def _load_shuffled(
+    f: Function, pointer: str, stored: str, vector: str, lanes: int, stride: int, mask: str | None
+) -> str:
     """Load the stretch that holds all lanes as whole vectors, the last ending at the last lane, and pick."""
     width = abs(stride)
     last = (lanes - 1) * width
@@ -146,15 +147,28 @@ def _load_shuffled(f: Function, pointer: str, stored: str, vector: str, lanes: i
     places = [lane * width for lane in range(lanes)]
     if stride < 0:
         places.reverse()
-    value = "poison"
+    value = "poison" if mask is None else "zeroinitializer"
     for number, start in enumerate(starts):
-        at = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {start}") if start else pointer
-        part = f.put(f"load {vector}, ptr {at}, align {element_bytes(stored)}")
         end = starts[number + 1] if number + 1 < len(starts) else last + 1
-        picks = [lanes + place - start if start <= place < end else lane for lane, place in enumerate(places)]
-        order = ", ".join(f"i32 {pick}" for pick in picks)
-        value = f.put(f"shufflevector {vector} {value}, {vector} {part}, <{lanes} x i32> <{order}>")
+        held = {place - start: lane for lane, place in enumerate(places) if start <= place < end}
+        at = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {start}") if start else pointer
+        part_mask = None if mask is None else _spread(f, mask, lanes, held)
+        part = _load_whole(f, at, stored, vector, lanes, part_mask)
+        picks = list(range(lanes))
+        for place, lane in held.items():
+            picks[lane] = lanes + place
+        value = _shuffle(f, vector, value, part, lanes, picks)
     return value
+
+
+def _spread(f: Function, mask: str, lanes: int, held: dict[int, int]) -> str:
+    """Return the mask of a vector that holds lane `held[place]` at each place of it, all others off."""
+    return _shuffle(f, f"<{lanes} x i1>", mask, "zeroinitializer", lanes, [held.get(n, lanes) for n in range(lanes)])
+
+
+def _shuffle(f: Function, vector: str, a: str, b: str, lanes: int, picks: list[int]) -> str:
+    order = ", ".join(f"i32 {pick}" for pick in picks)
+    return f.put(f"shufflevector {vector} {a}, {vector} {b}, <{lanes} x i32> <{order}>")
 
 
 def _load_lane_by_lane(f: Function, pointer: str, stored: str, vector: str, lanes: int, stride: int) -> str:
