@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import lcm
 from typing import TypeAlias
 
-from ...dialects.index import Atom, Div, IndexExpr, Mod, axis, constant
+from ...dialects.index import Atom, IndexExpr, Mod, axis, constant
 from ...dialects.loop import BlockOp
 
 Unknown: TypeAlias = "Atom | tuple[str, ...]"
@@ -83,8 +83,8 @@ def _row(expr: IndexExpr) -> Row:
         parts: Row = {atom: Fraction(1)}
         if isinstance(atom, Mod):
             parts = _row(atom.expr)
-            quotient = Div(atom.expr, atom.divisor)
-            parts[quotient] = parts.get(quotient, Fraction(0)) - atom.divisor
+            for part, k in _row(atom.expr // atom.divisor).items():
+                parts[part] = parts.get(part, Fraction(0)) - k * atom.divisor
         for part, k in parts.items():
             row[part] = row.get(part, Fraction(0)) + k * c
     return {atom: c for atom, c in row.items() if c}
