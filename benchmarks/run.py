@@ -1,0 +1,180 @@
+"""Compare with PyTorch (oneDNN) and with the CPU's limits in one run: tune, time both in turn, write a table.
+
+Each case is tuned on the same number of threads that it is timed on, or resumed from `--records`. Ours and the peer
+are timed in turn, `--rounds` times; the figures are medians, the ratio is the peer's time over ours (above 1: we are
+faster). Operands are as they come: whatever a side packs, it packs inside of the timed call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases import CASES, Case
+
+import loopwright as lw
+from loopwright.backends.llvm.device import device_name
+from loopwright.backends.llvm.host import host_target
+from loopwright.backends.llvm.peak import copy_gbytes_per_s, peak_gflops_per_s
+
+PAUSE_S = 0.02
+"""Between turns: the other side's threads go on spinning for a few milliseconds after their last loop."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; times in seconds."""
+
+    case: Case
+    threads: int
+    ours_s: float
+    peer_s: float
+    flops: int
+    trials: int
+    errors: str
+    tuning_s: float
+    default_s: float
+
+    @property
+    def ratio(self) -> float:
+        return self.peer_s / self.ours_s
+
+
+def main() -> None:
+    options = _options()
+    import torch
+
+    rows: list[Row] = []
+    limits: dict[int, tuple[float, float]] = {}
+    for threads in options.threads:
+        target = host_target(threads)
+        limits[threads] = peak_gflops_per_s(target), copy_gbytes_per_s(target)
+        torch.set_num_threads(threads)
+        for case in CASES:
+            if options.cases and case.name not in options.cases:
+                continue
+            row = _compare(case, threads, options, torch)
+            rows.append(row)
+            print(_line(row, limits), flush=True)
+    text = _table(rows, limits, torch.__version__)
+    print(text)
+    if options.output:
+        Path(options.output).write_text(text)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--cases", nargs="+", choices=[c.name for c in CASES])
+    parser.add_argument(
+        "--records", default="benchmarks/records", help="folder of record files, one a case and threads"
+    )
+    parser.add_argument("--output", help="write the table to this file")
+    return parser.parse_args()
+
+
+def _compare(case: Case, threads: int, options: argparse.Namespace, torch: Any) -> Row:
+    records = Path(options.records)
+    records.mkdir(parents=True, exist_ok=True)
+    path = records / f"{case.name}-{threads}.jsonl"
+    task = lw.SearchTask(case.tensors, target=f"llvm cores={threads}")
+    start = time.perf_counter()
+    result = task.tune(lw.TuningOptions(num_measure_trials=options.trials, records=path, progress=False))
+    tuning_s = time.perf_counter() - start
+    kernel = task.build(result.best.schedule)
+    reference = task.reference
+    arrays = list(reference.inputs)
+    outputs = [np.empty_like(e) for e in reference.expected]
+    with torch.inference_mode():
+        peer = case.torch_call(torch, [torch.from_numpy(a) for a in arrays])
+        _check(case, reference, kernel(*arrays), peer())
+        ours_s, peer_s = _in_turn([lambda: kernel(*arrays, *outputs), peer], options.rounds)
+    default = result.default.time_s if result.default is not None else float("nan")
+    errors = result.state.error_counts()
+    return Row(case, threads, ours_s, peer_s, task.flops, result.state.done, errors, tuning_s, default)
+
+
+def _check(case: Case, reference: Any, ours: Any, peer: Any) -> None:
+    expected = reference.expected[0]
+    theirs = peer.permute(0, 2, 3, 1) if case.name.endswith("nhwc") else peer
+    for name, got in (("ours", ours), ("peer", theirs.numpy())):
+        np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=1e-3, err_msg=f"{case.name}: {name}")
+
+
+def _in_turn(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
+    """The median seconds of each call, timed in turn."""
+    counts = [_runs(call) for call in calls]
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, count, found in zip(calls, counts, times, strict=True):
+            time.sleep(PAUSE_S)
+            call()
+            start = time.perf_counter()
+            for _ in range(count):
+                call()
+            found.append((time.perf_counter() - start) / count)
+    return [statistics.median(found) for found in times]
+
+
+def _runs(call: Callable[[], Any], least_s: float = 0.04) -> int:
+    call()
+    start = time.perf_counter()
+    call()
+    return max(1, round(least_s / (time.perf_counter() - start)))
+
+
+def _share(row: Row, limits: dict[int, tuple[float, float]]) -> str:
+    """How near the machine's limit: of its FMA peak, or of its copy bandwidth where memory is the limit."""
+    gflops, gbytes = limits[row.threads]
+    if row.case.bytes:
+        return f"{row.case.bytes / row.ours_s / 1e9 / gbytes:.0%} of copy"
+    return f"{row.flops / row.ours_s / 1e9 / gflops:.0%} of FMA"
+
+
+def _line(row: Row, limits: dict[int, tuple[float, float]]) -> str:
+    ours, peer = row.ours_s * 1e6, row.peer_s * 1e6
+    speed = row.flops / row.ours_s / 1e9
+    asked = f"{row.case.goal:.1f}x {'met' if row.ratio >= row.case.goal else 'missed'}"
+    return (
+        f"| {row.case.name} | {row.threads} | {ours:.1f} | {peer:.1f} | {row.ratio:.2f}x | {asked} "
+        f"| {speed:.1f} | {_share(row, limits)} | {row.default_s * 1e6:.1f} | {row.trials} | {row.errors} "
+        f"| {row.tuning_s:.1f} |"
+    )
+
+
+def _table(rows: Sequence[Row], limits: dict[int, tuple[float, float]], torch_version: str) -> str:
+    versions = {p: importlib.metadata.version(p) for p in ("xdsl", "llvmlite", "numpy", "scikit-learn")}
+    shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+    peaks = "; ".join(f"{t} thread(s): {g:.0f} GFLOP/s FMA, {b:.1f} GB/s copy" for t, (g, b) in limits.items())
+    heading = (
+        "| case | threads | ours (us) | PyTorch (us) | ratio | asked | ours GFLOP/s | of the limit | untuned (us) "
+        "| trials | failed trials | tuning (s) |"
+    )
+    lines = [
+        "# CPU: loopwright and PyTorch on the same cores, in one run",
+        "",
+        f"{datetime.date.today()}, {device_name()}, PyTorch {torch_version} (CPU, oneDNN), "
+        f"loopwright {lw.__version__}, {shown}.",
+        "",
+        f"Limits measured in the same run: {peaks}. Medians of alternating rounds; ratio = PyTorch's time / ours.",
+        "",
+        heading,
+        "|" + "---|" * heading.count(" |"),
+        *(_line(row, limits) for row in rows),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
