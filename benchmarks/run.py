@@ -93,10 +93,12 @@ def _compare(case: Case, threads: int, options: argparse.Namespace, torch: Any) 
     tuning_s = time.perf_counter() - start
     kernel = task.build(result.best.schedule)
     reference = task.reference
-    arrays = list(reference.inputs)
-    outputs = [np.empty_like(e) for e in reference.expected]
     with torch.inference_mode():
-        peer = case.torch_call(torch, [torch.from_numpy(a) for a in arrays])
+        # Both sides work on the same memory, which PyTorch allocates.
+        tensors = [torch.from_numpy(a).clone() for a in reference.inputs]
+        arrays = [t.numpy() for t in tensors]
+        outputs = [torch.empty(e.shape).numpy() for e in reference.expected]
+        peer = case.torch_call(torch, tensors)
         _check(case, reference, kernel(*arrays), peer())
         ours_s, peer_s = _in_turn([lambda: kernel(*arrays, *outputs), peer], options.rounds)
     default = result.default.time_s if result.default is not None else float("nan")
