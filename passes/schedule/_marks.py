@@ -10,13 +10,18 @@ from ...dialects.loop import SERIAL, ForOp, blocks_in, loops_in
 from ..analysis.nest import find_block, find_loop, functions
 from ..primitive import Primitive, ScheduleError
 
+PIPELINE_STAGES = "pipeline_stages"
+"""The annotation of a pipelined loop and of the copies that run ahead in it: in how many iterations a buffer lives."""
+
 
 def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str) -> ForOp:
-    """The loop called `loop` around `block`; ScheduleError unless it is serial."""
+    """The loop called `loop` around `block`; ScheduleError unless it is serial and not pipelined."""
     found = find_loop(step, find_block(step, module, block), loop)
     if found.loop_kind != SERIAL:
         rule = f"loop '{loop}' must be serial to be marked, it is {found.loop_kind}"
         raise ScheduleError(step, rule, at=found)
+    if PIPELINE_STAGES in found.notes:
+        raise ScheduleError(step, f"loop '{loop}' is pipelined, so its iterations keep their order", at=found)
     return found
 
 
@@ -40,8 +45,9 @@ def is_thread_kind(kind: str) -> bool:
 
 
 def serial_loops(module: ModuleOp) -> Iterator[tuple[str, ForOp]]:
-    """Each serial loop with the name of the first block below it."""
+    """Each loop that can be marked, with the name of the first block below it."""
     for func in functions(module):
         for loop in loops_in(func):
-            if loop.loop_kind == SERIAL and (block := next(blocks_in(loop), None)) is not None:
+            marked = loop.loop_kind != SERIAL or PIPELINE_STAGES in loop.notes
+            if not marked and (block := next(blocks_in(loop), None)) is not None:
                 yield block.block_name, loop

@@ -29,7 +29,7 @@ from ..analysis.nest import (
     ranges_of,
     simplify_conditions,
 )
-from ..primitive import Primitive, ScheduleError
+from ..primitive import Primitive
 from ._reduction import (
     conditions_at_start,
     element_type,
@@ -40,7 +40,7 @@ from ._reduction import (
     substitute_in_body,
     wrapped_in,
 )
-from ._staging import insert_alloc
+from ._staging import insert_alloc, legal_steps
 
 _TRAPPING = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
 
@@ -177,16 +177,8 @@ class Rfactor(Primitive[Plan]):
                 if block.has_init:
                     reducing = reduce_loop_names(block)
                     names = [x.loop_name for x in block.enclosing_loops if x.loop_name in reducing]
-                    steps += [step for name in names if _applies(step := cls(block.block_name, name), module_op)]
-        return tuple(steps)
-
-
-def _applies(step: Rfactor, module: ModuleOp) -> bool:
-    try:
-        step.check(module)
-    except ScheduleError:
-        return False
-    return True
+                    steps += [cls(block.block_name, name) for name in names]
+        return legal_steps(steps, module_op)
 
 
 def _partial_axis(block: BlockOp, loop: ForOp) -> Axis:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: small workloads of many kinds, and steps with random arguments from every primitive there is."""
+"""Hypothesis strategies: small workloads of many kinds, and steps with random arguments from all primitives."""
 
 import dataclasses
 from collections.abc import Callable
@@ -181,6 +181,9 @@ def primitives() -> dict[str, type[Primitive]]:
 def draw_step(draw: Callable, module: ModuleOp, classes: dict[str, type[Primitive]]) -> Primitive | None:
     """A step on what `module` holds; its arguments make sense one by one, so it is often legal, and often not."""
     step_class = classes[draw(st.sampled_from(sorted(classes) + 3 * sorted(classes.keys() - _MARKS)))]
+    if step_class.__name__ in _RARE:
+        space = step_class.schedule_space(Context(), module)
+        return draw(st.sampled_from(space)) if space else None
     blocks = [block for func in functions(module) for block in blocks_in(func)]
     if step_class.__name__ in _REDUCING:
         blocks = [block for block in blocks if block.has_init] or blocks
@@ -199,6 +202,9 @@ def draw_step(draw: Callable, module: ModuleOp, classes: dict[str, type[Primitiv
 
 _MARKS = {"Bind", "Parallel", "Pragma", "SetScope", "StorageAlign", "Unroll", "Vectorize"}
 """Drawn less often: they keep loops from being split and moved."""
+
+_RARE = {"DoubleBuffer", "Pipeline"}
+"""Legal after a few certain steps only, so taken from what they offer."""
 
 _REDUCING = {"DecomposeReduction", "Rfactor"}
 

@@ -1,0 +1,54 @@
+"""Let the copies in a loop run some iterations ahead of what uses them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ..analysis.nest import find_block, find_loop
+from ..primitive import Primitive
+from ._marks import serial_loops
+from ._stages import StagesPlan, add_stages, copies_of, require_pipelinable
+
+
+@dataclass(frozen=True)
+class Pipeline(Primitive[StagesPlan]):
+    """`for k in n { block a_shared { a_shared[x] = a[k, x] } block c { a_shared[x] } }` -> with `stages=3`
+
+    `for k in n annotated {pipeline_stages = 3} { block a_shared { a_shared[k mod 3, x] = a[k, x] } block c { ... } }`
+
+    The loop and its copies carry the annotation, and the buffers have a place for each stage: enough for the copies to
+    run up to `stages - 1` iterations ahead where the target can.
+
+    Requires: a serial loop, not pipelined yet, of at least `stages` iterations, `stages` at least 2; copies in it, each
+    filling alone a buffer that is used in one iteration only, from one that nothing in the loop writes.
+    """
+
+    name = "lw-pipeline"
+    block: str
+    loop: str
+    stages: int
+
+    def check(self, module: ModuleOp) -> StagesPlan:
+        loop = find_loop(self, find_block(self, module, self.block), self.loop)
+        require_pipelinable(self, loop, self.stages)
+        copies = copies_of(loop)
+        if not copies:
+            rule = f"loop '{self.loop}' must hold a copy into a buffer that one iteration of it fills and uses"
+            raise self.error(f"{rule}; cache_read and compute_at make one", at=loop)
+        return StagesPlan(loop, tuple(copies), self.stages)
+
+    def rewrite(self, plan: StagesPlan) -> None:
+        add_stages(plan)
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Pipeline, ...]:
+        return tuple(
+            cls(block, loop.loop_name, stages)
+            for block, loop in serial_loops(module_op)
+            if not loop.notes and copies_of(loop)
+            for stages in (2, 3, 4)
+            if stages <= loop.size
+        )
