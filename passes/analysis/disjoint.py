@@ -25,7 +25,10 @@ def touched_apart(loop: ForOp, accesses: Sequence[Access]) -> bool:
         around[parent.loop_name] = (0, parent.size - 1)
         parent = parent.parent_op()
     inner = [_inner_ranges(block, around) for block, _ in accesses]
-    touched = [[e.substitute(block.bound) for e in indices] for block, indices in accesses]
+    touched = [
+        [e.substitute(block.bound).simplify({**around, **ranges}) for e in indices]
+        for (block, indices), ranges in zip(accesses, inner, strict=True)
+    ]
     everywhere: dict[str, tuple[int, int]] = dict(around)
     for ranges in inner:
         for name, (low, high) in ranges.items():
