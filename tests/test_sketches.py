@@ -1,0 +1,52 @@
+"""Every kind of operator through the search's sketches: each candidate builds and computes what the reference does."""
+
+import numpy as np
+import pytest
+from sample_workloads import SAMPLES
+
+import loopwright as lw
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_candidates_are_right(name: str) -> None:
+    task = lw.SearchTask(SAMPLES[name], target="llvm cores=2")
+    reference = task.reference
+    rng = np.random.default_rng(1)
+    for sketch in task.sketches:
+        rows = [sketch.default, *sketch.sample(rng, 1)]
+        assert sketch.legal(sketch.default[None])[0], f"{sketch.name}: the defaults break a limit"
+        for row in rows:
+            if not sketch.legal(row[None])[0]:
+                continue
+            outputs = task.build(sketch.schedule(row))(*reference.inputs)
+            for got, expected in zip(
+                outputs if isinstance(outputs, tuple) else (outputs,), reference.expected, strict=True
+            ):
+                np.testing.assert_allclose(
+                    np.asarray(got, np.float64),
+                    np.asarray(expected, np.float64),
+                    atol=reference.atol,
+                    rtol=reference.rtol,
+                    err_msg=sketch.schedule(row),
+                )
+
+
+def test_rows_text_and_features_belong_together() -> None:
+    task = lw.SearchTask(SAMPLES["conv_nchw_7x7"], target="llvm cores=2")
+    rng = np.random.default_rng(2)
+    for sketch in task.sketches:
+        rows = sketch.sample(rng, 50)
+        rows = rows[sketch.legal(rows)]
+        assert len(rows) > 10
+        assert np.isfinite(sketch.features(rows)).all()
+        assert len({sketch.schedule(row) for row in rows}) == len(np.unique(rows, axis=0))
+        moved = sketch.mutate(rng, rows)
+        assert moved.shape == rows.shape
+        assert (moved >= 0).all()
+        assert (moved < [len(h.choices) for h in sketch.holes]).all()
+
+
+def test_first_sketch_is_the_default_schedule() -> None:
+    task = lw.SearchTask(SAMPLES["dense"], target="llvm cores=1")
+    assert task.default_schedule == task.sketches[0].schedule(task.sketches[0].default)
+    assert "lw-parallel" not in task.default_schedule
