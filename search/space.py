@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +117,7 @@ def _spread_rest(draft: Draft, target: Target) -> None:
 
 
 def _finished(draft: Draft, name: str, models: list[TileModel]) -> Sketch:
-    return Sketch(
+    sketch = Sketch(
         name=name,
         template=draft.template,
         holes=tuple(draft.holes),
@@ -125,6 +126,19 @@ def _finished(draft: Draft, name: str, models: list[TileModel]) -> Sketch:
         describe=_describe(models),
         prior=_prior(models) if models else None,
     )
+    return sketch if sketch.legal(sketch.default[None])[0] else _with_legal_defaults(sketch)
+
+
+def _with_legal_defaults(sketch: Sketch) -> Sketch:
+    """The sketch with the defaults that the prior likes best, where small extents put the usual ones out of limits."""
+    rows = sketch.sample(np.random.default_rng(0), 512)
+    rows = rows[sketch.legal(rows)]
+    if not len(rows):
+        return sketch
+    assert sketch.prior is not None
+    best = rows[int(np.argmin(sketch.prior(sketch.columns(rows))))]
+    holes = tuple(replace(h, default=h.choices[i]) for h, i in zip(sketch.holes, best, strict=True))
+    return replace(sketch, holes=holes)
 
 
 def _describe(models: list[TileModel]) -> Callable[[Columns], npt.NDArray[np.float32]]:

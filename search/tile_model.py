@@ -55,6 +55,7 @@ class TileModel:
     rows: tuple[TiledAxis, ...]
     vector: TiledAxis
     lanes: str
+    fewest_lanes: int
     reduce: tuple[ReduceAxis, ...]
     element_bytes: int
     panel: str
@@ -73,8 +74,9 @@ class TileModel:
         return np.asarray(self._row_tile(c) * c[self.vector.inner] * self._unrolled(c) <= 256)
 
     def limit_waste(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """Tails waste at most half of the work, and no factor is beyond its axis."""
-        mask = self._waste(c) <= 1.6
+        """Tails add at most 60% to the work, or little to what the narrowest vectors must, and no factor is idle."""
+        narrowest = -(-self.vector.extent // self.fewest_lanes) * self.fewest_lanes / self.vector.extent
+        mask = self._waste(c) <= max(1.6, 1.25 * narrowest)
         for axis in self.rows:
             mask &= c[axis.inner] * c[axis.middle] < 2 * axis.extent
         span = c[self.vector.inner] * c[self.lanes]

@@ -271,6 +271,7 @@ class Tiling:
                 self.vectors.name,
             ),
             lanes=self.lanes.name,
+            fewest_lanes=min(self.lanes.choices),
             reduce=tuple(
                 ReduceAxis(
                     a.name,
