@@ -6,17 +6,39 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loopwright import te as te
     from loopwright import topi as topi
+    from loopwright.backends.build import build as build
+    from loopwright.backends.kernel_function import BenchmarkResult as BenchmarkResult
+    from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.dialects.target import Target as Target
+    from loopwright.passes.primitive import ScheduleError as ScheduleError
+    from loopwright.schedule import Schedule as Schedule
+    from loopwright.search.measure import MeasureOptions as MeasureOptions
+    from loopwright.search.records import Record as Record
+    from loopwright.search.records import RecordError as RecordError
+    from loopwright.search.task import SearchTask as SearchTask
+    from loopwright.search.tuner import TuningError as TuningError
+    from loopwright.search.tuner import TuningOptions as TuningOptions
+    from loopwright.search.tuner import TuningResult as TuningResult
+    from loopwright.search.workload import ComputeDAG as ComputeDAG
+    from loopwright.search.workload import register_workload as register_workload
 
 __version__ = "0.1.0"
 
 # Public name -> the module that holds it; the module loads when the name is first used.
 _HOMES = {
+    "BenchmarkResult": "loopwright.backends.kernel_function",
+    "ComputeDAG": "loopwright.search.workload",
+    "Kernel": "loopwright.backends.kernel_function",
+    "MeasureOptions": "loopwright.search.measure",
+    "Record": "loopwright.search.records",
+    "RecordError": "loopwright.search.records",
     "Schedule": "loopwright.schedule",
     "ScheduleError": "loopwright.passes.primitive",
     "SearchTask": "loopwright.search.task",
     "Target": "loopwright.dialects.target",
-    "TuningOptions": "loopwright.search.task",
+    "TuningError": "loopwright.search.tuner",
+    "TuningOptions": "loopwright.search.tuner",
+    "TuningResult": "loopwright.search.tuner",
     "build": "loopwright.backends.build",
     "register_workload": "loopwright.search.workload",
 }

@@ -1,18 +1,89 @@
-"""The command line: `loopwright tune | show | replay | devices | doctor`."""
+"""The command line: runs the command of that name in `command/`, and turns errors into a sentence and a code."""
+
+from __future__ import annotations
 
 import argparse
+import importlib
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
 
 from . import __version__
+from .command._errors import UserError
+
+_BAD_INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="loopwright", description="Tune tensor programs and run the result.")
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def command_names() -> list[str]:
+    """The commands: the modules in `command/` without a leading underscore."""
+    return sorted(f.stem for f in (Path(__file__).parent / "command").glob("*.py") if not f.stem.startswith("_"))
+
+
+def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of all commands; only those among `words` get their options, which may take a while to find."""
+    parser = _Parser(prog="loopwright", description="Tune tensor programs and run the result.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"loopwright {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for name in command_names():
+        module = importlib.import_module(f".command.{name}", __package__)
+        text = str(module.__doc__).strip()
+        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        if name in words:
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (default: the process's own arguments) and return the exit code."""
-    _parser().parse_args(argv)
-    return 0
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    options = make_parser(arguments).parse_args(arguments)
+    options.command_line = arguments
+    try:
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        return _say(str(error), _BAD_INPUT)
+    except KeyboardInterrupt:
+        return _say("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does: what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    except _bad_input() as error:
+        return _say(str(error), _BAD_INPUT)
+    except _failures() as error:
+        return _say(str(error), _FAILED)
+
+
+def _say(text: str, code: int) -> int:
+    print(f"loopwright: {text}", file=sys.stderr)
+    return code
+
+
+def _bad_input() -> tuple[type[Exception], ...]:
+    """What the user can mend: only asked for, and imported, when something went wrong."""
+    from .passes.primitive import ScheduleError
+    from .search.records import RecordError
+
+    return (ScheduleError, RecordError)
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What went wrong while a right command was carried out."""
+    from .backends.llvm.runtime import MissingRuntime
+    from .search.measure import MeasureError
+    from .search.process import WorkerStartError
+    from .search.tuner import TuningError
+
+    return (TuningError, MeasureError, WorkerStartError, MissingRuntime)

@@ -12,7 +12,7 @@ import loopwright
 
 ROOT = Path(loopwright.__file__).resolve().parent
 
-# Layer -> the layers it may import; the front door (the root's own modules and frontends) may import all of them.
+# Layer -> the layers it may import; the front door (the root's own modules, command and frontends) may import all of them.
 MAY_IMPORT = {
     "dialects": set(),
     "te": {"dialects"},
@@ -38,7 +38,7 @@ HEAVY |= {"torch"}
 
 
 def package_files() -> list[Path]:
-    folders = [*MAY_IMPORT, "frontends"]
+    folders = [*MAY_IMPORT, "command", "frontends"]
     return sorted([*ROOT.glob("*.py"), *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))])
 
 

@@ -1,0 +1,168 @@
+"""Where a command's workload comes from: a name with shapes, a file of IR, or a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UserError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ..search.records import Record
+    from ..search.task import SearchTask
+
+
+def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
+    """The task of a workload by name, with shapes given or by default."""
+    from ..search.named_workloads import arguments, named_workloads
+    from ..search.task import SearchTask
+
+    known = named_workloads()
+    if name not in known:
+        raise UserError(f"there is no workload '{name}': name a .mlir file or one of {', '.join(sorted(known))}")
+    try:
+        # ShapeError and ExpressionError are ValueErrors; sizes below 1 and unknown types end here too.
+        return SearchTask(known[name], arguments(known[name], given), target)
+    except (ValueError, TypeError) as error:
+        raise UserError(str(error)) from None
+    except ZeroDivisionError:
+        raise UserError(f"{name}: sizes, strides and groups must be at least 1") from None
+
+
+def file_task(path: Path, target: str) -> SearchTask:
+    """The task of a file of te-level IR; it is called what the file is called."""
+    from ..search.task import SearchTask
+
+    module = read_module(path)
+    try:
+        task = SearchTask(module, target=target)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    task.name = path.name.split(".")[0]
+    return task
+
+
+def read_module(path: Path) -> ModuleOp:
+    """The te-level module in a file."""
+    from xdsl.dialects.builtin import TensorType
+    from xdsl.dialects.func import FuncOp
+    from xdsl.parser import Parser
+    from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+
+    from ..backends.context import create_context
+
+    if path.suffix == ".onnx":
+        raise UserError(f"{path}: ONNX models are not read yet; give te-level IR (.mlir)")
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        raise UserError(f"cannot read {path}: {reason}") from None
+    try:
+        module = Parser(create_context(), text, str(path)).parse_module()
+        module.verify()
+    except ParseError as error:
+        line = 1 + text.count("\n", 0, error.span.start)
+        raise UserError(f"{path}:{line}: {error.msg}") from None
+    except (VerifyException, DiagnosticException) as error:
+        raise UserError(f"{path}: {str(error).strip().splitlines()[-1]}") from None
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    stages = any(op.name == "lw_te.compute" for op in module.walk())
+    if (
+        len(functions) != 1
+        or not stages
+        or not all(isinstance(t, TensorType) for t in functions[0].function_type.outputs)
+    ):
+        raise UserError(
+            f"{path}: expected one function of lw_te.compute on tensors; loops and other dialects are not read"
+        )
+    return module
+
+
+def beside(records: Path, workload_hash: str) -> Path:
+    """The file next to a record file that holds a workload of its records."""
+    return records.with_name(f"{records.stem}.{workload_hash}.mlir")
+
+
+def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
+    """The best record in a file of the workload given by hash (or its first digits), key or name, and of the target."""
+    from ..search import records as rec
+    from ..search.task import resolve_target
+
+    loaded = rec.load(path)
+    if target is not None:
+        try:
+            wanted = str(resolve_target(target))
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        loaded = rec.select(loaded, target=wanted)
+    found = [r for r in loaded if workload is None or _is(r, workload)]
+    if not loaded:
+        raise UserError(f"{path} holds no record{'' if target is None else f' of target {wanted}'}: tune first")
+    keys = {r.workload_hash: r.workload_key for r in (found or loaded)}
+    if not found:
+        raise UserError(f"{path} holds no record of workload '{workload}'; it holds {_listed(keys)}")
+    if len(keys) > 1:
+        raise UserError(f"{path} holds {len(keys)} workloads: choose one with --workload HASH of {_listed(keys)}")
+    return rec.best(found)
+
+
+def _is(record: Record, workload: str) -> bool:
+    if workload in (record.workload_key, name_in(record.workload_key)):
+        return True
+    return len(workload) >= 4 and record.workload_hash.startswith(workload)
+
+
+def _listed(keys: Mapping[str, str]) -> str:
+    return ", ".join(f"{digest} ({name_in(key)})" for digest, key in keys.items())
+
+
+def name_in(key: str) -> str:
+    """The name in a workload key, or the key where it is none of ours."""
+    import json
+
+    try:
+        return str(json.loads(key)[0])
+    except (ValueError, LookupError, TypeError):
+        return key
+
+
+def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:
+    """The task that a record is of, from a file (by default the one beside the records) or made from the key."""
+    path = workload_file or beside(records, record.workload_hash)
+    if workload_file is None and not path.is_file():
+        task = _from_key(record)
+        if task is None:
+            raise UserError(f"{path} is not there: give the workload's IR with --workload-file FILE.mlir")
+        return task
+    task = file_task(path, record.target)
+    if task.compute_dag.hash != record.workload_hash:
+        raise UserError(f"{path} holds workload {task.compute_dag.hash}, the record is of {record.workload_hash}")
+    task.name = name_in(record.workload_key)
+    return task
+
+
+def _from_key(record: Record) -> SearchTask | None:
+    import json
+
+    from ..search.named_workloads import named_workloads
+    from ..search.task import SearchTask
+
+    try:
+        name, args, _ = json.loads(record.workload_key)
+        task = SearchTask(named_workloads()[name], args, record.target)
+    except (ValueError, LookupError, TypeError):
+        return None
+    return task if task.compute_dag.hash == record.workload_hash else None
+
+
+def replayable(record: Record) -> Record:
+    """The record; RecordVersionError where a primitive of its schedule has changed since."""
+    from ..backends.llvm.device import versions
+    from ..search.records import check_replayable
+
+    check_replayable(record, versions())
+    return record

@@ -1,0 +1,136 @@
+"""Say which targets and front ends work on this machine, or what each of them lacks."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.metadata
+import importlib.util
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Status = Literal["runs", "installed", "missing", "not supported"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about one thing."""
+
+    name: str
+    status: Status
+    text: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    findings = list(examine())
+    if options.json:
+        print(json.dumps({f.name: asdict(f) for f in findings}))
+    else:
+        width = max(len(f.status) for f in findings)
+        print("\n".join(f"{f.name:<8}{f.status:<{width}}  {f.text}" for f in findings))
+    return 0 if findings[0].status == "runs" else 1
+
+
+def examine() -> Iterator[Finding]:
+    """Look at each target and front end; what has a package that may crash is only looked for, not imported."""
+    yield _llvm()
+    yield _openmp()
+    yield _cuda()
+    yield _opencl()
+    yield _package("onnx", "onnx", "reading ONNX models", "onnx")
+    yield _package("torch", "torch", "the peer that `make bench` compares with", "torch")
+    yield _package("fleet", "distributed", "measuring on many devices", "fleet")
+
+
+def _llvm() -> Finding:
+    """Compile and run a kernel, as an installed package may still not work on this CPU."""
+    try:
+        import numpy as np
+
+        from .. import te
+        from ..backends.build import build
+
+        data = te.placeholder((64,), name="data")
+        kernel = build(te.create_module([data, te.compute((64,), lambda i: data[i] + 1.0, name="next")]))
+        result = kernel(np.zeros(64, np.float32))
+        if not np.array_equal(result, np.ones(64, np.float32)):
+            return Finding("llvm", "not supported", "a kernel that adds 1 gives something else on this CPU")
+    except (ImportError, OSError, RuntimeError) as error:
+        return Finding("llvm", "missing", f"{_one_line(error)}: pip install llvmlite")
+    import llvmlite.binding as llvm
+
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return Finding("llvm", "runs", f"LLVM {version}, CPU {llvm.get_host_cpu_name()}: compiled a kernel and ran it")
+
+
+def _openmp() -> Finding:
+    from ..backends.llvm.runtime import MissingRuntime, openmp_symbols
+
+    try:
+        openmp_symbols()
+    except (MissingRuntime, OSError) as error:
+        return Finding("openmp", "missing", _one_line(error))
+    return Finding("openmp", "runs", "a runtime for kernels on several threads is loaded")
+
+
+def _cuda() -> Finding:
+    found = []
+    driver = _library("libcuda.so.1")
+    devices = _cuda_devices(driver) if driver is not None else 0
+    found.append("no driver" if driver is None else f"driver with {devices} device(s)")
+    packages = {name: _version(name) for name in ("pycuda", "nvidia-cuda-nvrtc", "cuda-bindings")}
+    found += [f"{name} {version}" if version else f"no {name}" for name, version in packages.items()]
+    if not all(packages.values()):
+        found[-1] += " (pip install 'loopwright[cuda]')"
+    return Finding("cuda", "not supported", f"{', '.join(found)}; kernels for CUDA are not written yet")
+
+
+def _cuda_devices(driver: ctypes.CDLL) -> int:
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return 0
+    return count.value
+
+
+def _opencl() -> Finding:
+    version = _version("pyopencl")
+    package = f"pyopencl {version}" if version else "no pyopencl (pip install 'loopwright[opencl]')"
+    loader = _library("libOpenCL.so.1")
+    platforms = "no loader (libOpenCL.so.1)" if loader is None else f"{_opencl_platforms(loader)} platform(s)"
+    return Finding("opencl", "not supported", f"{package}, {platforms}; kernels for OpenCL are not written yet")
+
+
+def _opencl_platforms(loader: ctypes.CDLL) -> int:
+    count = ctypes.c_uint()
+    return 0 if loader.clGetPlatformIDs(0, None, ctypes.byref(count)) else count.value
+
+
+def _package(name: str, module: str, use: str, extra: str) -> Finding:
+    version = _version(module) if importlib.util.find_spec(module) is not None else None
+    if version is None:
+        return Finding(name, "missing", f"for {use}: pip install 'loopwright[{extra}]'")
+    return Finding(name, "installed", f"{module} {version}, for {use}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _library(name: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

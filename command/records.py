@@ -1,0 +1,104 @@
+"""Work on record files: count what they hold, list the best, keep only those, or join files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._errors import UserError
+from ._source import name_in
+
+if TYPE_CHECKING:
+    from ..search.records import Record
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    for function, text in _ACTIONS.items():
+        action = actions.add_parser(function.__name__.strip("_"), help=text, description=text, allow_abbrev=False)
+        action.add_argument("files", type=Path, nargs="+", metavar="FILE", help="record file")
+        if function in (_stats, _best):
+            action.add_argument("--json", action="store_true", help="print one JSON object")
+        else:
+            action.add_argument("-o", "--output", type=Path, required=True, help="file to write, replaced if it exists")
+        action.set_defaults(action=function)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..search.records import load
+
+    records = [record for path in options.files for record in load(path)]
+    action: Callable[[argparse.Namespace, list[Record]], None] = options.action
+    action(options, records)
+    return 0
+
+
+def _stats(options: argparse.Namespace, records: list[Record]) -> None:
+    from ..search.records import stats
+
+    found = stats(records)
+    if options.json:
+        rows = [{**asdict(s), "best_s": s.best_s if math.isfinite(s.best_s) else None} for s in found]
+        print(json.dumps({"workloads": rows}))
+        return
+    for s in found:
+        errors = ", ".join(f"{count} {code}" for code, count in s.errors.items()) or "none"
+        best = f"best {s.best_s * 1e3:.4g} ms" if math.isfinite(s.best_s) else "none right"
+        print(f"{s.workload_hash} {name_in(s.workload_key)}: {s.trials} trials, {s.ok} right, errors {errors}, {best}")
+        print(f"  {s.device}; {s.measuring_s:.1f} s of building and running\n  {s.target}")
+
+
+def _best(options: argparse.Namespace, records: list[Record]) -> None:
+    from ..search.records import distill
+
+    found = distill(records)
+    if options.json:
+        print(json.dumps({"records": [json.loads(r.to_json()) for r in found]}))
+        return
+    for r in found:
+        print(f"{r.workload_hash} {name_in(r.workload_key)}: {r.time_s * 1e3:.4g} ms on {r.device}, {r.target}")
+        print(f"  {r.schedule}")
+
+
+def _distill(options: argparse.Namespace, records: list[Record]) -> None:
+    from ..search.records import distill
+
+    kept = distill(records)
+    _write(options.output, kept)
+    print(f"{options.output}: {len(kept)} of {len(records)} records")
+
+
+def _merge(options: argparse.Namespace, records: list[Record]) -> None:
+    from ..search.records import merge
+
+    kept = merge([records])
+    _write(options.output, kept)
+    print(f"{options.output}: {len(kept)} of {len(records)} records")
+
+
+def _write(path: Path, records: Iterable[Record]) -> None:
+    """Write records to a file that is complete or not there; it may be one of those read."""
+    text = "".join(record.to_json() + "\n" for record in records)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            file.write(text)
+        os.chmod(file.name, path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        os.replace(file.name, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+_ACTIONS = {
+    _stats: "count trials, errors and time for each workload and device",
+    _best: "list the best record of each workload and device",
+    _distill: "keep only the best record of each workload and device",
+    _merge: "join files, each distinct record once, by time",
+}

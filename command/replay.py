@@ -1,0 +1,73 @@
+"""Compile a recorded or given schedule again, check its result against NumPy, and time it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._errors import UserError
+from ._report import check, peak, speed_rows, table, threads
+from ._source import file_task, pick_record, replayable, task_of
+from .show import add_choice
+
+if TYPE_CHECKING:
+    from ..search.records import Record
+    from ..search.task import SearchTask
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, help="a record file, or a workload's IR (.mlir)")
+    parser.add_argument("--schedule", metavar="TEXT", help="a schedule as text instead of the recorded one")
+    add_choice(parser)
+    parser.add_argument("--min-repeat-ms", type=float, default=200.0, help="length of a repeat (default: 200)")
+    parser.add_argument("--repeat", type=int, default=5, help="repeats (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    task, schedule, record = _chosen(options)
+    try:
+        kernel = task.build(schedule)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    checked = check(task, kernel)
+    result = kernel.benchmark(
+        *task.reference.inputs, min_repeat_ms=options.min_repeat_ms, repeat=max(1, options.repeat)
+    )
+    limit = peak(task)
+    if options.json:
+        report = {
+            "workload_key": task.workload_key,
+            "target": str(task.target),
+            "schedule": schedule,
+            "right": checked.right,
+            "max_abs_error": checked.max_abs_error,
+            "latency_s": result.min,
+            "median_s": result.median,
+            "times_s": result.times_s,
+            "gflops_per_s": task.flops / result.min / 1e9,
+            "peak_gflops_per_s": limit,
+            "recorded_s": None if record is None else record.time_s,
+        }
+        print(json.dumps(report))
+        return 0 if checked.right else 1
+    rows = [("latency", f"{result.min * 1e3:.4g} ms (shortest of {len(result.times_s)} repeats, {result})")]
+    if record is not None:
+        rows.append(("recorded", f"{record.time_s * 1e3:.4g} ms on {record.device}"))
+    rows += [*speed_rows(task, result.min, limit), ("check", str(checked))]
+    print(f"{task.name} on {threads(task)}\n{table(rows)}")
+    return 0 if checked.right else 1
+
+
+def _chosen(options: argparse.Namespace) -> tuple[SearchTask, str, Record | None]:
+    """The task, the schedule, and the record it is from."""
+    if options.source.suffix == ".mlir":
+        task = file_task(options.source, options.target or "llvm")
+        return task, task.default_schedule if options.schedule is None else options.schedule, None
+    record = pick_record(options.source, options.workload, options.target)
+    task = task_of(record, options.source, options.workload_file)
+    if options.schedule is not None:
+        return task, options.schedule, None
+    return task, replayable(record).schedule, record

@@ -1,0 +1,48 @@
+"""Show the best record of a file: its schedule, the code of it, the IR it gives, or the kernel's source."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ._source import pick_record, replayable, task_of
+
+_MODES = ("schedule", "python", "dag", "ir", "source")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("records", type=Path, help="record file that `tune` wrote")
+    parser.add_argument("--mode", choices=_MODES, default="schedule", help="what to show (default: schedule)")
+    add_choice(parser)
+    parser.add_argument("--json", action="store_true", help="print the record, with what is shown, as one JSON object")
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """The options that choose a record, and say where its workload is."""
+    parser.add_argument("--workload", metavar="KEY", help="hash (or its first digits), key or name of the workload")
+    parser.add_argument("--target", help="only records of this target")
+    parser.add_argument(
+        "--workload-file", type=Path, metavar="FILE", help="the workload's IR, if not beside the records"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    record = pick_record(options.records, options.workload, options.target)
+    if options.mode == "schedule":
+        text = record.schedule
+    else:
+        task = task_of(record, options.records, options.workload_file)
+        text = (
+            str(task.compute_dag) if options.mode == "dag" else task.render(replayable(record).schedule, options.mode)
+        )
+    if options.json:
+        shown: dict[str, Any] = json.loads(record.to_json())
+        print(json.dumps({**shown, "mode": options.mode, "shown": text}))
+    else:
+        speed = f"{record.time_s * 1e3:.4g} ms on {record.device}, target {record.target}"
+        print(f"{record.workload_key}: {speed}", file=sys.stderr)
+        print(text)
+    return 0

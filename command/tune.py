@@ -1,0 +1,173 @@
+"""Search for a fast schedule of a workload, check the result and report what it reaches."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UserError
+from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
+from ._source import beside, file_task, named_task
+
+if TYPE_CHECKING:
+    from ..search.task import SearchTask
+    from ..search.tuner import TuningResult
+
+_INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from ..search.named_workloads import named_workloads, parameters
+
+    parser.add_argument("workload", help="a name (below), or a file of te-level IR (.mlir)")
+    parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
+    parser.add_argument("--trials", type=_positive, default=64, help="schedules to measure in all (default: 64)")
+    parser.add_argument(
+        "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    options: dict[str, Any] = {}
+    for workload in named_workloads().values():
+        options |= parameters(workload)
+    for name, default in options.items():
+        flags = [f"--{name.replace('_', '-')}"] + ([f"--{name.upper()}"] if len(name) <= 2 else [])
+        more: dict[str, Any] = {"action": "store_true"} if isinstance(default, bool) else {"type": type(default)}
+        # Shown in the epilog, workload by workload.
+        parser.add_argument(*flags, dest=f"shape_{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS, **more)
+    parser.usage = "%(prog)s WORKLOAD [shape options] [options]"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "workloads, and the options of their shapes with the defaults:\n" + "\n".join(
+        f"  {name:<16} {workload.function.__doc__}\n{'':<19}{_shape(parameters(workload))}"
+        for name, workload in named_workloads().items()
+    )
+
+
+def _shape(values: dict[str, Any]) -> str:
+    return " ".join(f"--{k.replace('_', '-')}" + ("" if isinstance(v, bool) else f" {v}") for k, v in values.items())
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got '{text}'")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..search.task import TuningOptions
+
+    task = _task(options)
+    records = options.records or Path(f"{task.name}.jsonl")
+    say = sys.stderr if options.json else sys.stdout
+    print(f"{task.compute_dag}\n", file=say)
+    known = " (exists: gone on with)" if records.exists() else ""
+    print(f"records: {records}{known}", file=say, flush=True)
+    workload = _write_workload(task, records)
+    start_s = time.monotonic()
+    try:
+        result = task.tune(TuningOptions(num_measure_trials=options.trials, records=records, seed=options.seed))
+    except KeyboardInterrupt:
+        again = shlex.join(["loopwright", *options.command_line])
+        print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
+        return _INTERRUPTED
+    wall_s = time.monotonic() - start_s
+    checked = check(task, task.build(result.best.schedule))
+    limit = peak(task)
+    if options.json:
+        print(json.dumps(_as_json(task, result, checked, limit, wall_s, records, workload)))
+    else:
+        print(_as_text(task, result, checked, limit, wall_s, workload))
+    return 0 if checked.right else 1
+
+
+def _task(options: argparse.Namespace) -> SearchTask:
+    shape = {k.removeprefix("shape_"): v for k, v in vars(options).items() if k.startswith("shape_")}
+    path = Path(options.workload)
+    if path.suffix or path.is_file():
+        if shape:
+            raise UserError(f"shapes are for workloads by name: {path} has its own, so leave out --{next(iter(shape))}")
+        return file_task(path, options.target)
+    return named_task(options.workload, shape, options.target)
+
+
+def _write_workload(task: SearchTask, records: Path) -> Path:
+    """Write the workload's IR beside the records, which hold only its hash."""
+    path = beside(records, task.compute_dag.hash)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{task.module!s}\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def _as_text(
+    task: SearchTask, result: TuningResult, checked: Check, limit: float | None, wall_s: float, workload: Path
+) -> str:
+    best, state = result.best, result.state
+    repeats = f"shortest of {len(best.times_s)} repeats, median {statistics.median(best.times_s) * 1e3:.4g} ms"
+    untuned = "failed"
+    if result.default is not None:
+        untuned = f"{result.default.time_s * 1e3:.4g} ms; the tuned kernel is {result.speedup:.2f} times as fast"
+    spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
+    resumed = f" ({state.resumed} from the records)" if state.resumed else ""
+    rows = [
+        ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),
+        *speed_rows(task, best.time_s, limit),
+        ("untuned", untuned),
+        ("check", str(checked)),
+        ("trials", f"{state.done}{resumed}, errors: {state.error_counts()}; {wall_s:.1f} s ({spent})"),
+    ]
+    from ..passes.pipeline_text import parse_schedule
+
+    steps = "\n".join(f"  {step}" for step in parse_schedule(best.schedule))
+    return (
+        f"\n{task.name} on {best.device}, {threads(task)}\n{table(rows)}\n\nschedule\n{steps}\n\n"
+        f"replay it (add --print-between-passes to see every step)\n  {replay_command(workload, best.schedule)}"
+    )
+
+
+def _as_json(
+    task: SearchTask,
+    result: TuningResult,
+    checked: Check,
+    limit: float | None,
+    wall_s: float,
+    records: Path,
+    workload: Path,
+) -> dict[str, Any]:
+    best, state = result.best, result.state
+    speed = task.flops / best.time_s / 1e9
+    return {
+        "workload_key": task.workload_key,
+        "workload_hash": task.compute_dag.hash,
+        "target": str(task.target),
+        "device": best.device,
+        "latency_s": best.time_s,
+        "median_s": statistics.median(best.times_s),
+        "flop": task.flops,
+        "gflops_per_s": speed,
+        "peak_gflops_per_s": limit,
+        "peak_share": None if limit is None else speed / limit,
+        "moved_bytes": moved_bytes(task),
+        "untuned_s": None if result.default is None else result.default.time_s,
+        "speedup": None if result.default is None else result.speedup,
+        "right": checked.right,
+        "max_abs_error": checked.max_abs_error,
+        "atol": checked.atol,
+        "rtol": checked.rtol,
+        "trials": state.done,
+        "resumed": state.resumed,
+        "errors": dict(state.errors),
+        "wall_s": wall_s,
+        "schedule": best.schedule,
+        "records": str(records),
+        "workload_file": str(workload),
+        "replay": replay_command(workload, best.schedule),
+    }
