@@ -179,6 +179,11 @@ def test_parts_of_an_uneven_rfactor_move() -> None:
         conv_relu(), [Split("conv", "rx", (0, 2)), Rfactor("conv", "rx1"), ComputeAt("conv_rf", "f", "conv")]
     )
     assert any("rx" in str(c) for c in block(module, "conv_rf").conditions)
+    layout = tuple(a.name for a in block(module, "conv_rf").axes if a.name in ("f", "rc", "ry", "rx0", "rx1"))
+    hold_to_numpy(
+        conv_relu(),
+        [Split("conv", "rx", (0, 2)), Rfactor("conv", "rx1"), CacheRead("conv_rf", "weight", "local", layout)],
+    )
 
 
 def test_a_producer_moves_again() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.index import IndexExpr, Ranges
@@ -14,9 +12,7 @@ from ..analysis.access import writers
 from ..analysis.domain import conditions_on_iterators
 from ..analysis.nest import buffer_name, function_of, only_child, ranges_of, require_plain
 from ..analysis.regions import Interval, covers, interval_of
-from ..primitive import Primitive, ScheduleError
-
-StepT = TypeVar("StepT", bound="Primitive[Any]")
+from ..primitive import ScheduleError
 
 
 def path_of(loop: ForOp) -> list[ForOp]:
@@ -201,16 +197,3 @@ def drop_buffer(buffer: SSAValue) -> None:
     assert isinstance(buffer.owner, AllocOp)
     _detach(buffer.owner)
     buffer.owner.erase()
-
-
-def legal_steps(module: ModuleOp, steps: Iterable[StepT]) -> tuple[StepT, ...]:
-    """Those of `steps` that may be taken on `module`."""
-    return tuple(step for step in steps if _is_legal(module, step))
-
-
-def _is_legal(module: ModuleOp, step: Primitive[Any]) -> bool:
-    try:
-        step.check(module)
-    except ScheduleError:
-        return False
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -12,9 +12,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import Axis
-from ...dialects.index import IndexExpr, axis
+from ...dialects.index import IndexExpr, Ranges, axis
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
 from ..analysis.access import writers
+from ..analysis.domain import conditions_on_iterators
 from ..analysis.layout import Layout, LayoutError, parse_layout
 from ..analysis.nest import buffer_name, find_block, function_of, functions
 from ..primitive import Primitive
@@ -122,7 +123,9 @@ class CacheRead(Primitive[Plan]):
         ranges = {a.name: (0, a.extent - 1) for a in axes}
         values = layout.inverse(dims)
         indices = tuple(e.substitute(values).simplify(ranges) for e in load.indices.data)
-        mask = tuple(e.substitute(values).simplify(ranges) for e in load.conditions)
+        mask = [e.substitute(values).simplify(ranges) for e in load.conditions]
+        if conditions_on_iterators(block) != []:
+            mask += _inside(indices, buffer_shape(load.buffer), ranges)
         return axes, (indices, (*mask, *layout.padding(dims))), layout.forward()
 
     def _parsed(self, block: BlockOp, load: LoadOp) -> Layout:
@@ -162,6 +165,16 @@ class CacheRead(Primitive[Plan]):
             yield cls(block.block_name, buffer, "shared")
             used = set().union(*(e.axes() for e in (*load.indices.data, *load.conditions)))
             yield cls(block.block_name, buffer, "local", tuple(a.name for a in block.axes if a.name in used))
+
+
+def _inside(indices: Sequence[IndexExpr], shape: Sequence[int], ranges: Ranges) -> list[IndexExpr]:
+    """What keeps `indices` inside of a buffer, where the predicate of a block did and its iterators alone do not."""
+    conditions: list[IndexExpr] = []
+    for index, extent in zip(indices, shape, strict=True):
+        lowest, highest = index.bounds(ranges)
+        conditions += [index] if lowest < 0 else []
+        conditions += [extent - 1 - index] if highest >= extent else []
+    return conditions
 
 
 def _written(writer: BlockOp, buffer: SSAValue) -> int:

@@ -17,7 +17,6 @@ from ..primitive import Primitive
 from ._moving import (
     blocks_at,
     child_of,
-    legal_steps,
     path_of,
     program_order,
     require_inputs,
@@ -28,6 +27,7 @@ from ._moving import (
     take_out,
     written_axes,
 )
+from ._staging import legal_steps
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class ComputeAt(Primitive[Plan]):
             for block in blocks_in(func):
                 for reader in consumers(block)[:1]:
                     steps += [cls(block.block_name, x.loop_name, reader.block_name) for x in reader.enclosing_loops]
-        return legal_steps(module_op, steps)
+        return legal_steps(steps, module_op)
 
 
 def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Interval]:

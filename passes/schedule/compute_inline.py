@@ -17,7 +17,8 @@ from ..analysis.access import is_argument, readers
 from ..analysis.nest import buffer_name, find_block, functions
 from ..primitive import Primitive
 from ._inlining import TRAPPING, copy_body, is_zero_where_masked, needed_conditions, zero_of
-from ._moving import drop_buffer, legal_steps, require_no_race, require_only_writer, take_out, written_axes
+from ._moving import drop_buffer, require_no_race, require_only_writer, take_out, written_axes
+from ._staging import legal_steps
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class ComputeInline(Primitive[Plan]):
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ComputeInline, ...]:
-        return legal_steps(module_op, (cls(b.block_name) for func in functions(module_op) for b in blocks_in(func)))
+        return legal_steps((cls(b.block_name) for func in functions(module_op) for b in blocks_in(func)), module_op)
 
 
 def _inlined(

@@ -26,7 +26,6 @@ from ..primitive import Primitive
 from ._moving import (
     blocks_at,
     child_of,
-    legal_steps,
     path_of,
     program_order,
     require_inputs,
@@ -37,6 +36,7 @@ from ._moving import (
     take_out,
     written_axes,
 )
+from ._staging import legal_steps
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class ReverseComputeAt(Primitive[Plan]):
             for block in blocks_in(func):
                 for producer in producers(block):
                     steps += [cls(block.block_name, x.loop_name, producer.block_name) for x in producer.enclosing_loops]
-        return legal_steps(module_op, steps)
+        return legal_steps(steps, module_op)
 
 
 def _format(load: LoadOp) -> str:

@@ -17,7 +17,6 @@ from ..primitive import Primitive
 from ._inlining import copy_body
 from ._moving import (
     drop_buffer,
-    legal_steps,
     program_order,
     require_inputs,
     require_only_writer,
@@ -25,6 +24,7 @@ from ._moving import (
     take_out,
     written_axes,
 )
+from ._staging import legal_steps
 
 
 @dataclass(frozen=True)
@@ -133,4 +133,4 @@ class ReverseComputeInline(Primitive[Plan]):
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ReverseComputeInline, ...]:
-        return legal_steps(module_op, (cls(b.block_name) for func in functions(module_op) for b in blocks_in(func)))
+        return legal_steps((cls(b.block_name) for func in functions(module_op) for b in blocks_in(func)), module_op)
