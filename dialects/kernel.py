@@ -7,15 +7,17 @@ buffers in a scope, loads and stores with a constant part, a lane stride and a m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntAttr, MemRefType, StringAttr, VectorType, i1
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IndexType, IntAttr, MemRefType, StringAttr, VectorType, i1
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -27,6 +29,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure,
 from xdsl.utils.exceptions import VerifyException
 
 INDEX = IndexType()
+THREAD_AXES = tuple(f"{level}.{d}" for level in ("blockIdx", "threadIdx") for d in "xyz")
 INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 FLOAT_PREDICATES = (
     *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
@@ -72,7 +75,8 @@ class AllocOp(IRDLOperation):
 class LoadOp(IRDLOperation):
     """`%v = lw_kernel.load %b[%i + 4] stride 1 mask %m : memref<64xf32> -> vector<16xf32>`
 
-    Lane l reads element `%i + 4 + l * stride`; lanes whose mask bit is off read zero and touch no memory.
+    Lane l reads element `%i + 4 + l * stride`; lanes whose mask bit is off read zero and touch no memory. `align 16`
+    says that the address of lane 0 is known to be a multiple of so many bytes, if the buffer starts at one.
     """
 
     name = "lw_kernel.load"
@@ -81,6 +85,7 @@ class LoadOp(IRDLOperation):
     mask = opt_operand_def()
     offset = prop_def(IntAttr)
     stride = prop_def(IntAttr)
+    align = opt_prop_def(IntAttr)
     value = result_def()
     traits = traits_def(MemoryReadEffect())
 
@@ -92,10 +97,15 @@ class LoadOp(IRDLOperation):
         result_type: Attribute,
         stride: int = 1,
         mask: SSAValue | None = None,
+        align: int = 0,
     ) -> None:
         super().__init__(
             operands=[buffer, index, mask],
-            properties={"offset": IntAttr(offset), "stride": IntAttr(stride)},
+            properties={
+                "offset": IntAttr(offset),
+                "stride": IntAttr(stride),
+                "align": IntAttr(align) if align else None,
+            },
             result_types=[result_type],
         )
 
@@ -105,7 +115,7 @@ class LoadOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         _print_address(printer, self.buffer, self.index, self.offset.data)
-        _print_lanes(printer, self.stride.data, self.mask)
+        _print_lanes(printer, self.stride.data, self.mask, self.align)
         printer.print_string(" : ")
         printer.print_attribute(self.buffer.type)
         printer.print_string(" -> ")
@@ -114,7 +124,7 @@ class LoadOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
         buffer, index, offset = _parse_address(parser)
-        stride, mask = _parse_lanes(parser)
+        stride, mask, align = _parse_lanes(parser)
         parser.parse_punctuation(":")
         buffer_type = parser.parse_type()
         parser.parse_punctuation("->")
@@ -126,6 +136,7 @@ class LoadOp(IRDLOperation):
             value_type,
             stride,
             parser.resolve_operand(mask, mask_type(lanes_of(value_type))) if mask is not None else None,
+            align,
         )
 
 
@@ -143,6 +154,7 @@ class StoreOp(IRDLOperation):
     mask = opt_operand_def()
     offset = prop_def(IntAttr)
     stride = prop_def(IntAttr)
+    align = opt_prop_def(IntAttr)
     traits = traits_def(MemoryWriteEffect())
 
     def __init__(
@@ -153,10 +165,15 @@ class StoreOp(IRDLOperation):
         offset: int,
         stride: int = 1,
         mask: SSAValue | None = None,
+        align: int = 0,
     ) -> None:
         super().__init__(
             operands=[value, buffer, index, mask],
-            properties={"offset": IntAttr(offset), "stride": IntAttr(stride)},
+            properties={
+                "offset": IntAttr(offset),
+                "stride": IntAttr(stride),
+                "align": IntAttr(align) if align else None,
+            },
         )
 
     def verify_(self) -> None:
@@ -167,7 +184,7 @@ class StoreOp(IRDLOperation):
         printer.print_ssa_value(self.value)
         printer.print_string(", ")
         _print_address(printer, self.buffer, self.index, self.offset.data)
-        _print_lanes(printer, self.stride.data, self.mask)
+        _print_lanes(printer, self.stride.data, self.mask, self.align)
         printer.print_string(" : ")
         printer.print_attribute(self.value.type)
         printer.print_string(", ")
@@ -178,7 +195,7 @@ class StoreOp(IRDLOperation):
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         buffer, index, offset = _parse_address(parser)
-        stride, mask = _parse_lanes(parser)
+        stride, mask, align = _parse_lanes(parser)
         parser.parse_punctuation(":")
         value_type = parser.parse_type()
         parser.parse_punctuation(",")
@@ -190,6 +207,7 @@ class StoreOp(IRDLOperation):
             offset,
             stride,
             parser.resolve_operand(mask, mask_type(lanes_of(value_type))) if mask is not None else None,
+            align,
         )
 
 
@@ -385,6 +403,114 @@ class ParallelOp(IRDLOperation):
         return cls(extent, parser.parse_region((argument,)))
 
 
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """A grid of thread blocks that all run the body: `lw_kernel.launch grid [8, 4, 1] block [128, 1, 1] { ... }`.
+
+    Launches of a function run one after the other. Inside, allocations of scope `shared` belong to a block of threads,
+    those of scope `local` to one thread; `lw_kernel.barrier` is reached by all threads of a block or by none.
+    """
+
+    name = "lw_kernel.launch"
+    grid = prop_def(ArrayAttr[IntAttr])
+    block = prop_def(ArrayAttr[IntAttr])
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+
+    def __init__(self, grid: Sequence[int], block: Sequence[int], body: Region) -> None:
+        super().__init__(
+            properties={
+                "grid": ArrayAttr([IntAttr(n) for n in grid]),
+                "block": ArrayAttr([IntAttr(n) for n in block]),
+            },
+            regions=[body],
+        )
+
+    @property
+    def grid_size(self) -> tuple[int, int, int]:
+        x, y, z = (n.data for n in self.grid)
+        return x, y, z
+
+    @property
+    def block_size(self) -> tuple[int, int, int]:
+        x, y, z = (n.data for n in self.block)
+        return x, y, z
+
+    def verify_(self) -> None:
+        for sizes in (self.grid, self.block):
+            if len(sizes) != 3 or any(n.data < 1 for n in sizes):
+                raise VerifyException("lw_kernel.launch has three positive sizes for its grid and for its block")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" grid {list(self.grid_size)} block {list(self.block_size)} ")
+        printer.print_region(self.body, print_empty_block=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LaunchOp:
+        parser.parse_keyword("grid")
+        grid = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        parser.parse_keyword("block")
+        block = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        return cls(grid, block, parser.parse_region())
+
+
+@irdl_op_definition
+class ThreadOp(IRDLOperation):
+    """Where this thread is in the launch: `%t = lw_kernel.thread "threadIdx.x" : index`."""
+
+    name = "lw_kernel.thread"
+    axis = prop_def(StringAttr)
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$axis `:` type($result) attr-dict"
+
+    def __init__(self, axis: str) -> None:
+        super().__init__(properties={"axis": StringAttr(axis)}, result_types=[INDEX])
+
+    def verify_(self) -> None:
+        if self.axis.data not in THREAD_AXES:
+            raise VerifyException(f"'{self.axis.data}' is none of {', '.join(THREAD_AXES)}")
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """All threads of a block wait for each other, and see each other's writes to shared memory: `lw_kernel.barrier`."""
+
+    name = "lw_kernel.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ShuffleOp(IRDLOperation):
+    """The value of the lane whose number differs in the bits of `distance`: `%b = lw_kernel.shuffle %a, 16 : f32`.
+
+    All threads of a warp take part.
+    """
+
+    name = "lw_kernel.shuffle"
+    value = operand_def()
+    distance = prop_def(IntAttr)
+    result = result_def()
+
+    def __init__(self, value: SSAValue, distance: int) -> None:
+        super().__init__(operands=[value], properties={"distance": IntAttr(distance)}, result_types=[value.type])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(f", {self.distance.data} : ")
+        printer.print_attribute(self.value.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleOp:
+        operand = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        distance = parser.parse_integer()
+        parser.parse_punctuation(":")
+        return cls(parser.resolve_operand(operand, parser.parse_type()), distance)
+
+
 def mask_type(lanes: int) -> Attribute:
     """The type of a mask for `lanes` lanes: `i1` for a scalar."""
     return vector_of(i1, lanes) if lanes > 1 else i1
@@ -430,22 +556,40 @@ def _parse_address(parser: Parser) -> tuple[UnresolvedOperand, UnresolvedOperand
     return buffer, index, offset
 
 
-def _print_lanes(printer: Printer, stride: int, mask: SSAValue | None) -> None:
+def _print_lanes(printer: Printer, stride: int, mask: SSAValue | None, align: IntAttr | None) -> None:
     if stride != 1:
         printer.print_string(f" stride {stride}")
     if mask is not None:
         printer.print_string(" mask ")
         printer.print_ssa_value(mask)
+    if align is not None:
+        printer.print_string(f" align {align.data}")
 
 
-def _parse_lanes(parser: Parser) -> tuple[int, UnresolvedOperand | None]:
+def _parse_lanes(parser: Parser) -> tuple[int, UnresolvedOperand | None, int]:
     stride = parser.parse_integer() if parser.parse_optional_keyword("stride") else 1
     mask = parser.parse_unresolved_operand() if parser.parse_optional_keyword("mask") else None
-    return stride, mask
+    align = parser.parse_integer() if parser.parse_optional_keyword("align") else 0
+    return stride, mask, align
 
 
 LwKernel = Dialect(
     "lw_kernel",
-    [AllocOp, LoadOp, StoreOp, GatherOp, ScatterOp, LanesOp, MaskOp, CompareOp, PrefetchOp, ParallelOp],
+    [
+        AllocOp,
+        LoadOp,
+        StoreOp,
+        GatherOp,
+        ScatterOp,
+        LanesOp,
+        MaskOp,
+        CompareOp,
+        PrefetchOp,
+        ParallelOp,
+        LaunchOp,
+        ThreadOp,
+        BarrierOp,
+        ShuffleOp,
+    ],
     [],
 )
