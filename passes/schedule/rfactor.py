@@ -137,9 +137,11 @@ class Rfactor(Primitive[Plan]):
                 continue
             if not simplify_conditions([condition.substitute(start)], ranges):
                 continue
-            if used - reducing:
-                rule = f"a predicate over spatial and reduce loops at once cannot be taken apart, '{condition} >= 0' is"
-                raise self.error(rule, at=block)
+            if lost := used - reducing - _iterators_of_loops(block).keys():
+                rule = (
+                    f"a predicate over reduce loops and '{min(lost)}', which no iterator of '{self.block}' is, cannot"
+                )
+                raise self.error(f"{rule} be taken apart: '{condition} >= 0'", at=block)
             masked.append(condition)
         if masked and any(isinstance(op, _TRAPPING) for op in block.body.block.ops):
             rule = f"a partial result without instances would divide by elements that do not exist, '{masked[0]} >= 0'"
@@ -181,6 +183,13 @@ class Rfactor(Primitive[Plan]):
         return legal_steps(steps, module_op)
 
 
+def _iterators_of_loops(block: BlockOp) -> dict[str, IndexExpr]:
+    """The spatial iterator that each loop is, where one is just that."""
+    bound = zip(block.axes, block.bindings.data, strict=True)
+    plain = ((a.name, e.as_axis()) for a, e in bound if not a.reduce)
+    return {loop: axis(name) for name, loop in plain if loop is not None}
+
+
 def _partial_axis(block: BlockOp, loop: ForOp) -> Axis:
     return Axis(fresh_name(loop.loop_name, {a.name for a in block.axes if not a.reduce}), loop.size)
 
@@ -209,7 +218,8 @@ def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[
     body = block.detach_region(block.body)
     substitute_in_body(body, reduced)
     if plan.masked:
-        _mask(body, [e.substitute(inside) for e in plan.masked], start_values(block))
+        iterators_of = {**_iterators_of_loops(block), **inside}
+        _mask(body, [e.substitute(iterators_of) for e in plan.masked], start_values(block))
     return BlockOp(
         plan.name,
         [a for a, _ in iterators],
