@@ -139,7 +139,7 @@ class Rfactor(Primitive[Plan]):
                 continue
             if lost := used - reducing - _iterators_of_loops(block).keys():
                 rule = (
-                    f"a predicate over reduce loops and '{min(lost)}', which no iterator of '{self.block}' is, cannot"
+                    f"a predicate over reduce loops and '{min(lost)}', which '{self.block}' has no iterator for, cannot"
                 )
                 raise self.error(f"{rule} be taken apart: '{condition} >= 0'", at=block)
             masked.append(condition)
