@@ -147,7 +147,7 @@ class Schedule:
     def __getattr__(self, name: str) -> Callable[..., str | None]:
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
         stem = _OTHER_NAMES.get(name, name)
-        if name.startswith("_") or stem not in module_stems("schedule"):
+        if name.startswith("_") or stem not in _primitives():
             raise AttributeError(f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}")
 
         def run(*arguments: Any, **options: Any) -> str | None:
@@ -212,9 +212,14 @@ def _passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return pass_factories()
 
 
+@cache
+def _primitives() -> tuple[str, ...]:
+    return tuple(module_stems("schedule"))
+
+
 def _methods() -> list[str]:
     taken = set(_OTHER_NAMES.values())
-    return sorted({*_OTHER_NAMES, *(stem for stem in module_stems("schedule") if stem not in taken)})
+    return sorted({*_OTHER_NAMES, *(stem for stem in _primitives() if stem not in taken)})
 
 
 def _titled(title: str, module: ModuleOp) -> str:
