@@ -9,6 +9,7 @@ from xdsl.parser import Parser
 
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
+from loopwright.backends.kernel_function import Kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target
 
@@ -35,19 +36,18 @@ def values(kind: str, size: int, seed: int = 0) -> np.ndarray:
     return rng.integers(1, 100, size).astype(DTYPE[kind])
 
 
-def filled(kind: str, size: int) -> np.ndarray:
-    """What outputs hold before: lanes that are off must leave it alone."""
-    return np.zeros(size, DTYPE[kind])
-
-
 def check(text: str, *arrays: np.ndarray, vector_bytes: int = 64, cores: int = 1) -> np.ndarray:
     """Run both ways; elements that the interpreter never wrote must not have changed."""
     module = parse(text)
+    return compare(build(module, Target(vector_bytes=vector_bytes, cores=cores)), module, *arrays)
+
+
+def compare(kernel: Kernel, module: ModuleOp, *arrays: np.ndarray) -> np.ndarray:
+    """Run a kernel and the interpreter on the module it was built from."""
     (expected,) = run_kernel(module, arrays)
     out = np.zeros(expected.shape, expected.dtype)
-    build(module, Target(vector_bytes=vector_bytes, cores=cores))(*arrays, out)
-    (marked,) = run_kernel(module, arrays)
-    untouched = np.isnan(marked) if marked.dtype.kind == "f" else marked == _least(marked.dtype)
+    kernel(*arrays, out)
+    untouched = np.isnan(expected) if expected.dtype.kind == "f" else expected == _least(expected.dtype)
     np.testing.assert_array_equal(out[~untouched], expected[~untouched])
     assert not out[untouched].any()
     return out
@@ -81,8 +81,8 @@ def test_plain(kind: str, lanes: int | None) -> None:
 
 
 @pytest.mark.parametrize("stride", [-5, -4, -3, -2, -1, 0, 2, 3, 4, 5, 7])
-@pytest.mark.parametrize("lanes", [3, 4, 8, 16])
-@pytest.mark.parametrize("kind", ["f32", "f64", "i8", "i1"])
+@pytest.mark.parametrize("lanes", [3, 4, 16])
+@pytest.mark.parametrize("kind", ["f32", "i8", "i1"])
 def test_strided_load(kind: str, lanes: int, stride: int) -> None:
     a = values(kind, N)
     start = 64 if stride < 0 else 10
@@ -140,10 +140,9 @@ def test_strided_store(kind: str, lanes: int, stride: int) -> None:
 MASKS = [("%zero", -1), ("%start", -1), ("%given", -1), ("%given", 1), ("%given", -3), ("%given", 0)]
 
 
-@pytest.mark.parametrize("given", [-20, -9, -1, 0, 4, 7, 16, 1 << 40, -(1 << 40)])
 @pytest.mark.parametrize(("start", "step"), MASKS)
 @pytest.mark.parametrize("lanes", [None, 4, 16])
-def test_masks(lanes: int | None, start: str, step: int, given: int) -> None:
+def test_masks(lanes: int | None, start: str, step: int) -> None:
     """The start comes from memory, so that nothing is known of it."""
     mask = f"vector<{lanes}xi1>" if lanes else "i1"
     shape = f"vector<{lanes}xf32>" if lanes else "f32"
@@ -160,10 +159,13 @@ def test_masks(lanes: int | None, start: str, step: int, given: int) -> None:
       func.return
     }}"""
     a = values("f32", N)
-    out = check(text, a, np.array([given]))
-    first = {"%zero": 0, "%start": 6, "%given": given}[start]
-    on = np.array([first + lane * step >= 0 for lane in range(lanes or 1)])
-    np.testing.assert_array_equal(out[: len(on)], np.where(on, a[7 : 7 + len(on)], 0))
+    module = parse(text)
+    kernel = build(module, Target(vector_bytes=64))
+    for given in (-20, -9, -1, 0, 4, 7, 16, 1 << 40, -(1 << 40)):
+        out = compare(kernel, module, a, np.array([given]))
+        first = {"%zero": 0, "%start": 6, "%given": given}[start]
+        on = np.array([first + lane * step >= 0 for lane in range(lanes or 1)])
+        np.testing.assert_array_equal(out[: len(on)], np.where(on, a[7 : 7 + len(on)], 0))
 
 
 @pytest.mark.parametrize(

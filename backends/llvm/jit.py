@@ -69,6 +69,7 @@ def compile_text(source: str, texts: bool = False) -> Compiled:
 
 
 def _optimize(module: Any, machine: Any) -> None:
+    """Inline what asks for it, then simplify each function: what else O3 does for a module finds nothing to do here."""
     import llvmlite.binding as llvm
 
     options = llvm.PipelineTuningOptions(speed_level=3)
@@ -77,11 +78,22 @@ def _optimize(module: Any, machine: Any) -> None:
     options.slp_vectorization = False
     options.loop_unrolling = False
     with options, llvm.create_pass_builder(machine, options) as builder:
-        passes = builder.getModulePassManager()
-        passes.run(module, builder)
-        # Closing it would free nothing: the `_dispose` that does so stands behind an empty one in the class's ancestry.
-        llvm.newpassmanagers.NewPassManager._dispose(passes)
-        passes.detach()
+        inliner = llvm.create_new_module_pass_manager()
+        inliner.add_always_inliner_pass()
+        inliner.add_global_dead_code_eliminate_pass()
+        _run(inliner, module, builder)
+        for function in module.functions:
+            if not function.is_declaration:
+                _run(builder.getFunctionPassManager(), function, builder)
+
+
+def _run(passes: Any, on: Any, builder: Any) -> None:
+    """Run passes and free them: `close` would not, as the `_dispose` that does so stands behind an empty one."""
+    import llvmlite.binding as llvm
+
+    passes.run(on, builder)
+    llvm.newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
 
 
 class Loaded:
