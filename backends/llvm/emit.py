@@ -58,7 +58,7 @@ def emit(module: ModuleOp) -> KernelText:
         name,
         signature_of(function),
         body.workspace.bytes,
-        text.threads,
+        text.threads if text.regions else 1,
         _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64),
     )
 
