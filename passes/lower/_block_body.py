@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects import kernel
-from ...dialects.combiner import combine_op, is_float
+from ...dialects.combiner import combine_op, element_bytes, is_float
 from ...dialects.index import IndexExpr
 from ...dialects.interpret.loop import initial_value
 from ...dialects.loop import BlockOp, LoadOp
@@ -70,9 +70,22 @@ class BlockPlan:
 class BodyWriter:
     """Writes block instances into the scopes of an `Addresses`."""
 
-    def __init__(self, addresses: Addresses, buffers: Mapping[SSAValue, SSAValue]) -> None:
+    def __init__(self, addresses: Addresses, buffers: Mapping[SSAValue, SSAValue], aligned: bool = False) -> None:
         self.at = addresses
         self.buffers = buffers
+        self.aligned = aligned
+        """Whether all vectors start at multiples of their size, as those of a GPU must."""
+
+    def _place(self, address: Address, value_type: Attribute) -> dict[str, Attribute]:
+        """The properties of a load or store."""
+        properties: dict[str, Attribute] = {
+            "offset": kernel.int_attr(address.offset),
+            "stride": kernel.int_attr(address.stride),
+        }
+        if self.aligned and isinstance(value_type, VectorType):
+            size = kernel.lanes_of(value_type) * element_bytes(kernel.element_of(value_type))
+            properties["align"] = kernel.int_attr(size)
+        return properties
 
     # -- instances ----------------------------------------------------------------------------------------------------
 
@@ -222,10 +235,7 @@ class BodyWriter:
         return self.at.here.add(
             kernel.LoadOp.create(
                 operands=operands,
-                properties={
-                    "offset": kernel.int_attr(address.offset),
-                    "stride": kernel.int_attr(address.stride),
-                },
+                properties=self._place(address, target),
                 result_types=[target],
             )
         )
@@ -256,10 +266,7 @@ class BodyWriter:
         scope.block.add_op(
             kernel.StoreOp.create(
                 operands=operands,
-                properties={
-                    "offset": kernel.int_attr(address.offset),
-                    "stride": kernel.int_attr(address.stride),
-                },
+                properties=self._place(address, value.type),
             )
         )
 

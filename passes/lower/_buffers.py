@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ...dialects.index import ZERO, IndexExpr, Ranges, flatten
+from ...dialects.index import ZERO, IndexExpr, Ranges, axis, flatten
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
 from ..analysis.nest import ranges_of
@@ -20,6 +20,8 @@ from ..analysis.regions import Interval, interval_of, union
 @dataclass(frozen=True)
 class Placement:
     """A buffer's home: the loop each iteration of which has its own (None: the function), and its layout.
+
+    There is one copy of it for each of the virtual threads that `copies` names.
 
     `lows` are the indices of the first element kept, over the loops outside of and at `owner`; `extents` and `strides`
     are in elements.
@@ -33,21 +35,32 @@ class Placement:
     lows: tuple[IndexExpr, ...]
     extents: tuple[int, ...]
     strides: tuple[int, ...]
+    copies: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def one_size(self) -> int:
+        """Elements from the first to the last of one copy."""
+        return max(1, sum((n - 1) * s for n, s in zip(self.extents, self.strides, strict=True)) + 1)
 
     @property
     def size(self) -> int:
         """Elements from the first to the last."""
-        return max(1, sum((n - 1) * s for n, s in zip(self.extents, self.strides, strict=True)) + 1)
+        return self.one_size * prod(n for _, n in self.copies)
 
     def offset(self, indices: Sequence[IndexExpr]) -> IndexExpr:
         """The flat position of an element, whose indices are expressions over the loops."""
         if self.is_argument:
             return flatten(indices, self.strides)
-        return flatten([e - low for e, low in zip(indices, self.lows, strict=True)], self.strides)
+        offset = flatten([e - low for e, low in zip(indices, self.lows, strict=True)], self.strides)
+        step = self.one_size
+        for name, count in reversed(self.copies):
+            offset = offset + axis(name) * step
+            step *= count
+        return offset
 
 
-def place_buffers(func: FuncOp) -> dict[SSAValue, Placement]:
-    """Lay out every buffer of a function on loops."""
+def place_buffers(func: FuncOp, gpu: bool = False) -> dict[SSAValue, Placement]:
+    """Lay out every buffer of a function on loops; on a GPU, threads share what is in scope shared."""
     placements: dict[SSAValue, Placement] = {}
     for argument in func.body.block.args:
         shape = buffer_shape(argument)
@@ -57,7 +70,7 @@ def place_buffers(func: FuncOp) -> dict[SSAValue, Placement]:
     owners = owning_loops(func)
     uses = _uses(func, set(owners))
     for buffer, owner in owners.items():
-        placements[buffer] = _place(buffer, owner, uses[buffer])
+        placements[buffer] = _place(buffer, owner, uses[buffer], gpu)
     return placements
 
 
@@ -83,14 +96,22 @@ def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[tuple[BlockOp, 
     assert isinstance(alloc, AllocOp) and isinstance(buffer.type, MemRefType)
     shape = buffer_shape(buffer)
     boxes: list[Interval | None] = []
+    scope = scope_of(buffer)
+    moved: set[str] = set()
     for position, (block, indices) in enumerate(uses):
         loops = block.enclosing_loops
         depth = loops.index(owner) + 1 if owner is not None else 0
         outer, inner = ranges_of(loops[:depth]), ranges_of(loops[depth:])
+        if gpu and scope == "shared":
+            shared = [x for x in loops[:depth] if x.loop_kind.startswith(("threadIdx", "vthread"))]
+            inner |= ranges_of(shared)
+            outer = {name: r for name, r in outer.items() if name not in inner}
         bound = block.bound
         everywhere = {**outer, **inner}
         for d, expr in enumerate(indices):
-            part = interval_of(expr.substitute(bound).simplify(everywhere), inner)
+            at = expr.substitute(bound).simplify(everywhere)
+            moved |= at.axes()
+            part = interval_of(at, inner)
             if position == 0:
                 boxes.append(part)
             elif (known := boxes[d]) is not None:
@@ -99,7 +120,19 @@ def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[tuple[BlockOp, 
     extents = tuple(box.extent for box in kept)
     lows = tuple(box.low for box in kept)
     strides = _aligned_strides(extents, alloc)
-    return Placement(alloc.label.data, scope_of(buffer), owner, False, shape, lows, extents, strides)
+    copies = _virtual(owner, moved) if gpu and scope == "local" else ()
+    return Placement(alloc.label.data, scope, owner, False, shape, lows, extents, strides, copies)
+
+
+def _virtual(owner: ForOp | None, moved: set[str]) -> tuple[tuple[str, int], ...]:
+    """The virtual threads around a buffer that touch different elements of it."""
+    copies = []
+    loop: object = owner
+    while isinstance(loop, ForOp):
+        if loop.loop_kind == "vthread" and loop.loop_name in moved:
+            copies.append((loop.loop_name, loop.size))
+        loop = loop.parent_op()
+    return tuple(reversed(copies))
 
 
 def _bounded(box: Interval | None, size: int) -> Interval:

@@ -1,0 +1,351 @@
+"""One function on its way from loops to a kernel for a GPU: launches, threads, shared memory and barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from math import gcd
+
+from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects import kernel
+from ...dialects.index import IndexExpr
+from ...dialects.loop import BlockOp, ForOp
+from ._addresses import Known, Scope
+from ._block_body import BlockPlan
+from ._buffers import Placement
+from ._lowering import Lowering, loops_below
+
+
+@dataclass
+class _Traffic:
+    """The shared buffers that were read and written since all threads last waited for each other."""
+
+    reads: set[SSAValue] = field(default_factory=set)
+    writes: set[SSAValue] = field(default_factory=set)
+
+    def conflicts(self, other: _Traffic) -> bool:
+        """True where `other` must not start before this is done in all threads."""
+        return bool(other.reads & self.writes or other.writes & self.reads or other.writes & self.writes)
+
+    def add(self, other: _Traffic) -> None:
+        self.reads |= other.reads
+        self.writes |= other.writes
+
+    def clear(self) -> None:
+        self.reads.clear()
+        self.writes.clear()
+
+    def copy(self) -> _Traffic:
+        return _Traffic(set(self.reads), set(self.writes))
+
+
+class GpuLowering(Lowering):
+    """Writes a function for a GPU: each nest becomes a launch, its bound loops the place of a thread in it.
+
+    A nest inside of a bound loop may be bound to the same axis again: that is how the threads of a block fill a shared
+    buffer together. Virtual threads are copies of the innermost statements, so that they share copies and barriers.
+    """
+
+    def __init__(self, func: FuncOp) -> None:
+        super().__init__(func, gpu=True)
+        self.sizes: dict[str, int] = {}
+        self.threads: dict[str, SSAValue] = {}
+        self.apart: set[str] = set()
+        """Loops around whose value differs from thread to thread of a block."""
+        self.virtual: list[ForOp] = []
+        self.traffic = _Traffic()
+        self.launch_scope = self.at.scopes[0]
+
+    def run(self) -> None:
+        self._allocate(None)
+        for op in self.func.body.block.ops:
+            if isinstance(op, ForOp | BlockOp):
+                self._launch(op)
+        self.entry.add_op(ReturnOp())
+        self.func.body.detach_block(0)
+        self.func.body.add_block(self.entry)
+
+    # -- launches -----------------------------------------------------------------------------------------------------
+
+    def _launch(self, op: ForOp | BlockOp) -> None:
+        loops = [op, *loops_below(op)] if isinstance(op, ForOp) else []
+        self.sizes = {}
+        for loop in loops:
+            if "Idx" in loop.loop_kind:
+                self.sizes[loop.loop_kind] = max(loop.size, self.sizes.get(loop.loop_kind, 1))
+        self._require_outside(op)
+        block = Block()
+        self.at.scopes.append(Scope(block))
+        self.launch_scope = self.at.here
+        self.threads = {}
+        for kind in sorted(k for k, n in self.sizes.items() if n > 1):
+            thread = kernel.ThreadOp(kind)
+            thread.result.name_hint = kind.replace("Idx.", "_")
+            self.threads[kind] = self.at.here.add(thread)
+        self.traffic = _Traffic()
+        self._initialise_before(op)
+        self._guarded(op)
+        self.at.scopes.pop()
+        self.launch_scope = self.at.scopes[0]
+        grid = [self.sizes.get(f"blockIdx.{d}", 1) for d in "xyz"]
+        threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
+        self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(block)))
+
+    def _require_outside(self, op: ForOp | BlockOp) -> None:
+        """Blocks of threads hold loops, not the other way round."""
+        loops = [op] if isinstance(op, ForOp) else []
+        for loop in loops:
+            for inner in loops_below(loop):
+                if inner.loop_kind.startswith("blockIdx"):
+                    path = _path(inner)
+                    wrong = next((x for x in path if x.loop_kind in ("serial", "unrolled") and x.size > 1), None)
+                    if wrong is not None:
+                        rule = f"loop '{inner.loop_name}' is bound to {inner.loop_kind} inside of '{wrong.loop_name}'"
+                        raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; reorder it outside")
+
+    def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
+        assert isinstance(buffer.type, MemRefType)
+        if place.scope == "global" and place.owner is not None:
+            rule = f"buffer '{place.name}' is used inside of one launch only: give it scope shared or local"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
+        space = StringAttr(place.scope) if place.scope != "global" else None
+        element = buffer.type.element_type
+        flat: MemRefType[Attribute] = (
+            MemRefType(element, [place.size], memory_space=space) if space else MemRefType(element, [place.size])
+        )
+        alloc = kernel.AllocOp(place.name, flat)
+        block = self.launch_scope.block
+        first = block.first_op
+        if first is None:
+            block.add_op(alloc)
+        else:
+            block.insert_op_before(alloc, first)
+        self.buffers[buffer] = alloc.buffer
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    def _kind(self, loop: ForOp) -> str:
+        kind = loop.loop_kind
+        if kind == "vectorized" and (self.at.lane is not None or not self._steps_evenly(loop)):
+            return "unrolled"
+        return kind
+
+    def _steps_evenly(self, loop: ForOp) -> bool:
+        """True where the lanes of a loop are two or four neighbours, or one, in everything read or written below it."""
+        if loop.size not in (2, 4) or any(isinstance(op, ForOp) for op in loop.body.block.ops):
+            return False
+        name = loop.loop_name
+        for plan in self._plans_below(loop):
+            conditions = [*plan.conditions, *plan.tests, *(e for es in plan.indices.values() for e in es)]
+            if any(name in c.axes() for c in conditions) or name in plan.reduce_loops:
+                return False
+            for access in (*plan.loads.values(), *plan.writes):
+                if not access.offset.is_linear_in(name) or access.offset.coefficient(name) not in (0, 1):
+                    return False
+                if access.offset.coefficient(name) and self._alignment(access.offset, loop) % loop.size:
+                    return False
+        return True
+
+    def _alignment(self, offset: IndexExpr, loop: ForOp) -> int:
+        """A number that divides the position of lane 0."""
+        return gcd(offset.const, *(c for atom, c in offset.terms if atom != loop.loop_name)) or loop.size
+
+    def _iterate(
+        self,
+        op: ForOp,
+        body: Callable[[], None],
+        unroll: bool = False,
+        end: Callable[[], SSAValue] | None = None,
+    ) -> None:
+        kind = op.loop_kind
+        if kind == "parallel":
+            rule = f"loop '{op.loop_name}' is parallel, which a GPU does not have; bind it to blockIdx or threadIdx"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
+        if kind == "vthread":
+            self.virtual.append(op)
+            self.at.ranges[op.loop_name] = (0, op.size - 1)
+            body()
+            del self.at.ranges[op.loop_name]
+            self.virtual.pop()
+        elif "Idx" in kind:
+            self._bound(op, body)
+        else:
+            super()._iterate(op, body, unroll, end)
+
+    def _bound(self, op: ForOp, body: Callable[[], None]) -> None:
+        kind = op.loop_kind
+        size = self.sizes[kind]
+        inner = kind.startswith("threadIdx")
+        if size == 1:
+            self._copies(op, body)
+            return
+        value = self.threads[kind]
+        if op.size == size:
+            self._thread(op, value, inner, body)
+            return
+        if inner and self._waits(op):
+            rule = (
+                f"loop '{op.loop_name}' has {op.size} of the {size} threads of {kind}, which wait for each other in it"
+            )
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give it all of them")
+        test = self._below(value, size, op.size)
+        self._branch(test, lambda: self._thread(op, value, inner, body))
+
+    def _below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
+        """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
+        self.at.scopes.append(Scope(self.at.here.block))
+        self.at.env["_place"] = Known(value, len(self.at.scopes) - 1)
+        self.at.ranges["_place"] = (0, size - 1)
+        test = self.at.condition(IndexExpr((("_place", -1),), limit - 1))
+        del self.at.env["_place"], self.at.ranges["_place"]
+        self.at.scopes.pop()
+        assert not isinstance(test, bool)
+        return test
+
+    def _thread(self, op: ForOp, value: SSAValue, inner: bool, body: Callable[[], None]) -> None:
+        # A scope of its own, in the same region: two loops of one name may be bound to different axes.
+        self.at.scopes.append(Scope(self.at.here.block))
+        if inner:
+            self.apart.add(op.loop_name)
+        self._known_as(op, value, body)
+        self.apart.discard(op.loop_name)
+        self.at.scopes.pop()
+        self.at.here.loads.clear()
+
+    # -- barriers -----------------------------------------------------------------------------------------------------
+
+    def _children(self, op: ForOp) -> None:
+        self._allocate(op)
+        children = [c for c in op.body.block.ops if isinstance(c, ForOp | BlockOp)]
+        if self._kind(op) == "serial" and op.size > 1:
+            self.traffic.add(self._after(children, self.traffic.copy()))
+        for child in children:
+            self._wait_before(child)
+            self._initialise_before(child)
+            self._guarded(child)
+            if isinstance(child, BlockOp):
+                self.traffic.add(self._of(child))
+
+    def _wait_before(self, child: ForOp | BlockOp) -> None:
+        if self.traffic.conflicts(self._of(child)):
+            self.at.here.block.add_op(kernel.BarrierOp())
+            self.at.here.loads.clear()
+            self.traffic.clear()
+
+    def _of(self, op: ForOp | BlockOp) -> _Traffic:
+        """All that is read from and written to shared memory in `op`, the start of reductions included."""
+        traffic = _Traffic()
+        for plan in self._plans_below(op):
+            traffic.writes |= {w.buffer for w in plan.writes if w.place.scope == "shared"}
+            traffic.reads |= {a.buffer for a in plan.loads.values() if a.place.scope == "shared"}
+        return traffic
+
+    def _after(self, children: Iterable[ForOp | BlockOp], traffic: _Traffic) -> _Traffic:
+        """What is under way behind `children`, when they start with `traffic`."""
+        for child in children:
+            if traffic.conflicts(self._of(child)):
+                traffic.clear()
+            if isinstance(child, BlockOp):
+                traffic.add(self._of(child))
+            else:
+                inner = [c for c in child.body.block.ops if isinstance(c, ForOp | BlockOp)]
+                traffic = self._after(inner, traffic)
+                if child.size > 1:
+                    traffic = self._after(inner, traffic)
+        return traffic
+
+    def _waits(self, op: ForOp | BlockOp) -> bool:
+        """True where a barrier may stand in `op`: it writes shared memory that it also reads."""
+        traffic = self._of(op)
+        return isinstance(op, ForOp) and bool(traffic.reads & traffic.writes)
+
+    def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
+        varying = self.apart | {x.loop_name for x in self.virtual}
+        return condition.axes().isdisjoint(varying) or not self._waits(op)
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def _block(self, plan: BlockPlan) -> None:
+        for _ in self._copies_of(plan):
+            self._alone(
+                plan, lambda: self._settled(plan, plan.conditions, lambda: super(GpuLowering, self)._block(plan))
+            )
+
+    def _init_loops(self, plan: BlockPlan, loops: list[ForOp], where: list[IndexExpr]) -> None:  # type: ignore[override]
+        if loops:
+            super()._init_loops(plan, loops, where)
+            return
+        for _ in self._copies_of(plan):
+            self._alone(
+                plan, lambda: self._settled(plan, where, lambda: super(GpuLowering, self)._init_loops(plan, [], where))
+            )
+
+    def _copies_of(self, plan: BlockPlan) -> Iterator[None]:
+        """Once for each virtual thread that the statement tells apart."""
+        axes = _axes_of(plan)
+        names = [x for x in self.virtual if x.loop_name in axes]
+        for values in product(*(range(x.size) for x in names)):
+            for loop, value in zip(names, values, strict=True):
+                self.at.env[loop.loop_name] = value
+                self.at.ranges[loop.loop_name] = (value, value)
+            yield
+        for loop in names:
+            self.at.env.pop(loop.loop_name, None)
+            self.at.ranges[loop.loop_name] = (0, loop.size - 1)
+
+    def _settled(self, plan: BlockPlan, conditions: Iterable[IndexExpr], write: Callable[[], None]) -> None:
+        """Write under the predicates that are the same for all lanes."""
+        tests: list[SSAValue] = []
+        held = []
+        for condition in conditions:
+            if not self._open(condition) or (self.at.lane is not None and self.at.lane in condition.axes()):
+                continue
+            value = self.at.condition(condition)
+            if value is False:
+                return
+            held.append(condition)
+            if value is not True:
+                tests.append(value)
+        before = self.at.known
+        self.at.known = before | set(held)
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            write()
+        else:
+            self._branch(test, write)
+        self.at.known = before
+
+    def _alone(self, plan: BlockPlan, write: Callable[[], None]) -> None:
+        """Write so that one thread runs what has no loop over the threads, where others would see it done twice."""
+        around = {loop.loop_kind for loop in plan.block.enclosing_loops}
+        idle = [k for k in self.threads if k.startswith("threadIdx") and k not in around]
+        if not idle or all(w.place.scope == "local" for w in plan.writes):
+            write()
+            return
+        tests: list[SSAValue] = []
+        for kind in idle:
+            tests.append(self._below(self.threads[kind], self.sizes[kind], 1))
+        test = self.at.conjunction(tests, False)
+        assert test is not None
+        self._branch(test, write)
+
+
+def _axes_of(plan: BlockPlan) -> set[str]:
+    exprs = [a.offset for a in (*plan.loads.values(), *plan.writes)]
+    exprs += [c for a in plan.loads.values() for c in a.where]
+    exprs += [*plan.conditions, *(e for es in plan.indices.values() for e in es)]
+    return {name for e in exprs for name in e.axes()}
+
+
+def _path(loop: ForOp) -> list[ForOp]:
+    path = []
+    parent: Operation | None = loop.parent_op()
+    while isinstance(parent, ForOp):
+        path.append(parent)
+        parent = parent.parent_op()
+    return path

@@ -1,0 +1,412 @@
+"""One function on its way from loops to a kernel: control flow, predicates, lanes, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects import kernel
+from ...dialects.combiner import element_bytes
+from ...dialects.index import IndexExpr
+from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ..analysis.regions import interval_of
+from ._addresses import Addresses, Known, Scope
+from ._block_body import BlockPlan, BodyWriter
+from ._buffers import Placement, place_buffers
+
+LOCAL_BYTES = 65536
+"""Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""
+
+
+class Lowering:
+    """Writes a function for the threads of a CPU."""
+
+    def __init__(self, func: FuncOp, gpu: bool = False) -> None:
+        self.func = func
+        old = func.body.block
+        self.entry = Block(arg_types=[a.type for a in old.args])
+        self.at = Addresses(self.entry)
+        self.buffers: dict[SSAValue, SSAValue] = {}
+        self.placements = place_buffers(func, gpu)
+        self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
+        self.below: dict[Operation, list[BlockPlan]] = {}
+        self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
+        self.unroll_limit = 0
+        self.in_parallel = False
+        self.versioned = False
+        for new, argument in zip(self.entry.args, old.args, strict=True):
+            new.name_hint = argument.name_hint
+            self.buffers[argument] = new
+
+    def run(self) -> None:
+        self._allocate(None)
+        for op in self.func.body.block.ops:
+            if isinstance(op, ForOp | BlockOp):
+                self._initialise_before(op)
+                self._guarded(op)
+        self.entry.add_op(ReturnOp())
+        self.func.body.detach_block(0)
+        self.func.body.add_block(self.entry)
+
+    # -- buffers ------------------------------------------------------------------------------------------------------
+
+    def _allocate(self, owner: ForOp | None) -> None:
+        """Allocate the buffers of one iteration of `owner`, at the start of the thread's body."""
+        for buffer, place in self.placements.items():
+            if not place.is_argument and place.owner is owner:
+                self._allocate_one(buffer, place)
+
+    def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
+        assert isinstance(buffer.type, MemRefType)
+        element = buffer.type.element_type
+        local = place.scope == "local" and place.size * element_bytes(element) <= LOCAL_BYTES
+        space = StringAttr("local") if local else None
+        flat: MemRefType[Attribute] = (
+            MemRefType(element, [place.size], memory_space=space) if space else MemRefType(element, [place.size])
+        )
+        alloc = kernel.AllocOp(place.name, flat)
+        block = self._thread_scope().block
+        first = block.first_op
+        if first is None:
+            block.add_op(alloc)
+        else:
+            block.insert_op_before(alloc, first)
+        self.buffers[buffer] = alloc.buffer
+
+    def _thread_scope(self) -> Scope:
+        for scope in reversed(self.at.scopes):
+            parent = scope.block.parent_op()
+            if isinstance(parent, kernel.ParallelOp):
+                return scope
+        return self.at.scopes[0]
+
+    # -- predicates ---------------------------------------------------------------------------------------------------
+
+    def _plans_below(self, op: ForOp | BlockOp) -> list[BlockPlan]:
+        plans = self.below.get(op)
+        if plans is None:
+            blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
+            plans = self.below[op] = [self.plans[b] for b in blocks]
+        return plans
+
+    def _open(self, condition: IndexExpr) -> bool:
+        """True where the condition is not settled by the loops that are fixed."""
+        return condition not in self.at.known
+
+    def _guarded(self, op: ForOp | BlockOp) -> None:
+        """Write `op` under the predicates that are decided here and shared by all blocks in it."""
+        plans = self._plans_below(op)
+        if not any(plan.conditions or plan.tests for plan in plans):
+            self._statement(op)
+            return
+        decided: list[IndexExpr] = []
+        tiles: list[IndexExpr] = []
+        for condition in dict.fromkeys(c for plan in plans for c in plan.conditions):
+            if not self._open(condition):
+                continue
+            if not self._may_branch(op, condition):
+                continue
+            if all(name in self.at.env for name in condition.axes()):
+                if all(condition in plan.conditions for plan in plans):
+                    decided.append(condition)
+            elif isinstance(op, ForOp) and self._pays(op, condition):
+                tiles.append(condition)
+        if isinstance(op, ForOp) and op.size > 1 and not self.versioned:
+            padding = dict.fromkeys(c for plan in plans for c in plan.tests)
+            tiles += [c for c in padding if self._open(c) and self._varies(op, c) and self._may_branch(op, c)]
+        before = self.at.known
+        tests = []
+        for condition in decided:
+            value = self.at.condition(condition)
+            if value is False:
+                return
+            if value is not True:
+                tests.append(value)
+        self.at.known = before | set(decided)
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            self._versions(op, tiles)
+        else:
+            self._branch(test, lambda: self._versions(op, tiles))
+        self.at.known = before
+
+    def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
+        """True where some threads may run `op` and others not, as far as `condition` tells them apart."""
+        return True
+
+    def _varies(self, op: ForOp, condition: IndexExpr) -> bool:
+        """True where loops that are lanes neither here nor below `op` leave the condition open."""
+        free = {name for name in condition.axes() if name not in self.at.env}
+        lanes = {loop.loop_name for loop in (op, *loops_below(op)) if loop.loop_kind == "vectorized"}
+        return free <= self._inner_ranges(op).keys() and not free & lanes and self.at.lane not in free
+
+    def _pays(self, op: ForOp, condition: IndexExpr) -> bool:
+        """True where a copy of `op` for whole tiles keeps the predicate out of replicated code."""
+        if self.versioned or not self._varies(op, condition):
+            return False
+        kinds = {loop.loop_name: self._kind(loop) for loop in (op, *loops_below(op))}
+        return any(kinds.get(name) == "unrolled" for name in condition.axes())
+
+    def _inner_ranges(self, op: ForOp) -> dict[str, tuple[int, int]]:
+        return {loop.loop_name: (0, loop.size - 1) for loop in (op, *loops_below(op))}
+
+    def _versions(self, op: ForOp | BlockOp, tiles: Sequence[IndexExpr]) -> None:
+        """Write `op`; where whole tiles are the rule, once for them and once for the rest."""
+        if not tiles or not isinstance(op, ForOp):
+            self._statement(op)
+            return
+        inner = self._inner_ranges(op)
+        tests = []
+        hold: list[IndexExpr] = []
+        for condition in tiles:
+            value = self.at.condition(interval_of(self.at.fixed(condition), inner).low)
+            if value is False:
+                continue
+            hold.append(condition)
+            if value is not True:
+                tests.append(value)
+        before = self.at.known
+
+        def whole() -> None:
+            self.at.known = before | set(hold)
+            self._statement(op)
+            self.at.known = before
+
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            whole()
+            return
+
+        def rest() -> None:
+            self.versioned = True
+            self._statement(op)
+            self.versioned = False
+
+        self._branch(test, whole, rest)
+
+    def _branch(self, test: SSAValue, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+        blocks = []
+        for write in (then, otherwise):
+            if write is None:
+                continue
+            block = Block()
+            self.at.scopes.append(Scope(block))
+            write()
+            self.at.scopes.pop()
+            block.add_op(scf.YieldOp())
+            blocks.append(block)
+        regions = [Region(b) for b in blocks] + [Region()] * (2 - len(blocks))
+        self.at.here.block.add_op(scf.IfOp.create(operands=[test], regions=regions))
+        self.at.here.loads.clear()
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _statement(self, op: ForOp | BlockOp) -> None:
+        if isinstance(op, BlockOp):
+            self._block(self.plans[op])
+        else:
+            self._loop(op)
+
+    def _kind(self, loop: ForOp) -> str:
+        kind = loop.loop_kind
+        if kind in ("vectorized", "parallel") and self.at.lane is not None:
+            return "serial"
+        if kind == "parallel" and self.in_parallel:
+            return "serial"
+        return "serial" if kind == "vthread" else kind
+
+    def _loop(self, op: ForOp) -> None:
+        limit = self.unroll_limit
+        note = op.notes.get("auto_unroll_max_step")
+        if isinstance(note, IntegerAttr):
+            self.unroll_limit = note.value.data
+        before = self.at.known
+        unroll = self._kind(op) == "serial" and self._steps(op) <= self.unroll_limit
+        self._iterate(op, lambda: self._children(op), unroll, lambda: self._shortened(op))
+        self.at.known = before
+        self.unroll_limit = limit
+
+    def _iterate(
+        self,
+        op: ForOp,
+        body: Callable[[], None],
+        unroll: bool = False,
+        end: Callable[[], SSAValue] | None = None,
+    ) -> None:
+        """Write `body` for all iterations of `op`, as its kind says; `end` gives the end of a serial loop."""
+        kind = self._kind(op)
+        if op.size == 1 or kind == "unrolled" or unroll:
+            self._copies(op, body)
+        elif kind == "vectorized":
+            self._lanes(op, body)
+        elif kind == "parallel":
+            self._parallel(op, body)
+        elif kind == "serial":
+            self._serial(op, body, end() if end is not None else self.at.constant(op.size))
+        else:
+            rule = f"loop '{op.loop_name}' is bound to {kind}, which a CPU does not have; mark it parallel instead"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
+
+    def _steps(self, op: ForOp) -> int:
+        """Copies that unrolling all loops below, lanes apart, would make."""
+        total = 0
+        for child in op.body.block.ops:
+            total += self._steps(child) if isinstance(child, ForOp) else 1
+        return total * (1 if self._kind(op) == "vectorized" else op.size)
+
+    def _children(self, op: ForOp) -> None:
+        self._allocate(op)
+        for child in op.body.block.ops:
+            assert isinstance(child, ForOp | BlockOp)
+            self._initialise_before(child)
+            self._guarded(child)
+
+    def _copies(self, op: ForOp, body: Callable[[], None]) -> None:
+        name = op.loop_name
+        for value in range(op.size):
+            self.at.env[name] = value
+            self.at.ranges[name] = (value, value)
+            body()
+        del self.at.env[name], self.at.ranges[name]
+
+    def _lanes(self, op: ForOp, body: Callable[[], None]) -> None:
+        self.at.lane, self.at.lanes = op.loop_name, op.size
+        self.at.ranges[op.loop_name] = (0, op.size - 1)
+        body()
+        self.at.lane, self.at.lanes = None, 1
+        del self.at.ranges[op.loop_name]
+
+    def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue) -> None:
+        block = Block(arg_types=[IndexType()])
+        self._within(op, block, body)
+        block.add_op(scf.YieldOp())
+        bounds = [self.at.constant(0), end, self.at.constant(1)]
+        self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
+        self.at.here.loads.clear()
+
+    def _shortened(self, op: ForOp) -> SSAValue:
+        """The loop's end, before which the tail predicates over it hold: they need no test inside."""
+        end = self.at.constant(op.size)
+        plans = self._plans_below(op)
+        for condition in dict.fromkeys(c for plan in plans for c in plan.conditions):
+            step = condition.coefficient(op.loop_name)
+            others = condition.axes() - {op.loop_name}
+            if step >= 0 or not condition.is_linear_in(op.loop_name) or not self._open(condition):
+                continue
+            if not all(n in self.at.env for n in others) or not all(condition in p.conditions for p in plans):
+                continue
+            if not self._may_branch(op, condition):
+                continue
+            rest = self.at.fixed(condition - IndexExpr(((op.loop_name, step),), 0))
+            self.at.known = self.at.known | {condition}
+            limit = rest // -step + 1
+            lowest, highest = limit.bounds(self.at.ranges)
+            if lowest >= op.size:
+                continue
+            value = self.at.scalar(limit)
+            if highest > op.size or end is not self.at.constant(op.size):
+                value = self._smaller(end, value)
+            end = value
+        return end
+
+    def _smaller(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.at.here.add(arith.MinSIOp.create(operands=[a, b], result_types=[IndexType()]))
+
+    def _parallel(self, op: ForOp, body: Callable[[], None]) -> None:
+        block = Block(arg_types=[IndexType()])
+        parallel = kernel.ParallelOp(op.size, Region(block))
+        self.in_parallel = True
+        self._within(op, block, body)
+        self.in_parallel = False
+        self.at.here.block.add_op(parallel)
+        self.at.here.loads.clear()
+
+    def _within(self, op: ForOp, block: Block, body: Callable[[], None]) -> None:
+        block.args[0].name_hint = op.loop_name
+        self.at.scopes.append(Scope(block))
+        self._known_as(op, block.args[0], body)
+        self.at.scopes.pop()
+
+    def _known_as(self, op: ForOp, value: SSAValue, body: Callable[[], None]) -> None:
+        """Write `body` with the loop's value given, as something known in the innermost scope."""
+        name = op.loop_name
+        self.at.env[name] = Known(value, len(self.at.scopes) - 1)
+        self.at.ranges[name] = (0, op.size - 1)
+        body()
+        del self.at.env[name], self.at.ranges[name]
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    def _lane_conditions(self, conditions: Iterable[IndexExpr]) -> list[IndexExpr] | None:
+        """What is left to test lane by lane; None where a condition never holds."""
+        left = []
+        for condition in conditions:
+            if not self._open(condition):
+                continue
+            value = self.at.condition(condition)
+            if value is False:
+                return None
+            if value is not True:
+                left.append(condition)
+        return left
+
+    def _block(self, plan: BlockPlan) -> None:
+        left = self._lane_conditions(plan.conditions)
+        if left is None:
+            return
+        afresh = plan.block.has_init and not plan.reduce_loops
+        self.writer.update(plan, left, afresh)
+
+    # -- initialisation of reductions ---------------------------------------------------------------------------------
+
+    def _initialise_before(self, op: Operation) -> None:
+        """Write the identities of the reductions in `op` whose outermost reduce loop is `op`."""
+        if not isinstance(op, ForOp):
+            return
+        for plan in self._plans_below(op):
+            if plan.block.has_init and op.loop_name in plan.reduce_loops:
+                loops = plan.block.enclosing_loops
+                position = loops.index(op)
+                if not any(loop.loop_name in plan.reduce_loops for loop in loops[:position]):
+                    inner = [x for x in loops[position:] if x.loop_name not in plan.reduce_loops]
+                    where = [c for c in plan.conditions if c.axes().isdisjoint(plan.reduce_loops)]
+                    self._init_nest(plan, inner, where)
+
+    def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
+        decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
+        decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
+        before = self.at.known
+        tests = []
+        for condition in decided:
+            value = self.at.condition(condition)
+            if value is False:
+                return
+            if value is not True:
+                tests.append(value)
+        self.at.known = before | set(decided)
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            self._init_loops(plan, loops, where)
+        else:
+            self._branch(test, lambda: self._init_loops(plan, loops, where))
+        self.at.known = before
+
+    def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
+        if not loops:
+            left = self._lane_conditions(where)
+            if left is not None:
+                self.writer.initialise(plan, left)
+            return
+        self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where))
+
+
+def loops_below(op: ForOp) -> Iterable[ForOp]:
+    for child in op.body.block.ops:
+        if isinstance(child, ForOp):
+            yield child
+            yield from loops_below(child)
