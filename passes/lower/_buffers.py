@@ -91,7 +91,9 @@ def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[tuple[Blo
     return uses
 
 
-def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[tuple[BlockOp, tuple[IndexExpr, ...]]]) -> Placement:
+def _place(
+    buffer: SSAValue, owner: ForOp | None, uses: Sequence[tuple[BlockOp, tuple[IndexExpr, ...]]], gpu: bool
+) -> Placement:
     alloc = buffer.owner
     assert isinstance(alloc, AllocOp) and isinstance(buffer.type, MemRefType)
     shape = buffer_shape(buffer)
