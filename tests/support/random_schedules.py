@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te, topi
-from loopwright.dialects.loop import AllocOp, BlockOp, ForOp, blocks_in
+from loopwright.dialects.loop import BlockOp, blocks_in
 from loopwright.dialects.target import parse_target
 from loopwright.passes.analysis.access import consumers, producers
 from loopwright.passes.analysis.nest import buffer_name, functions
@@ -304,9 +304,3 @@ class _Arguments:
 
     def unroll_explicit(self) -> int:
         return self.pick(0, 1)
-
-
-def statistics(module: ModuleOp) -> dict[str, int]:
-    """How much there is in a scheduled module, for a reader of `--hypothesis-show-statistics`."""
-    ops = list(module.walk())
-    return {kind.__name__: sum(isinstance(op, kind) for op in ops) for kind in (ForOp, BlockOp, AllocOp)}
