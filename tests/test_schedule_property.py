@@ -22,7 +22,7 @@ from loopwright.passes.primitive import Primitive, ScheduleError
 
 # The profile with fixed seeds is for every run; `--hypothesis-profile=explore` looks for what it does not find.
 FIXED = settings.default.derandomize
-EXAMPLES = 150 if FIXED else 3000
+EXAMPLES = 300 if FIXED else 3000
 
 
 @cache
