@@ -6,7 +6,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.interpret.loop import owning_loops
-from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in
+from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in, scope_of
 from .disjoint import Access, touched_apart
 from .nest import buffer_name, function_of, reduces_over
 
@@ -74,6 +74,36 @@ def private_to(loop: ForOp) -> set[SSAValue]:
     return {
         b for b, owner in owning_loops(func).items() if owner is not None and (owner is loop or is_under(owner, loop))
     }
+
+
+def shares_a_block(loop: ForOp) -> bool:
+    """True for loops whose iterations are threads of one block of a GPU, which share its `shared` buffers."""
+    return loop.loop_kind == "vthread" or loop.loop_kind.startswith("threadIdx")
+
+
+def filled_together(inner: ForOp, outer: ForOp) -> bool:
+    """True where `inner` may be bound to the axis of `outer` again.
+
+    That is so where all that is written in it is shared by the threads of a block, and the same for each of them.
+    """
+    for block in blocks_in(inner):
+        if any(scope_of(output) != "shared" for output in block.outputs):
+            return False
+        if any(outer.loop_name in e.axes() for e in (*block.bindings.data, *block.conditions)):
+            return False
+    return True
+
+
+def split_between_threads(loop: ForOp, buffer: SSAValue) -> bool:
+    """True where each iteration of `loop` has a part of its own of a buffer that is used inside of it only."""
+    if buffer not in private_to(loop):
+        return False
+    for block in writers(buffer):
+        bound = block.bound
+        for output, write in zip(block.outputs, block.write_indices, strict=True):
+            if output is buffer and any(loop.loop_name in e.substitute(bound).axes() for e in write):
+                return True
+    return False
 
 
 def order_hazard(loops: list[ForOp]) -> str | None:

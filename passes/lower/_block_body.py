@@ -96,12 +96,12 @@ class BodyWriter:
         results = list(plan.block.yielded)
         if not plan.block.is_reduction:
             for write, result in zip(plan.writes, results, strict=True):
-                self._store(write, values[result], masks, self._may_spill(plan, lane_conditions))
+                self._store(write, values[result], masks, self.may_spill(plan, lane_conditions))
             return
         if plan.block.combiner.data == "custom":
             self._update_custom(plan, values, masks, from_identity)
             return
-        spill = self._may_spill(plan, lane_conditions)
+        spill = self.may_spill(plan, lane_conditions)
         for position, (write, result) in enumerate(zip(plan.writes, results, strict=True)):
             address = self.at.address(write.offset)
             product = plan.fused.get(result)
@@ -121,7 +121,7 @@ class BodyWriter:
     def initialise(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> None:
         """Write the identity to the outputs of one instance."""
         masks = self._masks(lane_conditions)
-        spill = self._may_spill(plan, lane_conditions)
+        spill = self.may_spill(plan, lane_conditions)
         for position, write in enumerate(plan.writes):
             self._store(write, self._identity(plan, position), masks, spill)
 
@@ -134,12 +134,12 @@ class BodyWriter:
                 masks.append(mask)
         return masks
 
-    def _may_spill(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
+    def may_spill(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
         """True where lanes that are off would write beyond the logical edge of the buffer, where nobody reads."""
         if not all(c in plan.edges for c in lane_conditions):
             return False
         return all(
-            not write.place.is_argument and self._in_bounds(write, self.at.fixed(write.offset)) for write in plan.writes
+            not write.place.is_argument and self.in_bounds(write, self.at.fixed(write.offset)) for write in plan.writes
         )
 
     # -- values -------------------------------------------------------------------------------------------------------
@@ -202,7 +202,8 @@ class BodyWriter:
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
-    def _in_bounds(self, access: Access, fixed: IndexExpr) -> bool:
+    def in_bounds(self, access: Access, fixed: IndexExpr) -> bool:
+        """True where the element, whose flat position is `fixed`, is in its buffer for all values of the loops."""
         return in_bounds(fixed, access.indices, access.place, self.at.ranges, self.at.known)
 
     def _load(self, access: Access, masks: list[SSAValue]) -> SSAValue:
@@ -215,7 +216,7 @@ class BodyWriter:
             return self._constant(zero)
         own = [p for p in parts if not isinstance(p, bool)]
         fixed = self.at.fixed(access.offset)
-        if own or not self._in_bounds(access, fixed):
+        if own or not self.in_bounds(access, fixed):
             own = [*own, *masks]
         key = (buffer, fixed, tuple(own))
         known = self.at.here.loads.get(key)
@@ -258,7 +259,7 @@ class BodyWriter:
         if address.gather is not None:
             scope.block.add_op(kernel.ScatterOp(value, new, address.gather, mask or self._all_lanes()))
             return
-        if mask is not None and access.place.scope == "local" and self._in_bounds(access, self.at.fixed(access.offset)):
+        if mask is not None and access.place.scope == "local" and self.in_bounds(access, self.at.fixed(access.offset)):
             old = self._load_at(buffer, address, kernel.element_of(value.type), [])
             value = scope.add(arith.SelectOp.create(operands=[mask, value, old], result_types=[value.type]))
             mask = None
@@ -292,7 +293,7 @@ class BodyWriter:
             return self._identity(plan, position)
         buffer = access.buffer
         assert isinstance(buffer.type, MemRefType)
-        own = [] if self._in_bounds(access, self.at.fixed(access.offset)) else masks
+        own = [] if self.in_bounds(access, self.at.fixed(access.offset)) else masks
         return self._load_at(buffer, self.at.address(access.offset), buffer.type.element_type, own)
 
     def _combine(self, plan: BlockPlan, position: int, old: SSAValue, new: SSAValue) -> SSAValue:

@@ -23,14 +23,14 @@ from ._lowering import Lowering, loops_below
 
 @dataclass
 class _Traffic:
-    """The shared buffers that were read and written since all threads last waited for each other."""
+    """The shared buffers that were read and written since all threads last waited for each other, with the blocks."""
 
-    reads: set[SSAValue] = field(default_factory=set)
-    writes: set[SSAValue] = field(default_factory=set)
+    reads: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
+    writes: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
 
     def conflicts(self, other: _Traffic) -> bool:
-        """True where `other` must not start before this is done in all threads."""
-        return bool(other.reads & self.writes or other.writes & self.reads or other.writes & self.writes)
+        """True where `other` must not start before this is done in all threads; a block writes no element twice."""
+        return _meet(self.writes, other.reads) or _meet(self.reads, other.writes) or _meet(self.writes, other.writes)
 
     def add(self, other: _Traffic) -> None:
         self.reads |= other.reads
@@ -42,6 +42,10 @@ class _Traffic:
 
     def copy(self) -> _Traffic:
         return _Traffic(set(self.reads), set(self.writes))
+
+
+def _meet(a: set[tuple[SSAValue, BlockOp]], b: set[tuple[SSAValue, BlockOp]]) -> bool:
+    return any(x is y and p is not q for x, p in a for y, q in b)
 
 
 class GpuLowering(Lowering):
@@ -241,8 +245,8 @@ class GpuLowering(Lowering):
         """All that is read from and written to shared memory in `op`, the start of reductions included."""
         traffic = _Traffic()
         for plan in self._plans_below(op):
-            traffic.writes |= {w.buffer for w in plan.writes if w.place.scope == "shared"}
-            traffic.reads |= {a.buffer for a in plan.loads.values() if a.place.scope == "shared"}
+            traffic.writes |= {(w.buffer, plan.block) for w in plan.writes if w.place.scope == "shared"}
+            traffic.reads |= {(a.buffer, plan.block) for a in plan.loads.values() if a.place.scope == "shared"}
         return traffic
 
     def _after(self, children: Iterable[ForOp | BlockOp], traffic: _Traffic) -> _Traffic:
@@ -262,7 +266,7 @@ class GpuLowering(Lowering):
     def _waits(self, op: ForOp | BlockOp) -> bool:
         """True where a barrier may stand in `op`: it writes shared memory that it also reads."""
         traffic = self._of(op)
-        return isinstance(op, ForOp) and bool(traffic.reads & traffic.writes)
+        return isinstance(op, ForOp) and traffic.conflicts(traffic)
 
     def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
         varying = self.apart | {x.loop_name for x in self.virtual}
@@ -300,6 +304,11 @@ class GpuLowering(Lowering):
 
     def _settled(self, plan: BlockPlan, conditions: Iterable[IndexExpr], write: Callable[[], None]) -> None:
         """Write under the predicates that are the same for all lanes."""
+        before = self.at.known
+        if self._may_overshoot(plan, conditions):
+            write()
+            self.at.known = before
+            return
         tests: list[SSAValue] = []
         held = []
         for condition in conditions:
@@ -311,7 +320,6 @@ class GpuLowering(Lowering):
             held.append(condition)
             if value is not True:
                 tests.append(value)
-        before = self.at.known
         self.at.known = before | set(held)
         test = self.at.conjunction(tests, False)
         if test is None:
@@ -319,6 +327,18 @@ class GpuLowering(Lowering):
         else:
             self._branch(test, write)
         self.at.known = before
+
+    def _may_overshoot(self, plan: BlockPlan, conditions: Iterable[IndexExpr]) -> bool:
+        """True where running beyond the edge fills registers that nobody reads, from memory that is there."""
+        still = [c for c in conditions if self._open(c) and self.at.condition(c) is not True]
+        if not still or any(self.at.condition(c) is False for c in still):
+            return False
+        if any(w.place.scope != "local" for w in plan.writes) or not self.writer.may_spill(plan, still):
+            return False
+        if not all(self.writer.in_bounds(a, self.at.fixed(a.offset)) for a in plan.loads.values()):
+            return False
+        self.at.known = self.at.known | set(still)
+        return True
 
     def _alone(self, plan: BlockPlan, write: Callable[[], None]) -> None:
         """Write so that one thread runs what has no loop over the threads, where others would see it done twice."""

@@ -9,9 +9,10 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from ...dialects.loop import THREAD_KINDS, ForOp, loops_in
+from ...dialects.loop import THREAD_KINDS, ForOp, blocks_in, loops_in, scope_of
 from ...dialects.target import Target, target_of
-from ..analysis.access import parallel_hazard
+from ..analysis.access import filled_together, is_under, parallel_hazard, split_between_threads
+from ..analysis.nest import buffer_name
 from ..primitive import Primitive
 from ._marks import is_thread_kind, loops_around, path_through, serial_loop, serial_loops
 from .parallel import sharing
@@ -27,8 +28,9 @@ class Bind(Primitive[ForOp]):
     loop on one axis: the larger extent is launched.
 
     Requires: a serial loop whose iterations share nothing (as for parallel); no loop around or below it on the same
-    axis (vthread may repeat) and none parallel; blockIdx outside of threadIdx and vthread; on a GPU target, at most
-    the target's threads in a block and virtual threads.
+    axis (vthread may repeat, and so may a nest that fills a shared buffer with all threads) and none parallel; no
+    shared buffer that the iterations divide (bind before compute_at); blockIdx outside of threadIdx and vthread; on a
+    GPU target, at most the target's threads in a block and virtual threads.
     """
 
     name = "lw-bind"
@@ -47,6 +49,9 @@ class Bind(Primitive[ForOp]):
             raise self.error(excess, at=loop)
         if (hazard := parallel_hazard(loop)) is not None:
             raise sharing(self, loop, hazard)
+        if (name := _shared_part(loop, self.thread)) is not None:
+            rule = f"threads share '{name}', of which each iteration of '{self.loop}' has a part of its own"
+            raise self.error(f"{rule}; bind the loop before compute_at", at=loop)
         return loop
 
     def rewrite(self, plan: ForOp) -> None:
@@ -61,7 +66,17 @@ class Bind(Primitive[ForOp]):
             if parallel_hazard(loop) is None
             for thread in _KINDS
             if _conflict(loop, thread) is None and _excess(loop, thread, target) is None
+            if _shared_part(loop, thread) is None
         )
+
+
+def _shared_part(loop: ForOp, thread: str) -> str | None:
+    """A buffer of scope shared that would be each thread's own."""
+    if thread.startswith("blockIdx"):
+        return None
+    outputs = {output: None for block in blocks_in(loop) for output in block.outputs}
+    shared = (b for b in outputs if scope_of(b) == "shared" and split_between_threads(loop, b))
+    return next((buffer_name(b) for b in shared), None)
 
 
 def _conflict(loop: ForOp, thread: str) -> tuple[str, ForOp] | None:
@@ -70,6 +85,9 @@ def _conflict(loop: ForOp, thread: str) -> tuple[str, ForOp] | None:
         if other.loop_kind == "parallel":
             return f"a nest runs on the threads of a CPU or of a GPU, '{other.loop_name}' is parallel", other
         if other.loop_kind == thread != "vthread":
+            inner, outer = (loop, other) if is_under(loop, other) else (other, loop)
+            if filled_together(inner, outer):
+                continue
             return f"one axis must not be bound twice on one path, '{other.loop_name}' is {thread} already", other
     if thread.startswith("blockIdx"):
         wrong = next((x for x in loops_around(loop) if _is_in_block(x.loop_kind)), None)

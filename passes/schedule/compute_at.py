@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ...dialects.index import ZERO, IndexExpr, axis
-from ...dialects.loop import BlockOp, ForOp, blocks_in, buffer_shape
-from ..analysis.access import consumers, is_argument, is_under, shared_loops
+from ...dialects.loop import BlockOp, ForOp, blocks_in, buffer_shape, scope_of
+from ..analysis.access import consumers, is_argument, is_under, shared_loops, shares_a_block
 from ..analysis.nest import buffer_name, find_block, fresh_name, functions, nest_around, ranges_of, simplify_conditions
 from ..analysis.regions import Interval, clip_conditions, region_of
 from ..primitive import Primitive
@@ -47,9 +47,10 @@ class ComputeAt(Primitive[Plan]):
 
     `for x in 4 { for i in 2 { p(x * 2 + i) } for y in 2 { c reads p[x * 2 + y] } }` for `block=p loop=x`
 
-    In each iteration of `loop` the block computes the box that all readers below it read in that iteration, a
-    reduction from its start; parts of the box outside of the block's domain are left out by a predicate. `consumer`
-    says around which reader the loop is found where readers have different loops of that name.
+    In each iteration of `loop` the block computes the box that all readers below it read in that iteration; for a
+    buffer in scope shared, what those of all threads of a block read (bind their loops before this step). A reduction
+    runs from its start; parts of the box outside of the block's domain are left out by a predicate. `consumer` says
+    around which reader the loop is found where readers have different loops of that name.
 
     Requires: all readers are under `loop`, what the block reads has run before; the block alone writes its buffer, at
     plain iterators, and the buffer is no output; none of its own loops is marked.
@@ -153,17 +154,22 @@ class ComputeAt(Primitive[Plan]):
 
 
 def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Interval]:
-    """What all `readers` read of the outputs of `block` in one iteration of the last loop of `path`."""
+    """What all `readers` read of the outputs of `block` in one iteration of the last loop of `path`.
+
+    What is in scope shared belongs to all threads of a block: then that is what any of them reads.
+    """
     accesses: list[list[IndexExpr]] = []
     inner: list[dict[str, tuple[int, int]]] = []
+    together = [x for x in path if scope_of(block.outputs[0]) == "shared" and shares_a_block(x)]
     for reader in readers:
         bound = reader.bound
-        ranges = ranges_of(reader.enclosing_loops[len(path) :])
+        ranges = ranges_of([*reader.enclosing_loops[len(path) :], *together])
         for load in reader.loads:
             if load.buffer in block.outputs:
                 accesses.append([e.substitute(bound) for e in load.indices.data])
                 inner.append(ranges)
-    return region_of(accesses, inner, ranges_of(path), buffer_shape(block.outputs[0]))
+    outer = ranges_of(x for x in path if x not in together)
+    return region_of(accesses, inner, outer, buffer_shape(block.outputs[0]))
 
 
 def _clamp(part: Interval, extent: int) -> Interval:
