@@ -169,7 +169,11 @@ class BodyWriter:
             if isinstance(op, arith.CmpiOp | arith.CmpfOp):
                 names = kernel.INTEGER_PREDICATES if isinstance(op, arith.CmpiOp) else kernel.FLOAT_PREDICATES
                 return self.at.here.add(kernel.CompareOp(names[op.predicate.value.data], *operands))
+            if isinstance(op, arith.SelectOp):
+                return self.at.here.add(kernel.SelectOp(*operands))
             element = kernel.vector_of(element, self.at.lanes)
+            if type(op) in _CONVERSIONS:
+                return self.at.here.add(kernel.ConvertOp(_CONVERSIONS[type(op)], operands[0], element))
         new = type(op).create(operands=operands, result_types=[element], properties=op.properties)
         return self.at.here.add(new)
 
@@ -186,8 +190,10 @@ class BodyWriter:
         value = self.at.vector(expr) if wide else self.at.scalar(expr)
         if isinstance(result_type, IndexType):
             return value
-        target = kernel.vector_of(result_type, self.at.lanes) if wide else result_type
-        return self.at.here.add(arith.IndexCastOp.create(operands=[value], result_types=[target]))
+        if wide:
+            lanes = kernel.vector_of(result_type, self.at.lanes)
+            return self.at.here.add(kernel.ConvertOp("index_cast", value, lanes))
+        return self.at.here.add(arith.IndexCastOp.create(operands=[value], result_types=[result_type]))
 
     def _predicate(self, conditions: Sequence[IndexExpr]) -> SSAValue:
         parts = [self.at.condition(c) for c in conditions]
@@ -261,7 +267,7 @@ class BodyWriter:
             return
         if mask is not None and access.place.scope == "local" and self.in_bounds(access, self.at.fixed(access.offset)):
             old = self._load_at(buffer, address, kernel.element_of(value.type), [])
-            value = scope.add(arith.SelectOp.create(operands=[mask, value, old], result_types=[value.type]))
+            value = scope.add(kernel.SelectOp(mask, value, old))
             mask = None
         operands = [value, new, address.base] if mask is None else [value, new, address.base, mask]
         scope.block.add_op(
@@ -341,7 +347,7 @@ class BodyWriter:
         mask = self.at.conjunction(masks, True)
         if mask is not None:
             neutral = self.at.splat(self._identity(plan, position))
-            wide = self.at.here.add(arith.SelectOp.create(operands=[mask, wide, neutral], result_types=[wide.type]))
+            wide = self.at.here.add(kernel.SelectOp(mask, wide, neutral))
         flag = _REDUCTION_FLAGS[plan.block.combiner.data, is_float(kernel.element_of(wide.type))]
         return self.at.here.add(
             vector.ReductionOp.create(
@@ -377,6 +383,7 @@ class BodyWriter:
             self._store(write, mapped[value], masks, False)
 
 
+_CONVERSIONS: dict[type[Operation], str] = {op: name for name, op in kernel.CONVERSIONS.items()}
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _REDUCTION_FLAGS = {
     ("add", True): vector.CombiningKindFlag.ADD,

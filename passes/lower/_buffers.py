@@ -70,8 +70,20 @@ def place_buffers(func: FuncOp, gpu: bool = False) -> dict[SSAValue, Placement]:
     owners = owning_loops(func)
     uses = _uses(func, set(owners))
     for buffer, owner in owners.items():
-        placements[buffer] = _place(buffer, owner, uses[buffer], gpu)
+        placements[buffer] = _place(buffer, _outside_of_lanes(owner), uses[buffer], gpu)
     return placements
+
+
+def _outside_of_lanes(owner: ForOp | None) -> ForOp | None:
+    """The loop itself; where its iterations are lanes, or in such a loop, the one around: lanes hold an element each."""
+    found: ForOp | None = owner
+    loop: object = owner
+    while isinstance(loop, ForOp):
+        around = loop.parent_op()
+        if loop.loop_kind == "vectorized" and loop.size > 1:
+            found = around if isinstance(around, ForOp) else None
+        loop = around
+    return found
 
 
 def row_major(extents: Sequence[int]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import gcd
@@ -16,7 +16,7 @@ from ...dialects import kernel
 from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, ForOp
 from ._addresses import Known, Scope
-from ._block_body import BlockPlan
+from ._block_body import Access, BlockPlan
 from ._buffers import Placement
 from ._lowering import Lowering, loops_below
 
@@ -275,19 +275,22 @@ class GpuLowering(Lowering):
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def _block(self, plan: BlockPlan) -> None:
-        for _ in self._copies_of(plan):
-            self._alone(
-                plan, lambda: self._settled(plan, plan.conditions, lambda: super(GpuLowering, self)._block(plan))
-            )
+        def write() -> None:
+            super(GpuLowering, self)._block(plan)
 
-    def _init_loops(self, plan: BlockPlan, loops: list[ForOp], where: list[IndexExpr]) -> None:  # type: ignore[override]
+        reads = plan.loads.values()
+        for _ in self._copies_of(plan):
+            self._alone(plan, lambda: self._settled(plan, plan.conditions, reads, write))
+
+    def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
+        def write() -> None:
+            super(GpuLowering, self)._init_loops(plan, loops, where)
+
         if loops:
-            super()._init_loops(plan, loops, where)
+            write()
             return
         for _ in self._copies_of(plan):
-            self._alone(
-                plan, lambda: self._settled(plan, where, lambda: super(GpuLowering, self)._init_loops(plan, [], where))
-            )
+            self._alone(plan, lambda: self._settled(plan, where, (), write))
 
     def _copies_of(self, plan: BlockPlan) -> Iterator[None]:
         """Once for each virtual thread that the statement tells apart."""
@@ -302,10 +305,16 @@ class GpuLowering(Lowering):
             self.at.env.pop(loop.loop_name, None)
             self.at.ranges[loop.loop_name] = (0, loop.size - 1)
 
-    def _settled(self, plan: BlockPlan, conditions: Iterable[IndexExpr], write: Callable[[], None]) -> None:
+    def _settled(
+        self,
+        plan: BlockPlan,
+        conditions: Sequence[IndexExpr],
+        reads: Iterable[Access],
+        write: Callable[[], None],
+    ) -> None:
         """Write under the predicates that are the same for all lanes."""
         before = self.at.known
-        if self._may_overshoot(plan, conditions):
+        if self._may_overshoot(plan, conditions, reads):
             write()
             self.at.known = before
             return
@@ -328,14 +337,14 @@ class GpuLowering(Lowering):
             self._branch(test, write)
         self.at.known = before
 
-    def _may_overshoot(self, plan: BlockPlan, conditions: Iterable[IndexExpr]) -> bool:
+    def _may_overshoot(self, plan: BlockPlan, conditions: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
         """True where running beyond the edge fills registers that nobody reads, from memory that is there."""
         still = [c for c in conditions if self._open(c) and self.at.condition(c) is not True]
         if not still or any(self.at.condition(c) is False for c in still):
             return False
         if any(w.place.scope != "local" for w in plan.writes) or not self.writer.may_spill(plan, still):
             return False
-        if not all(self.writer.in_bounds(a, self.at.fixed(a.offset)) for a in plan.loads.values()):
+        if not all(self.writer.in_bounds(a, self.at.fixed(a.offset)) for a in reads):
             return False
         self.at.known = self.at.known | set(still)
         return True
