@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IndexType, IntAttr, MemRefType, StringAttr, VectorType, i1
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
@@ -36,6 +37,14 @@ FLOAT_PREDICATES = (
     *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
 )
 """The predicates of `arith.cmpi` and `arith.cmpf`, by their numbers."""
+CONVERSIONS = {
+    op.name.removeprefix("arith."): op
+    for op in (
+        *(arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.SIToFPOp, arith.UIToFPOp),
+        *(arith.FPToSIOp, arith.FPToUIOp, arith.IndexCastOp),
+    )
+}
+"""The conversions of `arith` that take scalars only, by name."""
 
 
 def lanes_of(value_type: Attribute) -> int:
@@ -344,6 +353,72 @@ class CompareOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ConvertOp(IRDLOperation):
+    """Lane by lane: `%w = lw_kernel.convert "extsi" %v : vector<16xi8> -> vector<16xi32>`, by one of `CONVERSIONS`."""
+
+    name = "lw_kernel.convert"
+    conversion = prop_def(StringAttr)
+    source = operand_def(VectorType)
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+    assembly_format = "$conversion $source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, conversion: str, source: SSAValue, result_type: Attribute) -> None:
+        super().__init__(
+            operands=[source], properties={"conversion": StringAttr(conversion)}, result_types=[result_type]
+        )
+
+    def verify_(self) -> None:
+        if self.conversion.data not in CONVERSIONS:
+            raise VerifyException(f"'{self.conversion.data}' is none of {', '.join(CONVERSIONS)}")
+        if lanes_of(self.source.type) != lanes_of(self.result.type):
+            raise VerifyException(f"{self.source.type} and {self.result.type} differ in their lanes")
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """Lane by lane: `%v = lw_kernel.select %m, %a, %b : vector<16xf32>` is `%a` where the mask is on, else `%b`."""
+
+    name = "lw_kernel.select"
+    mask = operand_def(VectorType)
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, mask: SSAValue, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(operands=[mask, lhs, rhs], result_types=[lhs.type])
+
+    def verify_(self) -> None:
+        wanted = (mask_type(lanes_of(self.lhs.type)), self.lhs.type, self.lhs.type)
+        if (self.mask.type, self.rhs.type, self.result.type) != wanted:
+            raise VerifyException(
+                f"'{self.mask.type}' does not select between {self.lhs.type} and {self.rhs.type} as {self.result.type}"
+            )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.lhs.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SelectOp:
+        mask = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        lhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        rhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        value_type = parser.parse_type()
+        return cls(
+            parser.resolve_operand(mask, vector_of(i1, lanes_of(value_type))),
+            parser.resolve_operand(lhs, value_type),
+            parser.resolve_operand(rhs, value_type),
+        )
+
+
+@irdl_op_definition
 class PrefetchOp(IRDLOperation):
     """Ask for the cache line of an element: `lw_kernel.prefetch %b[%i + 64] : memref<4096xf32>`; it may lie outside."""
 
@@ -584,6 +659,8 @@ LwKernel = Dialect(
         LanesOp,
         MaskOp,
         CompareOp,
+        ConvertOp,
+        SelectOp,
         PrefetchOp,
         ParallelOp,
         LaunchOp,

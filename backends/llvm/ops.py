@@ -174,6 +174,11 @@ def _compare_lanes(f: Function, op: Operation) -> None:
     f.names[op.results[0]] = f.put(text)
 
 
+def _convert_lanes(f: Function, op: Operation) -> None:
+    assert isinstance(op, kernel.ConvertOp)
+    HANDLERS[kernel.CONVERSIONS[op.conversion.data]](f, op)
+
+
 def _select(f: Function, op: Operation) -> None:
     condition, a, b = op.operands
     kind = f.type(a.type)
@@ -360,6 +365,8 @@ HANDLERS: dict[type[Operation], Handler] = {
     arith.CmpiOp: _compare("icmp", _CMPI),
     arith.CmpfOp: _compare("fcmp", _CMPF),
     kernel.CompareOp: _compare_lanes,
+    kernel.ConvertOp: _convert_lanes,
+    kernel.SelectOp: _select,
     arith.SelectOp: _select,
     arith.ExtFOp: _cast("fpext"),
     arith.TruncFOp: _truncate,

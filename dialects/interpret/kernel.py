@@ -223,6 +223,15 @@ def _compare(self: _Interpreter, op: kernel.CompareOp) -> None:
         self.values[op.result] = _compare_integers(kernel.INTEGER_PREDICATES.index(op.predicate.data), operands)
 
 
+def _convert(self: _Interpreter, op: kernel.ConvertOp) -> None:
+    kind = kernel.CONVERSIONS[op.conversion.data]
+    self.values[op.result] = _converted(kind, self.values[op.source], _dtype(op.result.type))
+
+
+def _select(self: _Interpreter, op: kernel.SelectOp) -> None:
+    self.values[op.result] = np.where(*(self.values[operand] for operand in op.operands))
+
+
 def _for(self: _Interpreter, op: Operation) -> None:
     low, high, step = (int(self.values[operand]) for operand in op.operands)
     body = op.regions[0].blocks[0]
@@ -258,6 +267,8 @@ _STEPS: dict[type[Operation], Callable[[_Interpreter, Any], None]] = {
     kernel.LanesOp: _lanes,
     kernel.MaskOp: _mask,
     kernel.CompareOp: _compare,
+    kernel.ConvertOp: _convert,
+    kernel.SelectOp: _select,
     kernel.PrefetchOp: _nothing,
     kernel.ParallelOp: _parallel,
     scf.ForOp: _for,
@@ -291,16 +302,20 @@ def _arithmetic(op: Operation, operands: list[Any]) -> Any:
         return changed
     if isinstance(op, arith.BitcastOp | vector.BitcastOp):
         return np.asarray(operands[0]).view(dtype)
-    if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
-        return _to_integer(operands[0], dtype)
-    if isinstance(op, CONVERSIONS):
-        unsigned = isinstance(op, arith.ExtUIOp | arith.UIToFPOp) and np.asarray(operands[0]).dtype != np.bool_
-        value = np.asarray(operands[0])
-        return (value.view(f"u{value.dtype.itemsize}") if unsigned else value).astype(dtype)
+    if isinstance(op, (arith.FPToUIOp, *CONVERSIONS)):
+        return _converted(type(op), operands[0], dtype)
     operation = _MORE_OPERATIONS.get(type(op)) or OPERATIONS.get(type(op))
     if operation is None:
         raise InterpretationError(f"operation {op.name} has no meaning in a kernel")
     return np.asarray(operation(*operands)).astype(dtype)[()]
+
+
+def _converted(kind: type[Operation], value: Any, dtype: np.dtype[Any]) -> Any:
+    if kind in (arith.FPToSIOp, arith.FPToUIOp):
+        return _to_integer(value, dtype)
+    array = np.asarray(value)
+    unsigned = kind in (arith.ExtUIOp, arith.UIToFPOp) and array.dtype != np.bool_
+    return (array.view(f"u{array.dtype.itemsize}") if unsigned else array).astype(dtype)
 
 
 def _constant(value: Attribute, result: Attribute, dtype: np.dtype[Any]) -> Any:

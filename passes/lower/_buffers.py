@@ -75,7 +75,7 @@ def place_buffers(func: FuncOp, gpu: bool = False) -> dict[SSAValue, Placement]:
 
 
 def _outside_of_lanes(owner: ForOp | None) -> ForOp | None:
-    """The loop itself; where its iterations are lanes, or in such a loop, the one around: lanes hold an element each."""
+    """The loop itself, or the one around it where its iterations are lanes: each lane holds an element of its own."""
     found: ForOp | None = owner
     loop: object = owner
     while isinstance(loop, ForOp):
