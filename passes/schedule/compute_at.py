@@ -50,7 +50,8 @@ class ComputeAt(Primitive[Plan]):
     In each iteration of `loop` the block computes the box that all readers below it read in that iteration; for a
     buffer in scope shared, what those of all threads of a block read (bind their loops before this step). A reduction
     runs from its start; parts of the box outside of the block's domain are left out by a predicate. `consumer` says
-    around which reader the loop is found where readers have different loops of that name.
+    around which reader the loop is found where readers have different loops of that name. Dimensions of which one
+    element is needed have a loop with `unit_loops` only: then the names of the loops do not depend on tile sizes.
 
     Requires: all readers are under `loop`, what the block reads has run before; the block alone writes its buffer, at
     plain iterators, and the buffer is no output; none of its own loops is marked.
@@ -60,6 +61,7 @@ class ComputeAt(Primitive[Plan]):
     block: str
     loop: str
     consumer: str = ""
+    unit_loops: bool = False
 
     def check(self, module: ModuleOp) -> Plan:
         block = find_block(self, module, self.block)
@@ -80,12 +82,13 @@ class ComputeAt(Primitive[Plan]):
         for a in sorted(block.axes, key=lambda a: a.reduce):
             part = Interval(ZERO, a.extent) if a.reduce else _clamp(box[dimension_of[a.name]], a.extent)
             name = fresh_name(a.name, taken)
-            if part.extent > 1:
+            has_loop = part.extent > 1 or self.unit_loops
+            if has_loop:
                 taken.add(name)
                 loops.append((name, part.extent))
-            values[a.name] = part.low + axis(name) if part.extent > 1 else part.low
+            values[a.name] = part.low + axis(name) if has_loop else part.low
             clipped = clip_conditions(part.low, name, part.extent, a.extent, outer)
-            where += clipped if part.extent > 1 else [e.substitute({name: ZERO}) for e in clipped]
+            where += clipped if has_loop else [e.substitute({name: ZERO}) for e in clipped]
         inner = {name: (0, extent - 1) for name, extent in loops}
         where += [e.substitute(values) for e in required_conditions(self, block)]
         earliest = min((order[b] for b in blocks_at(before) if b is not block), default=0)
