@@ -9,9 +9,10 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
-Status = Literal["runs", "installed", "missing", "not supported"]
+Status = Literal["runs", "compiles", "installed", "missing", "not supported"]
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,13 @@ def _openmp() -> Finding:
 
 
 def _cuda() -> Finding:
-    found = []
     driver = _library("libcuda.so.1")
     devices = _cuda_devices(driver) if driver is not None else 0
-    found.append("no driver" if driver is None else f"driver with {devices} device(s)")
-    packages = {name: _version(name) for name in ("pycuda", "nvidia-cuda-nvrtc", "cuda-bindings")}
-    found += [f"{name} {version}" if version else f"no {name}" for name, version in packages.items()]
-    if not all(packages.values()):
-        found[-1] += " (pip install 'loopwright[cuda]')"
-    return Finding("cuda", "not supported", f"{', '.join(found)}; kernels for CUDA are not written yet")
+    versions = {name: _version(name) for name in ("pycuda", "nvidia-cuda-nvrtc", "cuda-bindings")}
+    found = ["no driver" if driver is None else f"driver with {devices} device(s)"]
+    found += [f"{name} {version}" if version else f"no {name}" for name, version in versions.items()]
+    compiles = bool(versions["nvidia-cuda-nvrtc"] and versions["cuda-bindings"])
+    return _device_finding("cuda", compiles, bool(compiles and versions["pycuda"] and devices), found)
 
 
 def _cuda_devices(driver: ctypes.CDLL) -> int:
@@ -99,11 +98,20 @@ def _cuda_devices(driver: ctypes.CDLL) -> int:
 
 
 def _opencl() -> Finding:
-    version = _version("pyopencl")
-    package = f"pyopencl {version}" if version else "no pyopencl (pip install 'loopwright[opencl]')"
-    loader = _library("libOpenCL.so.1")
-    platforms = "no loader (libOpenCL.so.1)" if loader is None else f"{_opencl_platforms(loader)} platform(s)"
-    return Finding("opencl", "not supported", f"{package}, {platforms}; kernels for OpenCL are not written yet")
+    version, loader = _version("pyopencl"), _library("libOpenCL.so.1")
+    platforms = _opencl_platforms(loader) if loader is not None else 0
+    found = [f"pyopencl {version}" if version else "no pyopencl", f"{platforms} platform(s) of the system"]
+    return _device_finding("opencl", bool(version), bool(version), found)
+
+
+def _device_finding(name: str, compiles: bool, runs: bool, found: list[str]) -> Finding:
+    """What the packages and devices found mean for a target."""
+    text = ", ".join(found)
+    if not (Path(__file__).parents[1] / "backends" / name / "__init__.py").is_file():
+        return Finding(name, "not supported", f"{text}; there is no backend for {name} yet")
+    if not compiles:
+        return Finding(name, "missing", f"{text}: pip install 'loopwright[{name}]'")
+    return Finding(name, "runs" if runs else "compiles", text)
 
 
 def _opencl_platforms(loader: ctypes.CDLL) -> int:

@@ -1,50 +1,38 @@
-"""Every page under docs/ runs: its python blocks in order, each text block what the block before it printed.
+"""Every page under docs/ runs and prints what it says; its blocks are described in `support/doc_pages.py`."""
 
-A block whose first line is `# not run: <why>` is only compiled.
-"""
-
-import contextlib
+import ast
 import inspect
-import io
 import re
 from pathlib import Path
 
 import pytest
+from doc_pages import ROOT, Output, run_page
 
 import loopwright
-
-ROOT = Path(loopwright.__file__).resolve().parent
-BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NOT_RUN = re.compile(r"# not run: \S+")
+from loopwright.cli import command_names
+from loopwright.passes.discovery import module_stems
 
 
 def pages() -> list[Path]:
-    return sorted((ROOT / "docs").glob("*.md"))
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    text = page.read_text()
-    names: dict[str, object] = {"__name__": "__main__"}
-    printed = ""
-    ran = 0
-    for match in BLOCK.finditer(text):
-        kind, code = match.groups()
-        line = text.count("\n", 0, match.start()) + 2
-        if kind == "text":
-            assert printed.strip() == code.strip(), f"{page.name}:{line}: the block before prints something else"
-            printed = ""
-            continue
-        program = compile("\n" * (line - 1) + code, str(page), "exec")
-        if NOT_RUN.match(code):
-            continue
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(program, names)
-        printed = out.getvalue()
-        ran += 1
-    assert ran, f"{page.name} has no python block that runs"
+    outputs = list(run_page(page))
+    assert outputs, f"{page.name} shows nothing that it prints"
+    for output in outputs:
+        assert output.same, f"{page.name}:{output.line}: this is printed instead:\n{output.printed}"
+
+
+def test_dots_stand_for_anything_and_nothing_else_does() -> None:
+    def same(shown: str, printed: str) -> bool:
+        return Output(0, 0, 0, shown, printed).same
+
+    assert same("a ... c\n", "a b\nb c\n")
+    assert not same("a ... c\n", "a b d\n")
+    assert not same("a.c", "abc")
 
 
 def test_te_page_names_every_operator() -> None:
@@ -53,3 +41,30 @@ def test_te_page_names_every_operator() -> None:
     table = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "te.md").read_text()))
     public = {n for m in (topi, topi.nn) for n, value in vars(m).items() if inspect.isfunction(value)}
     assert not public - table
+
+
+def test_schedule_page_names_every_primitive() -> None:
+    page = (ROOT / "docs" / "schedule.md").read_text()
+    assert not [stem for stem in module_stems("schedule") if f"| `{stem}` |" not in page]
+
+
+def test_cli_page_names_every_command() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert not [name for name in command_names() if f"## `{name}`" not in page]
+
+
+def test_readme_links_every_page() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert not [page.name for page in pages()[1:] if f"docs/{page.name}" not in readme]
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.asname: (node.module if alias.asname not in loopwright._SUBPACKAGES else "")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == {**loopwright._HOMES, **dict.fromkeys(loopwright._SUBPACKAGES, "")}

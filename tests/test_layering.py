@@ -12,7 +12,7 @@ import loopwright
 
 ROOT = Path(loopwright.__file__).resolve().parent
 
-# Layer -> the layers it may import; the front door (the root's own modules, command and frontends) may import all of them.
+# Layer -> the layers it may import; the front door (the root's modules, command, frontends) may import all of them.
 MAY_IMPORT = {
     "dialects": set(),
     "te": {"dialects"},
