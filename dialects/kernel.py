@@ -298,7 +298,7 @@ class MaskOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> MaskOp:
-        start = parser.parse_operand()
+        start = parser.parse_operand(INDEX)
         parser.parse_keyword("step")
         step = parser.parse_integer()
         parser.parse_punctuation(":")
