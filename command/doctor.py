@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+_ROOT = Path(__file__).resolve().parents[1]
+
 Status = Literal["runs", "compiles", "installed", "missing", "not supported"]
 
 
@@ -44,9 +46,9 @@ def examine() -> Iterator[Finding]:
     yield _openmp()
     yield _cuda()
     yield _opencl()
-    yield _package("onnx", "onnx", "reading ONNX models", "onnx")
-    yield _package("torch", "torch", "the peer that `make bench` compares with", "torch")
-    yield _package("fleet", "distributed", "measuring on many devices", "fleet")
+    yield _package("onnx", "onnx", "reading ONNX models", "frontends/onnx.py")
+    yield _package("torch", "torch", "the peer that `make bench` compares with", "__init__.py")
+    yield _package("fleet", "distributed", "measuring on many devices", "search/fleet.py")
 
 
 def _llvm() -> Finding:
@@ -107,7 +109,7 @@ def _opencl() -> Finding:
 def _device_finding(name: str, compiles: bool, runs: bool, found: list[str]) -> Finding:
     """What the packages and devices found mean for a target."""
     text = ", ".join(found)
-    if not (Path(__file__).parents[1] / "backends" / name / "__init__.py").is_file():
+    if not (_ROOT / "backends" / name / "__init__.py").is_file():
         return Finding(name, "not supported", f"{text}; there is no backend for {name} yet")
     if not compiles:
         return Finding(name, "missing", f"{text}: pip install 'loopwright[{name}]'")
@@ -119,11 +121,15 @@ def _opencl_platforms(loader: ctypes.CDLL) -> int:
     return 0 if loader.clGetPlatformIDs(0, None, ctypes.byref(count)) else count.value
 
 
-def _package(name: str, module: str, use: str, extra: str) -> Finding:
+def _package(name: str, module: str, use: str, home: str) -> Finding:
+    """A package that something optional is built on; `home` is the file of ours that uses it."""
     version = _version(module) if importlib.util.find_spec(module) is not None else None
+    package = f"{module} {version}" if version else f"no {module}"
+    if not (_ROOT / home).is_file():
+        return Finding(name, "not supported", f"{package}; {use} is not possible yet")
     if version is None:
-        return Finding(name, "missing", f"for {use}: pip install 'loopwright[{extra}]'")
-    return Finding(name, "installed", f"{module} {version}, for {use}")
+        return Finding(name, "missing", f"for {use}: pip install 'loopwright[{name}]'")
+    return Finding(name, "installed", f"{package}, for {use}")
 
 
 def _version(package: str) -> str | None:

@@ -1,0 +1,382 @@
+"""The command line: what it does, prints and returns, and what it says to bad input."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.cli import command_names, main
+from loopwright.command._report import check
+from loopwright.search import records as rec
+from loopwright.search.named_workloads import arguments, named_workloads, parameters
+
+SMALL = {
+    "n": 12,
+    "m": 20,
+    "h": 9,
+    "w": 7,
+    "d": 4,
+    "ci": 4,
+    "co": 8,
+    "c": 6,
+    "k": 3,
+    "b": 2,
+    "kh": 3,
+    "kw": 3,
+    "tile": 2,
+}
+TUNE = ["tune", "matmul", "--m", "20", "--n", "36", "--k", "16", "--trials", "4"]
+
+
+def call(*argv: str) -> tuple[int, str, str]:
+    """Run a command in this process: exit code, standard output, standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(argv)
+        except SystemExit as stop:
+            code = stop.code
+    return code, out.getvalue(), err.getvalue()
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    folder: Path
+    output: str
+    progress: str
+
+    @property
+    def records(self) -> str:
+        return str(self.folder / "matmul.jsonl")
+
+    @property
+    def workload(self) -> Path:
+        (path,) = self.folder.glob("matmul.*.mlir")
+        return path
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+    folder = tmp_path_factory.mktemp("tuned")
+    with contextlib.chdir(folder):
+        code, out, err = call(*TUNE)
+    assert code == 0, out + err
+    return Tuned(folder, out, err)
+
+
+# -- workloads by name ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(named_workloads()))
+def test_workload_by_name_builds_untuned_and_is_right(name: str) -> None:
+    workload = named_workloads()[name]
+    shape = {k: SMALL[k] for k in parameters(workload) if k in SMALL}
+    if "conv" in name or "pool" in name or name.startswith("depthwise"):
+        shape["n"] = 1
+    task = lw.SearchTask(workload, arguments(workload, shape), target="llvm cores=1")
+    assert check(task, task.build()).right
+
+
+def test_defaults_are_the_layer_that_the_summary_says() -> None:
+    seed = named_workloads()["conv2d"]
+    assert "data = PLACEHOLDER [1, 512, 7, 7]" in str(seed.dag(*arguments(seed, {})))
+    assert seed.dag(*arguments(seed, {})).flops == 231_261_184
+
+
+def test_an_option_means_the_same_kind_of_value_everywhere() -> None:
+    kinds: dict[str, set[type]] = defaultdict(set)
+    for workload in named_workloads().values():
+        for name, default in parameters(workload).items():
+            kinds[name].add(type(default))
+    assert not {name: kind for name, kind in kinds.items() if len(kind) != 1}
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+BAD = [
+    (["tune", "conv9"], "there is no workload 'conv9'"),
+    (["tune", "softmax", "--kh", "3"], "softmax has no option 'kh'; its options are m, n, dtype"),
+    (["tune", "conv2d", "--groups", "7"], "do not fit with groups=7"),
+    (["tune", "conv2d", "--groups", "0"], "at least 1"),
+    (["tune", "conv2d", "--ci", "0"], "extents are at least 1"),
+    (["tune", "conv2d", "--dtype", "float31"], "float31"),
+    (["tune", "conv2d", "--target", "vulkan"], "kind must be llvm, cuda or opencl"),
+    (["tune", "conv2d", "--target", "llvm corez=2"], "unknown option 'corez'"),
+    (["tune", "conv2d", "--trials", "0"], "must be a whole number of at least 1, got '0'"),
+    (["tune", "conv2d", "--trial", "3"], "unrecognized arguments"),
+    (["tune", "nothing.mlir"], "cannot read nothing.mlir: No such file or directory"),
+    (["tune", "model.onnx"], "model.onnx"),
+    (["tune"], "required"),
+    (["show", "nothing.jsonl"], "cannot read record file 'nothing.jsonl'"),
+    (["show", "nothing.jsonl", "--mode", "poem"], "invalid choice: 'poem'"),
+    (["records", "best", "nothing.jsonl"], "cannot read record file 'nothing.jsonl'"),
+    (["records"], "required"),
+    (["teach"], "invalid choice: 'teach'"),
+    ([], "required"),
+]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"), BAD, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_bad_input_is_a_sentence_and_exit_code_2(
+    argv: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(*argv)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("builtin.module {", "bad.mlir:1:"),
+        ("builtin.module {}", "expected one function of lw_te.compute on tensors"),
+        ("builtin.module {\n  func.func @f() {\n    what.is_this()\n  }\n}", "bad.mlir:3:"),
+    ],
+)
+def test_bad_ir_is_a_sentence_with_its_line(text: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.mlir"
+    path.write_text(text)
+    code, _, err = call("tune", str(path))
+    assert code == 2
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_shapes_are_refused_for_a_file(tuned: Tuned) -> None:
+    code, _, err = call("tune", str(tuned.workload), "--m", "4")
+    assert code == 2
+    assert "leave out --m" in err
+
+
+# -- tune -------------------------------------------------------------------------------------------------------------
+
+
+def test_tune_reports_what_was_reached(tuned: Tuned) -> None:
+    for text in ("latency", "GFLOP/s", "measured peak", "times as fast", "right: max abs error", "4, errors: none"):
+        assert text in tuned.output
+    assert "T_matmul(i, j) += a[i, k] * b[k, j]" in tuned.output
+    assert "matmul 4/4" in tuned.progress
+
+
+def test_the_printed_command_replays_the_schedule(tuned: Tuned) -> None:
+    """As printed, in a shell where `xdsl-opt` need not be on the path."""
+    command = tuned.output.strip().splitlines()[-1].strip()
+    assert "xdsl-opt matmul." in command
+    done = subprocess.run(["bash", "-c", command], cwd=tuned.folder, capture_output=True, text=True, check=True)
+    record = rec.best(rec.load(tuned.records))
+    workload = named_workloads()["matmul"]
+    task = lw.SearchTask(workload, arguments(workload, {"m": 20, "n": 36, "k": 16}))
+    assert done.stdout.strip() == str(task.schedule_module(record.schedule)).strip()
+
+
+def test_tune_goes_on_from_the_file_and_says_so(tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("matmul.jsonl").write_bytes(Path(tuned.records).read_bytes())
+    code, out, err = call(*TUNE[:-1], "6", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert "matmul.jsonl (exists: gone on with)" in err
+    assert (report["trials"], report["resumed"]) == (6, 4)
+    assert report["right"] and report["gflops_per_s"] > 0
+    assert report["speedup"] == pytest.approx(report["untuned_s"] / report["latency_s"])
+    assert Path(report["workload_file"]).is_file()
+
+
+def test_tune_takes_ir_from_a_file(tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("product.mlir").write_text(tuned.workload.read_text())
+    code, out, _ = call("tune", "product.mlir", "--trials", "2", "--target", "llvm cores=1", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["workload_hash"] in tuned.workload.name
+    assert Path("product.jsonl").is_file()
+    code, out, _ = call("show", "product.jsonl", "--mode", "dag")
+    assert (code, out.splitlines()[0]) == (0, "a = PLACEHOLDER [20, 16]")
+
+
+def test_records_that_cannot_be_written_are_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, err = call(*TUNE, "--records", str(tmp_path / "file" / "r.jsonl"))
+    assert code == 2
+    assert "cannot write" in err
+
+
+def test_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    """Ctrl-C at a terminal reaches the whole process group."""
+    argv = [sys.executable, "-m", "loopwright", *TUNE[:-1], "4000", "--records", "kept.jsonl"]
+    process = subprocess.Popen(
+        argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    kept = tmp_path / "kept.jsonl"
+    end_s = time.monotonic() + 60
+    while time.monotonic() < end_s and not (kept.exists() and kept.read_bytes().count(b"\n") >= 2):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "go on with: loopwright tune matmul" in err
+    assert len(rec.load(kept)) >= 2
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    code, out, _ = call("show", str(kept))
+    assert (code, out[:3]) == (0, "lw-")
+
+
+# -- show, replay -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "start"),
+    [
+        ("schedule", "lw-lower-te-to-loop,"),
+        ("python", "import loopwright as lw\n"),
+        ("dag", "a = PLACEHOLDER [20, 16]\n"),
+        ("ir", "builtin.module attributes {lw.target"),
+        ("source", "; kernel main"),
+    ],
+)
+def test_show(tuned: Tuned, mode: str, start: str) -> None:
+    code, out, err = call("show", tuned.records, "--mode", mode)
+    assert code == 0
+    assert out.startswith(start)
+    assert " ms on " in err
+    code, out, _ = call("show", tuned.records, "--mode", mode, "--json")
+    assert json.loads(out)["shown"].startswith(start.strip())
+
+
+def test_named_workload_is_made_again_from_its_key(tuned: Tuned, tmp_path: Path) -> None:
+    moved = tmp_path / "moved.jsonl"
+    moved.write_bytes(Path(tuned.records).read_bytes())
+    assert call("show", str(moved), "--mode", "ir")[:2] == call("show", tuned.records, "--mode", "ir")[:2]
+
+
+def test_unknown_workload_asks_for_its_file(tuned: Tuned, tmp_path: Path) -> None:
+    record = rec.best(rec.load(tuned.records))
+    strange = dataclasses.replace(record, workload_key='["mine", [], "0"]')
+    path = tmp_path / "mine.jsonl"
+    rec.append(path, [strange])
+    code, _, err = call("show", str(path), "--mode", "ir")
+    assert code == 2
+    assert "--workload-file" in err
+    code, out, _ = call("show", str(path), "--mode", "ir", "--workload-file", str(tuned.workload))
+    assert code == 0
+    assert out.startswith("builtin.module")
+
+
+def test_one_of_several_workloads_is_chosen_by_name_key_or_hash(tuned: Tuned, tmp_path: Path) -> None:
+    record = rec.best(rec.load(tuned.records))
+    other = dataclasses.replace(
+        record, workload_key='["other", [], "feedbeef00000000"]', workload_hash="feedbeef00000000", schedule="lw-other"
+    )
+    path = tmp_path / "both.jsonl"
+    rec.append(path, [record, other])
+    code, _, err = call("show", str(path))
+    assert code == 2
+    assert "2 workloads: choose one with --workload HASH" in err
+    for choice in ("other", "feed", "feedbeef00000000", other.workload_key):
+        assert call("show", str(path), "--workload", choice)[:2] == (0, "lw-other\n")
+    assert call("show", str(path), "--workload", "nosuch")[0] == 2
+
+
+def test_records_of_another_version_of_a_primitive_are_refused(tuned: Tuned, tmp_path: Path) -> None:
+    record = rec.best(rec.load(tuned.records))
+    old = dataclasses.replace(record, versions={**record.versions, "lw-split": "0"})
+    path = tmp_path / "old.jsonl"
+    rec.append(path, [old])
+    code, _, err = call("replay", str(path))
+    assert code == 2
+    assert "lw-split version 0" in err
+
+
+def test_replay_checks_and_times(tuned: Tuned) -> None:
+    code, out, _ = call("replay", tuned.records, "--min-repeat-ms", "5", "--repeat", "2", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["right"] and len(report["times_s"]) == 2 and report["recorded_s"] > 0
+    code, out, _ = call("replay", str(tuned.workload), "--schedule", "lw-lower-te-to-loop", "--min-repeat-ms", "5")
+    assert code == 0
+    assert "right: max abs error" in out
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sentence"),
+    [
+        ('lw-split{block="T_matmul" loop="q" factors=0,4}', "is in no loop 'q'"),
+        ("lw-split{", "schedule text 'lw-split{'"),
+        ("lw-nothing", "lw-nothing"),
+    ],
+)
+def test_replay_of_a_bad_schedule(tuned: Tuned, schedule: str, sentence: str) -> None:
+    code, _, err = call("replay", str(tuned.workload), "--schedule", schedule)
+    assert code == 2
+    assert sentence in err
+
+
+def test_a_wrong_kernel_is_told_from_a_right_one() -> None:
+    workload = named_workloads()["matmul"]
+    task = lw.SearchTask(workload, arguments(workload, {"m": 4, "n": 4, "k": 4}))
+    right = task.reference.expected[0]
+    assert check(task, lambda *_: right.copy()).right
+    for wrong in (right + 0.1, np.full_like(right, np.nan), np.where(np.eye(4) > 0, np.inf, right)):
+        found = check(task, lambda *_, wrong=wrong: wrong)
+        assert not found.right
+        assert str(found).startswith("WRONG")
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def test_records_commands(tuned: Tuned, tmp_path: Path) -> None:
+    stats = json.loads(call("records", "stats", tuned.records, "--json")[1])["workloads"]
+    assert [(s["trials"], s["ok"], s["errors"]) for s in stats] == [(4, 4, {})]
+    (best,) = json.loads(call("records", "best", tuned.records, "--json")[1])["records"]
+    kept = tmp_path / "kept.jsonl"
+    assert call("records", "merge", tuned.records, tuned.records, "-o", str(kept))[0] == 0
+    assert len(rec.load(kept)) == len(rec.load(tuned.records))
+    assert call("records", "distill", str(kept), "-o", str(kept))[0] == 0
+    assert [json.loads(r.to_json()) for r in rec.load(kept)] == [best]
+    assert [file.name for file in tmp_path.iterdir()] == ["kept.jsonl"]
+    code, _, err = call("records", "distill", str(kept), "-o", str(kept / "x" / "y.jsonl"))
+    assert code == 2
+    assert "cannot write" in err
+
+
+def test_devices_and_doctor() -> None:
+    (cpu,) = json.loads(call("devices", "--json")[1])["devices"]
+    assert cpu["kind"] == "llvm" and cpu["cores"] >= 1 and cpu["target"].startswith("llvm")
+    assert f"--target '{cpu['target']}'" in call("devices")[1]
+    code, out, _ = call("doctor", "--json")
+    found = json.loads(out)
+    assert (code, found["llvm"]["status"]) == (0, "runs")
+    assert {"openmp", "cuda", "opencl", "onnx", "fleet"} <= set(found)
+
+
+def test_every_command_has_help() -> None:
+    for name in command_names():
+        code, out, _ = call(name, "--help")
+        assert code == 0
+        assert f"loopwright {name}" in out
+    assert all(name in call("--help")[1] for name in command_names())
+
+
+def test_a_reader_that_leaves_is_no_error(tuned: Tuned) -> None:
+    command = f"{sys.executable} -m loopwright show {tuned.records} --mode source 2>err | head -c 1"
+    subprocess.run(["bash", "-c", command], cwd=tuned.folder, capture_output=True, check=True)
+    assert "Traceback" not in (tuned.folder / "err").read_text()
