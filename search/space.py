@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,15 @@ from ..passes.analysis.nest import functions
 from ..passes.primitive import ScheduleError
 from ..passes.schedule.compute_inline import ComputeInline
 from .anchor import Anchor, find_anchor
+from .gpu_model import GpuModel
+from .rules.gpu_tiling import GpuTiling, GpuVariant, gpu_variants
 from .rules.injective import spread
-from .rules.multi_level_tiling import Tiling, variants
+from .rules.multi_level_tiling import Tiling, Variant, variants
 from .rules.row_reduction import chain_rows
 from .sketch import Columns, Draft, Sketch
 from .tile_model import FEATURES, TileModel
+
+Model: TypeAlias = TileModel | GpuModel
 
 COSTLY = (
     "math.exp",
@@ -37,7 +42,7 @@ COSTLY = (
 
 
 def generate_sketches(module: ModuleOp, target: Target) -> list[Sketch]:
-    """The sketches of a te-level module for a CPU target; the first one's defaults are the default schedule."""
+    """The sketches of a te-level module for a target; the first one's defaults are the default schedule."""
     draft = Draft.of(module)
     anchors = _anchors(draft.module)
     _inline(draft, {pad for a in anchors for pad in a.pads})
@@ -46,7 +51,7 @@ def generate_sketches(module: ModuleOp, target: Target) -> list[Sketch]:
         chain_rows(draft, target)
         _spread_rest(draft, target)
         return [_finished(draft, "plain", [])]
-    drafts: list[tuple[str, Draft, list[TileModel]]] = [("", draft, [])]
+    drafts: list[tuple[str, Draft, list[Model]]] = [("", draft, [])]
     for anchor in anchors:
         drafts = [grown for item in drafts for grown in _tiled(*item, anchor, target)]
     sketches = []
@@ -89,21 +94,32 @@ def _inline(draft: Draft, pads: set[str]) -> None:
 
 
 def _tiled(
-    name: str, draft: Draft, models: list[TileModel], anchor: Anchor, target: Target
-) -> list[tuple[str, Draft, list[TileModel]]]:
+    name: str, draft: Draft, models: list[Model], anchor: Anchor, target: Target
+) -> list[tuple[str, Draft, list[Model]]]:
     """The draft with each structure of one anchor; several anchors keep one structure each, or they would multiply."""
     found = []
-    for number, variant in enumerate(variants(anchor, target)):
+    for number, variant in enumerate(_variants(anchor, target)):
         if models and number:
             break
         grown = draft.copy()
         fresh = find_anchor(grown.module, anchor.block)
         if fresh is None:
             continue
-        own = next(v for n, v in enumerate(variants(fresh, target)) if n == number)
-        model = Tiling(grown, fresh, own, target, number).write()
+        model = _write(grown, fresh, number, target)
         found.append((f"{name}{'_' if name else ''}{variant.name}", grown, [*models, model]))
     return found or [(name, draft, models)]
+
+
+def _variants(anchor: Anchor, target: Target) -> Sequence[Variant | GpuVariant]:
+    return list(gpu_variants(anchor)) if target.is_gpu else list(variants(anchor, target))
+
+
+def _write(draft: Draft, anchor: Anchor, number: int, target: Target) -> Model:
+    """Tile an anchor by its structure of that number."""
+    variant = _variants(anchor, target)[number]
+    if isinstance(variant, GpuVariant):
+        return GpuTiling(draft, anchor, variant, target, number).write()
+    return Tiling(draft, anchor, variant, target, number).write()
 
 
 def _spread_rest(draft: Draft, target: Target) -> None:
@@ -116,7 +132,7 @@ def _spread_rest(draft: Draft, target: Target) -> None:
             spread(draft, block.block_name, target)
 
 
-def _finished(draft: Draft, name: str, models: list[TileModel]) -> Sketch:
+def _finished(draft: Draft, name: str, models: list[Model]) -> Sketch:
     sketch = Sketch(
         name=name,
         template=draft.template,
@@ -141,7 +157,7 @@ def _with_legal_defaults(sketch: Sketch) -> Sketch:
     return replace(sketch, holes=holes)
 
 
-def _describe(models: list[TileModel]) -> Callable[[Columns], npt.NDArray[np.float32]]:
+def _describe(models: list[Model]) -> Callable[[Columns], npt.NDArray[np.float32]]:
     def features(columns: Columns) -> npt.NDArray[np.float32]:
         if not models:
             values = list(columns.values())
@@ -156,7 +172,7 @@ def _describe(models: list[TileModel]) -> Callable[[Columns], npt.NDArray[np.flo
     return features
 
 
-def _prior(models: list[TileModel]) -> Callable[[Columns], npt.NDArray[np.float64]]:
+def _prior(models: list[Model]) -> Callable[[Columns], npt.NDArray[np.float64]]:
     def seconds(columns: Columns) -> npt.NDArray[np.float64]:
         return np.asarray(np.sum([m.seconds(columns) for m in models], axis=0))
 

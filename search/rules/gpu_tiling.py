@@ -1,0 +1,282 @@
+"""Multi-level tiling on a GPU: S S S R R S R S over blocks, virtual threads and threads, operands in shared memory.
+
+The threads of a block fill the shared buffers together, a few neighbouring elements each; accumulators are registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ...dialects.attributes import Axis
+from ...dialects.combiner import element_bytes
+from ...dialects.target import Target
+from ...passes.analysis.nest import find_block
+from ...passes.schedule.bind import Bind
+from ...passes.schedule.cache_read import CacheRead
+from ...passes.schedule.cache_write import CacheWrite
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.compute_inline import ComputeInline
+from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.reorder import Reorder
+from ...passes.schedule.reverse_compute_at import ReverseComputeAt
+from ...passes.schedule.rfactor import Rfactor
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.split import Split
+from ...passes.schedule.unroll import Unroll
+from ...passes.schedule.vectorize import Vectorize
+from ..anchor import Anchor, Operand, find_anchor
+from ..gpu_model import GpuAxis, GpuModel, GpuReduce, Span
+from ..sketch import Derived, Draft, Hole
+
+SMALL = 8
+"""A reduce axis up to this extent, such as a filter's, is in shared memory as a whole."""
+VIRTUAL = (1, 2, 4)
+THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
+INNER = (1, 2, 4, 7, 8)
+PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+UNROLLED = 16
+"""Copies of a reduction step that the fully unrolled inner loops may be multiplied by."""
+
+
+@dataclass(frozen=True)
+class GpuVariant:
+    """One structure: the last axes taken as one, and whether the reduction is split over blocks."""
+
+    fused: tuple[Axis, ...]
+    split: bool
+
+    @property
+    def name(self) -> str:
+        return f"{'_'.join(a.name for a in self.fused)}{'_split' if self.split else ''}"
+
+
+def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
+    """The structures worth searching for an anchor."""
+    last = anchor.spatial[-1]
+    groups: list[tuple[Axis, ...]] = [(last,)]
+    if len(anchor.spatial) > 1:
+        before = anchor.spatial[-2]
+        together = [o for o in anchor.operands if last.name in o.axes]
+        if before.extent * last.extent <= 4096 and all(before.name in o.axes for o in together):
+            groups.insert(0, (before, last))
+    outputs = prod(a.extent for a in anchor.spatial)
+    deep = max((a.extent for a in anchor.reduce), default=1) >= 64
+    for group in groups:
+        yield GpuVariant(group, False)
+        if deep and outputs < 1 << 18:
+            yield GpuVariant(group, True)
+
+
+class GpuTiling:
+    """One variant, written into a draft step by step."""
+
+    def __init__(self, draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target, number: int) -> None:
+        self.draft = draft
+        self.variant = variant
+        self.target = target
+        self.number = number
+        self.block = anchor.block
+        self.split: Hole | None = None
+        self.final: str | None = None
+        if variant.split:
+            anchor = self._split_reduction(anchor)
+        self.anchor = anchor
+        names = {a.name for a in variant.fused}
+        self.outer = [a for a in anchor.spatial if a.name not in names and anchor.shared_by_all(a.name)]
+        self.axes = [(a.name, a.extent) for a in anchor.spatial if a.name not in names and a not in self.outer]
+        if len(self.axes) > 3:
+            self.outer += [a for a in anchor.spatial if a.name in {n for n, _ in self.axes[:-3]}]
+            self.axes = self.axes[-3:]
+        self.axes.append(("_".join(a.name for a in variant.fused), prod(a.extent for a in variant.fused)))
+
+    def hole(self, name: str, choices: tuple[int, ...], default: int) -> Hole:
+        return self.draft.hole(f"{self.block}_{name}", choices, default)
+
+    def write(self) -> GpuModel:
+        """Apply all steps; returns the model of what came out."""
+        self._holes()
+        self._stage()
+        self._tile()
+        self._finish()
+        if self.final is not None:
+            self._join()
+        return self._model()
+
+    # -- splitting the reduction over blocks --------------------------------------------------------------------------
+
+    def _split_reduction(self, anchor: Anchor) -> Anchor:
+        """The partial sums as the anchor; what joins them waits in `final`."""
+        deepest = max(anchor.reduce, key=lambda a: a.extent)
+        self.split = self.hole("parts", tuple(n for n in PARTS if 4 * n <= deepest.extent), 8)
+        self.draft.do(Split, block=self.block, loop=deepest.name, factors=(self.split, 0))
+        loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
+        part = f"{deepest.name}0"
+        self.draft.do(Reorder, block=self.block, loops=(part, *[n for n in loops if n != part]))
+        self.draft.do(Rfactor, block=self.block, loop=part)
+        self.final = self.block
+        self.block = f"{self.block}_rf"
+        found = find_anchor(self.draft.module, self.block)
+        assert found is not None
+        return found
+
+    def _join(self) -> None:
+        """Add up the partial results, with the epilogue, one thread for each result."""
+        do = self.draft.do
+        assert self.final is not None
+        whole = find_anchor(self.draft.module, self.final)
+        out = self._epilogue_of(self.final)
+        if out is None:
+            name = find_block(None, self.draft.module, self.final).block_name
+            out = f"{name}_sum"
+            do(CacheWrite, block=self.final, scope="local", label=out)
+        loops = tuple(x.loop_name for x in find_block(None, self.draft.module, out).enclosing_loops)
+        fused = "_".join(loops)
+        if len(loops) > 1:
+            do(Fuse, block=out, loops=loops)
+        do(Split, block=out, loop=fused, factors=(0, 128))
+        do(Bind, block=out, loop=f"{fused}0", thread="blockIdx.x")
+        do(Bind, block=out, loop=f"{fused}1", thread="threadIdx.x")
+        do(ComputeAt, block=self.final, loop=f"{fused}1")
+        do(SetScope, block=self.final, scope="local")
+        self.draft.settled |= {self.final, out}
+        assert whole is None or whole.block == self.final
+
+    def _epilogue_of(self, block: str) -> str | None:
+        from ..anchor import _epilogue
+
+        return _epilogue(find_block(None, self.draft.module, block))
+
+    # -- holes --------------------------------------------------------------------------------------------------------
+
+    def _holes(self) -> None:
+        budget = 256
+        self.levels: dict[str, tuple[Hole, Hole, Hole]] = {}
+        for name, extent in reversed(self.axes):
+            inner = self.hole(f"{name}_inner", _upto(INNER, extent), min(4, extent))
+            threads = _upto(THREADS, max(1, extent))
+            default = max(t for t in threads if t <= max(1, min(budget, 16, extent // inner.default)))
+            budget //= default
+            thread = self.hole(f"{name}_threads", threads, default)
+            virtual = self.hole(f"{name}_virtual", _upto(VIRTUAL, extent), 1)
+            self.levels[name] = (virtual, thread, inner)
+        self.steps: dict[str, Hole] = {}
+        for axis in self.anchor.reduce:
+            if axis.extent > SMALL:
+                choices = tuple(n for n in (2, 4, 8, 16, 32, 64) if n <= axis.extent)
+                self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, 8)
+        self.vector = self.hole("vector", (1, 2, 4), 1)
+        names = [levels[1].name for levels in self.levels.values()]
+        self.threads: Derived = self.draft.derive(
+            f"{self.block}_all_threads", lambda c: np.prod([c[n] for n in names], axis=0)
+        )
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _stage(self) -> None:
+        self.copies: list[str] = []
+        for operand in self._distinct():
+            label = f"{operand.name}_shared"
+            self.draft.do(CacheRead, block=self.block, buffer=operand.name, scope="shared", label=label)
+            self.copies.append(label)
+        for pad in self.anchor.pads:
+            self.draft.do(ComputeInline, block=pad)
+
+    def _distinct(self) -> list[Operand]:
+        return list({o.name: o for o in self.anchor.operands}.values())
+
+    def _tile(self) -> None:
+        do, block = self.draft.do, self.block
+        fused = tuple(a.name for a in self.variant.fused)
+        if len(fused) > 1:
+            do(Fuse, block=block, loops=fused)
+        for name, _ in self.axes:
+            do(Split, block=block, loop=name, factors=(0, *self.levels[name]))
+        outer, middle = [], []
+        for axis in self.anchor.reduce:
+            if axis.name in self.steps:
+                do(Split, block=block, loop=axis.name, factors=(0, self.steps[axis.name]))
+                outer.append(f"{axis.name}0")
+                middle.append(f"{axis.name}1")
+            else:
+                middle.append(axis.name)
+        names = [n for n, _ in self.axes]
+        blocks = [*(a.name for a in self.outer), *(f"{n}0" for n in names)]
+        virtual, threads = [f"{n}1" for n in names], [f"{n}2" for n in names]
+        inner = [f"{n}3" for n in names]
+        order = [*blocks, *virtual, *threads, *outer, *middle, *inner]
+        around = [x.loop_name for x in find_block(None, self.draft.module, block).enclosing_loops]
+        order = [n for n in around if n not in order] + order
+        if order != around:
+            do(Reorder, block=block, loops=tuple(order))
+        for group, thread in ((blocks, "blockIdx.x"), (virtual, "vthread"), (threads, "threadIdx.x")):
+            if len(group) > 1:
+                do(Fuse, block=block, loops=tuple(group))
+            do(Bind, block=block, loop="_".join(group), thread=thread)
+        self.thread_loop = "_".join(threads)
+        self.reduce_loop = outer[-1] if outer else self.thread_loop
+        self.inner = inner
+        for name in inner:
+            do(Unroll, block=block, loop=name)
+        self.middle = middle
+
+    def _finish(self) -> None:
+        do, block = self.draft.do, self.block
+        out = self.anchor.epilogue if self.final is None else None
+        if out is None:
+            out = f"{self.anchor.output}_tile"
+            do(CacheWrite, block=block, buffer=self.anchor.output, scope="local", label=out)
+        else:
+            do(SetScope, block=block, scope="local")
+        do(ReverseComputeAt, block=out, loop=self.thread_loop)
+        for name in self.inner:
+            do(Unroll, block=out, loop=name)
+        for copy in self.copies:
+            do(ComputeAt, block=copy, loop=self.reduce_loop, unit_loops=True)
+            shared = (
+                len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.middle) - len(self.inner)
+            )
+            loops = [x.loop_name for x in find_block(None, self.draft.module, copy).enclosing_loops][shared:]
+            if len(loops) > 1:
+                do(Fuse, block=copy, loops=tuple(loops))
+            fused = "_".join(loops)
+            do(Split, block=copy, loop=fused, factors=(0, self.threads, self.vector))
+            do(Bind, block=copy, loop=f"{fused}1", thread="threadIdx.x")
+            do(Vectorize, block=copy, loop=f"{fused}2")
+        self.draft.settled |= {block, out, *self.copies}
+
+    # -- the model ----------------------------------------------------------------------------------------------------
+
+    def _model(self) -> GpuModel:
+        pair = tuple((a.name, a.extent) for a in self.variant.fused)
+        model = GpuModel(
+            target=self.target,
+            outer=prod(a.extent for a in self.outer),
+            axes=tuple(GpuAxis(n, extent, *(h.name for h in self.levels[n])) for n, extent in self.axes),
+            reduce=tuple(
+                GpuReduce(a.name, a.extent, self.steps[a.name].name if a.name in self.steps else "")
+                for a in self.anchor.reduce
+            ),
+            operands=tuple(self._spans(o) for o in self._distinct()),
+            element_bytes=element_bytes(self.anchor.element),
+            variant=self.number,
+            split=self.split.name if self.split is not None else "",
+            pair=(pair[0], pair[1]) if len(pair) == 2 else None,
+        )
+        self.draft.limits.append(model.limit)
+        return model
+
+    def _spans(self, operand: Operand) -> tuple[Span, ...]:
+        known = {n for n, _ in self.axes} | {a.name for a in (*self.anchor.reduce, *self.variant.fused)}
+        spans = []
+        for expr in operand.indices:
+            moved = tuple((a, abs(c)) for a, c in expr.terms if isinstance(a, str) and a in known)
+            spans.append(Span(moved))
+        return tuple(s for s in spans if s.strides)
+
+
+def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
+    return tuple(c for c in choices if c <= extent) or (1,)
