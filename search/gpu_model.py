@@ -144,7 +144,8 @@ class GpuModel:
         mask &= self._waste(c) <= 2.2
         for axis in self.axes:
             mask &= self._tile(c, axis) < 2 * axis.extent
-        return np.asarray(mask)
+        virtual = self._product(c, [a.virtual for a in self.axes])
+        return np.asarray(mask & (virtual <= max(1, self.target.max_vthreads)))
 
     def _quantities(self, c: Columns) -> dict[str, Array]:
         threads, accumulators = self.threads(c), self._accumulators(c)

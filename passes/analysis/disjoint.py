@@ -83,7 +83,7 @@ def determines(name: str, exprs: Sequence[IndexExpr], varying: set[str], ranges:
                     progress = True
         for atom in list(fixed):
             if isinstance(atom, Mod) and atom.expr not in known:
-                whole = atom.expr // atom.divisor
+                whole = (atom.expr // atom.divisor).simplify(ranges)
                 if not any(is_open(a) for a, _ in whole.terms):
                     known.append(atom.expr)
                     progress = True

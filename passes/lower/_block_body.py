@@ -125,6 +125,30 @@ class BodyWriter:
         for position, write in enumerate(plan.writes):
             self._store(write, self._identity(plan, position), masks, spill)
 
+    # -- parts of a reduction, for who joins values in another way ----------------------------------------------------
+
+    def value(self, plan: BlockPlan, number: int) -> SSAValue:
+        """The value that one instance adds to its output of that number."""
+        values = self._values(plan, [])
+        result = plan.block.yielded[number]
+        return self._wide(values, result, plan.fused.get(result))
+
+    def identity(self, plan: BlockPlan, number: int) -> SSAValue:
+        """What the output of that number starts from."""
+        return self._identity(plan, number)
+
+    def combine(self, plan: BlockPlan, number: int, old: SSAValue, new: SSAValue) -> SSAValue:
+        """Two values of the output of that number, joined."""
+        return self._combine(plan, number, old, new)
+
+    def output(self, plan: BlockPlan, number: int) -> SSAValue:
+        """What the output of that number holds."""
+        return self._old(plan, number, plan.writes[number], False, [])
+
+    def store(self, access: Access, value: SSAValue) -> None:
+        """Store an output."""
+        self._store(access, value, [], False)
+
     def _masks(self, conditions: Sequence[IndexExpr]) -> list[SSAValue]:
         masks = []
         for condition in conditions:

@@ -13,11 +13,13 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
-from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import BlockOp, ForOp, loops_in
+from ..analysis.nest import substitute_loops
 from ._addresses import Known, Scope
 from ._block_body import Access, BlockPlan
 from ._buffers import Placement
+from ._join_threads import join_threads
 from ._lowering import Lowering, loops_below
 
 
@@ -53,10 +55,16 @@ class GpuLowering(Lowering):
 
     A nest inside of a bound loop may be bound to the same axis again: that is how the threads of a block fill a shared
     buffer together. Virtual threads are copies of the innermost statements, so that they share copies and barriers.
+    Bound loops are named after their axis, as all of them have the thread's place on it as their value. With `warps`
+    the threads of a warp pass values on directly.
     """
 
-    def __init__(self, func: FuncOp) -> None:
+    def __init__(self, func: FuncOp, warps: bool) -> None:
+        for loop in loops_in(func):
+            if "Idx" in loop.loop_kind:
+                _rename(loop, loop.loop_kind)
         super().__init__(func, gpu=True)
+        self.warps = warps
         self.sizes: dict[str, int] = {}
         self.threads: dict[str, SSAValue] = {}
         self.apart: set[str] = set()
@@ -117,19 +125,57 @@ class GpuLowering(Lowering):
         if place.scope == "global" and place.owner is not None:
             rule = f"buffer '{place.name}' is used inside of one launch only: give it scope shared or local"
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
-        space = StringAttr(place.scope) if place.scope != "global" else None
-        element = buffer.type.element_type
+        self.buffers[buffer] = self.allocate(place.name, buffer.type.element_type, place.size, place.scope)
+
+    def allocate(self, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
+        """A flat buffer of the launch, or of the function where none is being written."""
         flat: MemRefType[Attribute] = (
-            MemRefType(element, [place.size], memory_space=space) if space else MemRefType(element, [place.size])
+            MemRefType(element, [size], memory_space=StringAttr(scope))
+            if scope != "global"
+            else MemRefType(element, [size])
         )
-        alloc = kernel.AllocOp(place.name, flat)
+        alloc = kernel.AllocOp(name, flat)
         block = self.launch_scope.block
         first = block.first_op
         if first is None:
             block.add_op(alloc)
         else:
             block.insert_op_before(alloc, first)
-        self.buffers[buffer] = alloc.buffer
+        return alloc.buffer
+
+    def branch(self, test: SSAValue, then: Callable[[], None]) -> None:
+        """Write `then` where `test` holds."""
+        self._branch(test, then)
+
+    def barrier(self) -> None:
+        """Let all threads of the block wait for each other."""
+        self.at.here.block.add_op(kernel.BarrierOp())
+        self.at.here.loads.clear()
+
+    def under(self, conditions: Sequence[IndexExpr], then: Callable[[], None]) -> None:
+        """Write `then` under predicates that are the same for all lanes."""
+        values = [self.at.condition(c) for c in conditions]
+        if any(v is False for v in values):
+            return
+        before = self.at.known
+        self.at.known = before | set(conditions)
+        test = self.at.conjunction([v for v in values if not isinstance(v, bool)], False)
+        if test is None:
+            then()
+        else:
+            self._branch(test, then)
+        self.at.known = before
+
+    def quotient(self, value: SSAValue, divisor: int, size: int) -> tuple[SSAValue, SSAValue]:
+        """A thread's place `value`, of `size` places, divided: the quotient and the remainder."""
+        place = IndexExpr((("_place", 1),), 0)
+        self.at.scopes.append(Scope(self.at.here.block))
+        self.at.env["_place"] = Known(value, len(self.at.scopes) - 1)
+        self.at.ranges["_place"] = (0, size - 1)
+        parts = self.at.scalar(place // divisor), self.at.scalar(place % divisor)
+        del self.at.env["_place"], self.at.ranges["_place"]
+        self.at.scopes.pop()
+        return parts
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
@@ -197,10 +243,10 @@ class GpuLowering(Lowering):
                 f"loop '{op.loop_name}' has {op.size} of the {size} threads of {kind}, which wait for each other in it"
             )
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give it all of them")
-        test = self._below(value, size, op.size)
+        test = self.is_below(value, size, op.size)
         self._branch(test, lambda: self._thread(op, value, inner, body))
 
-    def _below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
+    def is_below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
         """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
         self.at.scopes.append(Scope(self.at.here.block))
         self.at.env["_place"] = Known(value, len(self.at.scopes) - 1)
@@ -216,8 +262,13 @@ class GpuLowering(Lowering):
         self.at.scopes.append(Scope(self.at.here.block))
         if inner:
             self.apart.add(op.loop_name)
+        name = op.loop_name
+        around, extent = self.at.env.get(name), self.at.ranges.get(name)
         self._known_as(op, value, body)
-        self.apart.discard(op.loop_name)
+        if around is not None and extent is not None:
+            self.at.env[name], self.at.ranges[name] = around, extent
+        else:
+            self.apart.discard(name)
         self.at.scopes.pop()
         self.at.here.loads.clear()
 
@@ -237,8 +288,7 @@ class GpuLowering(Lowering):
 
     def _wait_before(self, child: ForOp | BlockOp) -> None:
         if self.traffic.conflicts(self._of(child)):
-            self.at.here.block.add_op(kernel.BarrierOp())
-            self.at.here.loads.clear()
+            self.barrier()
             self.traffic.clear()
 
     def _of(self, op: ForOp | BlockOp) -> _Traffic:
@@ -264,9 +314,10 @@ class GpuLowering(Lowering):
         return traffic
 
     def _waits(self, op: ForOp | BlockOp) -> bool:
-        """True where a barrier may stand in `op`: it writes shared memory that it also reads."""
+        """True where a barrier may stand in `op`: it writes shared memory that it also reads, or joins threads."""
         traffic = self._of(op)
-        return isinstance(op, ForOp) and traffic.conflicts(traffic)
+        joins = any(self._joins_threads(plan) for plan in self._plans_below(op))
+        return joins or (isinstance(op, ForOp) and traffic.conflicts(traffic))
 
     def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
         varying = self.apart | {x.loop_name for x in self.virtual}
@@ -274,7 +325,20 @@ class GpuLowering(Lowering):
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
+    def _joins_threads(self, plan: BlockPlan) -> bool:
+        """True for a reduction over the threads of a block."""
+        return any(name.startswith("threadIdx") for name in plan.reduce_loops)
+
+    def _initialise_before(self, op: Operation) -> None:
+        if isinstance(op, ForOp) and all(self._joins_threads(plan) for plan in self._plans_below(op)):
+            return
+        super()._initialise_before(op)
+
     def _block(self, plan: BlockPlan) -> None:
+        if self._joins_threads(plan):
+            join_threads(self, plan)
+            return
+
         def write() -> None:
             super(GpuLowering, self)._block(plan)
 
@@ -358,10 +422,15 @@ class GpuLowering(Lowering):
             return
         tests: list[SSAValue] = []
         for kind in idle:
-            tests.append(self._below(self.threads[kind], self.sizes[kind], 1))
+            tests.append(self.is_below(self.threads[kind], self.sizes[kind], 1))
         test = self.at.conjunction(tests, False)
         assert test is not None
         self._branch(test, write)
+
+
+def _rename(loop: ForOp, name: str) -> None:
+    substitute_loops(loop, {loop.loop_name: axis(name)})
+    loop.label = StringAttr(name)
 
 
 def _axes_of(plan: BlockPlan) -> set[str]:

@@ -33,7 +33,8 @@ class LowerLoopToKernel(ModulePass):
 
 def lower_loop_to_kernel(module: ModuleOp) -> None:
     """Lower every function on loops in `module`, in place; PassFailedException for loops it cannot run."""
-    gpu = target_of(module).is_gpu
+    target = target_of(module)
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
         if any(isinstance(op, ForOp | BlockOp | AllocOp) for op in func.body.block.ops):
-            (GpuLowering if gpu else Lowering)(func).run()
+            lowering = GpuLowering(func, warps=target.kind == "cuda") if target.is_gpu else Lowering(func)
+            lowering.run()

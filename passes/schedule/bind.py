@@ -9,10 +9,11 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
+from ...dialects.combiner import NAMED
 from ...dialects.loop import THREAD_KINDS, ForOp, blocks_in, loops_in, scope_of
 from ...dialects.target import Target, target_of
 from ..analysis.access import filled_together, is_under, parallel_hazard, split_between_threads
-from ..analysis.nest import buffer_name
+from ..analysis.nest import buffer_name, reduces_over
 from ..primitive import Primitive
 from ._marks import is_thread_kind, loops_around, path_through, serial_loop, serial_loops
 from .parallel import sharing
@@ -27,8 +28,10 @@ class Bind(Primitive[ForOp]):
     `thread` is `blockIdx.x`, `.y`, `.z`, `threadIdx.x`, `.y`, `.z` or `vthread`. Neighbouring nests may each have a
     loop on one axis: the larger extent is launched.
 
-    Requires: a serial loop whose iterations share nothing (as for parallel); no loop around or below it on the same
-    axis (vthread may repeat, and so may a nest that fills a shared buffer with all threads) and none parallel; no
+    A reduction over nothing but a loop on threadIdx.x, with a named combiner, is joined across the threads.
+
+    Requires: a serial loop whose iterations share nothing else (as for parallel); no loop around or below it on the
+    same axis (vthread may repeat, and so may a nest that fills a shared buffer with all threads) and none parallel; no
     shared buffer that the iterations divide (bind before compute_at); blockIdx outside of threadIdx and vthread; on a
     GPU target, at most the target's threads in a block and virtual threads.
     """
@@ -47,7 +50,7 @@ class Bind(Primitive[ForOp]):
             raise self.error(rule, at=other)
         if (excess := _excess(loop, self.thread, target_of(module))) is not None:
             raise self.error(excess, at=loop)
-        if (hazard := parallel_hazard(loop)) is not None:
+        if (hazard := parallel_hazard(loop, _may_join(loop, self.thread))) is not None:
             raise sharing(self, loop, hazard)
         if (name := _shared_part(loop, self.thread)) is not None:
             rule = f"threads share '{name}', of which each iteration of '{self.loop}' has a part of its own"
@@ -63,11 +66,19 @@ class Bind(Primitive[ForOp]):
         return tuple(
             cls(block, loop.loop_name, thread)
             for block, loop in serial_loops(module_op)
-            if parallel_hazard(loop) is None
             for thread in _KINDS
+            if parallel_hazard(loop, _may_join(loop, thread)) is None
             if _conflict(loop, thread) is None and _excess(loop, thread, target) is None
             if _shared_part(loop, thread) is None
         )
+
+
+def _may_join(loop: ForOp, thread: str) -> bool:
+    """True where reductions over the loop are joined across threads: over nothing else, with a named combiner."""
+    return thread == "threadIdx.x" and all(
+        block.combiner.data in NAMED and sum(a.reduce and a.extent > 1 for a in block.axes) == 1
+        for block in reduces_over(loop)
+    )
 
 
 def _shared_part(loop: ForOp, thread: str) -> str | None:

@@ -64,10 +64,11 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
         if before.extent * last.extent <= 4096 and all(before.name in o.axes for o in together):
             groups.insert(0, (before, last))
     outputs = prod(a.extent for a in anchor.spatial)
-    deep = max((a.extent for a in anchor.reduce), default=1) >= 64
+    deepest = max((a.extent for a in anchor.reduce), default=1)
+    deep, divides = deepest >= 64, any(deepest % n == 0 for n in PARTS)
     for group in groups:
         yield GpuVariant(group, False)
-        if deep and outputs < 1 << 18:
+        if deep and divides and outputs < 1 << 18:
             yield GpuVariant(group, True)
 
 
@@ -111,7 +112,9 @@ class GpuTiling:
     def _split_reduction(self, anchor: Anchor) -> Anchor:
         """The partial sums as the anchor; what joins them waits in `final`."""
         deepest = max(anchor.reduce, key=lambda a: a.extent)
-        self.split = self.hole("parts", tuple(n for n in PARTS if 4 * n <= deepest.extent), 8)
+        self.split = self.hole(
+            "parts", tuple(n for n in PARTS if 4 * n <= deepest.extent and deepest.extent % n == 0), 8
+        )
         self.draft.do(Split, block=self.block, loop=deepest.name, factors=(self.split, 0))
         loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
         part = f"{deepest.name}0"

@@ -1,6 +1,7 @@
 // RUN: xdsl-opt %s -p 'lw-split{block=D loop=i factors=2,3},lw-split{block=D loop=j factors=2,4},lw-reorder{block=D loops=i0,j0,i1,j1},lw-bind{block=D loop=i0 thread="blockIdx.y"},lw-bind{block=D loop=j0 thread=vthread},lw-bind{block=D loop=i1 thread="threadIdx.y"},lw-bind{block=D loop=j1 thread="threadIdx.x"}' | filecheck %s --check-prefix=BOUND
 // RUN: xdsl-opt %s -p 'lw-bind{block=D loop=i thread="threadIdx.w"}' --verify-diagnostics | filecheck %s --check-prefix=WHAT
-// RUN: xdsl-opt %s -p 'lw-bind{block=C loop=k thread="threadIdx.x"}' --verify-diagnostics | filecheck %s --check-prefix=REDUCE
+// RUN: xdsl-opt %s -p 'lw-bind{block=C loop=k thread="threadIdx.y"}' --verify-diagnostics | filecheck %s --check-prefix=REDUCE
+// RUN: xdsl-opt %s -p 'lw-bind{block=C loop=k thread="threadIdx.x"}' | filecheck %s --check-prefix=JOINED
 // RUN: xdsl-opt %s -p 'lw-bind{block=D loop=i thread="threadIdx.x"},lw-bind{block=D loop=j thread="threadIdx.x"}' --verify-diagnostics | filecheck %s --check-prefix=TWICE
 // RUN: xdsl-opt %s -p 'lw-bind{block=D loop=i thread="threadIdx.x"},lw-bind{block=D loop=j thread="blockIdx.x"}' --verify-diagnostics | filecheck %s --check-prefix=INSIDE
 // RUN: xdsl-opt %s -p 'lw-bind{block=D loop=j thread="blockIdx.x"},lw-bind{block=D loop=i thread=vthread}' --verify-diagnostics | filecheck %s --check-prefix=OUTSIDE
@@ -49,9 +50,12 @@ func.func @mm(%A: memref<6x10xf32> {lw.name = "A"}, %B: memref<10x8xf32> {lw.nam
 
 // WHAT: lw-bind{block="D" loop="i" thread="threadIdx.w"}: thread must be one of blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, vthread, got 'threadIdx.w'
 
-// REDUCE: lw-bind{block="C" loop="k" thread="threadIdx.x"}: iterations that run at once must share nothing, but for 'k' block 'C' reduces over it
+// REDUCE: lw-bind{block="C" loop="k" thread="threadIdx.y"}: iterations that run at once must share nothing, but for 'k' block 'C' reduces over it
 // REDUCE-NEXT: try: lw-rfactor{block="C" loop="k"}
 // REDUCE: >     lw_loop.for k in 10 {
+
+// JOINED: lw_loop.for k in 10 threadIdx.x {
+// JOINED-NEXT: lw_loop.block C (i in 6 = i, j in 8 = j, reduce k in 10 = k)
 
 // TWICE: lw-bind{block="D" loop="j" thread="threadIdx.x"}: one axis must not be bound twice on one path, 'i' is threadIdx.x already
 // TWICE: > lw_loop.for i in 6 threadIdx.x {
