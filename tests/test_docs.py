@@ -1,4 +1,4 @@
-"""Every page under docs/ runs and prints what it says; its blocks are described in `support/doc_pages.py`."""
+"""README.md and every page under docs/ run and print what they say; `support/doc_pages.py` describes the blocks."""
 
 import ast
 import inspect
@@ -6,18 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from doc_pages import ROOT, Output, run_page
+from doc_pages import ROOT, Output, all_pages, run_page
 
 import loopwright
 from loopwright.cli import command_names
 from loopwright.passes.discovery import module_stems
 
 
-def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
 def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     outputs = list(run_page(page))
@@ -55,7 +51,7 @@ def test_cli_page_names_every_command() -> None:
 
 def test_readme_links_every_page() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert not [page.name for page in pages()[1:] if f"docs/{page.name}" not in readme]
+    assert not [page.name for page in all_pages()[1:] if f"docs/{page.name}" not in readme]
 
 
 def test_type_checkers_see_every_public_name() -> None:

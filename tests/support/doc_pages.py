@@ -1,4 +1,4 @@
-"""Pages under docs/ as programs: run their blocks, compare what they print, or (run as a script) paste what they print.
+"""README.md and the pages under docs/ as programs: run their blocks, compare or (as a script) paste what they print.
 
 `python` blocks run in order in one namespace, in an empty folder. A `text` block is what the python block before it
 prints. Lines of a `console` block that begin with `$ ` are run, the others are their standard output. `...` in what is
@@ -88,6 +88,11 @@ def run_command(command: str) -> str:
     return done.stdout
 
 
+def all_pages() -> list[Path]:
+    """The pages that run."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
 def refresh(page: Path) -> int:
     """Paste into a page what it prints where that differs; returns how many places were changed."""
     text = page.read_text()
@@ -99,7 +104,7 @@ def refresh(page: Path) -> int:
 
 
 def main() -> None:
-    pages = [Path(name).resolve() for name in sys.argv[1:]] or sorted((ROOT / "docs").glob("*.md"))
+    pages = [Path(name).resolve() for name in sys.argv[1:]] or all_pages()
     for page in pages:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             print(f"{page.name}: {refresh(page)} changed")
