@@ -112,6 +112,9 @@ def _place(
     boxes: list[Interval | None] = []
     scope = scope_of(buffer)
     moved: set[str] = set()
+    reads = [(block, indices) for block, indices in uses if buffer not in block.outputs]
+    if gpu and scope == "shared" and reads:
+        uses = reads  # the threads that fill it together may be more than there are elements, and are held back
     for position, (block, indices) in enumerate(uses):
         loops = block.enclosing_loops
         depth = loops.index(owner) + 1 if owner is not None else 0
