@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -10,11 +11,13 @@ from ..dialects.target import Target, TargetAttr, parse_target, target_of
 from .kernel_function import Kernel
 
 
-def build(x: Any, target: str | Target | None = None) -> Kernel:
+def build(x: Any, target: str | Target | None = None, params: Mapping[str, Any] | None = None) -> Kernel:
     """Compile a module at te, loop or kernel level, or a schedule, into a callable.
 
-    Without `target` the one the module carries is used, else this machine's CPU. Raises TypeError for something that is
-    neither, NotImplementedError for a target without a backend.
+    Without `target` the one the module carries is used, else this machine's CPU. `params` are arrays for inputs that
+    were declared constant, by name: they are copied and packed now, and the callable takes the other inputs only.
+    Raises TypeError for something that is neither, NotImplementedError for a target without a backend, and TypeError or
+    ValueError for a parameter of another name, type or shape.
     """
     module = lower_to_kernel(x, target)
     kind = target_of(module).kind
@@ -24,10 +27,11 @@ def build(x: Any, target: str | Target | None = None) -> Kernel:
     from .llvm.jit import compile_text
 
     text, artifact = compile_module(module)
+    executable = LlvmExecutable(artifact, params)
     return Kernel(
         name=text.name,
-        arguments=text.arguments,
-        executable=LlvmExecutable(artifact),
+        arguments=executable.arguments,
+        executable=executable,
         source=text.source,
         assembly=lambda: compile_text(text.source, texts=True).assembly,
     )

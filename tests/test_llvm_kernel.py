@@ -186,7 +186,7 @@ func.func @scale(%x : memref<5xf32> {lw.name = "x"},
 }"""
 
 
-def test_constants_are_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constants_come_in_their_original_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = build(parse(CONSTANT), TARGET)
     assert kernel.arguments[1].shape == (2, 5)
     packed: list[int] = []
@@ -197,7 +197,7 @@ def test_constants_are_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for array in (w, np.asfortranarray(w)):
         for _ in range(3):
             np.testing.assert_array_equal(kernel(x, array), expected)
-    assert len(packed) == 2
+    assert len(packed) == 6  # it may have been changed in between
     np.testing.assert_array_equal(kernel(x, 2 * w), 2 * np.array(expected))
     with pytest.raises(ValueError, match=r"input 'w' must have shape \(2, 5\), got \(3, 2, 2\)"):
         kernel(x, np.zeros((3, 2, 2), np.float32))

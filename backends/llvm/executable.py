@@ -6,7 +6,7 @@ import ctypes
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ..arrays import aligned_empty
-from ..signature import Argument, PackedConstants
+from ..constants import Constants
+from ..signature import Argument
 from .emit import KernelText, emit
 from .jit import Loaded, compile_text
 
@@ -63,18 +64,21 @@ def compile_module(module: ModuleOp) -> tuple[KernelText, Artifact]:
 class LlvmExecutable:
     """A loaded kernel; arrays passed to it must be contiguous, aligned and of the right type and shape.
 
-    Constants with a layout of their own come in their original one; `time` does not count their packing."""
+    Constants in `params` (by name) are held from the start, and left out of the arrays. Others come in their original
+    layout; `time` takes those of the `run` before to be unchanged, and does not count their packing.
+    """
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, params: Mapping[str, Any] | None = None) -> None:
+        self._constants = Constants(artifact.name, artifact.arguments, params)
+        self.arguments = self._constants.open
         self._loaded = Loaded(artifact.object_code, artifact.threads)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)
         self._time = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.time)
         self._workspace = aligned_empty((artifact.workspace_bytes,), np.uint8)
-        self._constants = PackedConstants(artifact.arguments)
         self._lock = threading.Lock()
 
-    def _pointers(self, args: Sequence[npt.NDArray[Any]]) -> ctypes.Array[ctypes.c_void_p]:
-        addresses = [array.ctypes.data for array in self._constants.apply(args)]
+    def _pointers(self, args: Sequence[npt.NDArray[Any]], again: bool = False) -> ctypes.Array[ctypes.c_void_p]:
+        addresses = [array.ctypes.data for array in self._constants.complete(args, again)]
         return (ctypes.c_void_p * (len(addresses) + 1))(*addresses, self._workspace.ctypes.data)
 
     def run(self, args: Sequence[npt.NDArray[Any]]) -> None:
@@ -85,7 +89,7 @@ class LlvmExecutable:
     def time(self, args: Sequence[npt.NDArray[Any]], number: int) -> float:
         """Return the seconds that `number` runs, back to back, take."""
         with self._lock:
-            pointers = self._pointers(args)
+            pointers = self._pointers(args, again=True)
             start_s = time.perf_counter()
             self._time(pointers, number)
             return time.perf_counter() - start_s
