@@ -9,13 +9,15 @@ from sample_workloads import SAMPLES
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 import loopwright as lw
 from loopwright import te
-from loopwright.dialects import kernel as lw_kernel
+from loopwright.backends.context import create_context
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
-from loopwright.dialects.kernel import ConvertOp, GatherOp, LaunchOp, SelectOp
+from loopwright.dialects.kernel import CompareOp, ConvertOp, GatherOp, LaunchOp, ScatterOp, SelectOp
 
 CPU = "llvm cores=2 vector_bytes=64"
 GPU = (
@@ -115,7 +117,7 @@ def test_comparisons_and_choices(dtype: str) -> None:
             te.any(te.all(x > 0, x <= 2), te.logical_not(x >= -1), x == -1, x != x), x + 1, te.select(x < 1, x, x * 2)
         ),
     )
-    assert {SelectOp, lw_kernel.CompareOp} <= {type(op) for op in of_lanes(kernel)}
+    assert {SelectOp, CompareOp} <= {type(op) for op in of_lanes(kernel)}
 
 
 INDEX_VALUES: dict[str, Value] = {
@@ -175,11 +177,12 @@ def test_lanes_joined_into_one(name: str, dtype: str) -> None:
     assert any(isinstance(op, SelectOp) for op in kernel.walk())
 
 
-def test_products_joined_into_one() -> None:
-    x, y = te.placeholder((3, EXTENT), "int8", "x"), te.placeholder((3, EXTENT), "int8", "y")
+@pytest.mark.parametrize(("dtype", "wide"), [("float32", "float32"), ("float16", "float32"), ("int8", "int32")])
+def test_products_joined_into_one(dtype: str, wide: str) -> None:
+    x, y = te.placeholder((3, EXTENT), dtype, "x"), te.placeholder((3, EXTENT), dtype, "y")
     k = te.reduce_axis((0, EXTENT), "k")
-    product = te.compute((3,), lambda i: te.sum(x[i, k].astype("int32") * y[i, k].astype("int32"), axis=k), name="out")
-    check([x, y, product], vectorized([x, y, product], loop="k"))
+    product = te.compute((3,), lambda i: te.sum(x[i, k].astype(wide) * y[i, k].astype(wide), axis=k), name="out")
+    check([x, y, product], vectorized([x, y, product], loop="k"), 1e-4)
 
 
 def test_pairs_combined_in_lanes() -> None:
@@ -209,6 +212,18 @@ def test_lanes_that_do_not_step_evenly() -> None:
     out = te.compute((EXTENT,), lambda i: x[i % 8, i // 8] + x[7 - i % 8, 0], name="out")
     kernel = check([x, out], vectorized([x, out]))
     assert any(isinstance(op, GatherOp) for op in kernel.walk())
+
+
+def test_lanes_written_across_rows() -> None:
+    x = te.placeholder((7, 5), "float32", "x")
+    turned = te.compute((7, 5), lambda i, j: x[i, j] + 1, name="turned")
+    out = te.compute((7, 5), lambda i, j: turned[i, j] * 2, name="out")
+    schedule = lw.Schedule([x, out], target=CPU)
+    schedule.transform_layout("turned", "turned", ("j", "i"))
+    _, inner = schedule.split("turned", schedule.fuse("turned", ["i", "j"]), (None, LANES))
+    schedule.vectorize("turned", inner)
+    kernel = check([x, out], schedule)
+    assert any(isinstance(op, ScatterOp) for op in kernel.walk())
 
 
 def test_masked_lanes_of_a_local_buffer() -> None:
@@ -243,3 +258,34 @@ def test_vectors_of_a_gpu(value: str) -> None:
     kernel = lowered(schedule.module)
     assert any(isinstance(op, LaunchOp) for op in kernel.walk())
     assert any(op.name.startswith(("lw_kernel.select", "lw_kernel.convert", "arith.extf")) for op in of_lanes(kernel))
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+MALFORMED = {
+    'lw_kernel.convert "extsi" %wide : vector<4xi32> -> vector<4xi8>': "'extsi' does not convert",
+    'lw_kernel.convert "extsi" %wide : vector<4xi32> -> vector<4xi32>': "'extsi' does not convert",
+    'lw_kernel.convert "trunci" %wide : vector<4xi32> -> vector<4xi64>': "'trunci' does not convert",
+    'lw_kernel.convert "sitofp" %real : vector<4xf32> -> vector<4xf64>': "'sitofp' does not convert",
+    'lw_kernel.convert "fptosi" %real : vector<4xf32> -> vector<4xf64>': "'fptosi' does not convert",
+    'lw_kernel.convert "index_cast" %wide : vector<4xi32> -> vector<4xi64>': "'index_cast' does not convert",
+    'lw_kernel.convert "sitofp" %wide : vector<4xi32> -> vector<8xf32>': "differ in their lanes",
+    'lw_kernel.convert "extf" %real : vector<4xf32> -> vector<4xf64>': "'extf' is none of extsi",
+    '"lw_kernel.select"(%mask, %real, %wide) : (vector<4xi1>, vector<4xf32>, vector<4xi32>) -> vector<4xf32>': "select",
+    '"lw_kernel.select"(%wide, %mask, %mask) : (vector<4xi32>, vector<4xi1>, vector<4xi1>) -> vector<4xi1>': "select",
+    'lw_kernel.compare "slt" %real, %real : vector<4xf32>': "'slt' does not compare",
+    'lw_kernel.compare "olt" %wide, %wide : vector<4xi32>': "'olt' does not compare",
+}
+
+
+@pytest.mark.parametrize("operation", MALFORMED)
+def test_malformed_operations_of_lanes(operation: str) -> None:
+    module = Parser(
+        create_context(),
+        f"""func.func @f(%wide : vector<4xi32>, %real : vector<4xf32>, %mask : vector<4xi1>) {{
+          %r = {operation}
+          func.return
+        }}""",
+    ).parse_module()
+    with pytest.raises(VerifyException, match=MALFORMED[operation]):
+        module.verify()
