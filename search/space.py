@@ -107,6 +107,9 @@ def _tiled(
             continue
         model = _write(grown, fresh, number, target)
         found.append((f"{name}{'_' if name else ''}{variant.name}", grown, [*models, model]))
+    if not found:
+        for pad in anchor.pads:
+            draft.do(ComputeInline, block=pad)
     return found or [(name, draft, models)]
 
 

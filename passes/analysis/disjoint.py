@@ -25,10 +25,8 @@ def touched_apart(loop: ForOp, accesses: Sequence[Access]) -> bool:
         around[parent.loop_name] = (0, parent.size - 1)
         parent = parent.parent_op()
     inner = [_inner_ranges(block, around) for block, _ in accesses]
-    touched = [
-        [e.substitute(block.bound).simplify({**around, **ranges}) for e in indices]
-        for (block, indices), ranges in zip(accesses, inner, strict=True)
-    ]
+    plain = [[e.substitute(block.bound) for e in indices] for block, indices in accesses]
+    touched = [[e.simplify({**around, **ranges}) for e in exprs] for exprs, ranges in zip(plain, inner, strict=True)]
     everywhere: dict[str, tuple[int, int]] = dict(around)
     for ranges in inner:
         for name, (low, high) in ranges.items():
@@ -36,7 +34,9 @@ def touched_apart(loop: ForOp, accesses: Sequence[Access]) -> bool:
             everywhere[name] = (min(low, known[0]), max(high, known[1]))
     varying = everywhere.keys() - around.keys()
     if all(other == touched[0] for other in touched[1:]):
-        return determines(loop.loop_name, touched[0], varying, everywhere)
+        # Simplifying may hide that two expressions divide one fused axis.
+        name = loop.loop_name
+        return determines(name, touched[0], varying, everywhere) or determines(name, plain[0], varying, everywhere)
     box: list[IndexExpr] = []
     for dimension in range(len(touched[0])):
         parts = [interval_of(exprs[dimension], ranges) for exprs, ranges in zip(touched, inner, strict=True)]
@@ -83,8 +83,9 @@ def determines(name: str, exprs: Sequence[IndexExpr], varying: set[str], ranges:
                     progress = True
         for atom in list(fixed):
             if isinstance(atom, Mod) and atom.expr not in known:
-                whole = (atom.expr // atom.divisor).simplify(ranges)
-                if not any(is_open(a) for a, _ in whole.terms):
+                whole = atom.expr // atom.divisor
+                forms = (whole, whole.simplify(ranges))
+                if any(not any(is_open(a) for a, _ in form.terms) for form in forms):
                     known.append(atom.expr)
                     progress = True
     return name in fixed

@@ -58,6 +58,8 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
     """The structures worth searching for an anchor."""
     last = anchor.spatial[-1]
     groups: list[tuple[Axis, ...]] = [(last,)]
+    if anchor.shared_by_all(last.name):
+        return  # nothing is reused along what neighbouring threads compute: shared memory would not pay
     if len(anchor.spatial) > 1:
         before = anchor.spatial[-2]
         together = [o for o in anchor.operands if last.name in o.axes]

@@ -32,7 +32,12 @@ ROW_BYTES = 32768
 
 def chain_rows(draft: Draft, target: Target) -> None:
     """Schedule what is left of reductions: chains under a common loop over rows, single ones with lanes and threads."""
-    while (chain := _next_chain(draft)) is not None:
+    if target.is_gpu:
+        from .gpu_rows import gpu_chain_rows
+
+        gpu_chain_rows(draft, target)
+        return
+    while (chain := next_chain(draft)) is not None:
         _Rows(draft, target, chain).write()
 
 
@@ -48,11 +53,11 @@ def _unscheduled(draft: Draft) -> list[BlockOp]:
     return found
 
 
-def _next_chain(draft: Draft) -> list[str] | None:
+def next_chain(draft: Draft) -> list[str] | None:
     """The last group of blocks that ends in one block and holds a reduction, in program order."""
     waiting = _unscheduled(draft)
     for last in reversed(waiting):
-        rows = _rows(last)
+        rows = row_dimensions(last)
         chain = [last]
         for block in reversed(waiting[: waiting.index(last)]):
             readers = consumers(block)
@@ -64,7 +69,7 @@ def _next_chain(draft: Draft) -> list[str] | None:
     return None
 
 
-def _rows(block: BlockOp) -> int:
+def row_dimensions(block: BlockOp) -> int:
     """How many leading dimensions of the output the loops over rows may take: all but the last, all of a reduction."""
     dims = [e.as_axis() for e in block.write_indices[0]]
     if any(d is None for d in dims):
@@ -101,8 +106,8 @@ class _Rows:
         block = find_block(None, self.draft.module, self.last)
         self.draft.settled.update(self.chain)
         names = [e.as_axis() for e in block.write_indices[0]]
-        rows = [n for n in names[: _rows(block)] if n is not None]
-        if len(self.chain) == 1 and block.is_reduction and not _along_reduce(block):
+        rows = [n for n in names[: row_dimensions(block)] if n is not None]
+        if len(self.chain) == 1 and block.is_reduction and not along_reduce(block):
             self._single(block, rows)
             return
         around = [x.loop_name for x in block.enclosing_loops]
@@ -133,7 +138,7 @@ class _Rows:
     def _stage(self, name: str) -> None:
         """Lanes for one stage, and its row on the stack."""
         block = find_block(None, self.draft.module, name)
-        if block.is_reduction and _along_reduce(block):
+        if block.is_reduction and along_reduce(block):
             self._partial(block)
         elif not block.is_reduction:
             self._lanes(block)
@@ -203,7 +208,7 @@ class _Rows:
         self.draft.do(Parallel, block=name, loop="_".join(outer))
 
 
-def _along_reduce(block: BlockOp) -> bool:
+def along_reduce(block: BlockOp) -> bool:
     """True where the block reads contiguous memory along its last reduce axis."""
     reduce = [a.name for a in block.axes if a.reduce and a.extent > 1]
     if not reduce:

@@ -1,0 +1,123 @@
+"""Chains of reductions over rows on a GPU: a block of threads a row, partial results joined across the threads."""
+
+from __future__ import annotations
+
+from ...dialects.loop import BlockOp, blocks_in
+from ...dialects.target import Target
+from ...passes.analysis.nest import find_block
+from ...passes.primitive import ScheduleError
+from ...passes.schedule.bind import Bind
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.reorder import Reorder
+from ...passes.schedule.rfactor import Rfactor
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.split import Split
+from ..sketch import Draft, Hole
+from .row_reduction import along_reduce, next_chain, row_dimensions
+
+REGISTERS = 32
+"""Elements of a row that a thread keeps in registers, at most; longer rows wait in shared memory."""
+
+
+def gpu_chain_rows(draft: Draft, target: Target) -> None:
+    """Schedule what is left of reductions: rows to blocks, elements of a row to threads."""
+    while (chain := next_chain(draft)) is not None:
+        _GpuRows(draft, target, chain).write()
+
+
+class _GpuRows:
+    """One chain being scheduled; the last block of `chain` stays, the others move to it."""
+
+    def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:
+        self.draft = draft
+        self.target = target
+        self.chain = chain
+        self.last = chain[-1]
+        self.threads: Hole | None = None
+
+    def write(self) -> None:
+        self.draft.settled.update(self.chain)
+        block = find_block(None, self.draft.module, self.last)
+        deep = [b for n in self.chain if along_reduce(b := find_block(None, self.draft.module, n))]
+        extent = max((a.extent for b in deep for a in b.axes if a.reduce), default=0)
+        if len(self.chain) == 1 and (not deep or extent < 64):
+            self._one_thread_a_result(block)
+            return
+        names = [e.as_axis() for e in block.write_indices[0]]
+        around = [x.loop_name for x in block.enclosing_loops]
+        rows = [n for n in names[: row_dimensions(block)] if n is not None and n in around]
+        fits = [n for n in (32, 64, 128, 256, 512, 1024) if n <= self.target.max_threads_per_block]
+        default = max(n for n in fits if n <= max(32, min(256, extent // 4)))
+        self.threads = self.draft.hole(f"{self.last}_threads", tuple(n for n in fits if n <= max(32, extent)), default)
+        if len(rows) > 1:
+            self.draft.do(Fuse, block=self.last, loops=tuple(rows))
+        row = "_".join(rows)
+        if row:
+            self.draft.do(Bind, block=self.last, loop=row, thread="blockIdx.x")
+        moved = [self.last]
+        for name in reversed(self.chain[:-1]):
+            try:
+                self.draft.do(ComputeAt, block=name, loop=row)
+            except ScheduleError:
+                self.draft.settled.discard(name)
+                continue
+            moved.append(name)
+        for name in self.chain:
+            if name in moved:
+                self._stage(name, extent)
+
+    def _stage(self, name: str, extent: int) -> None:
+        block = find_block(None, self.draft.module, name)
+        assert self.threads is not None
+        if block.is_reduction:
+            self._joined(block)
+            if name != self.last:
+                self.draft.do(SetScope, block=name, scope="local")
+            return
+        loops = block.enclosing_loops
+        inner = loops[-1].loop_name
+        self.draft.do(Split, block=name, loop=inner, factors=(0, self.threads))
+        self.draft.do(Bind, block=name, loop=f"{inner}1", thread="threadIdx.x")
+        if name == self.last:
+            return
+        kept = -(-extent // self.threads.default) <= REGISTERS
+        self.draft.do(SetScope, block=name, scope="local" if kept else "shared")
+
+    def _joined(self, block: BlockOp) -> None:
+        """Each thread adds up every so many elements, then the threads join what they have."""
+        name = block.block_name
+        axes = [a for a in block.axes if a.reduce and a.extent > 1]
+        if not axes:
+            return
+        axis = axes[-1]
+        self.draft.do(Split, block=name, loop=axis.name, factors=(0, self.threads))
+        before = {b.block_name for b in blocks_in(self.draft.module)}
+        self.draft.do(Rfactor, block=name, loop=f"{axis.name}1")
+        partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
+        self.draft.settled.add(partial)
+        loops = find_block(None, self.draft.module, partial).enclosing_loops
+        outer = loops.index(next(x for x in loops if x.loop_name == f"{axis.name}0"))
+        around = [x.loop_name for x in loops[outer:] if x.loop_name != f"{axis.name}1"]
+        self.draft.do(Reorder, block=partial, loops=(f"{axis.name}1", *around))
+        self.draft.do(Bind, block=partial, loop=f"{axis.name}1", thread="threadIdx.x")
+        self.draft.do(SetScope, block=partial, scope="local")
+        final = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
+        self.draft.do(Bind, block=name, loop=final, thread="threadIdx.x")
+
+    def _one_thread_a_result(self, block: BlockOp) -> None:
+        """Short or strided reductions, such as pooling: neighbouring results to neighbouring threads."""
+        name = block.block_name
+        written = {n for e in block.write_indices[0] for n in e.axes()}
+        loops = [x.loop_name for x in block.enclosing_loops if x.loop_name in written]
+        if not loops:
+            return
+        rest = [x.loop_name for x in block.enclosing_loops if x.loop_name not in written]
+        if [x.loop_name for x in block.enclosing_loops] != [*loops, *rest]:
+            self.draft.do(Reorder, block=name, loops=(*loops, *rest))
+        if len(loops) > 1:
+            self.draft.do(Fuse, block=name, loops=tuple(loops))
+        fused = "_".join(loops)
+        self.draft.do(Split, block=name, loop=fused, factors=(0, min(256, self.target.max_threads_per_block or 256)))
+        self.draft.do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
+        self.draft.do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
