@@ -26,24 +26,25 @@ class Constants:
     def __init__(self, kernel: str, arguments: Sequence[Argument], params: Mapping[str, Any] | None = None) -> None:
         given = dict(params or {})
         _refuse_strangers(kernel, arguments, given)
-        self._fixed: dict[int, Array] = {}
+        self.fixed: dict[int, Array] = {}
+        """The constants among `params` as the kernel takes them, by position."""
         self._packings = []
         for position, argument in enumerate(arguments):
             if argument.name in given:
                 array = _checked(kernel, argument, given[argument.name])
-                self._fixed[position] = aligned_copy(argument.packing.pack(array) if argument.packing else array)
+                self.fixed[position] = aligned_copy(argument.packing.pack(array) if argument.packing else array)
             elif argument.packing is not None:
                 self._packings.append((position, argument.packing))
         self._packed: dict[int, tuple[Array, Array]] = {}
-        self.open = tuple(a for position, a in enumerate(arguments) if position not in self._fixed)
+        self.open = tuple(a for position, a in enumerate(arguments) if position not in self.fixed)
         """The arguments that a call gives."""
 
     def complete(self, arrays: Sequence[Array], again: bool = False) -> Sequence[Array]:
         """Return arrays for all arguments; `again` where arrays that came last time are known to be as they were."""
-        if not self._fixed and not self._packings:
+        if not self.fixed and not self._packings:
             return arrays
         result = list(arrays)
-        for position, array in self._fixed.items():
+        for position, array in self.fixed.items():
             result.insert(position, array)
         for position, packing in self._packings:
             array = result[position]

@@ -1,0 +1,1 @@
+"""Kernels printed as C for GPUs: what CUDA C and OpenCL C share."""

@@ -1,0 +1,117 @@
+"""Loops, branches, threads and what they do together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntAttr, IntegerAttr
+from xdsl.ir import Block, Operation
+
+from ...dialects import kernel
+from .expression import Expr
+from .language import Handler
+from .types import UnsupportedError
+
+if TYPE_CHECKING:
+    from .printer import KernelPrinter
+
+UNROLL = "lw.unroll"
+"""Attribute of loops to unroll: a unit for whole, an integer for a factor."""
+
+
+def loop(p: KernelPrinter, op: Operation) -> None:
+    """Print a loop; nothing where it never runs, its body alone where it runs once."""
+    low, high, step, *carried = op.operands
+    if carried:
+        raise UnsupportedError("loops of the kernel dialect carry no values")
+    body = op.regions[0].blocks[0]
+    counter = body.args[0]
+    bounds = [p.scalar(value) if _is_number(p.scalar(value)) else p.atoms(value)[0] for value in (low, high, step)]
+    numbers = [bound.number for bound in bounds]
+    if None not in numbers:
+        first, end, by = cast("list[int]", numbers)
+        trips = max(0, -(-(end - first) // by))
+        if trips == 0:
+            return
+        if trips == 1:
+            p.define_literal(counter, [p.literal(first, "index")])
+            p.block(body)
+            return
+    p.settle_all()
+    name = p.names.fresh(counter.name_hint or "i")
+    p.define_literal(counter, [Expr(name)])
+    unroll = op.attributes.get(UNROLL)
+    if unroll is not None:
+        p.line(p.language.unroll(_factor(unroll)))
+    start, end_text, by_text = (bound.text for bound in bounds)
+    following = f"++{name}" if by_text == "1" else f"{name} += {by_text}"
+    with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
+        _body(p, body)
+
+
+def _is_number(expression: Expr) -> bool:
+    return expression.number is not None
+
+
+def _factor(attribute: object) -> int | None:
+    if isinstance(attribute, IntegerAttr):
+        return int(attribute.value.data)
+    return attribute.data if isinstance(attribute, IntAttr) else None
+
+
+def branch(p: KernelPrinter, op: Operation) -> None:
+    """Print an if."""
+    if op.results:
+        raise UnsupportedError("branches of the kernel dialect give no values")
+    condition = p.scalar(op.operands[0])
+    then, *other = (region.blocks[0] for region in op.regions if region.blocks)
+    p.settle_all()
+    with p.braces(f"if ({condition.text})"):
+        _body(p, then)
+    if other and any(not isinstance(inner, scf.YieldOp) for inner in other[0].ops):
+        p.lines.pop()
+        with p.braces("} else"):
+            _body(p, other[0])
+
+
+def _body(p: KernelPrinter, block: Block) -> None:
+    p.block(block)
+    p.settle_all()
+
+
+def thread(p: KernelPrinter, op: Operation) -> None:
+    """Print where the thread is."""
+    assert isinstance(op, kernel.ThreadOp)
+    axis = op.axis.data
+    known = p.axes.get(axis)
+    if known is None:
+        if p.axis_size(axis) == 1:
+            known = p.literal(0, "index")
+        else:
+            text = p.language.thread_axes[axis]
+            hint = op.result.name_hint or f"{axis[0]}{axis[-1]}"
+            known = Expr(p.names.fresh(hint))
+            p.head.append(f"const {p.type_of('index')} {known.text} = {text};")
+        p.axes[axis] = known
+    p.define_literal(op.result, [known])
+
+
+def barrier(p: KernelPrinter, op: Operation) -> None:
+    """Print a barrier of a block."""
+    p.settle_all(keep_local=True)
+    p.line(p.language.barrier)
+
+
+def nothing(p: KernelPrinter, op: Operation) -> None:
+    """Print nothing."""
+
+
+CONTROL: dict[type[Operation], Handler] = {
+    scf.ForOp: loop,
+    scf.IfOp: branch,
+    scf.YieldOp: nothing,
+    func.ReturnOp: nothing,
+    kernel.ThreadOp: thread,
+    kernel.BarrierOp: barrier,
+}

@@ -1,0 +1,116 @@
+"""A loaded function on a device: what running and timing it takes, whatever the driver."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..constants import Constants
+from .artifact import Artifact
+
+Array = npt.NDArray[Any]
+
+
+class Runtime(Protocol):
+    """A device and the kernels of one function loaded on it; buffers are what its driver takes for them."""
+
+    def allocate(self, size_bytes: int) -> Any:
+        """Return a buffer, aligned for the widest access; it is freed when the object goes."""
+
+    def upload(self, buffer: Any, array: Array) -> None:
+        """Copy a contiguous array to a buffer."""
+
+    def download(self, array: Array, buffer: Any) -> None:
+        """Copy a buffer to a contiguous array, after all that was launched."""
+
+    def launch(self, buffers: Sequence[Any]) -> None:
+        """Start all kernels of the function, one after the other, on buffers of arguments and workspaces."""
+
+    def finish(self) -> None:
+        """Wait for all that was launched."""
+
+    def time(self, buffers: Sequence[Any], number: int, flush_bytes: int = 0, graph: bool = False) -> float:
+        """Return the seconds that `number` runs take by the device's clock.
+
+        With `flush_bytes`, so many are written before each run, outside of the timing; with `graph`, the runs are
+        recorded once and replayed, so that launching them costs nothing.
+        """
+
+
+class DeviceExecutable:
+    """A loaded function; arrays must be contiguous and of the right type and shape.
+
+    Inputs are copied to the device and outputs back; `time` counts neither. Constants in `params` (by name) are on the
+    device from the start, and left out of the arrays.
+    """
+
+    def __init__(self, artifact: Artifact, runtime: Runtime, params: Mapping[str, Any] | None = None) -> None:
+        kernel = artifact.kernel
+        self.artifact = artifact
+        self.runtime = runtime
+        self._constants = Constants(kernel.name, kernel.arguments, params)
+        self.arguments = self._constants.open
+        self._buffers: list[Any] = []
+        self._workspaces: list[Any] = []
+        self._fixed: dict[int, Any] | None = None
+        self._lock = threading.Lock()
+
+    def run(self, args: Sequence[Array]) -> None:
+        """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""
+        with self._lock:
+            buffers = self._upload(args, again=False)
+            self.runtime.launch(buffers)
+            count = len(self.artifact.kernel.arguments)
+            outputs = [array for argument, array in zip(self.arguments, args, strict=True) if argument.is_output]
+            for array, buffer in zip(outputs, buffers[count - len(outputs) : count], strict=True):
+                self.runtime.download(array, buffer)
+
+    def time(self, args: Sequence[Array], number: int) -> float:
+        """Return the seconds that `number` runs, back to back, take on the device, by its own clock."""
+        with self._lock:
+            return self.runtime.time(self._upload(args, again=True), number)
+
+    def buffers_for(self, given: Sequence[Any]) -> list[Any]:
+        """Return buffers of all arguments and workspaces from those of the open arguments."""
+        with self._lock:
+            fixed = self._fixed_buffers()
+            arguments = self.artifact.kernel.arguments
+            rest = iter(given)
+            buffers = [fixed[n] if n in fixed else next(rest) for n in range(len(arguments))]
+            return [*buffers, *self._workspace_buffers()]
+
+    def needs_packing(self) -> bool:
+        """True where a call's constants must be packed, which is done on the host."""
+        return any(argument.packing is not None for argument in self.arguments)
+
+    def _upload(self, args: Sequence[Array], again: bool) -> list[Any]:
+        arrays = self._constants.complete(args, again)
+        fixed = self._fixed_buffers()
+        if not self._buffers:
+            self._buffers = [
+                fixed[number] if number in fixed else self.runtime.allocate(array.nbytes)
+                for number, array in enumerate(arrays)
+            ]
+        arguments = self.artifact.kernel.arguments
+        for number, (argument, array, buffer) in enumerate(zip(arguments, arrays, self._buffers, strict=True)):
+            if not argument.is_output and number not in fixed:
+                self.runtime.upload(buffer, np.ascontiguousarray(array))
+        return [*self._buffers, *self._workspace_buffers()]
+
+    def _fixed_buffers(self) -> dict[int, Any]:
+        """Return the buffers of the constants that came with `params`, by position; uploaded once."""
+        if self._fixed is None:
+            self._fixed = {}
+            for number, array in self._constants.fixed.items():
+                self._fixed[number] = self.runtime.allocate(array.nbytes)
+                self.runtime.upload(self._fixed[number], array)
+        return self._fixed
+
+    def _workspace_buffers(self) -> list[Any]:
+        if not self._workspaces:
+            self._workspaces = [self.runtime.allocate(size) for size in self.artifact.kernel.workspaces]
+        return self._workspaces

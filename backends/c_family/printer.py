@@ -1,0 +1,220 @@
+"""Statements of one kernel: values become variables or stay part of the expressions that use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.kernel import LaunchOp
+from .expression import ATOM, Expr, Place
+from .language import Handler, Language
+from .names import Names
+from .types import UnsupportedError, kind_of
+
+INDENT = "    "
+_ATOM_TEXT = re.compile(r"[\w.]+f?|\w+\.\w+(\[\d+\])?", re.ASCII)
+_LONGEST_INLINED = 100
+"""An expression with more characters gets a name, for people's eyes."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer as a kernel sees it; `scope` is global, shared or local, `is_scalar` a local one of one element."""
+
+    name: str
+    kind: str
+    scope: str
+    size: int
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.scope == "local" and self.size == 1
+
+
+class KernelPrinter:
+    """Prints the body of one launch; vectors are printed lane by lane, but for what moves them to and from memory."""
+
+    def __init__(
+        self,
+        language: Language,
+        operations: Mapping[type[Operation], Handler],
+        long_index: bool,
+        launch: LaunchOp,
+        names: Names,
+    ) -> None:
+        self.language = language
+        self.operations = operations
+        self.long_index = long_index
+        self.launch = launch
+        self.names = names
+        self.head: list[str] = []
+        self.lines: list[str] = []
+        self.indent = INDENT
+        self.axes: dict[str, Expr] = {}
+        self.kinds: set[str] = set()
+        self.vectors: set[tuple[str, int]] = set()
+        self.vector_names: dict[str, tuple[str, int]] = {}
+        self.helpers: set[str] = set()
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.stored: set[SSAValue] = set()
+        self.used: dict[SSAValue, None] = {}
+        self._values: dict[SSAValue, tuple[Expr, ...]] = {}
+        self._waiting: dict[SSAValue, dict[SSAValue, None]] = {}
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        x, y, z = self.launch.block_size
+        return x * y * z
+
+    def axis_size(self, axis: str) -> int:
+        """Return how many values `blockIdx.x` and its like take."""
+        sizes = self.launch.grid_size if axis.startswith("block") else self.launch.block_size
+        return sizes["xyz".index(axis[-1])]
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def lanes(self, value: SSAValue) -> tuple[Expr, ...]:
+        """Return a value's lanes, one for a scalar; asked for once by each use."""
+        return self._values[value]
+
+    def scalar(self, value: SSAValue) -> Expr:
+        """Return a scalar's expression."""
+        (expression,) = self._values[value]
+        return expression
+
+    def atoms(self, value: SSAValue) -> tuple[Expr, ...]:
+        """Return a value's lanes as names or literals, to be written more than once."""
+        lanes = self._values[value]
+        if not all(map(_is_atom, lanes)):
+            self._name(value, lanes)
+        return self._values[value]
+
+    def define(self, value: SSAValue, lanes: Sequence[Expr]) -> None:
+        """Give a value its expression: a variable if it is used more than once, elsewhere or is long."""
+        if value.first_use is None:
+            return
+        lanes = tuple(lanes)
+        if all(map(_is_atom, lanes)) or self._stays(value, lanes):
+            self._values[value] = lanes
+            for lane in lanes:
+                for place in lane.reads:
+                    self._waiting.setdefault(place.buffer, {})[value] = None
+            return
+        self._name(value, lanes)
+
+    def define_literal(self, value: SSAValue, lanes: Sequence[Expr]) -> None:
+        """Give a value the text that each use repeats."""
+        self._values[value] = tuple(lanes)
+
+    def _stays(self, value: SSAValue, lanes: tuple[Expr, ...]) -> bool:
+        use = value.get_unique_use()
+        if use is None or use.operation.parent is not _block_of(value):
+            return False
+        return max(len(lane.text) for lane in lanes) <= _LONGEST_INLINED
+
+    def _name(self, value: SSAValue, lanes: Sequence[Expr]) -> None:
+        kind = kind_of(value.type)
+        hint = value.name_hint or ("i" if kind == "index" else "v")
+        named: dict[str, Expr] = {}
+        for number, lane in enumerate(lanes):
+            if lane.text not in named:
+                label = hint if len(lanes) == 1 else f"{hint}_{number}"
+                named[lane.text] = lane if _is_atom(lane) else self.variable(kind, label, lane)
+        self._values[value] = tuple(named[lane.text] for lane in lanes)
+
+    def variable(self, kind: str, hint: str, value: Expr) -> Expr:
+        """Write `const type name = value;` and return the name."""
+        name = self.names.fresh(hint)
+        self.line(f"const {self.type_of(kind)} {name} = {value.text};")
+        return Expr(name)
+
+    def type_of(self, kind: str) -> str:
+        """Return the type of a variable of the given kind."""
+        self.kinds.add(kind)
+        return self.language.value_type(kind, self.long_index)
+
+    def literal(self, value: int | float, kind: str) -> Expr:
+        """Return a literal of the given kind."""
+        self.kinds.add(kind)
+        if kind[0] == "f":
+            return self.language.float_literal(float(value), kind)
+        return self.language.integer_literal(int(value), kind, self.long_index)
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def buffer(self, buffer: SSAValue) -> Buffer:
+        """Return a buffer's description, and note its use."""
+        self.used[buffer] = None
+        description = self.buffers[buffer]
+        self.kinds.add(description.kind)
+        return description
+
+    def settle(self, place: Place) -> None:
+        """Name the expressions that load what is about to be overwritten and have not been written yet."""
+        waiting = self._waiting.get(place.buffer)
+        if not waiting:
+            return
+        for value in list(waiting):
+            lanes = self._values[value]
+            if any(read.may_be(place) for lane in lanes for read in lane.reads):
+                del waiting[value]
+                self._name(value, lanes)
+
+    def settle_all(self, keep_local: bool = False) -> None:
+        """Name every waiting expression that loads; `keep_local`: but for those that load registers only."""
+        for buffer, waiting in self._waiting.items():
+            if keep_local and self.buffers[buffer].scope == "local":
+                continue
+            values, waiting_values = list(waiting), waiting
+            waiting_values.clear()
+            for value in values:
+                if any(lane.reads for lane in self._values[value]):
+                    self._name(value, self._values[value])
+
+    def consumed(self, op: Operation) -> None:
+        """Forget the operands of an operation that were waiting for it."""
+        for operand in op.operands:
+            lanes = self._values.get(operand, ())
+            for lane in lanes:
+                for place in lane.reads:
+                    self._waiting.get(place.buffer, {}).pop(operand, None)
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Write one line."""
+        self.lines.append(f"{self.indent}{text}")
+
+    @contextmanager
+    def braces(self, head: str) -> Iterator[None]:
+        """Write `head {`, what is printed inside, and `}`."""
+        self.line(f"{head} {{")
+        before, self.indent = self.indent, self.indent + INDENT
+        yield
+        self.indent = before
+        self.line("}")
+
+    def block(self, block: Block) -> None:
+        """Print the operations of a block in order."""
+        for op in block.ops:
+            handler = self.operations.get(type(op))
+            if handler is None:
+                raise UnsupportedError(f"{self.language.title} has no {op.name}: {str(op).partition(chr(10))[0]}")
+            self.consumed(op)
+            handler(self, op)
+
+
+def _is_atom(expression: Expr) -> bool:
+    """True for what may be written again: a literal, a variable, a lane of one."""
+    if expression.number is not None:
+        return True
+    return not expression.reads and expression.precedence == ATOM and bool(_ATOM_TEXT.fullmatch(expression.text))
+
+
+def _block_of(value: SSAValue) -> Block | None:
+    return value.owner.parent if isinstance(value.owner, Operation) else value.owner

@@ -1,0 +1,198 @@
+"""A function of the kernel dialect as a source file: one C function a launch, and what launching them takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import Pure
+
+from ...dialects import kernel
+from ..signature import Argument, signature_of
+from .control import CONTROL
+from .language import Handler, Language
+from .memory import MEMORY, scope_of
+from .names import Names, identifier
+from .operations import OPERATIONS
+from .printer import INDENT, Buffer, KernelPrinter
+from .types import UnsupportedError, bytes_of, kind_of
+
+BUFFER_ALIGNMENT = 256
+"""Buffers of a workspace start on a multiple of so many bytes, as device allocations do."""
+_INT_ELEMENTS = 1 << 31
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel to launch: `buffers` are its parameters, arguments first, then workspaces, by number."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    buffers: tuple[int, ...]
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    uses_shuffles: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Launch:
+        lists = {name: tuple(values[name]) for name in ("grid", "block", "buffers")}
+        return Launch(**{**values, **lists})
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Source of all kernels of a function; `workspaces` are sizes in bytes of the buffers between launches."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    workspaces: tuple[int, ...]
+    launches: tuple[Launch, ...]
+    source: str
+
+
+def print_module(module: ModuleOp, language: Language, static_shared_limit: int) -> KernelSource:
+    """Print the one kernel function of a module.
+
+    A block's shared buffers above `static_shared_limit` bytes in all are memory that is sized at the launch.
+    UnsupportedError names an operation or a type without a form in the language.
+    """
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != 1:
+        raise UnsupportedError(f"a kernel module holds one function, got {len(functions)}")
+    return _Function(functions[0], language, static_shared_limit).print()
+
+
+class _Function:
+    """One function on its way to source."""
+
+    def __init__(self, function: func.FuncOp, language: Language, static_shared_limit: int) -> None:
+        self.name = identifier(function.sym_name.data)
+        self.function = function
+        self.language = language
+        self.static_shared_limit = static_shared_limit
+        self.operations: dict[type[Operation], Handler] = {**OPERATIONS, **MEMORY, **CONTROL, **language.operations}
+        self.block = function.body.block
+        self.numbers: dict[SSAValue, int] = {a: n for n, a in enumerate(self.block.args)}
+        self.labels = [a.name_hint or f"a{n}" for n, a in enumerate(self.block.args)]
+        self.outside: list[Operation] = []
+        self.long_index = any(
+            math.prod(cast(MemRefType[Attribute], buffer.type).get_shape()) >= _INT_ELEMENTS
+            for buffer in _buffers(function)
+        )
+
+    def print(self) -> KernelSource:
+        workspaces: list[int] = []
+        launches: list[Launch] = []
+        texts: list[str] = []
+        kinds: set[str] = set()
+        vectors: set[tuple[str, int]] = set()
+        helpers: set[str] = set()
+        for op in self.block.ops:
+            if isinstance(op, kernel.AllocOp):
+                workspaces.append(self._workspace(op))
+            elif isinstance(op, kernel.LaunchOp):
+                printer, launch, lines = self._launch(op, len(launches))
+                launches.append(launch)
+                texts.append("\n".join(lines))
+                kinds |= printer.kinds
+                vectors |= printer.vectors
+                helpers |= printer.helpers
+            elif op.has_trait(Pure):
+                self.outside.append(op)
+            elif not isinstance(op, func.ReturnOp):
+                raise UnsupportedError(f"a kernel for {self.language.title} is launches only, got {op.name}")
+        preamble = "\n".join(self.language.preamble(kinds, vectors, helpers))
+        return KernelSource(
+            self.function.sym_name.data,
+            signature_of(self.function),
+            tuple(workspaces),
+            tuple(launches),
+            "\n\n".join([part for part in (preamble, *texts) if part]) + "\n",
+        )
+
+    def _workspace(self, op: kernel.AllocOp) -> int:
+        if scope_of(op) != "global":
+            raise UnsupportedError(f"buffer '{op.label.data}' of scope {scope_of(op)} is outside of a launch")
+        self.numbers[op.buffer] = len(self.numbers)
+        self.labels.append(op.buffer.name_hint or op.label.data)
+        return _elements(op.buffer) * bytes_of(kind_of(op.buffer.type))
+
+    def _launch(self, op: kernel.LaunchOp, number: int) -> tuple[KernelPrinter, Launch, list[str]]:
+        name = f"{self.name}_k{number}"
+        names = Names([name])
+        p = KernelPrinter(self.language, self.operations, self.long_index, op, names)
+        for buffer, label in zip(self.numbers, self.labels, strict=True):
+            p.buffers[buffer] = Buffer(label, kind_of(buffer.type), "global", _elements(buffer))
+        self._name_buffers(p, op)
+        static, dynamic, declarations = self._shared(p, op)
+        self._print_outside(p)
+        p.block(op.body.block)
+        parameters = [
+            self.language.parameter(p.buffers[buffer].kind, p.buffers[buffer].name, buffer not in p.stored)
+            for buffer in self.numbers
+            if buffer in p.used
+        ]
+        shuffles = any(isinstance(inner, kernel.ShuffleOp) for inner in op.walk())
+        used = tuple(number for buffer, number in self.numbers.items() if buffer in p.used)
+        launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles)
+        head = [f"{INDENT}{line}" for line in (*declarations, *p.head)]
+        opening = self.language.kernel_head(name, parameters, op.block_size)
+        return p, launch, [opening, *head, *p.lines, "}"]
+
+    def _name_buffers(self, p: KernelPrinter, op: kernel.LaunchOp) -> None:
+        """Give the buffers that this launch uses their names, arguments first."""
+        used = {operand for inner in op.walk() for operand in inner.operands if operand in self.numbers}
+        for buffer in self.numbers:
+            if buffer in used:
+                old = p.buffers[buffer]
+                p.buffers[buffer] = Buffer(p.names.fresh(old.name), old.kind, old.scope, old.size)
+
+    def _shared(self, p: KernelPrinter, op: kernel.LaunchOp) -> tuple[int, int, list[str]]:
+        """Declare the shared buffers of a launch; returns their bytes, fixed and sized at the launch."""
+        allocations = [a for a in op.walk() if isinstance(a, kernel.AllocOp) and scope_of(a) == "shared"]
+        offsets, end = [], 0
+        for allocation in allocations:
+            offsets.append(end)
+            size = _elements(allocation.buffer) * bytes_of(kind_of(allocation.buffer.type))
+            end += -(-size // 16) * 16
+        is_dynamic = end > self.static_shared_limit
+        if is_dynamic:
+            p.helpers.add("dynamic i8")
+        lines = []
+        for allocation, offset in zip(allocations, offsets, strict=True):
+            kind, size = kind_of(allocation.buffer.type), _elements(allocation.buffer)
+            name = p.names.fresh(allocation.buffer.name_hint or allocation.label.data)
+            p.buffers[allocation.buffer] = Buffer(name, kind, "shared", size)
+            lines.append(self.language.shared_declaration(kind, name, size, offset if is_dynamic else None))
+        return (0, end, lines) if is_dynamic else (end, 0, lines)
+
+    def _print_outside(self, p: KernelPrinter) -> None:
+        """Print the arithmetic before the launches that this one uses, each value where it is used."""
+        needed: set[Operation] = set()
+        waiting: list[SSAValue] = [operand for inner in p.launch.walk() for operand in inner.operands]
+        while waiting:
+            owner = waiting.pop().owner
+            if isinstance(owner, Operation) and owner.parent is self.block and owner not in needed:
+                needed.add(owner)
+                waiting += owner.operands
+        for op in self.outside:
+            if op in needed:
+                self.operations[type(op)](p, op)
+
+
+def _buffers(function: func.FuncOp) -> Sequence[SSAValue]:
+    allocations = [op.buffer for op in function.walk() if isinstance(op, kernel.AllocOp)]
+    return [*function.body.block.args, *allocations]
+
+
+def _elements(buffer: SSAValue) -> int:
+    return math.prod(cast(MemRefType[Attribute], buffer.type).get_shape())

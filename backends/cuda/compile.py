@@ -1,0 +1,32 @@
+"""From a kernel-level module to an artifact with a cubin for the target's architecture."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.target import target_of
+from ..c_family.artifact import Artifact
+from ..c_family.source import KernelSource, print_module
+from .language import STATIC_SHARED_BYTES, Cuda
+from .nvrtc import compile_cubin
+
+DEFAULT_CAPABILITY = 75
+"""The oldest that CUDA 13 compiles for; a target that names no compute capability gets it."""
+
+
+def print_cuda(module: ModuleOp) -> KernelSource:
+    """Print a kernel-level module as CUDA C."""
+    return print_module(module, Cuda(_capability(module)), STATIC_SHARED_BYTES)
+
+
+def compile_module(module: ModuleOp) -> Artifact:
+    """Compile a kernel-level module; raises CompileError with the compiler's log."""
+    kernel, capability = print_cuda(module), _capability(module)
+    cubin = compile_cubin(kernel.source, capability)
+    by_name = {each.name: each for each in cubin.resources}
+    resources = tuple(by_name[launch.name] for launch in kernel.launches if launch.name in by_name)
+    return Artifact("cuda", f"sm_{capability}", kernel, resources, cubin.code)
+
+
+def _capability(module: ModuleOp) -> int:
+    return target_of(module).compute_capability or DEFAULT_CAPABILITY

@@ -1,0 +1,214 @@
+"""CUDA C: the words of the shared printer, and the operations that CUDA has its own forms for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from ...dialects import kernel
+from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to, joined_reads
+from ..c_family.language import Handler, Language
+from ..c_family.types import UnsupportedError, bytes_of, kind_of
+
+if TYPE_CHECKING:
+    from ..c_family.printer import KernelPrinter
+
+STATIC_SHARED_BYTES = 48 << 10
+"""More than this must be asked for at the launch (CUDA C++ Programming Guide, compute capabilities)."""
+
+_VALUES = {
+    "f16": "__half",
+    "f32": "float",
+    "f64": "double",
+    "i1": "bool",
+    "i8": "signed char",
+    "i16": "short",
+    "i32": "int",
+    "i64": "long long",
+}
+_VECTORS = {
+    **{("f32", n): f"float{n}" for n in (2, 4)},
+    **{("i32", n): f"int{n}" for n in (2, 4)},
+    **{("i8", n): f"char{n}" for n in (2, 4)},
+    **{("i16", n): f"short{n}" for n in (2, 4)},
+    ("f64", 2): "double2",
+    ("i64", 2): "longlong2",
+}
+"""CUDA's own vectors, whose lanes are x, y, z, w; others are structures that the preamble defines."""
+_TO_HALF = {"f32": "__float2half", "f64": "__double2half"}
+_HALF_HEADERS = ("#include <cuda_fp16.h>",)
+_NAN_FREE = {"maxnumf": ("fmax", "__hmax"), "minnumf": ("fmin", "__hmin")}
+_NAN_PASSING = {"maximumf": ("maximum", ">", "__hmax_nan"), "minimumf": ("minimum", "<", "__hmin_nan")}
+
+_EXTREMUM = """\
+// The {word} of two, NaN where either is.
+__device__ __forceinline__ {type} {name}({type} a, {type} b) {{
+    return a {sign} b || a != a ? a : b;
+}}"""
+_EXTREMUM_PTX = """\
+// The {word} of two, NaN where either is.
+__device__ __forceinline__ float {name}(float a, float b) {{
+    float r;
+    asm("{instruction}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}}"""
+_DIVISION = {
+    "floordiv": "return a / b - (a % b != 0 && (a < 0) != (b < 0));",
+    "ceildiv": "return a / b + (a % b != 0 && (a < 0) == (b < 0));",
+}
+
+
+class Cuda(Language):
+    """CUDA C for one compute capability, such as 90 for sm_90."""
+
+    title = "CUDA C"
+    value_types = _VALUES
+    memory_types: Mapping[str, str] = {}
+    long_suffix = "LL"
+    thread_axes = {axis: f"(int){axis}" for axis in kernel.THREAD_AXES}
+    barrier = "__syncthreads();"
+
+    def __init__(self, compute_capability: int = 0) -> None:
+        self.compute_capability = compute_capability
+        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle}
+
+    def narrow_literal(self, literal: Expr, kind: str) -> Expr:
+        return call("__float2half", literal) if kind == "f16" else literal
+
+    def special_float(self, value: float, kind: str) -> Expr:
+        if kind == "f64":
+            bits = "7ff8" if math.isnan(value) else "7ff0" if value > 0 else "fff0"
+            return Expr(f"__longlong_as_double(0x{bits}000000000000LL)")
+        bits = "7fc0" if math.isnan(value) else "7f80" if value > 0 else "ff80"
+        return self.narrow_literal(Expr(f"__int_as_float(0x{bits}0000)"), kind)
+
+    def function(self, name: str, kind: str) -> str:
+        return name if kind == "f64" else f"{name}f"
+
+    def vector_widths(self, kind: str) -> Sequence[int]:
+        return [n for n in (16, 8, 4, 2) if n * bytes_of(kind) <= 16]
+
+    def vector_type(self, kind: str, lanes: int) -> str:
+        return _VECTORS.get((kind, lanes)) or f"{'half' if kind == 'f16' else _VALUES[kind].split()[-1]}{lanes}"
+
+    def vector_load(self, pointer: str, place: str, kind: str, lanes: int, shared: bool) -> str:
+        return f"*reinterpret_cast<const {self.vector_type(kind, lanes)}*>({_address(pointer, place)})"
+
+    def vector_zero(self, kind: str, lanes: int) -> str:
+        return "{}"
+
+    def vector_lane(self, name: str, kind: str, lanes: int, lane: int) -> str:
+        return f"{name}.{'xyzw'[lane]}" if (kind, lanes) in _VECTORS else f"{name}.at[{lane}]"
+
+    def vector_store(
+        self, pointer: str, place: str, values: Sequence[Expr], whole: str | None, kind: str, shared: bool
+    ) -> str:
+        vector = self.vector_type(kind, len(values))
+        texts = ", ".join(value.text for value in values)
+        made = f"make_{vector}({texts})" if (kind, len(values)) in _VECTORS else f"{vector}{{{{{texts}}}}}"
+        return f"*reinterpret_cast<{vector}*>({_address(pointer, place)}) = {whole or made};"
+
+    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None) -> str:
+        element = self.memory_type(kind)
+        if offset is None:
+            return f"__shared__ __align__(16) {element} {name}[{size}];"
+        return f"{element}* const {name} = reinterpret_cast<{element}*>(shared_memory + {offset});"
+
+    def kernel_head(self, name: str, parameters: Sequence[str], block: tuple[int, int, int]) -> str:
+        head = f'extern "C" __global__ void __launch_bounds__({math.prod(block)})'
+        return f"{head}\n{name}({', '.join(parameters)}) {{"
+
+    def parameter(self, kind: str, name: str, is_read_only: bool) -> str:
+        return f"{'const ' if is_read_only else ''}{self.memory_type(kind)}* __restrict__ {name}"
+
+    def preamble(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str]) -> list[str]:
+        lines = list(_HALF_HEADERS) if "f16" in kinds else []
+        for kind, lanes in sorted(vectors):
+            if (kind, lanes) not in _VECTORS:
+                size, name = lanes * bytes_of(kind), self.vector_type(kind, lanes)
+                lines.append(f"struct __align__({size}) {name} {{ {self.memory_type(kind)} at[{lanes}]; }};")
+        lines += [self._helper(*helper.split()) for helper in sorted(helpers)]
+        return lines
+
+    def _helper(self, name: str, kind: str) -> str:
+        element = self.value_types.get(kind, "")
+        if name == "dynamic":
+            return "extern __shared__ __align__(16) unsigned char shared_memory[];"
+        if name in _DIVISION:
+            head = f"__device__ __forceinline__ {element} {name}_{kind}({element} a, {element} b) {{"
+            return f"{head}\n    {_DIVISION[name]}\n}}"
+        word, sign = {"maximum": ("greater", ">"), "minimum": ("smaller", "<")}[name]
+        full = f"{name}_{kind}"
+        if kind == "f32" and self.compute_capability >= 80:
+            return _EXTREMUM_PTX.format(word=word, name=full, instruction=name[:3])
+        return _EXTREMUM.format(word=word, type=element, name=full, sign=sign)
+
+    def convert(self, value: Expr, source: str, result: str, long_index: bool) -> Expr:
+        if source == result:
+            return value
+        if result == "f16":
+            name = _TO_HALF.get(source)
+            if name is not None:
+                return call(name, value)
+            return call("__ll2half_rn" if self._is_long(source, long_index) else "__int2half_rn", value)
+        if source == "f16":
+            value = call("__half2float", value)
+            return value if result == "f32" else self.convert(value, "f32", result, long_index)
+        if source[0] == "f" and result in ("i8", "i16"):
+            low, high = (-128, 127) if result == "i8" else (-32768, 32767)
+            clamped = Expr(f"min(max((int){value.at_least(UNARY)}, {low}), {high})", ATOM, value.reads)
+            return cast_to(self.value_types[result], clamped)
+        return super().convert(value, source, result, long_index)
+
+    def _is_long(self, kind: str, long_index: bool) -> bool:
+        return kind == "i64" or (kind == "index" and long_index)
+
+    def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
+        if name in _NAN_FREE:
+            word, on_half = _NAN_FREE[name]
+            return call(on_half if kind == "f16" else self.function(word, kind), a, b)
+        word, _, on_half = _NAN_PASSING[name]
+        if kind == "f16":
+            return call(on_half, a, b)
+        p.helpers.add(f"{word} {kind}")
+        return call(f"{word}_{kind}", a, b)
+
+    def fma(self, kind: str) -> str:
+        return "__hfma" if kind == "f16" else self.function("fma", kind)
+
+    def bitcast(self, value: Expr, source: str, result: str) -> Expr:
+        names = {
+            ("f32", "i32"): "__float_as_int",
+            ("i32", "f32"): "__int_as_float",
+            ("f64", "i64"): "__double_as_longlong",
+            ("i64", "f64"): "__longlong_as_double",
+            ("f16", "i16"): "__half_as_short",
+            ("i16", "f16"): "__short_as_half",
+        }
+        if (source, result) not in names:
+            raise UnsupportedError(f"{self.title} takes no {source} for {result}")
+        return call(names[source, result], value)
+
+
+def shuffle(p: KernelPrinter, op: Operation) -> None:
+    """Print an exchange of registers within a warp."""
+    assert isinstance(op, kernel.ShuffleOp)
+    kind = kind_of(op.value.type)
+    mask = (
+        "0xffffffffu" if p.threads % 32 == 0 else f"0x{(1 << p.threads) - 1:x}u" if p.threads < 32 else "__activemask()"
+    )
+    lanes = [
+        Expr(f"__shfl_xor_sync({mask}, {lane.text}, {op.distance.data})", ATOM, joined_reads(lane))
+        for lane in p.lanes(op.value)
+    ]
+    if kind in ("i1", "i8", "i16"):
+        lanes = [cast_to(p.type_of(kind), lane) for lane in lanes]
+    hint = op.result.name_hint or "other"
+    p.define_literal(op.result, [p.variable(kind, hint, lane) for lane in lanes])
+
+
+def _address(pointer: str, place: str) -> str:
+    return pointer if place == "0" else f"&{pointer}[{place}]"

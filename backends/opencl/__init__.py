@@ -1,0 +1,1 @@
+"""OpenCL: kernels as OpenCL C, compiled and run by pyopencl."""

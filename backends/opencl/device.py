@@ -1,0 +1,45 @@
+"""An OpenCL device as one to measure on: builds schedules into artifacts, loads, runs and times them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..c_family.artifact import Artifact
+from ..c_family.executable import DeviceExecutable
+from ..scheduled import code_versions, scheduled_kernel
+from . import executable
+from .compile import compile_module
+from .platform import describe, device_at
+
+
+def build(workload: str, schedule: str) -> bytes:
+    """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
+    return compile_module(scheduled_kernel(workload, schedule)).to_bytes()
+
+
+def load(artifact: bytes) -> DeviceExecutable:
+    """Load what `build` returned."""
+    return executable.load(Artifact.from_bytes(artifact, "opencl"))
+
+
+@cache
+def device_name() -> str:
+    """Return the device's name and its driver's version."""
+    return describe(device_at())
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return versions of what makes the code: packages, and each pass by its pipeline name."""
+    return code_versions(("pyopencl",))
+
+
+def warm_up(role: str) -> None:
+    """Import now what the first build or run would import."""
+    from ...passes.discovery import pass_factories
+    from ..context import create_context
+
+    if role == "builder":
+        pass_factories()
+        create_context()
+    device_at()

@@ -1,0 +1,135 @@
+"""Functions on an OpenCL device: compiled where they are loaded, launched and timed by pyopencl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..c_family.artifact import Artifact, CompileError
+from ..c_family.executable import DeviceExecutable
+from .language import SHUFFLE_EXTENSION
+from .platform import MissingOpenCl, context_of, describe, device_at
+
+Array = npt.NDArray[Any]
+_LONGEST_QUEUE = 1000
+"""Runs that wait in the queue at most: drivers slow down, or run out of memory, with many events."""
+
+
+def load(artifact: Artifact, index: int = 0, params: Mapping[str, Any] | None = None) -> DeviceExecutable:
+    """Load a function on a device by its number.
+
+    Raises CompileError with the compiler's log, MissingOpenCl where the device or what a kernel needs is missing.
+    """
+    return DeviceExecutable(artifact, OpenClRuntime(artifact, index), params)
+
+
+class OpenClRuntime:
+    """An OpenCL device with the kernels of one function."""
+
+    def __init__(self, artifact: Artifact, index: int) -> None:
+        import pyopencl as cl
+
+        self.artifact = artifact
+        device = device_at(index)
+        _check_limits(artifact, device)
+        self.context = context_of(index)
+        self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self._program = build_program(artifact, index)
+        self._kernels = [cl.Kernel(self._program, launch.name) for launch in artifact.kernel.launches]
+        self._flush: Any = None
+
+    def allocate(self, size_bytes: int) -> Any:
+        import pyopencl as cl
+
+        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(size_bytes, 1))
+
+    def upload(self, buffer: Any, array: Array) -> None:
+        import pyopencl as cl
+
+        if array.nbytes:
+            cl.enqueue_copy(self.queue, buffer, array, is_blocking=True)
+
+    def download(self, array: Array, buffer: Any) -> None:
+        import pyopencl as cl
+
+        if array.nbytes:
+            cl.enqueue_copy(self.queue, array, buffer, is_blocking=True)
+
+    def launch(self, buffers: Sequence[Any]) -> None:
+        self._enqueue(buffers)
+
+    def finish(self) -> None:
+        self.queue.finish()
+
+    def time(self, buffers: Sequence[Any], number: int, flush_bytes: int = 0, graph: bool = False) -> float:
+        if graph:
+            raise MissingOpenCl("OpenCL has no graphs to replay; time without graph=True")
+        if flush_bytes:
+            return sum(self._timed_after_flush(buffers, flush_bytes) for _ in range(number))
+        elapsed_s, waiting = 0.0, number
+        while waiting:
+            runs = min(waiting, _LONGEST_QUEUE)
+            self.queue.finish()
+            first, last = self._enqueue(buffers)
+            for _ in range(runs - 1):
+                last = self._enqueue(buffers)[1]
+            last.wait()
+            elapsed_s += float(last.profile.end - first.profile.start) * 1e-9
+            waiting -= runs
+        return elapsed_s
+
+    def _timed_after_flush(self, buffers: Sequence[Any], flush_bytes: int) -> float:
+        import pyopencl as cl
+
+        if self._flush is None or self._flush.size < flush_bytes:
+            self._flush = self.allocate(flush_bytes)
+        cl.enqueue_fill_buffer(self.queue, self._flush, np.zeros(1, np.uint8), 0, flush_bytes)
+        self.queue.finish()
+        first, last = self._enqueue(buffers)
+        last.wait()
+        return float(last.profile.end - first.profile.start) * 1e-9
+
+    def _enqueue(self, buffers: Sequence[Any]) -> tuple[Any, Any]:
+        """Put one run into the queue; returns the events of its first and last kernel."""
+        import pyopencl as cl
+
+        events = []
+        for launch, kernel in zip(self.artifact.kernel.launches, self._kernels, strict=True):
+            sizes = tuple(blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True))
+            kernel.set_args(*(buffers[number] for number in launch.buffers))
+            events.append(cl.enqueue_nd_range_kernel(self.queue, kernel, sizes, launch.block))
+        return events[0], events[-1]
+
+
+def _check_limits(artifact: Artifact, device: Any) -> None:
+    for launch in artifact.kernel.launches:
+        if launch.uses_shuffles and SHUFFLE_EXTENSION not in device.extensions:
+            raise MissingOpenCl(f"kernel '{launch.name}' uses {SHUFFLE_EXTENSION}, {describe(device)} has none")
+        x, y, z = launch.block
+        if x * y * z > device.max_work_group_size:
+            raise MissingOpenCl(
+                f"kernel '{launch.name}' has {x * y * z} threads a block, {describe(device)} allows "
+                f"{device.max_work_group_size}"
+            )
+        shared_bytes = launch.static_shared_bytes + launch.dynamic_shared_bytes
+        if shared_bytes > device.local_mem_size:
+            raise MissingOpenCl(
+                f"kernel '{launch.name}' has {shared_bytes} shared bytes a block, {describe(device)} allows "
+                f"{device.local_mem_size}"
+            )
+
+
+def build_program(artifact: Artifact, index: int) -> Any:
+    """Compile an artifact's source, or load its binary where it is for this very device and driver."""
+    import pyopencl as cl
+
+    context, device = context_of(index), device_at(index)
+    if artifact.binary and artifact.architecture == describe(device):
+        return cl.Program(context, [device], [artifact.binary]).build(cache_dir=cast(str, False))
+    try:
+        return cl.Program(context, artifact.kernel.source).build(options=["-cl-std=CL1.2"], cache_dir=cast(str, False))
+    except cl.RuntimeError as error:
+        raise CompileError(f"{describe(device)} refuses kernel '{artifact.kernel.name}':\n{error}") from error

@@ -1,0 +1,166 @@
+"""OpenCL C: the words of the shared printer, and the operations that OpenCL has its own forms for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from ...dialects import kernel
+from ..c_family.expression import Expr, call, joined_reads
+from ..c_family.language import Handler, Language
+from ..c_family.types import UnsupportedError, bytes_of, kind_of
+
+if TYPE_CHECKING:
+    from ..c_family.printer import KernelPrinter
+
+SHUFFLE_EXTENSION = "cl_khr_subgroup_shuffle"
+
+_VALUES = {
+    "f16": "float",
+    "f32": "float",
+    "f64": "double",
+    "i1": "bool",
+    "i8": "char",
+    "i16": "short",
+    "i32": "int",
+    "i64": "long",
+}
+"""Half precision is computed in single: few devices have `cl_khr_fp16`, all can load and store halves."""
+_SATURATING = {"i8": "char", "i16": "short", "i32": "int", "i64": "long"}
+_NAN_PASSING = {"maximumf": ("maximum", ">"), "minimumf": ("minimum", "<")}
+_NAN_FREE = {"maxnumf": "fmax", "minnumf": "fmin"}
+_HELPERS = {
+    "maximum": "return a > b || a != a ? a : b;",
+    "minimum": "return a < b || a != a ? a : b;",
+    "floordiv": "return a / b - (a % b != 0 && (a < 0) != (b < 0));",
+    "ceildiv": "return a / b + (a % b != 0 && (a < 0) == (b < 0));",
+}
+
+
+class OpenCl(Language):
+    """OpenCL C 1.2, with extensions for double precision and shuffles where a kernel uses them."""
+
+    title = "OpenCL C"
+    value_types = _VALUES
+    memory_types = {"f16": "half", "i1": "uchar"}
+    thread_axes = {
+        **{f"blockIdx.{axis}": f"(int)get_group_id({n})" for n, axis in enumerate("xyz")},
+        **{f"threadIdx.{axis}": f"(int)get_local_id({n})" for n, axis in enumerate("xyz")},
+    }
+    barrier = "barrier(CLK_LOCAL_MEM_FENCE);"
+
+    def __init__(self) -> None:
+        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle}
+
+    def special_float(self, value: float, kind: str) -> Expr:
+        name = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "(-INFINITY)"
+        return Expr(f"((double){name})" if kind == "f64" else name)
+
+    def function(self, name: str, kind: str) -> str:
+        return name
+
+    def load(self, pointer: str, place: str, kind: str, shared: bool) -> Expr:
+        if kind == "f16":
+            return Expr(f"vload_half({place}, {pointer})")
+        element = Expr(f"{pointer}[{place}]")
+        return Expr(f"({element.text} != 0)") if kind == "i1" else element
+
+    def store(self, pointer: str, place: str, value: Expr, kind: str, shared: bool) -> str:
+        if kind == "f16":
+            return f"vstore_half({value.text}, {place}, {pointer});"
+        return super().store(pointer, place, value, kind, shared)
+
+    def vector_widths(self, kind: str) -> Sequence[int]:
+        return [] if kind == "i1" else [n for n in (16, 8, 4, 2) if n * bytes_of(kind) <= 16]
+
+    def vector_type(self, kind: str, lanes: int) -> str:
+        return f"{_VALUES[kind]}{lanes}"
+
+    def vector_load(self, pointer: str, place: str, kind: str, lanes: int, shared: bool) -> str:
+        address = _address(pointer, place)
+        if kind == "f16":
+            return f"vloada_half{lanes}(0, {address})"
+        return f"*(const {_space(shared)} {self.vector_type(kind, lanes)}*)({address})"
+
+    def vector_zero(self, kind: str, lanes: int) -> str:
+        return "0"
+
+    def vector_lane(self, name: str, kind: str, lanes: int, lane: int) -> str:
+        return f"{name}.{'xyzw'[lane]}" if lanes <= 4 else f"{name}.s{lane:x}"
+
+    def vector_store(
+        self, pointer: str, place: str, values: Sequence[Expr], whole: str | None, kind: str, shared: bool
+    ) -> str:
+        lanes, address = len(values), _address(pointer, place)
+        vector = self.vector_type(kind, lanes)
+        made = whole or f"({vector})({', '.join(value.text for value in values)})"
+        if kind == "f16":
+            return f"vstorea_half{lanes}({made}, 0, {address});"
+        return f"*({_space(shared)} {vector}*)({address}) = {made};"
+
+    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None) -> str:
+        return f"__local {self.memory_type(kind)} {name}[{size}] __attribute__((aligned(16)));"
+
+    def kernel_head(self, name: str, parameters: Sequence[str], block: tuple[int, int, int]) -> str:
+        x, y, z = block
+        return f"__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}({', '.join(parameters)}) {{"
+
+    def parameter(self, kind: str, name: str, is_read_only: bool) -> str:
+        return f"__global {'const ' if is_read_only else ''}{self.memory_type(kind)}* restrict {name}"
+
+    def preamble(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str]) -> list[str]:
+        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if "f64" in kinds else []
+        lines += [_helper(*helper.split()) for helper in sorted(helpers) if helper.partition(" ")[0] in _HELPERS]
+        if "shuffle i32" in helpers:
+            lines.append(f"#pragma OPENCL EXTENSION {SHUFFLE_EXTENSION} : enable")
+        return lines
+
+    def convert(self, value: Expr, source: str, result: str, long_index: bool) -> Expr:
+        if source[0] == "f" and result in (*_SATURATING, "index"):
+            kind = result if result != "index" else "i64" if long_index else "i32"
+            return call(f"convert_{_SATURATING[kind]}_sat_rtz", value)
+        return super().convert(value, source, result, long_index)
+
+    def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
+        if name in _NAN_FREE:
+            return call(_NAN_FREE[name], a, b)
+        word, _ = _NAN_PASSING[name]
+        kind = "f32" if kind == "f16" else kind
+        p.helpers.add(f"{word} {kind}")
+        return call(f"{word}_{kind}", a, b)
+
+    def fma(self, kind: str) -> str:
+        return "mad" if kind in ("f16", "f32") else "fma"
+
+    def bitcast(self, value: Expr, source: str, result: str) -> Expr:
+        if "f16" in (source, result) or bytes_of(source) != bytes_of(result):
+            raise UnsupportedError(f"{self.title} takes no {source} for {result}")
+        return call(f"as_{_VALUES[result]}", value)
+
+
+def _helper(name: str, kind: str) -> str:
+    element = _VALUES[kind]
+    return f"static inline {element} {name}_{kind}({element} a, {element} b) {{\n    {_HELPERS[name]}\n}}"
+
+
+def shuffle(p: KernelPrinter, op: Operation) -> None:
+    """Print an exchange of registers within a sub-group."""
+    assert isinstance(op, kernel.ShuffleOp)
+    p.helpers.add("shuffle i32")
+    kind = kind_of(op.value.type)
+    hint = op.result.name_hint or "other"
+    texts = [f"sub_group_shuffle_xor({lane.text}, {op.distance.data}u)" for lane in p.lanes(op.value)]
+    reads = [joined_reads(lane) for lane in p.lanes(op.value)]
+    lanes = [p.variable(kind, hint, Expr(t, reads=r)) for t, r in zip(texts, reads, strict=True)]
+    p.define_literal(op.result, lanes)
+
+
+def _space(shared: bool) -> str:
+    return "__local" if shared else "__global"
+
+
+def _address(pointer: str, place: str) -> str:
+    return pointer if place == "0" else f"&{pointer}[{place}]"

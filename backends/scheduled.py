@@ -1,0 +1,47 @@
+"""From a workload as text and a schedule to the kernel level, for backends that measure candidates."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.passes import PassPipeline
+
+from ..passes.discovery import module_stems, pass_factories, pass_name
+from .build import lower_in_place
+from .context import create_context
+
+
+def scheduled_kernel(workload: str, schedule: str) -> ModuleOp:
+    """Lower te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
+    context, parsed = _parse(workload)
+    module = parsed.clone()
+    if schedule.strip():
+        PassPipeline.parse_spec(pass_factories(), schedule).apply(context, module)
+    lower_in_place(module)
+    return module
+
+
+@lru_cache(maxsize=8)
+def _parse(workload: str) -> tuple[Context, ModuleOp]:
+    """Parse a workload; a tuner builds one workload many times."""
+    context = create_context()
+    return context, Parser(context, workload).parse_module()
+
+
+def code_versions(packages: Sequence[str]) -> dict[str, str]:
+    """Return versions of what makes the code: packages that are installed, and each pass by its pipeline name."""
+    found: dict[str, str] = {}
+    for package in ("loopwright", "xdsl", "numpy", *packages):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    factories = pass_factories()
+    for name in map(pass_name, module_stems("schedule")):
+        found[name] = str(getattr(factories[name](), "version", 1))
+    return found
