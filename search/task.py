@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -121,17 +121,20 @@ class SearchTask:
         apply_schedule(module, schedule)
         return module
 
-    def build(self, schedule: str | None = None) -> Kernel:
-        """Compile with a schedule, or with the default one."""
-        return build(self.schedule_module(self.default_schedule if schedule is None else schedule), self.target)
+    def build(self, schedule: str | None = None, params: Mapping[str, Any] | None = None) -> Kernel:
+        """Compile with a schedule, or with the default one, and with constants in `params` as `lw.build` takes them."""
+        text = self.default_schedule if schedule is None else schedule
+        return build(self.schedule_module(text), self.target, params)
 
-    def apply_best(self, records: str | os.PathLike[str] | Iterable[Record]) -> Kernel:
+    def apply_best(
+        self, records: str | os.PathLike[str] | Iterable[Record], params: Mapping[str, Any] | None = None
+    ) -> Kernel:
         """Compile with the best schedule on record; RecordError where there is none, or of other primitives."""
         record = self.best_record(records)
         from ..backends.llvm.device import versions
 
         rec.check_replayable(record, versions())
-        return self.build(record.schedule)
+        return self.build(record.schedule, params)
 
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record: as `schedule` text, `python` code, `ir` after it, or the kernel's `source`."""
