@@ -6,9 +6,10 @@ import argparse
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from . import __version__
 from .command._errors import UserError
@@ -48,6 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     options = make_parser(arguments).parse_args(arguments)
     options.command_line = arguments
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         code = int(options.run(options))
         sys.stdout.flush()
@@ -64,6 +71,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(str(error), _BAD_INPUT)
     except _failures() as error:
         return _say(str(error), _FAILED)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a sentence, without the line of ours that gave it."""
+    print(f"loopwright: {message}", file=sys.stderr)
 
 
 def _say(text: str, code: int) -> int:

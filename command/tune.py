@@ -116,7 +116,10 @@ def _as_text(
     if result.default is not None:
         untuned = f"{result.default.time_s * 1e3:.4g} ms; the tuned kernel is {result.speedup:.2f} times as fast"
     spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
-    resumed = f" ({state.resumed} from the records)" if state.resumed else ""
+    resumed = ""
+    if state.resumed:
+        hint = "; a larger --trials searches on" if state.resumed == state.done else ""
+        resumed = f" ({state.resumed} from the records{hint})"
     rows = [
         ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),
         *speed_rows(task, best.time_s, limit),

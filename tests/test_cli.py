@@ -198,6 +198,17 @@ def test_tune_goes_on_from_the_file_and_says_so(tuned: Tuned, tmp_path: Path, mo
     assert Path(report["workload_file"]).is_file()
 
 
+def test_nothing_is_measured_when_the_file_holds_all_trials(
+    tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("matmul.jsonl").write_bytes(Path(tuned.records).read_bytes())
+    code, out, _ = call(*TUNE)
+    assert code == 0
+    assert "4 (4 from the records; a larger --trials searches on)" in out
+    assert Path("matmul.jsonl").read_bytes() == Path(tuned.records).read_bytes()
+
+
 def test_tune_takes_ir_from_a_file(tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("product.mlir").write_text(tuned.workload.read_text())
@@ -313,6 +324,16 @@ def test_replay_checks_and_times(tuned: Tuned) -> None:
     code, out, _ = call("replay", str(tuned.workload), "--schedule", "lw-lower-te-to-loop", "--min-repeat-ms", "5")
     assert code == 0
     assert "right: max abs error" in out
+
+
+def test_a_torn_line_is_a_warning_of_one_sentence(tuned: Tuned, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.jsonl"
+    torn.write_bytes(Path(tuned.records).read_bytes() + b'{"workload_key": "[')
+    code, out, err = call("show", str(torn))
+    assert (code, out) == call("show", tuned.records)[:2]
+    warning, found = err.splitlines()
+    assert warning.startswith("loopwright: ") and "1 line(s) skipped" in warning
+    assert " ms on " in found
 
 
 @pytest.mark.parametrize(

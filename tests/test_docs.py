@@ -3,6 +3,8 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,15 @@ def test_te_page_names_every_operator() -> None:
 def test_schedule_page_names_every_primitive() -> None:
     page = (ROOT / "docs" / "schedule.md").read_text()
     assert not [stem for stem in module_stems("schedule") if f"| `{stem}` |" not in page]
+
+
+def test_example_prints_what_each_step_gains() -> None:
+    script = str(ROOT / "examples" / "matmul_by_hand.py")
+    done = subprocess.run([sys.executable, script, "--size", "96"], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines() if "%" in line and "lw-" not in line]
+    assert [row[0] for row in rows] == ["naive", "reorder", "vectorize", "tile", "accumulate", "pack", "threads"]
+    speed = {row[0]: float(row[1]) for row in rows}
+    assert speed["tile"] > 2 * speed["reorder"]
 
 
 def test_cli_page_names_every_command() -> None:
