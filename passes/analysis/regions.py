@@ -17,8 +17,10 @@ class Interval:
     extent: int
 
 
-def interval_of(expr: IndexExpr, inner: Ranges) -> Interval:
+def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | None = None) -> Interval:
     """An interval that holds the values of `expr` while the axes in `inner` vary over their (inclusive) ranges.
+
+    `caps` are expressions, without a constant, and the most they are where it matters: what a tail predicate says.
 
     Tight for expressions that are linear in the inner axes, and for `floordiv` and `mod` of tiles that never straddle
     a multiple of the divisor, as far as the coefficients of the outer axes tell; at most one element too long at each
@@ -38,7 +40,7 @@ def interval_of(expr: IndexExpr, inner: Ranges) -> Interval:
             low.append((atom, c))
             continue
         else:
-            first, extent = _divided(atom, inner)
+            first, extent = _divided(atom, inner, caps or {})
         if c < 0:
             first = first + (extent - 1)
         const += first.const * c
@@ -47,9 +49,13 @@ def interval_of(expr: IndexExpr, inner: Ranges) -> Interval:
     return Interval(linear(low, const), span + 1)
 
 
-def _divided(atom: Div | Mod, inner: Ranges) -> tuple[IndexExpr, int]:
+def _divided(atom: Div | Mod, inner: Ranges, caps: Mapping[IndexExpr, int]) -> tuple[IndexExpr, int]:
     """The lowest value and the extent of a `floordiv` or `mod` over `inner`."""
-    part = interval_of(atom.expr, inner)
+    part = interval_of(atom.expr, inner, caps)
+    cap = caps.get(IndexExpr(atom.expr.terms, 0))
+    if cap is not None and part.low.is_constant:
+        most = cap + atom.expr.const
+        part = Interval(part.low, max(1, min(part.extent, most - part.low.const + 1)))
     divisor = atom.divisor
     # The tile starts at `offset`, `offset + step`, ... above a multiple of the divisor.
     step = gcd(divisor, *(c for _, c in part.low.terms))

@@ -112,9 +112,6 @@ def _place(
     boxes: list[Interval | None] = []
     scope = scope_of(buffer)
     moved: set[str] = set()
-    reads = [(block, indices) for block, indices in uses if buffer not in block.outputs]
-    if gpu and scope == "shared" and reads:
-        uses = reads  # the threads that fill it together may be more than there are elements, and are held back
     for position, (block, indices) in enumerate(uses):
         loops = block.enclosing_loops
         depth = loops.index(owner) + 1 if owner is not None else 0
@@ -125,10 +122,16 @@ def _place(
             outer = {name: r for name, r in outer.items() if name not in inner}
         bound = block.bound
         everywhere = {**outer, **inner}
+        caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in block.conditions}
         for d, expr in enumerate(indices):
-            at = expr.substitute(bound).simplify(everywhere)
+            plain = expr.substitute(bound)
+            at = plain.simplify(everywhere)
             moved |= at.axes()
             part = interval_of(at, inner)
+            if gpu and scope == "shared":
+                # The threads that fill it together may be more than there are elements: a predicate holds some back.
+                capped = interval_of(plain, inner, caps)
+                part = capped if capped.extent < part.extent else part
             if position == 0:
                 boxes.append(part)
             elif (known := boxes[d]) is not None:

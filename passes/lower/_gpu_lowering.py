@@ -72,6 +72,7 @@ class GpuLowering(Lowering):
         self.virtual: list[ForOp] = []
         self.traffic = _Traffic()
         self.launch_scope = self.at.scopes[0]
+        self.allocated: set[SSAValue] = set()
 
     def run(self) -> None:
         self._allocate(None)
@@ -122,6 +123,9 @@ class GpuLowering(Lowering):
 
     def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
         assert isinstance(buffer.type, MemRefType)
+        if buffer in self.allocated:
+            return
+        self.allocated.add(buffer)
         if place.scope == "global" and place.owner is not None:
             rule = f"buffer '{place.name}' is used inside of one launch only: give it scope shared or local"
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
@@ -320,8 +324,8 @@ class GpuLowering(Lowering):
         return joins or (isinstance(op, ForOp) and traffic.conflicts(traffic))
 
     def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
-        varying = self.apart | {x.loop_name for x in self.virtual}
-        return condition.axes().isdisjoint(varying) or not self._waits(op)
+        # Barriers stand in no branch: not in one that some threads take only, and not twice for two kinds of blocks.
+        return not self._waits(op)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

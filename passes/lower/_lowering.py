@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StringAttr
@@ -222,9 +223,11 @@ class Lowering:
 
     def _loop(self, op: ForOp) -> None:
         limit = self.unroll_limit
-        note = op.notes.get("auto_unroll_max_step")
-        if isinstance(note, IntegerAttr):
-            self.unroll_limit = note.value.data
+        steps, here = op.notes.get("auto_unroll_max_step"), op.notes.get("unroll_explicit")
+        if isinstance(steps, IntegerAttr):
+            self.unroll_limit = steps.value.data
+        if isinstance(here, IntegerAttr) and not here.value.data:
+            self.unroll_limit = 0
         before = self.at.known
         unroll = self._kind(op) == "serial" and self._steps(op) <= self.unroll_limit
         self._iterate(op, lambda: self._children(op), unroll, lambda: self._shortened(op))
@@ -402,7 +405,9 @@ class Lowering:
             if left is not None:
                 self.writer.initialise(plan, left)
             return
-        self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where))
+        copies = prod(x.size for x in loops if self._kind(x) != "vectorized")
+        unroll = self._kind(loops[0]) == "serial" and copies <= self.unroll_limit
+        self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where), unroll)
 
 
 def loops_below(op: ForOp) -> Iterable[ForOp]:

@@ -1,0 +1,79 @@
+"""Walk a GPU kernel for every thread, addresses and branches only, and report accesses outside of their buffers."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+
+from loopwright.dialects import kernel
+
+_INDEX = {
+    arith.AddiOp: lambda a, b: a + b,
+    arith.SubiOp: lambda a, b: a - b,
+    arith.MuliOp: lambda a, b: a * b,
+    arith.DivUIOp: lambda a, b: a // b,
+    arith.RemUIOp: lambda a, b: a % b,
+    arith.FloorDivSIOp: lambda a, b: a // b,
+    arith.MinSIOp: min,
+    arith.MaxSIOp: max,
+    arith.AndIOp: lambda a, b: a and b,
+    arith.OrIOp: lambda a, b: a or b,
+}
+_COMPARE = {0: "__eq__", 1: "__ne__", 2: "__lt__", 3: "__le__", 4: "__gt__", 5: "__ge__"}
+
+
+def outside(module: ModuleOp) -> list[str]:
+    """One line for each load or store that leaves its buffer in some thread; [] where all stay inside."""
+    found: dict[str, None] = {}
+    for func in (f for f in module.ops if isinstance(f, FuncOp)):
+        values: dict[SSAValue, int] = {}
+        for op in func.body.block.ops:
+            if isinstance(op, arith.ConstantOp):
+                values[op.result] = getattr(op.value, "value").data
+            elif isinstance(op, kernel.LaunchOp):
+                sizes = dict(zip(kernel.THREAD_AXES, (*op.grid_size, *op.block_size), strict=True))
+                for point in product(*(range(n) for n in sizes.values())):
+                    place = dict(zip(sizes, point, strict=True))
+                    _walk(op.body.block, dict(values), place, found)
+    return list(found)
+
+
+def _walk(block: Block, values: dict[SSAValue, int], place: dict[str, int], found: dict[str, None]) -> None:
+    for op in block.ops:
+        if isinstance(op, arith.ConstantOp):
+            values[op.result] = getattr(op.value, "value").data
+        elif isinstance(op, kernel.ThreadOp):
+            values[op.result] = place[op.axis.data]
+        elif isinstance(op, arith.CmpiOp):
+            if op.lhs in values and op.rhs in values:
+                values[op.result] = int(getattr(values[op.lhs], _COMPARE[op.predicate.value.data])(values[op.rhs]))
+        elif type(op) in _INDEX:
+            if all(v in values for v in op.operands):
+                values[op.results[0]] = int(_INDEX[type(op)](*(values[v] for v in op.operands)))
+        elif isinstance(op, kernel.LoadOp | kernel.StoreOp):
+            _check(op, values, found)
+        elif isinstance(op, scf.ForOp):
+            for i in range(values[op.lb], values[op.ub], values[op.step]):
+                values[op.body.block.args[0]] = i
+                _walk(op.body.block, values, place, found)
+        elif isinstance(op, scf.IfOp):
+            region = op.true_region if values[op.cond] else op.false_region
+            if region.blocks:
+                _walk(region.block, values, place, found)
+
+
+def _check(op: kernel.LoadOp | kernel.StoreOp, values: dict[SSAValue, int], found: dict[str, None]) -> None:
+    if op.mask is not None and not values.get(op.mask, 1):
+        return
+    assert isinstance(op.buffer.type, MemRefType)
+    size = prod(op.buffer.type.get_shape())
+    value_type = op.value.type
+    first = values[op.index] + op.offset.data
+    last = first + (kernel.lanes_of(value_type) - 1) * op.stride.data
+    if min(first, last) < 0 or max(first, last) >= size:
+        found[f"{op.name} of '{op.buffer.name_hint}' of {size}"] = None
