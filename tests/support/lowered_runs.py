@@ -1,13 +1,17 @@
-"""Lower scheduled loops and run the kernel twice: interpreted with every access checked, and compiled between fences."""
+"""Lower scheduled loops and run the kernel twice: interpreted, every access checked, and compiled, between fences."""
+
+from math import prod
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.parser import Parser
+
 from loopwright.backends.context import create_context
-from loopwright.backends.kernel_function import Kernel
 from loopwright.backends.llvm.executable import LlvmExecutable, compile_module
+from loopwright.dialects.combiner import dtype_name
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
 FENCE_BYTES = 4096
 FENCE_VALUE = 0xA5
@@ -68,4 +72,16 @@ def check_lowering(
     return kernel
 
 
-__all__ = ["Kernel", "check_lowering", "fenced", "lowered", "run_between_fences"]
+def exact_inputs(workload: ModuleOp) -> list[np.ndarray]:
+    """Values for the inputs of a te-level function that differ from each other, and whose sums of products are exact.
+
+    Half precision gets small multiples of 1/4, whole numbers stay below 9.
+    """
+    func = next(f for f in workload.ops if isinstance(f, FuncOp))
+    arrays = []
+    for position, kind in enumerate(func.function_type.inputs):
+        shape, dtype = kind.get_shape(), np.dtype(dtype_name(kind.get_element_type()))
+        values = np.random.default_rng(position).permutation(prod(shape))
+        scaled = (values % 17 - 8) if dtype.kind == "i" else (values % 9 - 4) / 4 if dtype.itemsize == 2 else values / 8
+        arrays.append(scaled.astype(dtype).reshape(shape))
+    return arrays
