@@ -136,6 +136,10 @@ class Language:
             return value
         return cast_to(self.value_type(result, long_index), value)
 
+    def float_to_unsigned(self, type_name: str, value: Expr) -> Expr:
+        """Return a float as an unsigned integer, toward zero."""
+        return cast_to(type_name, value)
+
     def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
         """Return the greater or smaller of two floats: `maximumf` is NaN where either is, `maxnumf` where both are."""
         raise NotImplementedError

@@ -210,8 +210,8 @@ def split(p: KernelPrinter, kind: str, lanes: int, align: int) -> Iterator[Chunk
     size, first = bytes_of(kind), 0
     widths = [width for width in p.language.vector_widths(kind) if width * size <= WIDEST_ACCESS_BYTES]
     while first < lanes:
-        known = math.gcd(align, first * size) if first else align
-        width = next((w for w in widths if first + w <= lanes and known and known % (w * size) == 0), 1)
+        known = math.gcd(align, first * size) if align else size
+        width = next((w for w in widths if first + w <= lanes and known % (w * size) == 0), 1)
         yield Chunk(first, width)
         first += width
 

@@ -21,7 +21,9 @@ sub_sat upsample clz ctz nan ldexp hypot remainder fract modf frexp isnan isinf 
 """Words of the languages, and functions whose names a variable would hide."""
 _TYPES = ("float", "int", "char", "short", "long", "double", "half", "longlong", "uint", "uchar", "ushort", "ulong")
 _RESERVED = frozenset(_WORDS.split()) | {f"{name}{lanes}" for name in _TYPES for lanes in (2, 3, 4, 8, 16)}
-_HELPER = re.compile(r"(maximum|minimum|floordiv|ceildiv)_[if]\d+|__.*")
+_HELPER = re.compile(
+    r"(maximum|minimum|floordiv|ceildiv)_[if]\d+|(half|bool|char|short|int|long|double|float)_x\d+|__.*"
+)
 
 
 class Names:

@@ -159,6 +159,16 @@ def unsigned_conversion(p: KernelPrinter, op: Operation) -> None:
     p.define(op.results[0], lanes)
 
 
+def to_unsigned(p: KernelPrinter, op: Operation) -> None:
+    """Handle fptoui: toward zero, held in the bits of an integer."""
+    source, result = kind_of(op.operands[0].type), kind_of(op.results[0].type)
+    lanes = p.lanes(op.operands[0])
+    if source == "f16":
+        lanes = tuple(p.language.convert(lane, "f16", "f32", p.long_index) for lane in lanes)
+    unsigned_name, name = unsigned_type(p, result), p.type_of(result)
+    p.define(op.results[0], [cast_to(name, p.language.float_to_unsigned(unsigned_name, lane)) for lane in lanes])
+
+
 def truncation(p: KernelPrinter, op: Operation) -> None:
     """Handle trunci: the low bits; of a truth value the lowest."""
     result = kind_of(op.results[0].type)
@@ -429,6 +439,7 @@ OPERATIONS: dict[type[Operation], Handler] = {
     arith.SIToFPOp: conversion,
     arith.UIToFPOp: unsigned_conversion,
     arith.FPToSIOp: conversion,
+    arith.FPToUIOp: to_unsigned,
     arith.BitcastOp: _bitcast,
     arith.IndexCastOp: conversion,
     math.AbsIOp: lanewise(_absolute_integer, repeats=True),

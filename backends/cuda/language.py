@@ -92,7 +92,7 @@ class Cuda(Language):
         return [n for n in (16, 8, 4, 2) if n * bytes_of(kind) <= 16]
 
     def vector_type(self, kind: str, lanes: int) -> str:
-        return _VECTORS.get((kind, lanes)) or f"{'half' if kind == 'f16' else _VALUES[kind].split()[-1]}{lanes}"
+        return _VECTORS.get((kind, lanes)) or f"{'half' if kind == 'f16' else _VALUES[kind].split()[-1]}_x{lanes}"
 
     def vector_load(self, pointer: str, place: str, kind: str, lanes: int, shared: bool) -> str:
         return f"*reinterpret_cast<const {self.vector_type(kind, lanes)}*>({_address(pointer, place)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -33,8 +34,6 @@ class OpenClRuntime:
         import pyopencl as cl
 
         self.artifact = artifact
-        device = device_at(index)
-        _check_limits(artifact, device)
         self.context = context_of(index)
         self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self._program = build_program(artifact, index)
@@ -127,9 +126,14 @@ def build_program(artifact: Artifact, index: int) -> Any:
     import pyopencl as cl
 
     context, device = context_of(index), device_at(index)
-    if artifact.binary and artifact.architecture == describe(device):
-        return cl.Program(context, [device], [artifact.binary]).build(cache_dir=cast(str, False))
-    try:
-        return cl.Program(context, artifact.kernel.source).build(options=["-cl-std=CL1.2"], cache_dir=cast(str, False))
-    except cl.RuntimeError as error:
-        raise CompileError(f"{describe(device)} refuses kernel '{artifact.kernel.name}':\n{error}") from error
+    _check_limits(artifact, device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        if artifact.binary and artifact.architecture == describe(device):
+            return cl.Program(context, [device], [artifact.binary]).build(cache_dir=cast(str, False))
+        try:
+            program = cl.Program(context, artifact.kernel.source)
+            return program.build(options=["-cl-std=CL1.2"], cache_dir=cast(str, False))
+        except cl.RuntimeError as error:
+            name = artifact.kernel.name
+            raise CompileError(f"{describe(device)} refuses kernel '{name}':\n{error}") from error

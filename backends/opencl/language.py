@@ -102,6 +102,9 @@ class OpenCl(Language):
         return f"*({_space(shared)} {vector}*)({address}) = {made};"
 
     def shared_declaration(self, kind: str, name: str, size: int, offset: int | None) -> str:
+        if kind == "f16":  # Without cl_khr_fp16 there are pointers to halves, but no variables of them.
+            bits = f"__local ushort {name}_bits[{size}] __attribute__((aligned(16)));"
+            return f"{bits} __local half* const {name} = (__local half*){name}_bits;"
         return f"__local {self.memory_type(kind)} {name}[{size}] __attribute__((aligned(16)));"
 
     def kernel_head(self, name: str, parameters: Sequence[str], block: tuple[int, int, int]) -> str:
@@ -123,6 +126,9 @@ class OpenCl(Language):
             kind = result if result != "index" else "i64" if long_index else "i32"
             return call(f"convert_{_SATURATING[kind]}_sat_rtz", value)
         return super().convert(value, source, result, long_index)
+
+    def float_to_unsigned(self, type_name: str, value: Expr) -> Expr:
+        return call(f"convert_u{type_name.removeprefix('unsigned ')}_sat_rtz", value)
 
     def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
         if name in _NAN_FREE:
