@@ -141,9 +141,13 @@ class IndexExpr:
         if shared > 1:
             reduced = IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared)
             return whole + reduced // (divisor // shared)
+        quotients = [(a, c) for a, c in rest if isinstance(a, Div)]
+        if len(quotients) == 1 and quotients[0][1] == 1:
+            # (r + e floordiv d) floordiv c = (r * d + e) floordiv (d * c), r being whole.
+            inner = quotients[0][0]
+            others = IndexExpr(tuple(t for t in rest if t[0] is not inner), left)
+            return whole + (others * inner.divisor + inner.expr) // (inner.divisor * divisor)
         atom, c = rest[0]
-        if len(rest) == 1 and c == 1 and left == 0 and isinstance(atom, Div):
-            return whole + atom.expr // (atom.divisor * divisor)
         if len(rest) == 1 and c == 1 and isinstance(atom, Mod):
             if atom.divisor + left <= divisor:
                 return whole

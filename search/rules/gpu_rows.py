@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
+from ...passes.analysis.access import is_argument, reads
+from ...passes.analysis.nest import buffer_name, find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_at import ComputeAt
@@ -35,13 +36,15 @@ class _GpuRows:
         self.chain = chain
         self.last = chain[-1]
         self.threads: Hole | None = None
+        self.scope = "local"
 
     def write(self) -> None:
         self.draft.settled.update(self.chain)
         block = find_block(None, self.draft.module, self.last)
         deep = [b for n in self.chain if along_reduce(b := find_block(None, self.draft.module, n))]
         extent = max((a.extent for b in deep for a in b.axes if a.reduce), default=0)
-        if len(self.chain) == 1 and (not deep or extent < 64):
+        paired = any(find_block(None, self.draft.module, n).combiner.data == "custom" for n in self.chain)
+        if len(self.chain) == 1 and (not deep or extent < 64 or paired):
             self._one_thread_a_result(block)
             return
         names = [e.as_axis() for e in block.write_indices[0]]
@@ -55,6 +58,7 @@ class _GpuRows:
         row = "_".join(rows)
         if row:
             self.draft.do(Bind, block=self.last, loop=row, thread="blockIdx.x")
+        self.scope = "local" if row else "global"
         moved = [self.last]
         for name in reversed(self.chain[:-1]):
             try:
@@ -72,7 +76,7 @@ class _GpuRows:
         assert self.threads is not None
         if block.is_reduction:
             self._joined(block)
-            if name != self.last:
+            if name != self.last and self.scope == "local":
                 self.draft.do(SetScope, block=name, scope="local")
             return
         loops = block.enclosing_loops
@@ -101,7 +105,8 @@ class _GpuRows:
         around = [x.loop_name for x in loops[outer:] if x.loop_name != f"{axis.name}1"]
         self.draft.do(Reorder, block=partial, loops=(f"{axis.name}1", *around))
         self.draft.do(Bind, block=partial, loop=f"{axis.name}1", thread="threadIdx.x")
-        self.draft.do(SetScope, block=partial, scope="local")
+        if self.scope == "local":
+            self.draft.do(SetScope, block=partial, scope="local")
         final = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
         self.draft.do(Bind, block=name, loop=final, thread="threadIdx.x")
 
@@ -121,3 +126,6 @@ class _GpuRows:
         self.draft.do(Split, block=name, loop=fused, factors=(0, min(256, self.target.max_threads_per_block or 256)))
         self.draft.do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
         self.draft.do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
+        for output in find_block(None, self.draft.module, name).outputs:
+            if not is_argument(output) and not reads(output):
+                self.draft.do(SetScope, block=name, buffer=buffer_name(output), scope="local")
