@@ -8,11 +8,9 @@ from typing import Any, Protocol, cast
 
 import numpy.typing as npt
 
+from ..backends.device_lost import DeviceLost as DeviceLost
+
 Array = npt.NDArray[Any]
-
-
-class DeviceLost(RuntimeError):
-    """The device stopped answering: the process that holds it must be replaced."""
 
 
 class BackendError(Exception):

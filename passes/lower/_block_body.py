@@ -83,7 +83,7 @@ class BodyWriter:
             "stride": kernel.int_attr(address.stride),
         }
         if self.aligned and isinstance(value_type, VectorType):
-            size = kernel.lanes_of(value_type) * element_bytes(kernel.element_of(value_type))
+            size = min(4, kernel.lanes_of(value_type)) * element_bytes(kernel.element_of(value_type))
             properties["align"] = kernel.int_attr(size)
         return properties
 

@@ -50,6 +50,10 @@ def _meet(a: set[tuple[SSAValue, BlockOp]], b: set[tuple[SSAValue, BlockOp]]) ->
     return any(x is y and p is not q for x, p in a for y, q in b)
 
 
+LANES = (2, 4, 8)
+"""Elements that are moved as vectors; above four, the printers take several."""
+
+
 class GpuLowering(Lowering):
     """Writes a function for a GPU: each nest becomes a launch, its bound loops the place of a thread in it.
 
@@ -190,24 +194,36 @@ class GpuLowering(Lowering):
         return kind
 
     def _steps_evenly(self, loop: ForOp) -> bool:
-        """True where the lanes of a loop are two or four neighbours, or one, in everything read or written below it."""
-        if loop.size not in (2, 4) or any(isinstance(op, ForOp) for op in loop.body.block.ops):
+        """True where the lanes of a loop are neighbours, or one, in everything read or written below it.
+
+        A vector that starts at no multiple of its size cannot be moved at once: then the lanes are copies.
+        """
+        if loop.size not in LANES or any(isinstance(op, ForOp) for op in loop.body.block.ops):
             return False
         name = loop.loop_name
-        for plan in self._plans_below(loop):
-            conditions = [*plan.conditions, *plan.tests, *(e for es in plan.indices.values() for e in es)]
-            if any(name in c.axes() for c in conditions) or name in plan.reduce_loops:
+        if name in self.at.ranges:
+            return False
+        self.at.ranges[name] = (0, loop.size - 1)
+        evenly = all(self._plan_steps_evenly(plan, name, min(4, loop.size)) for plan in self._plans_below(loop))
+        del self.at.ranges[name]
+        return evenly
+
+    def _plan_steps_evenly(self, plan: BlockPlan, name: str, size: int) -> bool:
+        if name in plan.reduce_loops or any(name in e.axes() for es in plan.indices.values() for e in es):
+            return False
+        if any(name in c.axes() and not self._holds(c) for c in (*plan.conditions, *plan.tests)):
+            return False
+        for access in (*plan.loads.values(), *plan.writes):
+            offset = self.at.fixed(access.offset)
+            if not offset.is_linear_in(name) or offset.coefficient(name) not in (0, 1):
                 return False
-            for access in (*plan.loads.values(), *plan.writes):
-                if not access.offset.is_linear_in(name) or access.offset.coefficient(name) not in (0, 1):
-                    return False
-                if access.offset.coefficient(name) and self._alignment(access.offset, loop) % loop.size:
-                    return False
+            if offset.coefficient(name) and gcd(offset.const, *(c for a, c in offset.terms if a != name)) % size:
+                return False
         return True
 
-    def _alignment(self, offset: IndexExpr, loop: ForOp) -> int:
-        """A number that divides the position of lane 0."""
-        return gcd(offset.const, *(c for atom, c in offset.terms if atom != loop.loop_name)) or loop.size
+    def _holds(self, condition: IndexExpr) -> bool:
+        fixed = self.at.fixed(condition)
+        return all(a in self.at.ranges for a in fixed.axes()) and fixed.bounds(self.at.ranges)[0] >= 0
 
     def _iterate(
         self,

@@ -26,6 +26,7 @@ from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
+from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import Anchor, Operand, find_anchor
@@ -183,12 +184,29 @@ class GpuTiling:
 
     def _stage(self) -> None:
         self.copies: list[str] = []
+        self.turned: dict[str, tuple[str, ...]] = {}
         for operand in self._distinct():
             label = f"{operand.name}_shared"
-            self.draft.do(CacheRead, block=self.block, buffer=operand.name, scope="shared", label=label)
+            layout = self._turned(operand)
+            do = self.draft.do
+            do(CacheRead, block=self.block, buffer=operand.name, scope="shared", layout=layout, label=label)
+            if layout:
+                # Four elements more in a row: vectors stay aligned, and neighbouring rows start in other banks.
+                do(StorageAlign, block=label, axis=len(layout) - 2, factor=32, offset=4)
+                self.turned[label] = layout
             self.copies.append(label)
         for pad in self.anchor.pads:
             self.draft.do(ComputeInline, block=pad)
+
+    def _turned(self, operand: Operand) -> tuple[str, ...]:
+        """The layout that puts neighbours along a row axis side by side, for an operand contiguous in another one."""
+        rows = [n for n, _ in self.axes[:-1] if n in operand.axes]
+        lanes = {a.name for a in self.variant.fused}
+        if len(rows) != 1 or lanes & set(operand.axes) or operand.steps_along(rows[0]):
+            return ()
+        padded = any(operand.name == pad for pad in self.anchor.pads)
+        once = sum(o.name == operand.name for o in self.anchor.operands) == 1
+        return () if padded or not once else (*(n for n in operand.axes if n != rows[0]), rows[0])
 
     def _distinct(self) -> list[Operand]:
         return list({o.name: o for o in self.anchor.operands}.values())
@@ -224,8 +242,9 @@ class GpuTiling:
         self.thread_loop = "_".join(threads)
         self.reduce_loop = outer[-1] if outer else self.thread_loop
         self.inner = inner
-        for name in inner:
+        for name in inner[:-1]:
             do(Unroll, block=block, loop=name)
+        do(Vectorize, block=block, loop=inner[-1])
         self.middle = middle
 
     def _finish(self) -> None:
@@ -237,14 +256,19 @@ class GpuTiling:
         else:
             do(SetScope, block=block, scope="local")
         do(ReverseComputeAt, block=out, loop=self.thread_loop)
-        for name in self.inner:
+        for name in self.inner[:-1]:
             do(Unroll, block=out, loop=name)
+        do(Vectorize, block=out, loop=self.inner[-1])
         for copy in self.copies:
             do(ComputeAt, block=copy, loop=self.reduce_loop, unit_loops=True)
             shared = (
                 len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.middle) - len(self.inner)
             )
             loops = [x.loop_name for x in find_block(None, self.draft.module, copy).enclosing_loops][shared:]
+            if copy in self.turned:
+                # Threads go along contiguous global memory, whatever the layout of the copy.
+                loops = [loops[-1], *loops[:-1]]
+                do(Reorder, block=copy, loops=tuple(loops))
             if len(loops) > 1:
                 do(Fuse, block=copy, loops=tuple(loops))
             fused = "_".join(loops)
