@@ -114,6 +114,24 @@ def _layer_norm_peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
     return lambda: torch.nn.functional.layer_norm(data, (1024,), gamma, beta)
 
 
+def _rows(n: int, k: int) -> tuple[Callable[[], list[Tensor]], Callable[[], list[Tensor]]]:
+    def softmax_rows() -> list[Tensor]:
+        data = te.placeholder((n, k), name="data")
+        return [data, topi.nn.softmax(data, -1)]
+
+    def layer_norm_rows() -> list[Tensor]:
+        data = te.placeholder((n, k), name="data")
+        gamma, beta = te.placeholder((k,), name="gamma"), te.placeholder((k,), name="beta")
+        return [data, gamma, beta, topi.nn.layer_norm(data, gamma, beta, axis=-1)]
+
+    return softmax_rows, layer_norm_rows
+
+
+def _layer_norm_wide_peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
+    data, gamma, beta = arrays
+    return lambda: torch.nn.functional.layer_norm(data, (data.shape[-1],), gamma, beta)
+
+
 _ROWS_BYTES = 2 * 4096 * 1024 * 4
 
 CASES = (
@@ -125,4 +143,18 @@ CASES = (
     Case("depthwise_nhwc", depthwise, _depthwise_peer, 1.0, 2 * 112 * 112 * 32 * 4),
     Case("softmax", softmax, _softmax_peer, 1.0, _ROWS_BYTES),
     Case("layer_norm", layer_norm, _layer_norm_peer, 1.0, _ROWS_BYTES),
+)
+
+_SOFTMAX_WIDE, _LAYER_NORM_WIDE = _rows(8192, 4096)
+_WIDE_BYTES = 2 * 8192 * 4096 * 4
+
+GPU_CASES = (
+    Case("seed_conv", seed_convolution, _seed_peer, 5.0),
+    Case("matmul_1024", _matmul(1024), _matmul_peer, 1.0),
+    Case("pointwise_nhwc", pointwise, _pointwise_peer, 2.0),
+    Case("conv_64x56x56", convolution_56, _convolution_peer, 1.2),
+    Case("depthwise_nhwc", depthwise, _depthwise_peer, 1.3),
+    Case("softmax_8192x4096", _SOFTMAX_WIDE, _softmax_peer, 1.0, _WIDE_BYTES),
+    Case("layer_norm_8192x4096", _LAYER_NORM_WIDE, _layer_norm_wide_peer, 1.0, _WIDE_BYTES),
+    Case("matmul_4096", _matmul(4096), _matmul_peer, 0.85),
 )

@@ -15,6 +15,7 @@ from ..dialects.target import Target, parse_target
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from . import records as rec
+from .backend_api import load_backend
 from .measure import MeasureOptions
 from .records import Record
 from .reference import Reference, make_reference
@@ -27,7 +28,7 @@ from .workload import ComputeDAG, Workload, as_workload
 __all__ = ["SearchTask", "TuningOptions"]
 
 Mode = Literal["schedule", "python", "ir", "source"]
-_BACKENDS = {"llvm": "loopwright.backends.llvm.device"}
+_BACKENDS = {kind: f"loopwright.backends.{kind}.device" for kind in ("llvm", "cuda", "opencl")}
 
 
 class SearchTask:
@@ -106,7 +107,10 @@ class SearchTask:
 
     def measure_options(self) -> MeasureOptions:
         """How candidates for this target are measured unless told otherwise."""
-        return MeasureOptions(backend=_BACKENDS[self.target.kind], threads=self.target.cores)
+        backend = _BACKENDS[self.target.kind]
+        if self.target.is_gpu:
+            return MeasureOptions(backend=backend, overlap=self.target.kind == "cuda")
+        return MeasureOptions(backend=backend, threads=self.target.cores)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
@@ -131,9 +135,7 @@ class SearchTask:
     ) -> Kernel:
         """Compile with the best schedule on record; RecordError where there is none, or of other primitives."""
         record = self.best_record(records)
-        from ..backends.llvm.device import versions
-
-        rec.check_replayable(record, versions())
+        rec.check_replayable(record, load_backend(_BACKENDS[self.target.kind]).versions())
         return self.build(record.schedule, params)
 
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:

@@ -1,0 +1,189 @@
+"""Compare with PyTorch (cuDNN, cuBLAS) on a CUDA device in one run: tune, time both as replayed graphs, write a table.
+
+fp32 throughout, TF32 off. Ours and the peer are timed in turn; the figures are medians of the rounds, the ratio is the
+peer's time over ours (above 1: we are faster). Operands are as they come and stay in device memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cases
+import numpy as np
+
+import loopwright as lw
+from loopwright.backends.cuda.device import build, device_name, load
+from loopwright.backends.cuda.driver import target_of_device
+from loopwright.search.measure import MeasureOptions
+from loopwright.search.timing import TimingSettings
+
+CALLS_A_GRAPH = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; times in seconds."""
+
+    case: cases.Case
+    ours_s: float
+    peer_s: float
+    flops: int
+    trials: int
+    errors: str
+    tuning_s: float
+    schedule: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--limit-s", type=float, default=60.0, help="seconds of tuning a case, at most")
+    parser.add_argument("--cases", nargs="+", choices=[c.name for c in cases.GPU_CASES])
+    parser.add_argument("--records", default="gpu-records", help="folder of record files, one a case")
+    parser.add_argument("--builders", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--output", help="write the table to this file, and the schedules beside it")
+    options = parser.parse_args()
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    rows: list[Row] = []
+    bandwidth = _copy_gbytes_per_s(torch)
+    for case in cases.GPU_CASES:
+        if options.cases and case.name not in options.cases:
+            continue
+        try:
+            rows.append(_compare(case, options, torch))
+            print(_line(rows[-1], bandwidth), flush=True)
+        except Exception as error:  # one case must not cost the others their device time
+            print(f"| {case.name} | failed: {type(error).__name__}: {str(error)[:2000]} |", flush=True)
+        if options.output:
+            _write(Path(options.output), rows, bandwidth, torch.__version__)
+
+
+def _compare(case: cases.Case, options: argparse.Namespace, torch: Any) -> Row:
+    folder = Path(options.records)
+    folder.mkdir(parents=True, exist_ok=True)
+    target = target_of_device()
+    task = lw.SearchTask(case.tensors, target=target)
+    start = time.perf_counter()
+    result = task.tune(
+        lw.TuningOptions(
+            num_measure_trials=options.trials,
+            records=folder / f"{case.name}.jsonl",
+            time_limit_s=options.limit_s,
+            batch_size=32,
+            progress=False,
+        ),
+        MeasureOptions(
+            backend="loopwright.backends.cuda.device",
+            overlap=True,
+            builders=options.builders,
+            timing=TimingSettings(number=1, repeat=3, min_repeat_ms=10.0),
+        ),
+    )
+    tuning_s = time.perf_counter() - start
+    executable = load(build(str(task.module), result.best.schedule))
+    reference = task.reference
+    outputs = [np.empty(e.shape, e.dtype) for e in reference.expected]
+    arrays = [*(np.ascontiguousarray(a) for a in reference.inputs), *outputs]
+    executable.run(arrays)
+    for got, expected in zip(outputs, reference.expected, strict=True):
+        np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol)
+    buffers = executable._upload(arrays, again=True)
+    number = max(CALLS_A_GRAPH, int(0.02 / max(result.best.time_s, 1e-6)))
+    with torch.inference_mode():
+        peer = _graphed(torch, case.torch_call(torch, [torch.from_numpy(a).cuda() for a in reference.inputs]))
+        ours_s, peer_s = [], []
+        for _ in range(options.rounds):
+            ours_s.append(executable.runtime.time(buffers, number, graph=True) / number)
+            peer_s.append(peer())
+    return Row(
+        case,
+        statistics.median(ours_s),
+        statistics.median(peer_s),
+        task.flops,
+        result.state.done,
+        result.state.error_counts(),
+        tuning_s,
+        result.best.schedule,
+    )
+
+
+def _graphed(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
+    """Seconds of one call, in a graph of several that is replayed."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(CALLS_A_GRAPH):
+            call()
+
+    def timed() -> float:
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        graph.replay()
+        first.record()
+        for _ in range(5):
+            graph.replay()
+        last.record()
+        torch.cuda.synchronize()
+        return float(first.elapsed_time(last)) * 1e-3 / (5 * CALLS_A_GRAPH)
+
+    return timed
+
+
+def _copy_gbytes_per_s(torch: Any) -> float:
+    source = torch.empty(1 << 28, device="cuda")
+    destination = torch.empty_like(source)
+    seconds = _graphed(torch, lambda: destination.copy_(source))()
+    return 2.0 * source.numel() * 4 / seconds / 1e9
+
+
+def _line(row: Row, bandwidth: float) -> str:
+    speed = row.flops / row.ours_s / 1e12
+    share = f"{row.case.bytes / row.ours_s / 1e9 / bandwidth:.0%} of copy" if row.case.bytes else f"{speed:.2f} TFLOP/s"
+    return (
+        f"| {row.case.name} | {row.ours_s * 1e6:.1f} | {row.peer_s * 1e6:.1f} | {row.peer_s / row.ours_s:.2f}x "
+        f"| {share} | {row.trials} | {row.errors} | {row.tuning_s:.0f} |"
+    )
+
+
+def _write(path: Path, rows: Sequence[Row], bandwidth: float, torch_version: str) -> None:
+    found = {p: importlib.metadata.version(p) for p in ("xdsl", "numpy", "scikit-learn", "pycuda")}
+    versions = ", ".join(f"{name} {version}" for name, version in found.items())
+    heading = "| case | ours (us) | PyTorch (us) | ratio | ours | trials | failed trials | tuning (s) |"
+    lines = [
+        "# GPU: loopwright and PyTorch on one device, in one run",
+        "",
+        f"{datetime.date.today()}, {device_name()}, PyTorch {torch_version} (fp32, TF32 off), "
+        f"loopwright {lw.__version__}, {versions}.",
+        "",
+        f"Copy bandwidth in the same run: {bandwidth:.0f} GB/s. Both sides replayed as CUDA graphs, operands in device",
+        "memory; medians of alternating rounds; ratio = PyTorch's time / ours.",
+        "",
+        heading,
+        "|" + "---|" * heading.count(" |"),
+        *(_line(row, bandwidth) for row in rows),
+        "",
+    ]
+    path.write_text("\n".join(lines))
+    schedules = {row.case.name: row.schedule for row in rows}
+    path.with_suffix(".schedules.json").write_text(json.dumps(schedules, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
