@@ -7,8 +7,11 @@ if TYPE_CHECKING:
     from loopwright import te as te
     from loopwright import topi as topi
     from loopwright.backends.build import build as build
+    from loopwright.backends.cuda.arrays import cuda as cuda
+    from loopwright.backends.device_array import cpu as cpu
     from loopwright.backends.kernel_function import BenchmarkResult as BenchmarkResult
     from loopwright.backends.kernel_function import Kernel as Kernel
+    from loopwright.backends.opencl.arrays import opencl as opencl
     from loopwright.dialects.target import Target as Target
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
@@ -40,6 +43,9 @@ _HOMES = {
     "TuningOptions": "loopwright.search.tuner",
     "TuningResult": "loopwright.search.tuner",
     "build": "loopwright.backends.build",
+    "cpu": "loopwright.backends.device_array",
+    "cuda": "loopwright.backends.cuda.arrays",
+    "opencl": "loopwright.backends.opencl.arrays",
     "register_workload": "loopwright.search.workload",
 }
 _SUBPACKAGES = ("te", "topi")

@@ -7,7 +7,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..dialects.target import Target, TargetAttr, parse_target, target_of
+from ..dialects.presets import resolve_target
+from ..dialects.target import Target, TargetAttr, target_of
 from .kernel_function import Kernel
 
 
@@ -16,13 +17,19 @@ def build(x: Any, target: str | Target | None = None, params: Mapping[str, Any] 
 
     Without `target` the one the module carries is used, else this machine's CPU. `params` are arrays for inputs that
     were declared constant, by name: they are copied and packed now, and the callable takes the other inputs only.
-    Raises TypeError for something that is neither, NotImplementedError for a target without a backend, and TypeError or
-    ValueError for a parameter of another name, type or shape.
+    Raises TypeError for something that is neither, and TypeError or ValueError for a parameter of another name, type or
+    shape. Building for `cuda` needs no device, only running does.
     """
     module = lower_to_kernel(x, target)
     kind = target_of(module).kind
-    if kind != "llvm":
-        raise NotImplementedError(f"target '{kind}' has no backend here; available: llvm")
+    if kind == "cuda":
+        from .cuda.build import build_cuda
+
+        return build_cuda(module, params)
+    if kind == "opencl":
+        from .opencl.build import build_opencl
+
+        return build_opencl(module, params)
     from .llvm.executable import LlvmExecutable, compile_module
     from .llvm.jit import compile_text
 
@@ -65,9 +72,28 @@ def lower_in_place(module: ModuleOp) -> None:
 def _set_target(module: ModuleOp, target: str | Target | None) -> None:
     if target is None and isinstance(module.attributes.get("lw.target"), TargetAttr):
         return
-    from .llvm.host import host_target
-
     if isinstance(target, str):
-        # A bare `llvm` means this machine; options spell a target out.
-        target = host_target() if target.strip() == "llvm" else parse_target(target)
-    module.attributes["lw.target"] = TargetAttr(target or host_target())
+        target = _resolved(target)
+    if target is None:
+        from .llvm.host import host_target
+
+        target = host_target()
+    module.attributes["lw.target"] = TargetAttr(target)
+
+
+def _resolved(text: str) -> Target:
+    """Return the target a text names: a bare `llvm`, `cuda` or `opencl` is the device of this machine."""
+    kind = text.strip()
+    if kind == "llvm":
+        from .llvm.host import host_target
+
+        return host_target()
+    if kind == "cuda":
+        from .cuda.driver import target_of_device as cuda_target
+
+        return cuda_target()
+    if kind == "opencl":
+        from .opencl.platform import target_of_device as opencl_target
+
+        return opencl_target()
+    return resolve_target(text)

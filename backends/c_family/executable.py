@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..constants import Constants
+from ..device_array import Device
 from .artifact import Artifact
 
 Array = npt.NDArray[Any]
 
 
-class Runtime(Protocol):
+class Runtime(Device, Protocol):
     """A device and the kernels of one function loaded on it; buffers are what its driver takes for them."""
-
-    def allocate(self, size_bytes: int) -> Any:
-        """Return a buffer, aligned for the widest access; it is freed when the object goes."""
-
-    def upload(self, buffer: Any, array: Array) -> None:
-        """Copy a contiguous array to a buffer."""
-
-    def download(self, array: Array, buffer: Any) -> None:
-        """Copy a buffer to a contiguous array, after all that was launched."""
 
     def launch(self, buffers: Sequence[Any]) -> None:
         """Start all kernels of the function, one after the other, on buffers of arguments and workspaces."""
@@ -48,16 +41,24 @@ class DeviceExecutable:
     device from the start, and left out of the arrays.
     """
 
-    def __init__(self, artifact: Artifact, runtime: Runtime, params: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, artifact: Artifact, runtime: Runtime | Callable[[], Runtime], params: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take a device with the artifact loaded, or what gives one when it is first needed."""
         kernel = artifact.kernel
         self.artifact = artifact
-        self.runtime = runtime
+        self._connect = runtime
         self._constants = Constants(kernel.name, kernel.arguments, params)
         self.arguments = self._constants.open
         self._buffers: list[Any] = []
         self._workspaces: list[Any] = []
         self._fixed: dict[int, Any] | None = None
         self._lock = threading.Lock()
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        """The device with the kernels loaded."""
+        return self._connect() if callable(self._connect) else self._connect
 
     def run(self, args: Sequence[Array]) -> None:
         """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""

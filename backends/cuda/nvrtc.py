@@ -57,6 +57,15 @@ def compile_cubin(source: str, compute_capability: int, use_cache: bool = True) 
     return cubin
 
 
+def compile_ptx(source: str, compute_capability: int) -> str:
+    """Compile CUDA C to PTX, to be read; raises CompileError, or MissingCompiler without NVRTC."""
+    compiler = _compiler()
+    if compiler.nvcc is not None:
+        raise MissingCompiler(f"PTX is made by NVRTC, which is not here: {INSTALL}")
+    options = (f"--gpu-architecture=compute_{compute_capability}", "--std=c++17", *_includes(source))
+    return _by_nvrtc(source, options, ptx=True).code.rstrip(b"\0").decode()
+
+
 def compiler_version() -> str:
     """Return the compiler's name and version."""
     return _compiler().version
@@ -116,7 +125,7 @@ def include_folder() -> Path | None:
     return next((folder for folder in folders if (folder / "cuda_fp16.h").exists()), None)
 
 
-def _by_nvrtc(source: str, options: tuple[str, ...]) -> Cubin:
+def _by_nvrtc(source: str, options: tuple[str, ...], ptx: bool = False) -> Cubin:
     from cuda.bindings import nvrtc
 
     def checked(result: tuple[Any, ...]) -> Any:
@@ -132,7 +141,10 @@ def _by_nvrtc(source: str, options: tuple[str, ...]) -> Cubin:
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             reason = nvrtc.nvrtcGetErrorString(status)[1].decode()
             raise CompileError(f"{reason} ({' '.join(options)}):\n{text}")
-        return Cubin(_filled(checked(nvrtc.nvrtcGetCUBINSize(program)), nvrtc.nvrtcGetCUBIN, program), text)
+        size, get = (
+            (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX) if ptx else (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        )
+        return Cubin(_filled(checked(size(program)), get, program), text)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from ..c_family.artifact import Artifact, CompileError
 from ..c_family.executable import DeviceExecutable
+from .arrays import OpenClDevice
 from .language import SHUFFLE_EXTENSION
-from .platform import MissingOpenCl, context_of, describe, device_at
+from .platform import MissingOpenCl, context_of, describe, device_at, queue_of
 
 Array = npt.NDArray[Any]
 _LONGEST_QUEUE = 1000
@@ -27,35 +28,18 @@ def load(artifact: Artifact, index: int = 0, params: Mapping[str, Any] | None = 
     return DeviceExecutable(artifact, OpenClRuntime(artifact, index), params)
 
 
-class OpenClRuntime:
+class OpenClRuntime(OpenClDevice):
     """An OpenCL device with the kernels of one function."""
 
     def __init__(self, artifact: Artifact, index: int) -> None:
         import pyopencl as cl
 
+        super().__init__(index)
         self.artifact = artifact
-        self.context = context_of(index)
-        self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self.queue = queue_of(index)
         self._program = build_program(artifact, index)
         self._kernels = [cl.Kernel(self._program, launch.name) for launch in artifact.kernel.launches]
         self._flush: Any = None
-
-    def allocate(self, size_bytes: int) -> Any:
-        import pyopencl as cl
-
-        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(size_bytes, 1))
-
-    def upload(self, buffer: Any, array: Array) -> None:
-        import pyopencl as cl
-
-        if array.nbytes:
-            cl.enqueue_copy(self.queue, buffer, array, is_blocking=True)
-
-    def download(self, array: Array, buffer: Any) -> None:
-        import pyopencl as cl
-
-        if array.nbytes:
-            cl.enqueue_copy(self.queue, array, buffer, is_blocking=True)
 
     def launch(self, buffers: Sequence[Any]) -> None:
         self._enqueue(buffers)

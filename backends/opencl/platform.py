@@ -52,6 +52,14 @@ def context_of(index: int = 0) -> Any:
     return cl.Context([device_at(index)])
 
 
+@cache
+def queue_of(index: int = 0) -> Any:
+    """Return the queue of a device, one in a process: what is put in runs in order, and is timed."""
+    import pyopencl as cl
+
+    return cl.CommandQueue(context_of(index), properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
 def describe(device: Any) -> str:
     """Return a device's name with its driver's version, as records keep it."""
     return f"{device.name.strip()} ({device.platform.name.strip()} {device.driver_version.strip()})"

@@ -1,0 +1,22 @@
+"""A kernel-level module for CUDA as a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..c_family.executable import DeviceExecutable
+from ..device_kernel import DeviceKernel
+from .compile import compile_module
+from .nvrtc import compile_ptx
+from .runtime import CudaRuntime
+
+
+def build_cuda(module: ModuleOp, params: Mapping[str, Any] | None = None, index: int = 0) -> DeviceKernel:
+    """Compile a module; the device by its number is opened when the kernel is first called."""
+    artifact = compile_module(module)
+    executable = DeviceExecutable(artifact, lambda: CudaRuntime(artifact, index), params)
+    capability = int(artifact.architecture.removeprefix("sm_"))
+    return DeviceKernel(executable, lambda: compile_ptx(artifact.kernel.source, capability))

@@ -1,0 +1,57 @@
+"""A CUDA device as one to measure on: builds schedules into cubins, loads, runs and times them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..c_family.artifact import Artifact
+from ..c_family.executable import DeviceExecutable
+from ..scheduled import code_versions, scheduled_kernel
+from .compile import compile_module
+from .driver import describe
+from .nvrtc import MissingCompiler, compiler_version
+from .runtime import CudaRuntime
+
+
+def build(workload: str, schedule: str) -> bytes:
+    """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal.
+
+    Needs neither a GPU nor a driver.
+    """
+    return compile_module(scheduled_kernel(workload, schedule)).to_bytes()
+
+
+def load(artifact: bytes) -> DeviceExecutable:
+    """Load what `build` returned."""
+    loaded = Artifact.from_bytes(artifact, "cuda")
+    return DeviceExecutable(loaded, CudaRuntime(loaded))
+
+
+@cache
+def device_name() -> str:
+    """Return the device's name and its driver's version."""
+    return describe()
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return versions of what makes the code: compiler, packages, and each pass by its pipeline name."""
+    found = code_versions(("pycuda", "nvidia-cuda-nvrtc"))
+    try:
+        found["cuda-compiler"] = compiler_version()
+    except MissingCompiler:
+        found["cuda-compiler"] = "none"
+    return found
+
+
+def warm_up(role: str) -> None:
+    """Import now what the first build or run would import."""
+    from ...passes.discovery import pass_factories
+    from ..context import create_context
+
+    if role == "builder":
+        pass_factories()
+        create_context()
+        compiler_version()
+    else:
+        device_name()

@@ -1,0 +1,109 @@
+"""Functions on a CUDA device: loaded, launched and timed by pycuda."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..c_family.artifact import Artifact
+from .arrays import CudaDevice
+from .driver import MissingCuda, current, describe, device_at, pycuda_driver
+from .graph import Graph
+from .language import STATIC_SHARED_BYTES
+
+_RUNS_A_GRAPH = 50
+"""A graph of more runs costs more to make than it saves."""
+
+
+class CudaRuntime(CudaDevice):
+    """A CUDA device with the kernels of one function."""
+
+    def __init__(self, artifact: Artifact, index: int = 0) -> None:
+        super().__init__(index)
+        self.artifact = artifact
+        _check_device(artifact, index)
+        self._flush: Any = None
+        with current(index) as driver:
+            self._module = driver.module_from_buffer(artifact.binary)
+            self._functions = [self._function(launch.name) for launch in artifact.kernel.launches]
+            for launch, function in zip(artifact.kernel.launches, self._functions, strict=True):
+                function.prepare("P" * len(launch.buffers))
+                if launch.dynamic_shared_bytes > STATIC_SHARED_BYTES:
+                    attribute = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+                    function.set_attribute(attribute, launch.dynamic_shared_bytes)
+
+    def _function(self, name: str) -> Any:
+        return self._module.get_function(name)
+
+    def launch(self, buffers: Sequence[Any]) -> None:
+        with current(self.index):
+            self._launch([int(buffer) for buffer in buffers])
+
+    def finish(self) -> None:
+        with current(self.index) as driver:
+            driver.Context.synchronize()
+
+    def time(self, buffers: Sequence[Any], number: int, flush_bytes: int = 0, graph: bool = False) -> float:
+        pointers = [int(buffer) for buffer in buffers]
+        with current(self.index) as driver:
+            if flush_bytes:
+                return sum(self._timed_after_flush(driver, pointers, flush_bytes) for _ in range(number))
+            if graph:
+                return self._timed_graph(driver, pointers, number)
+            return self._timed(driver, lambda stream: self._launch(pointers, stream, number), None)
+
+    def _launch(self, pointers: Sequence[int], stream: Any = None, number: int = 1) -> None:
+        calls = [
+            (function, launch.grid, launch.block, [pointers[n] for n in launch.buffers], launch.dynamic_shared_bytes)
+            for launch, function in zip(self.artifact.kernel.launches, self._functions, strict=True)
+        ]
+        for _ in range(number):
+            for function, grid, block, arguments, shared_bytes in calls:
+                function.prepared_async_call(grid, block, stream, *arguments, shared_size=shared_bytes)
+
+    def _timed(self, driver: Any, work: Any, stream: Any) -> float:
+        start, end = driver.Event(), driver.Event()
+        start.record(stream)
+        work(stream)
+        end.record(stream)
+        end.synchronize()
+        return float(end.time_since(start)) * 1e-3
+
+    def _timed_after_flush(self, driver: Any, pointers: Sequence[int], flush_bytes: int) -> float:
+        if self._flush is None or self._flush[0] < flush_bytes:
+            self._flush = (flush_bytes, driver.mem_alloc(flush_bytes))
+        driver.memset_d8(int(self._flush[1]), 0, flush_bytes)
+        return self._timed(driver, lambda stream: self._launch(pointers, stream), None)
+
+    def _timed_graph(self, driver: Any, pointers: Sequence[int], number: int) -> float:
+        """Time runs that are recorded in a graph, a few dozen at once, and replayed."""
+        runs = min(number, _RUNS_A_GRAPH)
+        stream = driver.Stream()
+        with Graph(stream.handle, lambda: self._launch(pointers, stream, runs)) as graph:
+            graph.launch()
+            stream.synchronize()
+            repeats = -(-number // runs)
+
+            def replay(_: Any) -> None:
+                for _ in range(repeats):
+                    graph.launch()
+
+            return self._timed(driver, replay, stream) * number / (repeats * runs)
+
+
+def _check_device(artifact: Artifact, index: int) -> None:
+    major, minor = device_at(index).compute_capability()
+    wanted = int(artifact.architecture.removeprefix("sm_"))
+    if wanted // 10 != major or wanted % 10 > minor:
+        raise MissingCuda(
+            f"kernel '{artifact.kernel.name}' was compiled for {artifact.architecture}, {describe(index)} is "
+            f"sm_{major}{minor}: build it for 'cuda compute_capability={major}{minor}'"
+        )
+    names = pycuda_driver().device_attribute
+    limit = device_at(index).get_attribute(names.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+    for launch in artifact.kernel.launches:
+        shared_bytes = launch.static_shared_bytes + launch.dynamic_shared_bytes
+        if shared_bytes > limit:
+            raise MissingCuda(
+                f"kernel '{launch.name}' has {shared_bytes} shared bytes a block, {describe(index)} allows {limit}"
+            )

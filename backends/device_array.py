@@ -1,0 +1,124 @@
+"""Arrays in a device's memory, and the devices that hold them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dialects.target import Target
+from .arrays import aligned_copy, aligned_empty
+
+Array = npt.NDArray[Any]
+DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "bool")
+ALIGNMENT = 16
+"""Kernels move so many bytes at once: an array must start on a multiple."""
+
+
+class Device(Protocol):
+    """A device with memory of its own."""
+
+    index: int
+
+    @property
+    def kind(self) -> str:
+        """The kind of its targets: cuda or opencl."""
+
+    def allocate(self, size_bytes: int) -> Any:
+        """Return a buffer."""
+
+    def upload(self, buffer: Any, array: Array) -> None:
+        """Copy a contiguous array to a buffer."""
+
+    def download(self, array: Array, buffer: Any) -> None:
+        """Copy a buffer to a contiguous array, after all that was launched."""
+
+    def array(self, values: Any) -> DeviceArray:
+        """Return a copy of a NumPy array on the device."""
+
+    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike = "float32") -> DeviceArray:
+        """Return an array whose values are not set."""
+
+    def view(self, value: Any) -> DeviceArray | None:
+        """Return an array of this device, or of a package that shares its memory, without a copy; None for others."""
+
+
+class DeviceArray:
+    """A contiguous array on a device; `buffer` is what its driver takes, `owner` keeps memory of others alive."""
+
+    def __init__(
+        self, device: Device, buffer: Any, shape: Sequence[int], dtype: npt.DTypeLike, owner: Any = None
+    ) -> None:
+        self.device = device
+        self.buffer = buffer
+        self.shape = tuple(int(n) for n in shape)
+        self.dtype = np.dtype(dtype)
+        self.owner = owner
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def numpy(self) -> Array:
+        """Return a copy as a NumPy array, after all that was launched on the device."""
+        array = aligned_empty(self.shape, self.dtype)
+        self.device.download(array, self.buffer)
+        return array
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("an array on a device becomes a NumPy array by a copy only")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype} array {list(self.shape)} on {self.device}>"
+
+
+def new_array(device: Device, shape: Sequence[int], dtype: npt.DTypeLike, cls: type[DeviceArray]) -> DeviceArray:
+    """Return an array in memory of its own; TypeError for an element type without kernels."""
+    kind = np.dtype(dtype)
+    if kind.name not in DTYPES:
+        raise TypeError(f"arrays on devices are of {', '.join(DTYPES)}, got {kind.name}")
+    return cls(device, device.allocate(math.prod(shape) * kind.itemsize), shape, kind)
+
+
+class Cpu:
+    """This machine's CPU: its arrays are NumPy's, aligned for vectors."""
+
+    kind = "llvm"
+    index = 0
+
+    @property
+    def target(self) -> Target:
+        """The CPU as the compiler sees it."""
+        from .llvm.host import host_target
+
+        return host_target()
+
+    @property
+    def name(self) -> str:
+        from .llvm.device import device_name
+
+        return device_name()
+
+    def array(self, values: Any) -> Array:
+        """Return an aligned, contiguous copy."""
+        return aligned_copy(np.asarray(values))
+
+    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike = "float32") -> Array:
+        """Return an aligned array whose values are not set."""
+        return aligned_empty(shape, dtype)
+
+    def __str__(self) -> str:
+        return "cpu"
+
+    def __repr__(self) -> str:
+        return f"<cpu: {self.name}>"
+
+
+def cpu() -> Cpu:
+    """Return this machine's CPU as a device."""
+    return Cpu()

@@ -1,0 +1,120 @@
+"""A compiled kernel on a device with memory of its own, as a Python callable on NumPy and device arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .c_family.artifact import Resources
+from .c_family.executable import DeviceExecutable
+from .device_array import DeviceArray
+from .kernel_function import BenchmarkResult, Kernel
+from .signature import Argument
+
+_MOST_RUNS = 1_000_000
+
+
+class DeviceKernel(Kernel):
+    """Called with NumPy arrays, a kernel copies them to the device and its outputs back, and returns NumPy arrays.
+
+    Called with an array on the device among them, it works there without a copy (NumPy arrays among the inputs are
+    copied), returns arrays on the device, and may still be running: `.numpy()` waits. Arrays of other packages count as
+    on the device where they have a CUDA array interface or DLPack. The device is opened when it is first needed.
+    """
+
+    _executable: DeviceExecutable
+
+    def __init__(self, executable: DeviceExecutable, assembly: Callable[[], str]) -> None:
+        kernel = executable.artifact.kernel
+        super().__init__(kernel.name, executable.arguments, executable, kernel.source, assembly)
+
+    @property
+    def resources(self) -> tuple[Resources, ...]:
+        """What each launch takes (registers, shared bytes, spills), where the compiler says so."""
+        return self._executable.artifact.resources
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Run on arrays, inputs first; outputs may follow."""
+        if all(isinstance(array, np.ndarray) for array in arrays) or not any(map(self._view, arrays)):
+            return super().__call__(*arrays)
+        if len(arrays) not in (len(self._inputs), len(self.arguments)):
+            raise TypeError(self._count_message(len(arrays)))
+        if self._executable.needs_packing():
+            raise TypeError(f"kernel {self.name}: constants in a layout of its own come with `build(..., params=...)`")
+        given = [self._on_device(*pair) for pair in zip(self.arguments, arrays, strict=False)]
+        runtime = self._executable.runtime
+        given += [runtime.empty(argument.shape, argument.dtype) for argument in self.arguments[len(given) :]]
+        runtime.launch(self._executable.buffers_for([array.buffer for array in given]))
+        outputs = given[len(self._inputs) :]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _view(self, array: Any) -> DeviceArray | None:
+        return None if isinstance(array, np.ndarray) else self._executable.runtime.view(array)
+
+    def _on_device(self, argument: Argument, value: Any) -> DeviceArray:
+        array = self._view(value)
+        kind = "output" if argument.is_output else "input"
+        if array is None:
+            if argument.is_output:
+                raise TypeError(
+                    f"kernel {self.name}: output '{argument.name}' must be on the device, as an input is, "
+                    f"got {type(value).__name__}"
+                )
+            array = self._executable.runtime.array(np.asarray(value))
+        if array.dtype != np.dtype(argument.dtype):
+            raise TypeError(f"kernel {self.name}: {kind} '{argument.name}' must be {argument.dtype}, got {array.dtype}")
+        if array.shape != argument.shape:
+            raise ValueError(
+                f"kernel {self.name}: {kind} '{argument.name}' must have shape {argument.shape}, got {array.shape}"
+            )
+        return array
+
+    def benchmark(
+        self,
+        *arrays: Any,
+        min_repeat_ms: float = 100.0,
+        repeat: int = 5,
+        number: int = 1,
+        flush_bytes: int = 0,
+        graph: bool = False,
+    ) -> BenchmarkResult:
+        """Time runs on the device by its own clock, without copies; random data unless given.
+
+        Each of `repeat` rounds is `number` runs back to back, or as many more as take `min_repeat_ms`. `flush_bytes`
+        (twice the L2 cache, say) are written before each run, outside of the timing. `graph` replays recorded launches,
+        so that short kernels do not wait for the host.
+        """
+        data = list(arrays) + [self._random_input(n) for n in range(len(arrays), len(self.arguments))]
+        buffers = self._executable.buffers_for(
+            [self._timed_array(*pair).buffer for pair in zip(self.arguments, data, strict=True)]
+        )
+        runtime = self._executable.runtime
+        runtime.launch(buffers)
+        runtime.finish()
+
+        def timed(runs: int) -> float:
+            return runtime.time(buffers, runs, flush_bytes, graph)
+
+        elapsed_s = timed(number)
+        while elapsed_s * 1e3 < min_repeat_ms and number < _MOST_RUNS:
+            growth = min(10.0, max(1.5, 1.1 * min_repeat_ms / 1e3 / max(elapsed_s, 1e-9)))
+            number = min(_MOST_RUNS, int(number * growth) + 1)
+            elapsed_s = timed(number)
+        times_s = [elapsed_s / number] + [timed(number) / number for _ in range(repeat - 1)]
+        return BenchmarkResult(tuple(times_s), number)
+
+    def _random_input(self, position: int) -> Any:
+        argument, generator = self.arguments[position], np.random.default_rng(position)
+        if argument.dtype.startswith("float"):
+            return generator.standard_normal(argument.shape).astype(argument.dtype)
+        return generator.integers(0, 2, argument.shape).astype(argument.dtype)
+
+    def _timed_array(self, argument: Argument, value: Any) -> DeviceArray:
+        if argument.packing is not None:
+            value = np.ascontiguousarray(argument.packing.pack(np.asarray(value)))
+            return self._executable.runtime.array(value)
+        if argument.is_output and self._view(value) is None:
+            return self._executable.runtime.empty(argument.shape, argument.dtype)
+        return self._on_device(argument, value)

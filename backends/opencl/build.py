@@ -1,0 +1,20 @@
+"""A kernel-level module for OpenCL as a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..c_family.executable import DeviceExecutable
+from ..device_kernel import DeviceKernel
+from .compile import compile_module
+from .executable import OpenClRuntime
+
+
+def build_opencl(module: ModuleOp, params: Mapping[str, Any] | None = None, index: int = 0) -> DeviceKernel:
+    """Print a module; the device by its number compiles it when the kernel is first called."""
+    artifact = compile_module(module, None)
+    executable = DeviceExecutable(artifact, lambda: OpenClRuntime(artifact, index), params)
+    return DeviceKernel(executable, lambda: compile_module(module, index).binary.decode(errors="replace"))
