@@ -35,6 +35,7 @@ $(READY): pyproject.toml
 		{ echo "loopwright needs Python 3.11 or newer, and '$(PYTHON)' is not; name one: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(VENV)/bin/python tests/support/opencl_driver.py
 	@touch $@
 
 $(PEERS): $(READY)

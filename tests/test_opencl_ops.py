@@ -142,6 +142,34 @@ def test_integer_arithmetic(kind: str, lanes: int) -> None:
     check(bodies, [kind] * 2, dict.fromkeys(bodies, kind), lanes, [a, b], expected)
 
 
+@pytest.mark.parametrize("kind", ["i32", "f32"])
+def test_nested_operations_keep_their_parentheses(kind: str) -> None:
+    """Every operator as the left and as the right operand of every other."""
+    operators = (
+        ["addi", "subi", "muli", "divsi", "remsi", "andi", "shli"]
+        if kind == "i32"
+        else ["addf", "subf", "mulf", "divf"]
+    )
+    functions = {**INTEGER_BINARY, "shli": np.left_shift} | {op.partition(".")[2]: f for op, f in FLOAT_BINARY.items()}
+    a = np.arange(20, 20 + SIZE).astype(DTYPE[kind])
+    b, c = (np.arange(n, n + SIZE).astype(DTYPE[kind]) % 5 + 1 for n in (1, 3))
+    bodies, expected = {}, {}
+    for outer in operators:
+        for inner in operators:
+            bodies[f"{inner}_{outer}"] = f"%d = arith.{inner} %x0, %x1 : {kind}\n%r = arith.{outer} %d, %x2 : {kind}"
+            bodies[f"{outer}_of_{inner}"] = f"%d = arith.{inner} %x0, %x1 : {kind}\n%r = arith.{outer} %x2, %d : {kind}"
+            with np.errstate(all="ignore"):
+                d = functions[inner](a, b)
+                expected[f"{inner}_{outer}"] = functions[outer](d, c)
+                expected[f"{outer}_of_{inner}"] = functions[outer](c, d)
+    defined = {
+        n: np.isfinite(e).all() and not (n.startswith(("divsi_of", "remsi_of", "shli_of"))) for n, e in expected.items()
+    }
+    bodies = {name: body for name, body in bodies.items() if defined[name]}
+    rtol = 0 if kind == "i32" else 1e-6
+    check(bodies, [kind] * 3, dict.fromkeys(bodies, kind), 1, [a, b, c], expected, rtol)
+
+
 CASTS = [
     *(("extf", "f16", "f32"), ("extf", "f32", "f64"), ("extf", "f16", "f64")),
     *(("truncf", "f32", "f16"), ("truncf", "f64", "f32")),

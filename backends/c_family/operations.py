@@ -60,7 +60,7 @@ def arithmetic(operator: str, precedence: int, fold: Callable[[int, int], int] |
             return p.literal(fold(a.number, b.number), kind)
         if operator == "+" and b.number is not None and b.number < 0:
             return infix("-", precedence, a, p.literal(-b.number, kind))
-        joined = infix(operator, precedence, a, b, associative=kind[0] == "i" and operator in "+*&|^")
+        joined = infix(operator, precedence, a, b, associative=kind[0] == "i" and operator == "+")
         return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
 
     return lanewise(template)

@@ -1,0 +1,141 @@
+"""A CUDA driver in memory with pycuda's names: kernels are Python functions on bytes, time is counted in launches."""
+
+import itertools
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+class FakeDriver(ModuleType):
+    """Stands for `pycuda.driver`; `kernels` run on lists of NumPy byte arrays, by name."""
+
+    def __init__(self, kernels: dict[str, Any]) -> None:
+        super().__init__("pycuda.driver")
+        self.kernels = kernels
+        self.memory: dict[int, np.ndarray] = {}
+        self.addresses = itertools.count(4096, 1 << 20)
+        self.stack: list[int] = []
+        self.deepest = 0
+        self.log: list[Any] = []
+        self.fails_with: str | None = None
+        self.clock_ms = 0.0
+        driver = self
+
+        class Error(Exception):
+            pass
+
+        class LaunchError(Error):
+            pass
+
+        class Context:
+            def __init__(self, index: int) -> None:
+                self.index = index
+
+            def push(self) -> None:
+                driver.stack.append(self.index)
+                driver.deepest = max(driver.deepest, len(driver.stack))
+
+            @staticmethod
+            def pop() -> None:
+                driver.stack.pop()
+
+            @staticmethod
+            def synchronize() -> None:
+                assert driver.stack
+                driver.log.append("synchronize")
+
+        class Device:
+            def __init__(self, index: int) -> None:
+                self.index = index
+
+            @staticmethod
+            def count() -> int:
+                return 2
+
+            def name(self) -> str:
+                return "NVIDIA H200"
+
+            def compute_capability(self) -> tuple[int, int]:
+                return (9, 0)
+
+            def retain_primary_context(self) -> Context:
+                return Context(self.index)
+
+            def get_attribute(self, attribute: str) -> int:
+                return {"MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "WARP_SIZE": 32, "MULTIPROCESSOR_COUNT": 132}.get(
+                    attribute, 1024
+                )
+
+        class Attributes:
+            def __getattr__(self, name: str) -> str:
+                return name
+
+        class Event:
+            def record(self, stream: Any = None) -> None:
+                self.at = driver.clock_ms
+
+            def synchronize(self) -> None:
+                driver.check()
+
+            def time_since(self, other: "Event") -> float:
+                return self.at - other.at
+
+        class Function:
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            def prepare(self, formats: str) -> None:
+                self.formats = formats
+
+            def set_attribute(self, attribute: str, value: int) -> None:
+                driver.log.append((attribute, value))
+
+            def prepared_async_call(self, grid: Any, block: Any, stream: Any, *args: int, shared_size: int) -> None:
+                assert driver.stack, "a launch needs a current context"
+                assert len(args) == len(self.formats)
+                driver.log.append((self.name, grid, block, shared_size))
+                driver.clock_ms += 1.0
+                driver.kernels[self.name](*(driver.memory[address] for address in args))
+
+        class Module:
+            def __init__(self, code: bytes) -> None:
+                assert code[:4] == b"\x7fELF"
+
+            def get_function(self, name: str) -> Function:
+                return Function(name)
+
+        self.Error, self.LaunchError, self.Context, self.Device = Error, LaunchError, Context, Device
+        self.Event, self.module_from_buffer = Event, Module
+        self.device_attribute = self.function_attribute = Attributes()
+
+    def init(self) -> None:
+        pass
+
+    def get_driver_version(self) -> int:
+        return 13000
+
+    def check(self) -> None:
+        if self.fails_with:
+            raise self.LaunchError(self.fails_with)
+
+    def mem_alloc(self, size: int) -> int:
+        assert self.stack and size > 0
+        address = next(self.addresses)
+        self.memory[address] = np.full(size, 0xAA, np.uint8)
+        return address
+
+    def memcpy_htod(self, address: int, array: np.ndarray) -> None:
+        assert self.stack and array.flags.c_contiguous
+        self.log.append("upload")
+        self.memory[address][:] = array.reshape(-1).view(np.uint8)
+
+    def memcpy_dtoh(self, array: np.ndarray, address: int) -> None:
+        assert self.stack
+        self.check()
+        array.reshape(-1).view(np.uint8)[:] = self.memory[address]
+
+    def memset_d8(self, address: int, value: int, size: int) -> None:
+        assert self.stack
+        self.log.append(("flush", size))
+        self.clock_ms += 100.0

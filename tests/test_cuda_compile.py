@@ -1,0 +1,197 @@
+"""CUDA C to cubins without a GPU: the compiler, its cache, what it says, and what is missing where it is not."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gpu_programs import parse
+
+from loopwright.backends.build import build
+from loopwright.backends.c_family.artifact import Artifact, CompileError
+from loopwright.backends.cuda import device, nvrtc
+from loopwright.backends.cuda.cache import BinaryCache
+from loopwright.backends.cuda.compile import compile_module
+from loopwright.backends.cuda.driver import MissingCuda, model_name, pycuda_driver
+from loopwright.dialects.presets import PRESETS, resolve_target
+from loopwright.dialects.target import Target, parse_target
+
+SOURCE = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] += 1.0f; }'
+COPY = """
+builtin.module attributes {lw.target = #lw.target<"cuda compute_capability=80">} {
+func.func @copy(%x : memref<64xf32> {lw.name = "x"}, %y : memref<64xf32> {lw.name = "y", lw.output}) {
+  lw_kernel.launch grid [2, 1, 1] block [32, 1, 1] {
+    %b = lw_kernel.thread "blockIdx.x" : index
+    %t = lw_kernel.thread "threadIdx.x" : index
+    %n = arith.constant 32 : index
+    %p = arith.muli %b, %n : index
+    %i = arith.addi %p, %t : index
+    %v = lw_kernel.load %x[%i] stride 0 : memref<64xf32> -> f32
+    lw_kernel.store %v, %y[%i] stride 0 : f32, memref<64xf32>
+  }
+  func.return
+}
+}
+"""
+
+
+@pytest.fixture
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "loopwright" / "cubin"
+
+
+def test_one_file_an_architecture_and_source(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = nvrtc.compile_cubin(SOURCE, 80)
+    assert first.code[:4] == b"\x7fELF"
+    assert [file.stat().st_size > len(first.code) for file in cache_folder.glob("*/*.bin")] == [True]
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(nvrtc, "_by_nvrtc", refuse)
+    assert nvrtc.compile_cubin(SOURCE, 80) == first
+    for source, capability in ((SOURCE, 90), (SOURCE + "\n", 80)):
+        with pytest.raises(AssertionError, match="compiled again"):
+            nvrtc.compile_cubin(source, capability)
+
+
+def test_cache_survives_torn_files_and_folders_it_cannot_use(tmp_path: Path) -> None:
+    cache = BinaryCache(tmp_path)
+    cache.put(("a", "b"), "log\nof two lines", b"\0binary")
+    assert cache.get(("a", "b")) == ("log\nof two lines", b"\0binary")
+    assert cache.get(("a", "c")) is None
+    (file,) = tmp_path.glob("*/*.bin")
+    file.write_bytes(b"no number\nat all")
+    assert cache.get(("a", "b")) is None
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    BinaryCache(blocked).put(("a",), "", b"x")
+    assert BinaryCache(blocked).get(("a",)) is None
+
+
+def test_cache_keeps_the_newest(tmp_path: Path) -> None:
+    cache = BinaryCache(tmp_path, most_bytes=250)
+    for number in range(4):
+        cache.put((str(number),), "", bytes(98))
+        os.utime(cache._path((str(number),)), (number, number))
+    cache.prune()
+    assert [cache.get((str(number),)) is not None for number in range(4)] == [False, False, True, True]
+
+
+def test_errors_hold_the_log(cache_folder: Path) -> None:
+    with pytest.raises(
+        CompileError, match=r"(?s)NVRTC_ERROR_COMPILATION \(--gpu-architecture=sm_80.*error: expected a"
+    ):
+        nvrtc.compile_cubin(SOURCE.replace(";", "", 1), 80)
+    assert not list(cache_folder.glob("*/*.bin"))
+
+
+def test_an_architecture_that_the_compiler_does_not_know() -> None:
+    with pytest.raises(CompileError, match="sm_61"):
+        nvrtc.compile_cubin(SOURCE, 61, use_cache=False)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+def test_nvcc_stands_in() -> None:
+    nvcc = shutil.which("nvcc")
+    assert nvcc is not None
+    cubin = nvrtc._by_nvcc(nvcc, SOURCE, ("--gpu-architecture=sm_80", *nvrtc.OPTIONS))
+    assert cubin.code[:4] == b"\x7fELF"
+    (resources,) = cubin.resources
+    assert resources.name == "k" and resources.registers > 0
+    with pytest.raises(CompileError, match="nvcc failed"):
+        nvrtc._by_nvcc(nvcc, "no C", ("--gpu-architecture=sm_80",))
+
+
+def test_spills_are_seen() -> None:
+    lines = "".join(f"float a{n} = x[{n} * threadIdx.x];" for n in range(90))
+    uses = "".join(f"x[{n} * threadIdx.x + 1] = a{n} + a{(n * 7) % 90};" for n in range(90))
+    source = f'extern "C" __global__ void __launch_bounds__(1024, 2) k(volatile float* x) {{ {lines} {uses} }}'
+    (resources,) = nvrtc.compile_cubin(source, 90).resources
+    assert resources.registers == 32
+    assert resources.spill_store_bytes > 0 and resources.spill_load_bytes > 0
+
+
+def test_artifacts_travel() -> None:
+    artifact = compile_module(parse(COPY))
+    back = Artifact.from_bytes(artifact.to_bytes(), "cuda")
+    assert back == artifact
+    assert back.architecture == "sm_80"
+    assert back.kernel.launches[0].grid == (2, 1, 1)
+    with pytest.raises(ValueError, match="this artifact is for cuda, not for opencl"):
+        Artifact.from_bytes(artifact.to_bytes(), "opencl")
+    with pytest.raises(ValueError, match="no GPU kernel artifact"):
+        Artifact.from_bytes(b"something", "cuda")
+
+
+def test_build_needs_no_device() -> None:
+    kernel = build(parse(COPY))
+    assert "copy_k0" in kernel.source
+    assert ".target sm_80" in kernel.assembly
+    assert kernel.resources[0].name == "copy_k0"  # type: ignore[attr-defined]
+
+
+def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nvrtc.shutil, "which", lambda *_, **__: None)
+    nvrtc._compiler.cache_clear()
+    try:
+        with pytest.raises(nvrtc.MissingCompiler, match=r"NVRTC or nvcc, .* pip install 'loopwright\[cuda\]'"):
+            nvrtc.compile_cubin(SOURCE, 80)
+    finally:
+        nvrtc._compiler.cache_clear()
+
+
+def test_versions_name_the_compiler() -> None:
+    versions = device.versions()
+    assert versions["cuda-compiler"].startswith("nvrtc 13.")
+    assert versions["lw-split"]
+
+
+@pytest.mark.parametrize(("kind", "model"), PRESETS)
+def test_presets(kind: str, model: str) -> None:
+    target = PRESETS[kind, model]
+    assert (target.kind, target.model) == (kind, model)
+    assert resolve_target(f"{kind} model={model}") == target
+    assert parse_target(str(target)) == target
+    assert target.max_threads_per_block and target.max_shared_bytes
+
+
+def test_options_beside_a_preset() -> None:
+    target = resolve_target("cuda model=h200 max_shared_bytes=49152")
+    assert target.max_shared_bytes == 49152 and target.compute_capability == 90
+    assert resolve_target("opencl model=rk3399").model == "mali-t860"
+    assert resolve_target("cuda model=unheard compute_capability=86") == Target(
+        kind="cuda", model="unheard", compute_capability=86
+    )
+    with pytest.raises(ValueError, match="unknown option"):
+        resolve_target("cuda modell=h200")
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090"),
+        ("NVIDIA GeForce GTX 1080 Ti", "gtx1080ti"),
+    ],
+)
+def test_device_names(name: str, model: str) -> None:
+    assert model_name(name) == model
+    assert ("cuda", model) in PRESETS
+
+
+def test_running_without_a_driver_is_one_sentence() -> None:
+    kernel = build(parse(COPY))
+    try:
+        pycuda_driver()
+    except MissingCuda as error:
+        assert "\n" not in str(error)
+        with pytest.raises(MissingCuda, match="pycuda|driver"):
+            kernel(np.zeros(64, np.float32))
+    else:
+        x = np.arange(64, dtype=np.float32)
+        np.testing.assert_array_equal(kernel(x), x)

@@ -1,0 +1,227 @@
+"""Running on CUDA: contexts, launches, copies, timing and arrays of others, on a driver in memory."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import numpy as np
+import pytest
+from fake_pycuda import FakeDriver
+from gpu_programs import parse
+
+from loopwright.backends.build import build
+from loopwright.backends.cuda import arrays, dlpack, driver
+from loopwright.backends.device_kernel import DeviceKernel
+from loopwright.backends.device_lost import DeviceLost
+from loopwright.dialects.target import TargetAttr, parse_target
+
+SHARED = 20000
+TEXT = f"""
+func.func @f(%x : memref<4xf32> {{lw.name = "x"}}, %y : memref<4xf32> {{lw.name = "y", lw.output}}) {{
+  %c0 = arith.constant 0 : index
+  %ws = lw_kernel.alloc "ws" : memref<4xf32>
+  lw_kernel.launch grid [1, 1, 1] block [4, 1, 1] {{
+    %t = lw_kernel.thread "threadIdx.x" : index
+    %s = lw_kernel.alloc "s" : memref<{SHARED}xf32, "shared">
+    %v = lw_kernel.load %x[%t] stride 0 : memref<4xf32> -> f32
+    lw_kernel.store %v, %s[%t] stride 0 : f32, memref<{SHARED}xf32, "shared">
+    %w = lw_kernel.load %s[%t] stride 0 : memref<{SHARED}xf32, "shared"> -> f32
+    lw_kernel.store %w, %ws[%t] stride 0 : f32, memref<4xf32>
+  }}
+  lw_kernel.launch grid [2, 1, 1] block [2, 1, 1] {{
+    %b = lw_kernel.thread "blockIdx.x" : index
+    %t = lw_kernel.thread "threadIdx.x" : index
+    %two = arith.constant 2 : index
+    %p = arith.muli %b, %two : index
+    %i = arith.addi %p, %t : index
+    %v = lw_kernel.load %ws[%i] stride 0 : memref<4xf32> -> f32
+    lw_kernel.store %v, %y[%i] stride 0 : f32, memref<4xf32>
+  }}
+  func.return
+}}
+"""
+LAUNCHES = [("f_k0", (1, 1, 1), (4, 1, 1), 4 * SHARED), ("f_k1", (2, 1, 1), (2, 1, 1), 0)]
+
+
+def double(x: np.ndarray, ws: np.ndarray) -> None:
+    ws.view(np.float32)[:] = 2 * x.view(np.float32)
+
+
+def add_one(y: np.ndarray, ws: np.ndarray) -> None:
+    y.view(np.float32)[:] = ws.view(np.float32) + 1
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
+    """What every test leaves behind: no context on the stack."""
+    fake = FakeDriver({"f_k0": double, "f_k1": add_one})
+    package = ModuleType("pycuda")
+    package.driver = fake  # type: ignore[attr-defined]
+    package.__spec__ = sys.__spec__
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", fake)
+    caches = (driver.pycuda_driver, driver._context)
+    for cached in caches:
+        cached.cache_clear()
+    yield fake
+    for cached in caches:
+        cached.cache_clear()
+    assert fake.stack == []
+    assert fake.deepest <= 2
+
+
+def kernel(target: str = "cuda compute_capability=90") -> DeviceKernel:
+    module = parse(TEXT)
+    module.attributes["lw.target"] = TargetAttr(parse_target(target))
+    made = build(module)
+    assert isinstance(made, DeviceKernel)
+    return made
+
+
+X = np.array([1, 2, 3, 4], np.float32)
+
+
+def test_numpy_arrays_are_copied(cuda: FakeDriver) -> None:
+    run = kernel()
+    np.testing.assert_array_equal(run(X), 2 * X + 1)
+    assert [entry for entry in cuda.log if entry[0] in ("f_k0", "f_k1")] == LAUNCHES
+    assert ("MAX_DYNAMIC_SHARED_SIZE_BYTES", 4 * SHARED) in cuda.log
+    y = np.zeros(4, np.float32)
+    assert run(X + 1, y) is y
+    np.testing.assert_array_equal(y, 2 * X + 3)
+    assert len(cuda.memory) == 3, "buffers are made once"
+
+
+def test_device_arrays_are_used_in_place(cuda: FakeDriver) -> None:
+    device, run = arrays.cuda(0), kernel()
+    x, y = device.array(X), device.empty((4,))
+    uploads = cuda.log.count("upload")
+    assert run(x, y) is y
+    np.testing.assert_array_equal(y.numpy(), 2 * X + 1)
+    result = run(x)
+    assert isinstance(result, arrays.CudaArray)
+    np.testing.assert_array_equal(np.asarray(result), 2 * X + 1)
+    assert cuda.log.count("upload") == uploads
+    with pytest.raises(TypeError, match="output 'y' must be on the device, as an input is, got ndarray"):
+        run(x, np.zeros(4, np.float32))
+    with pytest.raises(TypeError, match="input 'x' must be float32, got int32"):
+        run(device.array(X.astype(np.int32)))
+    with pytest.raises(ValueError, match=r"input 'x' must have shape \(4,\), got \(2, 2\)"):
+        run(device.array(X.reshape(2, 2)))
+    with pytest.raises(TypeError, match="takes 1 arrays"):
+        run(x, y, y)
+
+
+class Tensor:
+    """An array of another package, by the CUDA array interface."""
+
+    def __init__(self, address: int, shape: tuple[int, ...] = (4,), strides: tuple[int, ...] | None = None) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": "<f4",
+            "data": (address, False),
+            "strides": strides,
+            "version": 3,
+        }
+
+
+def test_arrays_of_other_packages(cuda: FakeDriver) -> None:
+    device, run = arrays.cuda(0), kernel()
+    x = device.array(X)
+    np.testing.assert_array_equal(run(Tensor(x.buffer)).numpy(), 2 * X + 1)
+    np.testing.assert_array_equal(run(Tensor(x.buffer, strides=(4,))).numpy(), 2 * X + 1)
+    interface = x.__cuda_array_interface__  # type: ignore[attr-defined]
+    assert (interface["data"], interface["shape"], interface["typestr"]) == ((x.buffer, False), (4,), "<f4")
+    with pytest.raises(ValueError, match=r"contiguous, got shape \(4,\), strides \(2,\)"):
+        run(Tensor(x.buffer, strides=(8,)))
+    with pytest.raises(ValueError, match="start on a multiple of 16 bytes"):
+        run(Tensor(x.buffer + 4))
+
+
+class Packed:
+    """An array of another package, by DLPack alone."""
+
+    def __init__(self, array: arrays.DeviceArray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: int) -> object:
+        return self.array.__dlpack__(**options)  # type: ignore[attr-defined]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+def test_dlpack_both_ways(cuda: FakeDriver) -> None:
+    device, run = arrays.cuda(0), kernel()
+    np.testing.assert_array_equal(run(Packed(device.array(X))).numpy(), 2 * X + 1)
+
+
+def test_dlpack_frees_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On memory of the CPU, which NumPy can read: taken over by a reader, and dropped unread."""
+    freed = []
+
+    class Owner:
+        def __del__(self) -> None:
+            freed.append(True)
+
+    class Exporter:
+        def __dlpack__(self, **_: object) -> object:
+            monkeypatch.setattr(dlpack, "CUDA", 1)
+            return dlpack.exported((X, Owner()), X.ctypes.data, (2, 2), X.dtype, 0)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    seen = np.from_dlpack(Exporter())
+    np.testing.assert_array_equal(seen, X.reshape(2, 2))
+    assert np.shares_memory(seen, X) and not freed
+    del seen
+    gc.collect()
+    assert len(freed) == 1
+    capsule = Exporter().__dlpack__()
+    assert dlpack.borrowed(capsule).shape == (2, 2)
+    del capsule
+    gc.collect()
+    assert len(freed) == 2
+
+
+def test_benchmark_counts_runs_only(cuda: FakeDriver) -> None:
+    run = kernel()
+    result = run.benchmark(min_repeat_ms=30, repeat=3)
+    assert result.times_s == pytest.approx([2e-3] * 3), "two launches of a millisecond each"
+    assert result.number >= 15
+    flushed = run.benchmark(X, min_repeat_ms=0, repeat=2, number=4, flush_bytes=1 << 20)
+    assert flushed.times_s == pytest.approx([2e-3] * 2) and flushed.number == 4
+    assert cuda.log.count(("flush", 1 << 20)) == 8
+
+
+def test_what_a_context_does_not_survive_is_a_lost_device(cuda: FakeDriver) -> None:
+    run = kernel()
+    run(X)
+    cuda.fails_with = "cuMemcpyDtoH failed: an illegal memory access was encountered"
+    with pytest.raises(DeviceLost, match="CUDA device 0: cuMemcpyDtoH failed: an illegal memory access"):
+        run(X)
+    cuda.fails_with = "cuMemcpyDtoH failed: out of something"
+    with pytest.raises(cuda.LaunchError):
+        run(X)
+
+
+def test_devices_describe_themselves(cuda: FakeDriver) -> None:
+    device = arrays.cuda(1)
+    assert device.name == "NVIDIA H200 (CUDA 13.0 driver)"
+    target = device.target
+    assert (target.kind, target.model, target.cores, target.warp_size) == ("cuda", "h200", 132, 32)
+    assert (target.compute_capability, target.max_shared_bytes) == (90, 232448)
+    assert repr(device.empty((2, 3), "int8")) == "<int8 array [2, 3] on cuda:1>"
+    with pytest.raises(TypeError, match="arrays on devices are of float16, .* got complex64"):
+        device.empty((2,), np.complex64)
+    with pytest.raises(driver.MissingCuda, match="there is no CUDA device 2; this machine has 2"):
+        arrays.cuda(2)
+
+
+def test_a_kernel_for_another_architecture(cuda: FakeDriver) -> None:
+    with pytest.raises(
+        driver.MissingCuda, match="kernel 'f' was compiled for sm_80, NVIDIA H200 .* is sm_90: build it"
+    ):
+        kernel("cuda compute_capability=80")(X)
