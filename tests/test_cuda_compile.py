@@ -190,7 +190,7 @@ def test_running_without_a_driver_is_one_sentence() -> None:
         pycuda_driver()
     except MissingCuda as error:
         assert "\n" not in str(error)
-        with pytest.raises(MissingCuda, match="pycuda|driver"):
+        with pytest.raises(MissingCuda, match=r"pycuda|driver"):
             kernel(np.zeros(64, np.float32))
     else:
         x = np.arange(64, dtype=np.float32)

@@ -214,14 +214,12 @@ def test_devices_describe_themselves(cuda: FakeDriver) -> None:
     assert (target.kind, target.model, target.cores, target.warp_size) == ("cuda", "h200", 132, 32)
     assert (target.compute_capability, target.max_shared_bytes) == (90, 232448)
     assert repr(device.empty((2, 3), "int8")) == "<int8 array [2, 3] on cuda:1>"
-    with pytest.raises(TypeError, match="arrays on devices are of float16, .* got complex64"):
+    with pytest.raises(TypeError, match=r"arrays on devices are of float16, .* got complex64"):
         device.empty((2,), np.complex64)
     with pytest.raises(driver.MissingCuda, match="there is no CUDA device 2; this machine has 2"):
         arrays.cuda(2)
 
 
 def test_a_kernel_for_another_architecture(cuda: FakeDriver) -> None:
-    with pytest.raises(
-        driver.MissingCuda, match="kernel 'f' was compiled for sm_80, NVIDIA H200 .* is sm_90: build it"
-    ):
+    with pytest.raises(driver.MissingCuda, match=r"was compiled for sm_80, NVIDIA H200 .* is sm_90: build it"):
         kernel("cuda compute_capability=80")(X)
