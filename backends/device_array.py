@@ -62,6 +62,13 @@ class DeviceArray:
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
+    def overlaps(self, other: DeviceArray) -> bool:
+        """True where the two share memory."""
+        if not hasattr(self.buffer, "__int__"):
+            return bool(self.buffer == other.buffer)
+        first, second = int(self.buffer), int(other.buffer)
+        return first < second + other.nbytes and second < first + self.nbytes
+
     def numpy(self) -> Array:
         """Return a copy as a NumPy array, after all that was launched on the device."""
         array = aligned_empty(self.shape, self.dtype)

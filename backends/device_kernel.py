@@ -45,10 +45,20 @@ class DeviceKernel(Kernel):
             raise TypeError(f"kernel {self.name}: constants in a layout of its own come with `build(..., params=...)`")
         given = [self._on_device(*pair) for pair in zip(self.arguments, arrays, strict=False)]
         runtime = self._executable.runtime
+        self._check_overlaps(given)
         given += [runtime.empty(argument.shape, argument.dtype) for argument in self.arguments[len(given) :]]
         runtime.launch(self._executable.buffers_for([array.buffer for array in given]))
         outputs = given[len(self._inputs) :]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _check_overlaps(self, given: list[DeviceArray]) -> None:
+        pairs = list(zip(self.arguments, given, strict=False))
+        for number, (argument, array) in enumerate(pairs):
+            for other, candidate in pairs[:number]:
+                if argument.is_output and array.overlaps(candidate):
+                    raise ValueError(
+                        f"kernel {self.name}: output '{argument.name}' must not overlap '{other.name}' in memory"
+                    )
 
     def _view(self, array: Any) -> DeviceArray | None:
         return None if isinstance(array, np.ndarray) else self._executable.runtime.view(array)

@@ -111,6 +111,8 @@ def test_device_arrays_are_used_in_place(cuda: FakeDriver) -> None:
         run(device.array(X.reshape(2, 2)))
     with pytest.raises(TypeError, match="takes 1 arrays"):
         run(x, y, y)
+    with pytest.raises(ValueError, match="output 'y' must not overlap 'x' in memory"):
+        run(x, x)
 
 
 class Tensor:
