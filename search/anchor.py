@@ -78,7 +78,7 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
         buffer_name(output),
         is_argument(output),
         output.type.element_type,
-        _epilogue(block),
+        epilogue_of(block),
         tuple(_pads(block)),
     )
 
@@ -89,7 +89,7 @@ def _operand(load: LoadOp, sizes: dict[str, Axis]) -> Operand:
     return Operand(load, load.buffer, axes, load.indices.data)
 
 
-def _epilogue(block: BlockOp) -> str | None:
+def epilogue_of(block: BlockOp) -> str | None:
     """The one block that reads the result, element by element."""
     found = consumers(block)
     if len(found) != 1 or is_argument(block.outputs[0]):

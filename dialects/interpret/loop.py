@@ -86,7 +86,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
 def _outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
     """The loops outside of the first one that the block reduces over; all of them where it is no reduction."""
     reduced = {name for a in block.axes if a.reduce for name in block.bound[a.name].axes()}
-    first = next((k for k, loop in enumerate(path) if loop.loop_name in reduced), len(path))
+    first = next((k for k, loop in enumerate(path) if loop.size > 1 and loop.loop_name in reduced), len(path))
     return path[:first]
 
 

@@ -60,9 +60,9 @@ class BlockPlan:
             if not place.is_argument:
                 for e, n in zip(at, place.shape, strict=True):
                     self.edges |= {e, n - 1 - e}
-        self.reduce_loops = {
-            name for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for name in e.axes()
-        }
+        once = {loop.loop_name for loop in block.enclosing_loops if loop.size == 1}
+        reduced = (e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce)
+        self.reduce_loops = {name for axes in reduced for name in axes} - once
         self.fused = _fused_products(block)
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
 

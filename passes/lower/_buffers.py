@@ -122,7 +122,9 @@ def _place(
             outer = {name: r for name, r in outer.items() if name not in inner}
         bound = block.bound
         everywhere = {**outer, **inner}
-        caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in block.conditions}
+        once = {name: ZERO for name, (_, last) in everywhere.items() if last == 0}
+        tails = [e.substitute(once) for e in block.conditions]
+        caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in tails}
         for d, expr in enumerate(indices):
             plain = expr.substitute(bound)
             at = plain.simplify(everywhere)
@@ -130,7 +132,7 @@ def _place(
             part = interval_of(at, inner)
             if gpu and scope == "shared":
                 # The threads that fill it together may be more than there are elements: a predicate holds some back.
-                capped = interval_of(plain, inner, caps)
+                capped = interval_of(plain.substitute(once), inner, caps)
                 part = capped if capped.extent < part.extent else part
             if position == 0:
                 boxes.append(part)

@@ -8,12 +8,17 @@ from ...passes.analysis.access import is_argument, reads
 from ...passes.analysis.nest import buffer_name, find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
+from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.reorder import Reorder
+from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
+from ...passes.schedule.unroll import Unroll
+from ...passes.schedule.vectorize import Vectorize
+from ..anchor import epilogue_of
 from ..sketch import Draft, Hole
 from .row_reduction import along_reduce, next_chain, row_dimensions
 
@@ -111,21 +116,59 @@ class _GpuRows:
         self.draft.do(Bind, block=name, loop=final, thread="threadIdx.x")
 
     def _one_thread_a_result(self, block: BlockOp) -> None:
-        """Short or strided reductions, such as pooling: neighbouring results to neighbouring threads."""
-        name = block.block_name
+        """Short or strided reductions, such as pooling: neighbouring results to neighbouring threads, a few to each."""
+        do, name = self.draft.do, block.block_name
         written = {n for e in block.write_indices[0] for n in e.axes()}
         loops = [x.loop_name for x in block.enclosing_loops if x.loop_name in written]
+        rest = [x.loop_name for x in block.enclosing_loops if x.loop_name not in written]
         if not loops:
             return
-        rest = [x.loop_name for x in block.enclosing_loops if x.loop_name not in written]
-        if [x.loop_name for x in block.enclosing_loops] != [*loops, *rest]:
-            self.draft.do(Reorder, block=name, loops=(*loops, *rest))
+        sizes = {x.loop_name: x.size for x in block.enclosing_loops}
+        tiled = [n for n in loops if sizes[n] > 1][-2:]
+        inner = []
+        for position, axis in enumerate(tiled):
+            last = position == len(tiled) - 1
+            choices = tuple(n for n in (1, 2, 4) if n <= sizes[axis])
+            tile = self.draft.hole(f"{name}_{'vector' if last else 'tile'}", choices, 1)
+            do(Split, block=name, loop=axis, factors=(0, tile))
+            loops[loops.index(axis)] = f"{axis}0"
+            inner.append(f"{axis}1")
+        order = [*loops, *rest, *inner]
+        if [x.loop_name for x in find_block(None, self.draft.module, name).enclosing_loops] != order:
+            do(Reorder, block=name, loops=tuple(order))
         if len(loops) > 1:
-            self.draft.do(Fuse, block=name, loops=tuple(loops))
+            do(Fuse, block=name, loops=tuple(loops))
         fused = "_".join(loops)
-        self.draft.do(Split, block=name, loop=fused, factors=(0, min(256, self.target.max_threads_per_block or 256)))
-        self.draft.do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
-        self.draft.do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
-        for output in find_block(None, self.draft.module, name).outputs:
+        most = self.target.max_threads_per_block or 256
+        threads = tuple(n for n in (32, 64, 128, 256, 512) if n <= most) or (most,)
+        do(Split, block=name, loop=fused, factors=(0, self.draft.hole(f"{name}_threads", threads, min(256, most))))
+        do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
+        do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
+        self._registers(name, f"{fused}1", inner)
+
+    def _registers(self, name: str, thread: str, inner: list[str]) -> None:
+        """Results wait in registers until they are final."""
+        do = self.draft.do
+        block = find_block(None, self.draft.module, name)
+        for output in block.outputs:
             if not is_argument(output) and not reads(output):
-                self.draft.do(SetScope, block=name, buffer=buffer_name(output), scope="local")
+                do(SetScope, block=name, buffer=buffer_name(output), scope="local")
+        stages = [name]
+        if len(block.outputs) == 1:
+            out = epilogue_of(block)
+            if out is not None and out not in self.draft.settled:
+                do(SetScope, block=name, scope="local")
+            elif is_argument(block.outputs[0]):
+                out = f"{name}_result"
+                do(CacheWrite, block=name, scope="local", label=out)
+            else:
+                out = None
+            if out is not None:
+                do(ReverseComputeAt, block=out, loop=thread)
+                self.draft.settled.add(out)
+                stages.append(out)
+        for stage in stages:
+            for axis in inner[:-1]:
+                do(Unroll, block=stage, loop=axis)
+            if inner:
+                do(Vectorize, block=stage, loop=inner[-1])

@@ -29,7 +29,7 @@ from ...passes.schedule.split import Split
 from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..anchor import Anchor, Operand, find_anchor
+from ..anchor import Anchor, Operand, epilogue_of, find_anchor
 from ..gpu_model import GpuAxis, GpuModel, GpuReduce, Span
 from ..sketch import Derived, Draft, Hole
 
@@ -152,9 +152,7 @@ class GpuTiling:
         assert whole is None or whole.block == self.final
 
     def _epilogue_of(self, block: str) -> str | None:
-        from ..anchor import _epilogue
-
-        return _epilogue(find_block(None, self.draft.module, block))
+        return epilogue_of(find_block(None, self.draft.module, block))
 
     # -- holes --------------------------------------------------------------------------------------------------------
 

@@ -124,7 +124,7 @@ class Tiling:
         self.row_middle: dict[str, Hole] = {}
         left = max(1, (self.target.vector_registers - 2) // (self.vectors.default + 1))
         reused = {n for o in _vector_operands(self.anchor, self.variant.vector) for n in o.axes}
-        for axis in sorted(self.rows, key=lambda a: a.name in reused):
+        for axis in sorted(self.rows, key=lambda a: (a.name in reused, -self.rows.index(a))):
             default = min(left, axis.extent, 6)
             self.row_inner[axis.name] = self.hole(f"{axis.name}_rows", _upto(ROW_TILES, axis.extent), default)
             self.row_middle[axis.name] = self.hole(f"{axis.name}_tile", _upto(MIDDLE_TILES, axis.extent), 1)
