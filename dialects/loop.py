@@ -46,7 +46,7 @@ from .attributes import (
 )
 from .combiner import NAMED
 from .index import IndexExpr
-from .te import YieldOp, parse_combiner, print_combiner
+from .te import YieldOp, parse_combiner, print_combiner, verify_body
 
 SERIAL = "serial"
 CPU_KINDS = ("serial", "parallel", "vectorized", "unrolled")
@@ -379,6 +379,7 @@ class BlockOp(IRDLOperation):
         last = self.body.block.last_op
         if not isinstance(last, YieldOp) or len(last.values) != len(self.outputs):
             raise VerifyException(f"block '{name}': the body yields one value per output")
+        verify_body(f"block '{name}'", self.body.block, iterators, [o.type for o in self.outputs])
 
     def print(self, printer: Printer) -> None:
         items = [

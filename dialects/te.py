@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import (
     ArrayAttr,
     IntegerType,
+    MemRefType,
     StringAttr,
     TensorType,
     i1,
 )
-from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -225,6 +226,7 @@ class ComputeOp(IRDLOperation):
         last = self.body.block.last_op
         if not isinstance(last, YieldOp) or len(last.values) != len(self.outputs):
             raise VerifyException(f"'{self.label.data}': the body yields one value per result")
+        verify_body(f"'{self.label.data}'", self.body.block, set(names), [o.type for o in self.outputs])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -249,6 +251,23 @@ class ComputeOp(IRDLOperation):
         body = parser.parse_region()
         combine = parser.parse_region() if parser.parse_optional_keyword("combine") else None
         return cls(label, axes, combiner, body, types, identity, combine)
+
+
+def verify_body(what: str, body: Block, axes: set[str], containers: Sequence[Attribute]) -> None:
+    """Refuse a body that names other axes than `axes`, or yields other elements than tensors or buffers hold."""
+    for op in body.ops:
+        for name in ("indices", "where", "expr"):
+            found = op.properties.get(name)
+            for expr in found.data if isinstance(found, IndicesAttr) else ():
+                if missing := expr.axes() - axes:
+                    raise VerifyException(f"{what}: the body names '{min(missing)}', which is no axis of it")
+    last = body.last_op
+    assert last is not None
+    for value, container in zip(last.operands, containers, strict=True):
+        assert isinstance(container, TensorType | MemRefType)
+        element = container.get_element_type()
+        if value.type != element:
+            raise VerifyException(f"{what}: the body yields {value.type} where {element} is kept")
 
 
 def print_combiner(printer: Printer, combiner: str, identity: ArrayAttr[Attribute] | None) -> None:

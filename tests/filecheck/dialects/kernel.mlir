@@ -1,0 +1,165 @@
+// RUN: xdsl-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+// What the kernel dialect prints parses back: flat buffers, addresses with a constant part, lane strides, masks, lanes.
+
+func.func @accesses(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.name = "out", lw.output}) {
+  %zero = arith.constant 0 : index
+  %t = lw_kernel.alloc "t" : memref<16xf32, "local">
+  lw_kernel.parallel %i in 4 {
+    %lanes = lw_kernel.lanes : vector<8xindex>
+    %some = lw_kernel.mask %i step -1 : vector<8xi1>
+    %x = lw_kernel.load %a[%i + 4] : memref<64xf32> -> vector<8xf32>
+    %y = lw_kernel.load %a[%i - 1] stride 2 mask %some : memref<64xf32> -> vector<8xf32>
+    %one = lw_kernel.load %a[%i] : memref<64xf32> -> f32
+    %z = lw_kernel.gather %a[%lanes] mask %some : memref<64xf32>, vector<8xindex>, vector<8xi1> -> vector<8xf32>
+    %less = lw_kernel.compare "olt" %x, %y : vector<8xf32>
+    %v = lw_kernel.select %less, %y, %z : vector<8xf32>
+    %n = lw_kernel.convert "fptosi" %v : vector<8xf32> -> vector<8xi32>
+    lw_kernel.prefetch %a[%i + 32] : memref<64xf32>
+    lw_kernel.store %v, %out[%i] align 4 : vector<8xf32>, memref<64xf32>
+    lw_kernel.store %x, %out[%i + 8] stride 3 mask %less : vector<8xf32>, memref<64xf32>
+    lw_kernel.scatter %z, %out[%lanes] mask %less : vector<8xf32>, memref<64xf32>, vector<8xindex>, vector<8xi1>
+  }
+  func.return
+}
+
+// CHECK: func.func @accesses(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.name = "out", lw.output}) {
+// CHECK-NEXT: %zero = arith.constant 0 : index
+// CHECK-NEXT: %t = lw_kernel.alloc "t" : memref<16xf32, "local">
+// CHECK-NEXT: lw_kernel.parallel %i in 4 {
+// CHECK-NEXT: %lanes = lw_kernel.lanes : vector<8xindex>
+// CHECK-NEXT: %some = lw_kernel.mask %i step -1 : vector<8xi1>
+// CHECK-NEXT: %x = lw_kernel.load %a[%i + 4] : memref<64xf32> -> vector<8xf32>
+// CHECK-NEXT: %y = lw_kernel.load %a[%i - 1] stride 2 mask %some : memref<64xf32> -> vector<8xf32>
+// CHECK-NEXT: %one = lw_kernel.load %a[%i] : memref<64xf32> -> f32
+// CHECK-NEXT: %z = lw_kernel.gather %a[%lanes] mask %some : memref<64xf32>, vector<8xindex>, vector<8xi1> -> vector<8xf32>
+// CHECK-NEXT: %less = lw_kernel.compare "olt" %x, %y : vector<8xf32>
+// CHECK-NEXT: %v = lw_kernel.select %less, %y, %z : vector<8xf32>
+// CHECK-NEXT: %n = lw_kernel.convert "fptosi" %v : vector<8xf32> -> vector<8xi32>
+// CHECK-NEXT: lw_kernel.prefetch %a[%i + 32] : memref<64xf32>
+// CHECK-NEXT: lw_kernel.store %v, %out[%i] align 4 : vector<8xf32>, memref<64xf32>
+// CHECK-NEXT: lw_kernel.store %x, %out[%i + 8] stride 3 mask %less : vector<8xf32>, memref<64xf32>
+// CHECK-NEXT: lw_kernel.scatter %z, %out[%lanes] mask %less : vector<8xf32>, memref<64xf32>, vector<8xindex>, vector<8xi1>
+// CHECK-NEXT: }
+// CHECK-NEXT: func.return
+// CHECK-NEXT: }
+
+// -----
+
+func.func @launch(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.name = "out", lw.output}) {
+  lw_kernel.launch grid [2, 1, 1] block [32, 1, 1] {
+    %s = lw_kernel.alloc "s" : memref<32xf32, "shared">
+    %t = lw_kernel.thread "threadIdx.x" : index
+    %x = lw_kernel.load %a[%t] : memref<64xf32> -> f32
+    lw_kernel.store %x, %s[%t] : f32, memref<32xf32, "shared">
+    lw_kernel.barrier
+    %y = lw_kernel.shuffle %x, 16 : f32
+    lw_kernel.store %y, %out[%t + 32] : f32, memref<64xf32>
+  }
+  func.return
+}
+
+// CHECK: func.func @launch(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.name = "out", lw.output}) {
+// CHECK-NEXT: lw_kernel.launch grid [2, 1, 1] block [32, 1, 1] {
+// CHECK-NEXT: %s = lw_kernel.alloc "s" : memref<32xf32, "shared">
+// CHECK-NEXT: %t = lw_kernel.thread "threadIdx.x" : index
+// CHECK-NEXT: %x = lw_kernel.load %a[%t] : memref<64xf32> -> f32
+// CHECK-NEXT: lw_kernel.store %x, %s[%t] : f32, memref<32xf32, "shared">
+// CHECK-NEXT: lw_kernel.barrier
+// CHECK-NEXT: %y = lw_kernel.shuffle %x, 16 : f32
+// CHECK-NEXT: lw_kernel.store %y, %out[%t + 32] : f32, memref<64xf32>
+// CHECK-NEXT: }
+// CHECK-NEXT: func.return
+// CHECK-NEXT: }
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %t = lw_kernel.alloc "t" : memref<4x4xf32>
+  func.return
+}
+
+// CHECK: buffer 't' is memref<4x4xf32>, kernel buffers are flat
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %x = lw_kernel.load %a[%i] : memref<64xf32> -> vector<8xi32>
+  func.return
+}
+
+// CHECK: a buffer of f32 holds no vector<8xi32>
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  lw_kernel.store %n, %a[%i] : vector<8xi32>, memref<64xf32>
+  func.return
+}
+
+// CHECK: a buffer of f32 holds no vector<8xi32>
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %x = "lw_kernel.load"(%a, %i, %m) <{offset = #builtin.int<0>, stride = #builtin.int<1>}> : (memref<64xf32>, index, vector<8xi1>) -> vector<4xf32>
+  func.return
+}
+
+// CHECK: a mask for vector<4xf32> has type vector<4xi1>, got vector<8xi1>
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %x = lw_kernel.compare "slt" %v, %v : vector<8xf32>
+  func.return
+}
+
+// CHECK: 'slt' does not compare vector<8xf32> with vector<8xf32>
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %x = "lw_kernel.select"(%m, %v, %n) : (vector<8xi1>, vector<8xf32>, vector<8xi32>) -> vector<8xf32>
+  func.return
+}
+
+// CHECK: vector<8xi1> does not select between vector<8xf32> and vector<8xi32> as vector<8xf32>
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %x = lw_kernel.convert "extf" %v : vector<8xf32> -> vector<8xf64>
+  func.return
+}
+
+// CHECK: 'extf' is none of extsi, extui, trunci, sitofp, uitofp, fptosi, fptoui, index_cast
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %x = lw_kernel.convert "sitofp" %n : vector<8xi32> -> vector<4xf32>
+  func.return
+}
+
+// CHECK: vector<8xi32> and vector<4xf32> differ in their lanes
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  lw_kernel.launch grid [2, 0, 1] block [32, 1, 1] {
+    lw_kernel.barrier
+  }
+  func.return
+}
+
+// CHECK: lw_kernel.launch has three positive sizes for its grid and for its block
+
+// -----
+
+func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1>, %n: vector<8xi32>) {
+  %t = lw_kernel.thread "warpIdx.x" : index
+  func.return
+}
+
+// CHECK: 'warpIdx.x' is none of blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z
