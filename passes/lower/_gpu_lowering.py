@@ -21,11 +21,12 @@ from ._block_body import Access, BlockPlan
 from ._buffers import Placement
 from ._join_threads import join_threads
 from ._lowering import Lowering, loops_below
+from ._thread_sharing import passed_on
 
 
 @dataclass
 class _Traffic:
-    """The shared buffers that were read and written since all threads last waited for each other, with the blocks."""
+    """What passes between threads: buffers read and written since they last waited for each other, with the blocks."""
 
     reads: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
     writes: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
@@ -77,6 +78,8 @@ class GpuLowering(Lowering):
         self.traffic = _Traffic()
         self.launch_scope = self.at.scopes[0]
         self.allocated: set[SSAValue] = set()
+        self.passed: set[tuple[SSAValue, BlockOp, BlockOp]] = set()
+        """Buffers in global memory that two blocks of the launch touch from different threads."""
 
     def run(self) -> None:
         self._allocate(None)
@@ -96,6 +99,7 @@ class GpuLowering(Lowering):
             if "Idx" in loop.loop_kind:
                 self.sizes[loop.loop_kind] = max(loop.size, self.sizes.get(loop.loop_kind, 1))
         self._require_outside(op)
+        self.passed = passed_on(self._plans_below(op), self.sizes)
         block = Block()
         self.at.scopes.append(Scope(block))
         self.launch_scope = self.at.here
@@ -105,6 +109,7 @@ class GpuLowering(Lowering):
             thread.result.name_hint = kind.replace("Idx.", "_")
             self.threads[kind] = self.at.here.add(thread)
         self.traffic = _Traffic()
+        self._allocate_outermost(op)
         self._initialise_before(op)
         self._guarded(op)
         self.at.scopes.pop()
@@ -124,6 +129,25 @@ class GpuLowering(Lowering):
                     if wrong is not None:
                         rule = f"loop '{inner.loop_name}' is bound to {inner.loop_kind} inside of '{wrong.loop_name}'"
                         raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; reorder it outside")
+
+    def _allocate(self, owner: ForOp | None) -> None:
+        if owner is not None:
+            super()._allocate(owner)
+            return
+        for buffer, place in self.placements.items():
+            if not place.is_argument and place.owner is None and place.scope == "global":
+                self._allocate_one(buffer, place)
+
+    def _allocate_outermost(self, op: ForOp | BlockOp) -> None:
+        """Allocate what a launch has in registers and shared memory outside of all of its loops."""
+        used = {a.buffer: a.place for p in self._plans_below(op) for a in (*p.writes, *p.loads.values())}
+        for buffer, place in used.items():
+            if place.scope == "global" or place.owner is not None:
+                continue
+            if buffer in self.allocated:
+                rule = f"buffer '{place.name}' of scope {place.scope} is used by several launches: give it scope global"
+                raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
+            self._allocate_one(buffer, place)
 
     def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
         assert isinstance(buffer.type, MemRefType)
@@ -314,9 +338,11 @@ class GpuLowering(Lowering):
     def _of(self, op: ForOp | BlockOp) -> _Traffic:
         """All that is read from and written to shared memory in `op`, the start of reductions included."""
         traffic = _Traffic()
+        passed = {(buffer, block) for buffer, block, _ in self.passed}
         for plan in self._plans_below(op):
-            traffic.writes |= {(w.buffer, plan.block) for w in plan.writes if w.place.scope == "shared"}
-            traffic.reads |= {(a.buffer, plan.block) for a in plan.loads.values() if a.place.scope == "shared"}
+            for accesses, into in ((plan.writes, traffic.writes), (plan.loads.values(), traffic.reads)):
+                pairs = ((a.buffer, plan.block, a.place.scope) for a in accesses)
+                into |= {(b, block) for b, block, scope in pairs if scope == "shared" or (b, block) in passed}
         return traffic
 
     def _after(self, children: Iterable[ForOp | BlockOp], traffic: _Traffic) -> _Traffic:
@@ -434,10 +460,13 @@ class GpuLowering(Lowering):
         return True
 
     def _alone(self, plan: BlockPlan, write: Callable[[], None]) -> None:
-        """Write so that one thread runs what has no loop over the threads, where others would see it done twice."""
-        around = {loop.loop_kind for loop in plan.block.enclosing_loops}
-        idle = [k for k in self.threads if k.startswith("threadIdx") and k not in around]
-        if not idle or all(w.place.scope == "local" for w in plan.writes):
+        """Write so that one thread runs what is the same for all of them, where others would see it done twice."""
+        scopes = {w.place.scope for w in plan.writes}
+        told_apart = {n for e in (*plan.block.bound.values(), *plan.conditions) for n in e.axes()}
+        idle = [k for k in self.threads if k not in told_apart]
+        if "global" not in scopes:
+            idle = [k for k in idle if k.startswith("threadIdx")]
+        if not idle or scopes == {"local"}:
             write()
             return
         tests: list[SSAValue] = []

@@ -1,0 +1,153 @@
+"""Which elements pass from one thread to another: registers must not hold them, barriers must stand in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import BlockOp, ForOp
+from ..analysis.disjoint import determines
+from ..analysis.nest import ranges_of
+from ..analysis.regions import interval_of, union
+from ._block_body import Access, BlockPlan
+
+
+@dataclass(frozen=True)
+class _Use:
+    """An element that a block touches, over the loops around the block."""
+
+    plan: BlockPlan
+    access: Access
+    writes: bool
+
+
+def passed_on(plans: Sequence[BlockPlan], sizes: Mapping[str, int]) -> set[tuple[SSAValue, BlockOp, BlockOp]]:
+    """The buffers in global memory that two blocks of one launch touch from different threads of a block, with both.
+
+    PassFailedException where the threads are of different blocks, which do not wait for each other, or where what one
+    thread writes to a buffer in scope local, its own, is read by another one. `sizes` are those of the launch.
+    """
+    found: set[tuple[SSAValue, BlockOp, BlockOp]] = set()
+    for a, b in _pairs(plans):
+        scope = a.access.place.scope
+        kinds = [kind for kind, size in sizes.items() if size > 1 and _crosses(kind, a, b, sizes)]
+        if not kinds:
+            continue
+        name = a.access.place.name
+        what = f"'{name}' is written by block '{a.plan.name}' and used by block '{b.plan.name}' on another {{}}"
+        if scope == "local":
+            raise _refusal(what.format(f"{kinds[0]}, which has its own: give it scope shared (lw-set-scope)"))
+        across = next((kind for kind in kinds if kind.startswith("blockIdx")), None)
+        if across is not None:
+            raise _refusal(what.format(f"{across}, and blocks do not wait for each other: keep the two in nests apart"))
+        found |= {(a.access.buffer, a.plan.block, b.plan.block), (a.access.buffer, b.plan.block, a.plan.block)}
+    return found
+
+
+def _refusal(rule: str) -> PassFailedException:
+    return PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
+
+
+def _pairs(plans: Sequence[BlockPlan]) -> Iterator[tuple[_Use, _Use]]:
+    """Each write with what other blocks do to the same buffer; in registers only reads matter."""
+    uses: dict[SSAValue, list[_Use]] = {}
+    for plan in plans:
+        for access, writes in (*((w, True) for w in plan.writes), *((r, False) for r in plan.loads.values())):
+            if access.place.scope != "shared":
+                uses.setdefault(access.buffer, []).append(_Use(plan, access, writes))
+    for same in uses.values():
+        for a in same:
+            for b in same:
+                if a.writes and a.plan is not b.plan and not (b.writes and a.access.place.scope == "local"):
+                    yield a, b
+
+
+def _crosses(kind: str, a: _Use, b: _Use, sizes: Mapping[str, int]) -> bool:
+    """True unless it is shown that threads at one place on axis `kind` only touch what they have both touched."""
+    place = a.access.place
+    inside, other = _loop_of(kind, a.plan, place.owner), _loop_of(kind, b.plan, place.owner)
+    if inside is None and other is None:
+        # Each thread fills registers of its own; memory is written by the first one, and read by all that fill theirs.
+        above = place.owner is not None and kind in [x.loop_kind for x in _with_around(place.owner)]
+        return place.scope != "local" and not above and not b.writes and _fills_registers(b.plan)
+    if inside is other:
+        return False
+    exprs = a.access.indices
+    if place.scope == "local":
+        if kind.startswith("blockIdx"):
+            return False
+        mentions = any(kind in e.axes() for e in (*exprs, *a.plan.conditions))
+        if inside is None or (not mentions and inside.size == sizes[kind]):
+            return False
+    if inside is None or other is None:
+        return True
+    return not _same_place(kind, a, b)
+
+
+def _fills_registers(plan: BlockPlan) -> bool:
+    return all(w.place.scope == "local" for w in plan.writes)
+
+
+def _loop_of(kind: str, plan: BlockPlan, owner: ForOp | None) -> ForOp | None:
+    """The loop on the axis around a block, within the loop that each iteration of which has the buffer."""
+    loops = plan.block.enclosing_loops
+    inner = loops[loops.index(owner) + 1 :] if owner is not None else loops
+    return next((x for x in inner if x.loop_kind == kind), None)
+
+
+def _with_around(loop: ForOp) -> list[ForOp]:
+    found: list[ForOp] = []
+    parent: object = loop
+    while isinstance(parent, ForOp):
+        found.append(parent)
+        parent = parent.parent_op()
+    return found
+
+
+def _same_place(kind: str, a: _Use, b: _Use) -> bool:
+    """True where one element, touched by `a` and by `b`, is so by threads at one place on the axis."""
+    owner = a.access.place.owner
+    around = {x.loop_name for x in _with_around(owner)} if owner is not None else set()
+    ranges: dict[str, tuple[int, int]] = {}
+    for loop in (*a.plan.block.enclosing_loops, *b.plan.block.enclosing_loops):
+        if loop.loop_name in around or loop.loop_name == kind:
+            low, high = ranges.get(loop.loop_name, (0, 0))
+            ranges[loop.loop_name] = (low, max(high, loop.size - 1))
+    first, second = (_renamed(use, ranges) for use in (a, b))
+    if first[0] == second[0]:
+        everywhere = {**ranges, **first[1], **{n: max(r, first[1].get(n, r)) for n, r in second[1].items()}}
+        if determines(kind, first[0], set(everywhere) - set(ranges), everywhere):
+            return True
+    box: list[IndexExpr] = []
+    everywhere = dict(ranges)
+    for d, (x, y) in enumerate(zip(first[0], second[0], strict=True)):
+        both = union(interval_of(x, first[1]), interval_of(y, second[1]), ranges)
+        if both is None:
+            return False
+        everywhere[f"_{d}"] = (0, both.extent - 1)
+        box.append(both.low + axis(f"_{d}"))
+    return determines(kind, box, everywhere.keys() - ranges.keys(), everywhere)
+
+
+def _renamed(use: _Use, fixed: Mapping[str, object]) -> tuple[list[IndexExpr], dict[str, tuple[int, int]]]:
+    """The indices with the loops that are not `fixed` called by the order in which they come, and their ranges."""
+    own = ranges_of(use.plan.block.enclosing_loops)
+    exprs = [e.simplify(own) for e in use.access.indices]
+    names = {n: f"_v{k}" for k, n in enumerate(_in_order(exprs, own.keys() - fixed.keys()))}
+    values = {n: axis(new) for n, new in names.items()}
+    return [e.substitute(values) for e in exprs], {new: own[n] for n, new in names.items()}
+
+
+def _in_order(exprs: Iterable[IndexExpr], names: Iterable[str]) -> list[str]:
+    """Names by dimension and stride: what two blocks call by different names comes in the same order."""
+    wanted = set(names)
+    found: dict[str, None] = {}
+    for e in exprs:
+        for atom, _ in sorted(e.terms, key=lambda term: -abs(term[1])):
+            inside = {atom} if isinstance(atom, str) else atom.expr.axes()
+            found |= dict.fromkeys(sorted(inside & wanted))
+    return list(found)

@@ -1,0 +1,110 @@
+"""Every kind of operator through the search's GPU sketches: run on OpenCL, compiled for CUDA, addresses walked."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from gpu_programs import opencl_device
+from kernel_bounds import outside
+from sample_workloads import SAMPLES
+from xdsl.dialects.builtin import ModuleOp
+
+from loopwright import te
+from loopwright.backends.c_family.artifact import Artifact
+from loopwright.backends.cuda import device as cuda_device
+from loopwright.backends.opencl import device as opencl
+from loopwright.backends.scheduled import scheduled_kernel
+from loopwright.dialects.target import TargetAttr, parse_target
+from loopwright.search.reference import make_reference
+from loopwright.search.sketch import Sketch
+from loopwright.search.space import generate_sketches
+
+OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
+CUDA = (
+    "cuda cores=132 max_threads_per_block=1024 max_shared_bytes=232448 warp_size=32 max_vthreads=8 "
+    "compute_capability=90"
+)
+WALKED = (
+    "conv_nchw_7x7",
+    "dense",
+    "matmul_transposed",
+    "batch_matmul",
+    "softmax",
+    "softmax_axis1",
+    "layer_norm",
+    "max_pool",
+    "sum_rows",
+    "sum_columns",
+    "argmax",
+    "transpose",
+    "concatenate",
+    "several_outputs",
+)
+"""Small enough to walk the addresses of all threads."""
+
+
+@cache
+def module_for(name: str, target: str) -> ModuleOp:
+    module = te.create_module(SAMPLES[name]())
+    module.attributes["lw.target"] = TargetAttr(parse_target(target))
+    return module
+
+
+@cache
+def sketches_of(name: str, target: str) -> tuple[Sketch, ...]:
+    return tuple(generate_sketches(module_for(name, target), parse_target(target)))
+
+
+def candidates(name: str, target: str, seed: int) -> list[str]:
+    """The default of each sketch and a candidate from anywhere within the limits; defaults beyond where none is in."""
+    rng = np.random.default_rng(seed)
+    sketches = sketches_of(name, target)
+    found: dict[str, None] = {}
+    for sketch in sketches:
+        rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(2000, len(sketch.holes)))
+        rows = np.concatenate([sketch.default[None], rows])
+        for row in rows[sketch.legal(rows)][:2]:
+            found[sketch.schedule(row)] = None
+    if not found:
+        found = {sketch.schedule(sketch.default): None for sketch in sketches}
+    return list(found)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_candidates_are_right_on_opencl(name: str) -> None:
+    opencl_device()
+    workload = str(module_for(name, OPENCL))
+    reference = make_reference(module_for(name, OPENCL))
+    for schedule in candidates(name, OPENCL, 0):
+        kernel = opencl.load(opencl.build(workload, schedule))
+        outputs = [np.full(e.shape, np.nan if e.dtype.kind == "f" else 77, e.dtype) for e in reference.expected]
+        kernel.run([*reference.inputs, *outputs])
+        for got, expected in zip(outputs, reference.expected, strict=True):
+            np.testing.assert_allclose(
+                np.asarray(got, np.float64),
+                np.asarray(expected, np.float64),
+                atol=reference.atol,
+                rtol=reference.rtol,
+                err_msg=schedule,
+            )
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_candidates_compile_for_cuda(name: str) -> None:
+    """No device is needed; what is launched is within what the architecture has."""
+    workload = str(module_for(name, CUDA))
+    for schedule in candidates(name, CUDA, 1):
+        artifact = Artifact.from_bytes(cuda_device.build(workload, schedule), "cuda")
+        assert artifact.architecture == "sm_90" and artifact.binary[:4] == b"\x7fELF"
+        launches = artifact.kernel.launches
+        assert [r.name for r in artifact.resources] == [launch.name for launch in launches]
+        for launch in launches:
+            assert np.prod(launch.block) <= 1024
+            assert launch.static_shared_bytes + launch.dynamic_shared_bytes <= 232448
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_candidates_stay_inside_of_buffers(name: str) -> None:
+    workload = str(module_for(name, OPENCL))
+    for schedule in candidates(name, OPENCL, 2):
+        assert not outside(scheduled_kernel(workload, schedule)), schedule
