@@ -26,12 +26,19 @@ class Place(NamedTuple):
 
 
 class Expr(NamedTuple):
-    """An expression; `reads` are the elements it loads, `number` its value where it is an integer literal."""
+    """An expression; `reads` are the elements it loads, `number` its value where it is an integer literal.
+
+    Of integers, `negates` is an expression of the negative value, `plus` a sum's part without constant and its
+    constant, and `unsigned` an expression of the same value of an unsigned type.
+    """
 
     text: str
     precedence: int = ATOM
     reads: tuple[Place, ...] = ()
     number: int | None = None
+    negates: Expr | None = None
+    plus: tuple[Expr, int] | None = None
+    unsigned: Expr | None = None
 
     def at_least(self, precedence: int) -> str:
         """Return the text, in parentheses where it binds weaker than asked."""

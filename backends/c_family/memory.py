@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
 from .expression import ADD, Expr, Place, ternary
+from .index_arithmetic import terms
 from .language import Handler
 from .printer import Buffer
 from .types import UnsupportedError, bytes_of, kind_of
@@ -190,9 +191,9 @@ def places_of(p: KernelPrinter, buffer: SSAValue, index: SSAValue, offset: int, 
     base = p.scalar(index)
     if base.reads:
         (base,) = p.atoms(index)
-    if base.number is not None:
-        return [Place(buffer, "", base.number + offset + lane * stride) for lane in range(lanes)]
-    text = base.at_least(ADD)
+    part, constant = terms(base)
+    offset += constant
+    text = "" if part is None else part.at_least(ADD)
     return [Place(buffer, text, offset + lane * stride) for lane in range(lanes)]
 
 

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...dialects import kernel
 from ...dialects.kernel import FLOAT_PREDICATES, INTEGER_PREDICATES
+from . import index_arithmetic as index
 from .expression import (
     ADD,
     AND,
@@ -56,6 +57,8 @@ def arithmetic(operator: str, precedence: int, fold: Callable[[int, int], int] |
 
     def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
         a, b = lanes
+        if kind == "index" and operator in _ON_INDICES:
+            return _ON_INDICES[operator](a, b)
         if fold is not None and a.number is not None and b.number is not None and kind != "i1":
             return p.literal(fold(a.number, b.number), kind)
         if operator == "+" and b.number is not None and b.number < 0:
@@ -66,20 +69,33 @@ def arithmetic(operator: str, precedence: int, fold: Callable[[int, int], int] |
     return lanewise(template)
 
 
+_ON_INDICES: dict[str, Callable[[Expr, Expr], Expr]] = {"+": index.add, "-": index.subtract, "*": index.multiply}
+
+
 def unsigned(operator: str, precedence: int) -> Handler:
     """Handle `a operator b` on the operands' bits taken as unsigned numbers."""
 
     def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
-        a, b = (cast_to(unsigned_type(p, kind), lane) for lane in lanes)
-        return cast_to(p.type_of(kind), infix(operator, precedence, a, b))
+        a, b = (as_unsigned(p, kind, lane) for lane in lanes)
+        result = infix(operator, precedence, a, b)
+        return cast_to(p.type_of(kind), result)._replace(unsigned=result if kind not in ("i8", "i16") else None)
 
     return lanewise(template)
+
+
+def as_unsigned(p: KernelPrinter, kind: str, value: Expr) -> Expr:
+    """Return a value's bits as an unsigned number."""
+    if value.unsigned is not None:
+        return value.unsigned
+    if value.number is not None and value.number >= 0 and p.type_of(kind) == "int":
+        return Expr(f"{value.number}u", number=value.number)
+    return cast_to(unsigned_type(p, kind), value)
 
 
 def unsigned_type(p: KernelPrinter, kind: str) -> str:
     """Return the unsigned integer type of a kind's width."""
     name = p.type_of(kind)
-    return f"unsigned {name.removeprefix('signed ')}"
+    return "unsigned" if name == "int" else f"unsigned {name.removeprefix('signed ')}"
 
 
 def function(name: str) -> Handler:
@@ -129,7 +145,7 @@ def unsigned_extremum(operator: str) -> Handler:
 
     def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
         a, b = lanes
-        unsigned_a, unsigned_b = (cast_to(unsigned_type(p, kind), lane) for lane in lanes)
+        unsigned_a, unsigned_b = (as_unsigned(p, kind, lane) for lane in lanes)
         return ternary(infix(operator, RELATION, unsigned_a, unsigned_b), a, b)
 
     return lanewise(template, repeats=True)
@@ -226,9 +242,10 @@ def compare(p: KernelPrinter, op: Operation) -> None:
 def compare_integers(p: KernelPrinter, kind: str, predicate: str, a: Expr, b: Expr) -> Expr:
     """Return an integer comparison; predicates that begin with `u` take the bits as unsigned numbers."""
     sign = _SIGNS[predicate[-2:]]
+    precedence = EQUALITY if sign in ("==", "!=") else RELATION
     if predicate[0] == "u":
-        a, b = (cast_to(unsigned_type(p, kind), x) for x in (a, b))
-    return infix(sign, EQUALITY if sign in ("==", "!=") else RELATION, a, b)
+        return infix(sign, precedence, as_unsigned(p, kind, a), as_unsigned(p, kind, b))
+    return index.compare(sign, precedence, a, b) if kind == "index" else infix(sign, precedence, a, b)
 
 
 def compare_floats(predicate: str, a: Expr, b: Expr) -> Expr:
@@ -377,8 +394,7 @@ def _mask(p: KernelPrinter, op: Operation) -> None:
     (start,) = p.atoms(op.start)
     lanes = []
     for lane in range(kernel.lanes_of(op.result.type)):
-        bound = p.literal(-lane * op.step.data, "index")
-        lanes.append(infix(">=", RELATION, start, bound))
+        lanes.append(index.compare(">=", RELATION, start, index.literal(-lane * op.step.data)))
     p.define(op.result, lanes)
 
 

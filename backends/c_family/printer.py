@@ -17,6 +17,7 @@ from .types import UnsupportedError, kind_of
 
 INDENT = "    "
 _ATOM_TEXT = re.compile(r"[\w.]+f?|\w+\.\w+(\[\d+\])?", re.ASCII)
+_MULTIPLE_TEXT = re.compile(r"[A-Za-z_]\w* \* -?\d+", re.ASCII)
 _LONGEST_INLINED = 100
 """An expression with more characters gets a name, for people's eyes."""
 
@@ -64,6 +65,8 @@ class KernelPrinter:
         self.used: dict[SSAValue, None] = {}
         self._values: dict[SSAValue, tuple[Expr, ...]] = {}
         self._waiting: dict[SSAValue, dict[SSAValue, None]] = {}
+        self._renamed: list[tuple[SSAValue, tuple[Expr, ...]]] = []
+        """What values were called before they got names, which hold within the innermost braces only."""
 
     @property
     def threads(self) -> int:
@@ -99,7 +102,7 @@ class KernelPrinter:
         if value.first_use is None:
             return
         lanes = tuple(lanes)
-        if all(map(_is_atom, lanes)) or self._stays(value, lanes):
+        if all(map(_is_repeatable, lanes)) or self._stays(value, lanes):
             self._values[value] = lanes
             for lane in lanes:
                 for place in lane.reads:
@@ -119,12 +122,14 @@ class KernelPrinter:
 
     def _name(self, value: SSAValue, lanes: Sequence[Expr]) -> None:
         kind = kind_of(value.type)
-        hint = value.name_hint or ("i" if kind == "index" else "v")
+        hint = value.name_hint or {"index": "i", "i1": "p"}.get(kind, "v")
         named: dict[str, Expr] = {}
         for number, lane in enumerate(lanes):
             if lane.text not in named:
                 label = hint if len(lanes) == 1 else f"{hint}_{number}"
                 named[lane.text] = lane if _is_atom(lane) else self.variable(kind, label, lane)
+        if value in self._values:
+            self._renamed.append((value, self._values[value]))
         self._values[value] = tuple(named[lane.text] for lane in lanes)
 
     def variable(self, kind: str, hint: str, value: Expr) -> Expr:
@@ -195,8 +200,12 @@ class KernelPrinter:
         """Write `head {`, what is printed inside, and `}`."""
         self.line(f"{head} {{")
         before, self.indent = self.indent, self.indent + INDENT
+        outside, self._renamed = self._renamed, []
         yield
         self.indent = before
+        for value, lanes in reversed(self._renamed):
+            self._values[value] = lanes
+        self._renamed = outside
         self.line("}")
 
     def block(self, block: Block) -> None:
@@ -214,6 +223,11 @@ def _is_atom(expression: Expr) -> bool:
     if expression.number is not None:
         return True
     return not expression.reads and expression.precedence == ATOM and bool(_ATOM_TEXT.fullmatch(expression.text))
+
+
+def _is_repeatable(expression: Expr) -> bool:
+    """True for what reads best where it is used: an atom, or a multiple of a variable, which compilers compute once."""
+    return _is_atom(expression) or (not expression.reads and bool(_MULTIPLE_TEXT.fullmatch(expression.text)))
 
 
 def _block_of(value: SSAValue) -> Block | None:

@@ -128,7 +128,8 @@ class OpenCl(Language):
         return super().convert(value, source, result, long_index)
 
     def float_to_unsigned(self, type_name: str, value: Expr) -> Expr:
-        return call(f"convert_u{type_name.removeprefix('unsigned ')}_sat_rtz", value)
+        name = type_name.removeprefix("unsigned").strip() or "int"
+        return call(f"convert_u{name}_sat_rtz", value)
 
     def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
         if name in _NAN_FREE:
