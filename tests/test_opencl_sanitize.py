@@ -1,6 +1,7 @@
 """Kernels in a checker of data races and bounds: ours are clean, and broken ones are seen."""
 
 import importlib.metadata
+import platform
 import sys
 from functools import cache
 
@@ -31,7 +32,8 @@ def installed() -> bool:
 
 
 pytestmark = pytest.mark.skipif(
-    not installed() and sys.platform != "linux", reason="Oclgrind is a package for Linux on x86-64"
+    not installed() and (sys.platform, platform.machine()) != ("linux", "x86_64"),
+    reason="Oclgrind is a package for Linux on x86-64",
 )
 
 
