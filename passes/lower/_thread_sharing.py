@@ -34,16 +34,16 @@ def passed_on(plans: Sequence[BlockPlan], sizes: Mapping[str, int]) -> set[tuple
     found: set[tuple[SSAValue, BlockOp, BlockOp]] = set()
     for a, b in _pairs(plans):
         scope = a.access.place.scope
-        kinds = [kind for kind, size in sizes.items() if size > 1 and _crosses(kind, a, b, sizes)]
+        ways = [k for k, size in sizes.items() if size > 1 and not (scope == "shared" and k.startswith("threadIdx"))]
+        kinds = sorted(kind for kind in ways if _crosses(kind, a, b, sizes))
         if not kinds:
             continue
         name = a.access.place.name
-        what = f"'{name}' is written by block '{a.plan.name}' and used by block '{b.plan.name}' on another {{}}"
+        what = f"'{name}' is written by block '{a.plan.name}' and used by block '{b.plan.name}' at another {kinds[0]}"
+        if kinds[0].startswith("blockIdx"):
+            raise _refusal(f"{what}, and blocks do not wait for each other: keep the two in nests apart, scope global")
         if scope == "local":
-            raise _refusal(what.format(f"{kinds[0]}, which has its own: give it scope shared (lw-set-scope)"))
-        across = next((kind for kind in kinds if kind.startswith("blockIdx")), None)
-        if across is not None:
-            raise _refusal(what.format(f"{across}, and blocks do not wait for each other: keep the two in nests apart"))
+            raise _refusal(f"{what}, which has one of its own: give it scope shared (lw-set-scope)")
         found |= {(a.access.buffer, a.plan.block, b.plan.block), (a.access.buffer, b.plan.block, a.plan.block)}
     return found
 
@@ -57,8 +57,7 @@ def _pairs(plans: Sequence[BlockPlan]) -> Iterator[tuple[_Use, _Use]]:
     uses: dict[SSAValue, list[_Use]] = {}
     for plan in plans:
         for access, writes in (*((w, True) for w in plan.writes), *((r, False) for r in plan.loads.values())):
-            if access.place.scope != "shared":
-                uses.setdefault(access.buffer, []).append(_Use(plan, access, writes))
+            uses.setdefault(access.buffer, []).append(_Use(plan, access, writes))
     for same in uses.values():
         for a in same:
             for b in same:
@@ -73,13 +72,11 @@ def _crosses(kind: str, a: _Use, b: _Use, sizes: Mapping[str, int]) -> bool:
     if inside is None and other is None:
         # Each thread fills registers of its own; memory is written by the first one, and read by all that fill theirs.
         above = place.owner is not None and kind in [x.loop_kind for x in _with_around(place.owner)]
-        return place.scope != "local" and not above and not b.writes and _fills_registers(b.plan)
+        return place.scope == "global" and not above and not b.writes and _fills_registers(b.plan)
     if inside is other:
         return False
     exprs = a.access.indices
-    if place.scope == "local":
-        if kind.startswith("blockIdx"):
-            return False
+    if place.scope != "global":
         mentions = any(kind in e.axes() for e in (*exprs, *a.plan.conditions))
         if inside is None or (not mentions and inside.size == sizes[kind]):
             return False

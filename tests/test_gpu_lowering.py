@@ -1,0 +1,367 @@
+"""Schedules by hand for a GPU, lowered: right on OpenCL, nothing outside of buffers, barriers just where needed."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from gpu_programs import compile_cuda, parse, run_opencl
+from kernel_bounds import outside
+from lowered_runs import exact_inputs
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from loopwright import te, topi
+from loopwright.backends.opencl.compile import print_opencl
+from loopwright.dialects import kernel
+from loopwright.dialects.interpret.te import run_te
+from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+from loopwright.schedule import Schedule
+
+OPENCL = "opencl max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
+CUDA = "cuda max_threads_per_block=1024 max_shared_bytes=49152 warp_size=32 max_vthreads=8 compute_capability=90"
+Steps = Callable[[Schedule], Any]
+
+
+def lower(tensors: Sequence[te.Tensor], steps: Steps, target: str = OPENCL) -> tuple[Schedule, ModuleOp]:
+    sch = Schedule(tensors, target=target)
+    steps(sch)
+    module = sch.module.clone()
+    lower_loop_to_kernel(module)
+    module.verify()
+    return sch, module
+
+
+def check(tensors: Sequence[te.Tensor], steps: Steps, rtol: float = 1e-5) -> ModuleOp:
+    """Hold the schedule on OpenCL to the interpreter, its barriers to no branch, and the CUDA source to a compiler."""
+    sch, module = lower(tensors, steps)
+    assert not outside(module)
+    for op in module.walk():
+        if isinstance(op, kernel.BarrierOp):
+            parent = op.parent_op()
+            while not isinstance(parent, kernel.LaunchOp):
+                assert not isinstance(parent, scf.IfOp), "a barrier in a branch"
+                assert parent is not None
+                parent = parent.parent_op()
+    inputs = exact_inputs(sch.workload)
+    for got, wanted in zip(run_opencl(module.clone(), *inputs), run_te(sch.workload, inputs), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol, err_msg=str(module))
+    compile_cuda(lower(tensors, steps, CUDA)[1], (90,))
+    return module
+
+
+def refuse(tensors: Sequence[te.Tensor], steps: Steps, rule: str) -> None:
+    with pytest.raises(PassFailedException, match=rule):
+        lower(tensors, steps)
+
+
+def barriers(module: ModuleOp) -> int:
+    return sum(isinstance(op, kernel.BarrierOp) for op in module.walk())
+
+
+def placeholder(name: str, *shape: int) -> te.Tensor:
+    return te.placeholder(shape, "float32", name)
+
+
+def matmul(m: int, n: int, k: int) -> list[te.Tensor]:
+    a, b, r = placeholder("a", m, k), placeholder("b", k, n), te.reduce_axis((0, k), "k")
+    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")]
+
+
+def doubled(*shape: int) -> list[te.Tensor]:
+    x = placeholder("x", *shape)
+    return [x, te.compute(shape, lambda *i: x[i] * 2.0, name="y")]
+
+
+# -- tails ------------------------------------------------------------------------------------------------------------
+
+KINDS = ("blockIdx.x", "vthread", "threadIdx.x")
+
+
+@pytest.mark.parametrize("extent", [1, 7, 31, 32, 33, 97])
+@pytest.mark.parametrize("factors", [(2, 8, 1), (2, 8, 4), (1, 32, 2), (3, 5, 3)])
+def test_tails(extent: int, factors: tuple[int, int, int]) -> None:
+    def steps(sch: Schedule) -> None:
+        *loops, last = sch.split("y", "i0", [None, *factors])
+        for loop, kind in zip(loops, KINDS, strict=True):
+            sch.bind(loop, kind)
+        sch.vectorize(last)
+
+    check(doubled(extent), steps)
+
+
+@pytest.mark.parametrize("size", [(1, 1, 1), (8, 8, 8), (13, 11, 7), (16, 33, 9)])
+@pytest.mark.parametrize("step", [1, 4])
+@pytest.mark.parametrize("padded", [False, True])
+def test_tiled_matmul(size: tuple[int, int, int], step: int, padded: bool) -> None:
+    """Copies by more threads than elements, tails on all axes, rows padded."""
+
+    def steps(sch: Schedule) -> None:
+        copy = sch.cache_write("c", "c", "local")
+        shared = [sch.cache_read("c", name, "shared") for name in "ab"]
+        i, j, k = sch.get_loops("c")
+        i0, iv, i1, i2 = sch.split("c", i, [None, 2, 4, 2])
+        j0, j1, j2 = sch.split("c", j, [None, 8, 2])
+        k0, k1 = sch.split("c", k, [None, step])
+        sch.reorder("c", i0, j0, iv, i1, j1, k0, k1, i2, j2)
+        for loop, kind in (
+            (i0, "blockIdx.y"),
+            (j0, "blockIdx.x"),
+            (iv, "vthread"),
+            (i1, "threadIdx.y"),
+            (j1, "threadIdx.x"),
+        ):
+            sch.bind("c", loop, kind)
+        sch.vectorize("c", j2)
+        sch.reverse_compute_at(copy, j1)
+        for block in shared:
+            sch.compute_at(block, k0, unit_loops=True)
+            fused = sch.fuse(block, *sch.get_loops(block)[-2:])
+            _, y, x, v = sch.split(block, fused, [None, 4, 8, 2])
+            sch.bind(block, y, "threadIdx.y")
+            sch.bind(block, x, "threadIdx.x")
+            sch.vectorize(block, v)
+            if padded:
+                sch.storage_align(block, axis=0, factor=8, offset=3)
+
+    module = check(matmul(*size), steps)
+    if -(-size[2] // step) > 1:
+        assert barriers(module) == 2
+
+
+def test_block_only_and_thread_only() -> None:
+    check(doubled(13, 5), lambda sch: sch.bind("y", "i0", "blockIdx.x"))
+    check(doubled(13, 5), lambda sch: sch.bind("y", "i1", "threadIdx.x"))
+    check(doubled(13, 5), lambda sch: None)
+
+
+def test_nests_of_one_launch_with_fewer_threads() -> None:
+    """Two stages in each block: the first has more threads than the second."""
+    x = placeholder("x", 6, 40)
+    a = te.compute((6, 40), lambda i, j: x[i, j] + 1.0, name="a")
+    b = te.compute((6, 20), lambda i, j: a[i, 39 - j] * a[i, j], name="b")
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("b", "i", "blockIdx.x")
+        sch.compute_at("a", "i")
+        sch.set_scope("a", "shared")
+        sch.bind("b", "j", "threadIdx.x")
+        sch.bind("a", sch.get_loops("a")[-1], "threadIdx.x")
+
+    assert barriers(check([x, b], steps)) == 1
+
+
+def test_launches_with_an_intermediate_between() -> None:
+    x = placeholder("x", 9, 33)
+    a = te.compute((9, 33), lambda i, j: te.exp(x[i, j] * 0.1), name="a")
+    b = te.compute((33,), lambda j: a[8, j] - a[0, 32 - j], name="b")
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("a", "i", "blockIdx.x")
+        sch.bind("a", "j", "threadIdx.x")
+        sch.bind("b", "j", "threadIdx.x")
+
+    module = check([x, b], steps)
+    assert sum(isinstance(op, kernel.LaunchOp) for op in module.walk()) == 2
+    assert barriers(module) == 0
+
+
+# -- reductions across threads ----------------------------------------------------------------------------------------
+
+
+def rows(function: Callable[..., te.Expr], m: int, n: int) -> list[te.Tensor]:
+    x, r = placeholder("x", m, n), te.reduce_axis((0, n), "k")
+    return [x, te.compute((m,), lambda i: function(x[i, r], axis=r), name="s")]
+
+
+def across(threads: int) -> Steps:
+    def steps(sch: Schedule) -> None:
+        _, k1 = sch.split("s", "k", [None, threads])
+        sch.rfactor("s", k1)
+        sch.bind("s", "i", "blockIdx.x")
+        sch.compute_at("s_rf", "i")
+        sch.set_scope("s_rf", "local")
+        loops = sch.get_loops("s_rf")
+        mine = next(x for x in loops if x.startswith("k1"))
+        sch.reorder("s_rf", mine, *[x for x in loops[1:] if x != mine])
+        sch.bind("s_rf", mine, "threadIdx.x")
+        sch.bind("s", sch.get_loops("s")[-1], "threadIdx.x")
+
+    return steps
+
+
+@pytest.mark.parametrize("threads", [32, 64, 256, 1024])
+@pytest.mark.parametrize("extent", [1, 31, 1024, 1500])
+def test_sums_across_threads(threads: int, extent: int) -> None:
+    module = check(rows(te.sum, 3, extent), across(threads))
+    assert barriers(module) == threads.bit_length() + 1
+
+
+def test_largest_across_threads() -> None:
+    check(rows(te.max, 2, 77), across(32))
+
+
+@pytest.mark.parametrize("threads", [24, 16])
+def test_threads_to_join_are_a_power_of_two(threads: int) -> None:
+    refuse(rows(te.sum, 2, 48), across(threads), "a power of two of at least 32 threads")
+
+
+def test_split_reduction() -> None:
+    """Partial sums on blocks of their own, joined by a second launch."""
+
+    def steps(sch: Schedule) -> None:
+        part, _ = sch.split("c", "k", [4, None])
+        sch.reorder("c", part, "i", "j")
+        sch.rfactor("c", part)
+        sch.bind("c_rf", part, "blockIdx.y")
+        for block in ("c_rf", "c"):
+            sch.bind(block, "i", "blockIdx.x")
+            sch.bind(block, "j", "threadIdx.x")
+
+    module = check(matmul(5, 9, 30), steps)
+    assert sum(isinstance(op, kernel.LaunchOp) for op in module.walk()) == 2
+
+
+# -- who sees what another thread wrote -------------------------------------------------------------------------------
+
+
+def mirrored() -> list[te.Tensor]:
+    x = placeholder("x", 4, 16)
+    a = te.compute((4, 16), lambda i, j: x[i, j] + 1.0, name="a")
+    return [x, te.compute((4, 16), lambda i, j: a[i, 15 - j] * 2.0, name="b")]
+
+
+def passing(scope: str, thread: str = "threadIdx.x") -> Steps:
+    def steps(sch: Schedule) -> None:
+        sch.bind("b", "i", "blockIdx.x")
+        sch.compute_at("a", "i")
+        sch.set_scope("a", scope)
+        sch.bind("b", "j", thread)
+        sch.bind("a", sch.get_loops("a")[-1], thread)
+
+    return steps
+
+
+def test_registers_are_not_passed_between_threads() -> None:
+    assert barriers(check(mirrored(), passing("shared"))) == 1
+    refuse(mirrored(), passing("local"), "'a' is written by block 'a' and used by block 'b' at another threadIdx.x")
+
+
+def test_own_registers_need_no_barrier() -> None:
+    x = placeholder("x", 4, 16)
+    a = te.compute((4, 16), lambda i, j: x[i, j] + 1.0, name="a")
+    b = te.compute((4, 16), lambda i, j: a[i, j] * 2.0, name="b")
+    assert barriers(check([x, b], passing("local"))) == 0
+
+
+def test_one_thread_reduces_into_shared_memory() -> None:
+    """All threads need the same few sums: one adds them up, the others wait."""
+    x, r = placeholder("x", 3, 20), te.reduce_axis((0, 20), "k")
+    s = te.compute((3,), lambda i: te.sum(x[i, r], axis=r), name="s")
+    y = te.compute((3, 20), lambda i, j: x[i, j] - s[i], name="y")
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("y", "i", "blockIdx.x")
+        sch.bind("y", "j", "threadIdx.x")
+        sch.compute_at("s", "j")
+        sch.set_scope("s", "shared")
+
+    assert barriers(check([x, y], steps)) == 1
+
+
+def transposed(thread: str) -> Steps:
+    """Threads write an output one way and read it the other way."""
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("a", "i", "blockIdx.x")
+        sch.reverse_compute_at("b", "i")
+        _, inner = sch.split("a", "j", [None, 4])
+        outer, _ = sch.split("b", sch.get_loops("b")[-1], [None, 4])
+        sch.bind(inner, thread)
+        sch.bind(outer, thread)
+
+    return steps
+
+
+def with_output_between() -> list[te.Tensor]:
+    x = placeholder("x", 4, 16)
+    a = te.compute((4, 16), lambda i, j: x[i, j] + 1.0, name="a")
+    return [x, a, te.compute((4, 16), lambda i, j: a[i, j] * 2.0, name="b")]
+
+
+def test_outputs_read_by_other_threads() -> None:
+    assert barriers(check(with_output_between(), transposed("threadIdx.x"))) == 1
+
+
+def test_blocks_do_not_wait_for_each_other() -> None:
+    refuse(with_output_between(), transposed("blockIdx.y"), "at another blockIdx.y, and blocks do not wait")
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def test_parallel_loops() -> None:
+    refuse(doubled(4, 8), lambda sch: sch.parallel("y", "i0"), "'i0' is parallel, which a GPU does not have")
+
+
+def test_blocks_inside_of_serial_loops() -> None:
+    rule = "'blockIdx.x' is bound to blockIdx.x inside of 'i0'; reorder it outside"
+    refuse(doubled(4, 8), lambda sch: sch.bind("y", "i1", "blockIdx.x"), rule)
+
+
+def test_global_buffers_of_one_launch() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.bind("b", "i", "blockIdx.x")
+        sch.compute_at("a", "i")
+
+    refuse(mirrored(), steps, "buffer 'a' is used inside of one launch only")
+
+
+@pytest.mark.parametrize("scope", ["local", "shared"])
+def test_buffers_of_several_launches_are_global(scope: str) -> None:
+    rule = f"buffer 'a' of scope {scope} is used by several launches: give it scope global"
+    refuse(mirrored(), lambda sch: sch.set_scope("a", scope), rule)
+
+
+# -- printing ---------------------------------------------------------------------------------------------------------
+
+
+def test_names_hold_in_the_braces_they_are_given_in() -> None:
+    """A literal that is named in one branch is spelt out again in the other one."""
+    text = """
+func.func @k(%x : memref<8xf32> {lw.name = "x"}, %y : memref<8xf32> {lw.name = "y", lw.output}) {
+  %low = arith.constant 0xff800000 : f32
+  %c4 = arith.constant 4 : index
+  lw_kernel.launch grid [1, 1, 1] block [8, 1, 1] {
+    %t = lw_kernel.thread "threadIdx.x" : index
+    %v = lw_kernel.load %x[%t] stride 0 : memref<8xf32> -> f32
+    %p = arith.cmpi slt, %t, %c4 : index
+    scf.if %p {
+      %a = vector.broadcast %low : f32 to vector<2xf32>
+      %m = arith.maximumf %low, %v : f32
+      %q = arith.maximumf %m, %low : f32
+      lw_kernel.store %q, %y[%t] stride 0 : f32, memref<8xf32>
+    } else {
+      %n = arith.maximumf %low, %v : f32
+      lw_kernel.store %n, %y[%t] stride 0 : f32, memref<8xf32>
+    }
+  }
+  func.return
+}
+"""
+    module = parse(text)
+    x = np.arange(8, dtype=np.float32) - 4
+    np.testing.assert_array_equal(run_opencl(module, x)[0], x)
+    assert "(-INFINITY)" in print_opencl(module).source
+
+
+def test_softmax_rows() -> None:
+    x = placeholder("x", 5, 70)
+    tensors = [x, topi.nn.softmax(x)]
+
+    def steps(sch: Schedule) -> None:
+        for block in sch.blocks:
+            sch.bind(block, sch.get_loops(block)[0], "blockIdx.x")
+
+    check(tensors, steps)
