@@ -184,20 +184,6 @@ class GpuLowering(Lowering):
         self.at.here.block.add_op(kernel.BarrierOp())
         self.at.here.loads.clear()
 
-    def under(self, conditions: Sequence[IndexExpr], then: Callable[[], None]) -> None:
-        """Write `then` under predicates that are the same for all lanes."""
-        values = [self.at.condition(c) for c in conditions]
-        if any(v is False for v in values):
-            return
-        before = self.at.known
-        self.at.known = before | set(conditions)
-        test = self.at.conjunction([v for v in values if not isinstance(v, bool)], False)
-        if test is None:
-            then()
-        else:
-            self._branch(test, then)
-        self.at.known = before
-
     def quotient(self, value: SSAValue, divisor: int, size: int) -> tuple[SSAValue, SSAValue]:
         """A thread's place `value`, of `size` places, divided: the quotient and the remainder."""
         place = IndexExpr((("_place", 1),), 0)
@@ -428,24 +414,8 @@ class GpuLowering(Lowering):
             write()
             self.at.known = before
             return
-        tests: list[SSAValue] = []
-        held = []
-        for condition in conditions:
-            if not self._open(condition) or (self.at.lane is not None and self.at.lane in condition.axes()):
-                continue
-            value = self.at.condition(condition)
-            if value is False:
-                return
-            held.append(condition)
-            if value is not True:
-                tests.append(value)
-        self.at.known = before | set(held)
-        test = self.at.conjunction(tests, False)
-        if test is None:
-            write()
-        else:
-            self._branch(test, write)
-        self.at.known = before
+        lane = self.at.lane
+        self.under([c for c in conditions if self._open(c) and (lane is None or lane not in c.axes())], write)
 
     def _may_overshoot(self, plan: BlockPlan, conditions: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
         """True where running beyond the edge fills registers that nobody reads, from memory that is there."""

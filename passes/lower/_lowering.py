@@ -99,6 +99,20 @@ class Lowering:
         """True where the condition is not settled by the loops that are fixed."""
         return condition not in self.at.known
 
+    def under(self, conditions: Sequence[IndexExpr], write: Callable[[], None]) -> None:
+        """Write under predicates that are the same for all lanes; nothing where one never holds."""
+        values = [self.at.condition(c) for c in conditions]
+        if any(v is False for v in values):
+            return
+        before = self.at.known
+        self.at.known = before | set(conditions)
+        test = self.at.conjunction([v for v in values if not isinstance(v, bool)], False)
+        if test is None:
+            write()
+        else:
+            self._branch(test, write)
+        self.at.known = before
+
     def _guarded(self, op: ForOp | BlockOp) -> None:
         """Write `op` under the predicates that are decided here and shared by all blocks in it."""
         plans = self._plans_below(op)
@@ -120,21 +134,7 @@ class Lowering:
         if isinstance(op, ForOp) and op.size > 1 and not self.versioned:
             padding = dict.fromkeys(c for plan in plans for c in plan.tests)
             tiles += [c for c in padding if self._open(c) and self._varies(op, c) and self._may_branch(op, c)]
-        before = self.at.known
-        tests = []
-        for condition in decided:
-            value = self.at.condition(condition)
-            if value is False:
-                return
-            if value is not True:
-                tests.append(value)
-        self.at.known = before | set(decided)
-        test = self.at.conjunction(tests, False)
-        if test is None:
-            self._versions(op, tiles)
-        else:
-            self._branch(test, lambda: self._versions(op, tiles))
-        self.at.known = before
+        self.under(decided, lambda: self._versions(op, tiles))
 
     def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
         """True where some threads may run `op` and others not, as far as `condition` tells them apart."""
@@ -383,21 +383,7 @@ class Lowering:
     def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
         decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
-        before = self.at.known
-        tests = []
-        for condition in decided:
-            value = self.at.condition(condition)
-            if value is False:
-                return
-            if value is not True:
-                tests.append(value)
-        self.at.known = before | set(decided)
-        test = self.at.conjunction(tests, False)
-        if test is None:
-            self._init_loops(plan, loops, where)
-        else:
-            self._branch(test, lambda: self._init_loops(plan, loops, where))
-        self.at.known = before
+        self.under(decided, lambda: self._init_loops(plan, loops, where))
 
     def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         if not loops:
