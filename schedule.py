@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from .dialects.loop import BlockOp, blocks_in
-from .dialects.target import Target, TargetAttr, parse_target
+from .dialects.presets import resolve_target
+from .dialects.target import Target, TargetAttr
 from .passes.analysis.nest import find_block, functions
 from .passes.discovery import module_stems, pass_factories, pass_name
 from .passes.lower.lower_te_to_loop import LowerTeToLoop
@@ -50,7 +51,7 @@ class Schedule:
         if isinstance(workload, ModuleOp):
             self._workload = workload.clone()
             if target is not None:
-                device = parse_target(target) if isinstance(target, str) else target
+                device = resolve_target(target) if isinstance(target, str) else target
                 self._workload.attributes["lw.target"] = TargetAttr(device)
         else:
             self._workload = create_module(workload, target)

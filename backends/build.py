@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.presets import resolve_target
-from ..dialects.target import Target, TargetAttr, target_of
+from ..dialects.target import Target, TargetAttr, parse_target, target_of
 from .kernel_function import Kernel
 
 
@@ -73,7 +73,7 @@ def _set_target(module: ModuleOp, target: str | Target | None) -> None:
     if target is None and isinstance(module.attributes.get("lw.target"), TargetAttr):
         return
     if isinstance(target, str):
-        target = _resolved(target)
+        target = named_target(target)
     if target is None:
         from .llvm.host import host_target
 
@@ -81,19 +81,25 @@ def _set_target(module: ModuleOp, target: str | Target | None) -> None:
     module.attributes["lw.target"] = TargetAttr(target)
 
 
-def _resolved(text: str) -> Target:
-    """Return the target a text names: a bare `llvm`, `cuda` or `opencl` is the device of this machine."""
-    kind = text.strip()
-    if kind == "llvm":
+def named_target(text: str) -> Target:
+    """Return the target a text names: `llvm` (also with `cores=2`), `cuda` or `opencl` alone are this machine's.
+
+    `cuda model=h200` is a well-known device. ValueError for a text that names none.
+    """
+    given = parse_target(text)
+    options = [option for option in text.split()[1:] if not option.startswith("cores=")]
+    if options:
+        return resolve_target(text)
+    if given.kind == "llvm":
         from .llvm.host import host_target
 
-        return host_target()
-    if kind == "cuda":
+        return host_target(given.cores if "cores=" in text else None)
+    if "cores=" in text:
+        return given
+    if given.kind == "cuda":
         from .cuda.driver import target_of_device as cuda_target
 
         return cuda_target()
-    if kind == "opencl":
-        from .opencl.platform import target_of_device as opencl_target
+    from .opencl.platform import target_of_device as opencl_target
 
-        return opencl_target()
-    return resolve_target(text)
+    return opencl_target()

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..backends.build import build
+from ..backends.build import build, named_target
 from ..backends.kernel_function import Kernel
-from ..dialects.target import Target, parse_target
+from ..dialects.target import Target
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from . import records as rec
@@ -156,19 +156,5 @@ class SearchTask:
 
 
 def resolve_target(target: str | Target) -> Target:
-    """A target from text; a bare `llvm`, with or without `cores`, is this machine. ValueError for others than llvm."""
-    if isinstance(target, Target):
-        return _tunable(target)
-    given = parse_target(target)
-    options = [o for o in target.split()[1:] if not o.startswith("cores=")]
-    if given.kind == "llvm" and not options:
-        from ..backends.llvm.host import host_target
-
-        return host_target(given.cores if "cores=" in target else None)
-    return _tunable(given)
-
-
-def _tunable(target: Target) -> Target:
-    if target.kind not in _BACKENDS:
-        raise ValueError(f"target '{target.kind}' has no backend here; available: {', '.join(_BACKENDS)}")
-    return target
+    """A target from text, as `lw.build` takes it; ValueError for a text that names none."""
+    return target if isinstance(target, Target) else named_target(target)

@@ -22,7 +22,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from ..dialects.attributes import Axis
 from ..dialects.combiner import DTYPES
 from ..dialects.index import IndexExpr, axis
-from ..dialects.target import Target, TargetAttr, parse_target
+from ..dialects.presets import resolve_target
+from ..dialects.target import Target, TargetAttr
 from ..dialects.te import ComputeOp, YieldOp
 from .body import BodyBuilder
 from .errors import ExpressionError
@@ -62,7 +63,7 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     )
     attributes: dict[str, Attribute] = {}
     if target is not None:
-        attributes["lw.target"] = TargetAttr(parse_target(target) if isinstance(target, str) else target)
+        attributes["lw.target"] = TargetAttr(resolve_target(target) if isinstance(target, str) else target)
     return ModuleOp([function], attributes)
 
 
