@@ -79,8 +79,8 @@ def doubled(*shape: int) -> list[te.Tensor]:
 KINDS = ("blockIdx.x", "vthread", "threadIdx.x")
 
 
-@pytest.mark.parametrize("extent", [1, 7, 31, 32, 33, 97])
-@pytest.mark.parametrize("factors", [(2, 8, 1), (2, 8, 4), (1, 32, 2), (3, 5, 3)])
+@pytest.mark.parametrize("extent", [1, 31, 32, 97])
+@pytest.mark.parametrize("factors", [(2, 8, 4), (1, 32, 1), (3, 5, 3)])
 def test_tails(extent: int, factors: tuple[int, int, int]) -> None:
     def steps(sch: Schedule) -> None:
         *loops, last = sch.split("y", "i0", [None, *factors])
@@ -184,7 +184,8 @@ def across(threads: int) -> Steps:
         sch.set_scope("s_rf", "local")
         loops = sch.get_loops("s_rf")
         mine = next(x for x in loops if x.startswith("k1"))
-        sch.reorder("s_rf", mine, *[x for x in loops[1:] if x != mine])
+        if loops[1:] != [mine]:
+            sch.reorder("s_rf", mine, *[x for x in loops[1:] if x != mine])
         sch.bind("s_rf", mine, "threadIdx.x")
         sch.bind("s", sch.get_loops("s")[-1], "threadIdx.x")
 
@@ -271,15 +272,15 @@ def test_one_thread_reduces_into_shared_memory() -> None:
 
 
 def transposed(thread: str) -> Steps:
-    """Threads write an output one way and read it the other way."""
+    """Threads write eight neighbours of an output each and read four."""
 
     def steps(sch: Schedule) -> None:
         sch.bind("a", "i", "blockIdx.x")
         sch.reverse_compute_at("b", "i")
-        _, inner = sch.split("a", "j", [None, 4])
-        outer, _ = sch.split("b", sch.get_loops("b")[-1], [None, 4])
-        sch.bind(inner, thread)
-        sch.bind(outer, thread)
+        eights, _ = sch.split("a", "j", [None, 8])
+        fours, _ = sch.split("b", sch.get_loops("b")[-1], [None, 4])
+        sch.bind(eights, thread)
+        sch.bind(fours, thread)
 
     return steps
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from ...dialects.index import IndexExpr
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in, scope_of
 from .disjoint import Access, touched_apart
@@ -164,11 +165,23 @@ def parallel_hazard(loop: ForOp, joined: bool = False) -> str | None:
         if buffer in private:
             continue
         accesses = [*_writes_of(buffer, inside), *_reads_of(buffer, inside)]
-        if all(block in reducing for block, _ in accesses):
+        if all(block in reducing for block, _ in accesses) or all(_runs_once(loop, block) for block, _ in accesses):
             continue
         if not touched_apart(loop, accesses):
             return f"its iterations may touch the same elements of '{buffer_name(buffer)}'"
     return None
+
+
+def _runs_once(loop: ForOp, block: BlockOp) -> bool:
+    """True where a predicate holds the block back in all iterations of `loop` but the first."""
+    ranges = {x.loop_name: (0, x.size - 1) for x in block.enclosing_loops}
+    for condition in block.conditions:
+        step = condition.coefficient(loop.loop_name)
+        if step < 0 and condition.is_linear_in(loop.loop_name):
+            rest = condition - IndexExpr(((loop.loop_name, step),), 0)
+            if rest.bounds(ranges)[1] + step < 0:
+                return True
+    return False
 
 
 def _writes_of(buffer: SSAValue, blocks: list[BlockOp]) -> list[Access]:
