@@ -167,11 +167,11 @@ class IndexExpr:
             reduced = IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared)
             return reduced % (divisor // shared) * shared + left % shared
         atom, c = rest[0]
-        if len(rest) == 1 and c == 1 and left == 0 and isinstance(atom, Mod):
-            if atom.divisor % divisor == 0:
+        if len(rest) == 1 and c == 1 and isinstance(atom, Mod):
+            if atom.divisor + left <= divisor:
+                return IndexExpr(rest, left)
+            if left == 0 and atom.divisor % divisor == 0:
                 return atom.expr % divisor
-            if divisor >= atom.divisor:
-                return IndexExpr(rest, 0)
         return IndexExpr(((Mod(IndexExpr(rest, left), divisor), 1),), 0)
 
     # -- questions ----------------------------------------------------------------------------------------------------
@@ -357,8 +357,13 @@ def linear(terms: Iterable[Term], const: int) -> IndexExpr:
         c = sums[mod]
         if not c:
             continue
-        ((quotient, _),) = (mod.expr // mod.divisor).terms
-        if sums.get(quotient) == c * mod.divisor:
+        whole = mod.expr // mod.divisor
+        if not whole.terms:
+            del sums[mod]
+            rest = mod.expr - whole.const * mod.divisor
+            return linear((*sums.items(), *((a, k * c) for a, k in rest.terms)), const + rest.const * c)
+        quotient, times = whole.terms[0]
+        if sums.get(quotient) == c * mod.divisor and times == 1 and len(whole.terms) == 1 and not whole.const:
             del sums[mod], sums[quotient]
             return linear((*sums.items(), *((a, k * c) for a, k in mod.expr.terms)), const + mod.expr.const * c)
     if len(mods) > 1 and (joined := _join_digits(mods, sums)) is not None:

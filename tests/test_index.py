@@ -53,6 +53,14 @@ def test_sums_have_one_form(x: IndexExpr, y: IndexExpr, z: IndexExpr) -> None:
     assert (x + y) + z == x + (y + z) or any(not isinstance(a, str) for e in (x, y, z) for a, _ in e.terms)
 
 
+def test_remainders_of_small_sums_are_the_sums() -> None:
+    a = axis("a")
+    assert (a % 3 + 2) % 5 == a % 3 + 2
+    assert (a % 3 + 3) % 5 == IndexExpr(((Mod(a % 3 + 3, 5), 1),), 0)
+    assert a + (a % 3 + 2) % 5 == a + a % 3 + 2
+    assert a + a % 7 // 5 % 5 == a + a % 7 // 5
+
+
 @given(exprs, st.integers(2, 9), st.integers(-3, 3))
 def test_quotient_and_remainder_join_again(x: IndexExpr, d: int, k: int) -> None:
     assert x // d * d + x % d == x
