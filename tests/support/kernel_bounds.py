@@ -34,7 +34,7 @@ def outside(module: ModuleOp) -> list[str]:
         values: dict[SSAValue, int] = {}
         for op in func.body.block.ops:
             if isinstance(op, arith.ConstantOp):
-                values[op.result] = getattr(op.value, "value").data
+                values[op.result] = op.value.value.data
             elif isinstance(op, kernel.LaunchOp):
                 sizes = dict(zip(kernel.THREAD_AXES, (*op.grid_size, *op.block_size), strict=True))
                 for point in product(*(range(n) for n in sizes.values())):
@@ -46,7 +46,7 @@ def outside(module: ModuleOp) -> list[str]:
 def _walk(block: Block, values: dict[SSAValue, int], place: dict[str, int], found: dict[str, None]) -> None:
     for op in block.ops:
         if isinstance(op, arith.ConstantOp):
-            values[op.result] = getattr(op.value, "value").data
+            values[op.result] = op.value.value.data
         elif isinstance(op, kernel.ThreadOp):
             values[op.result] = place[op.axis.data]
         elif isinstance(op, arith.CmpiOp):

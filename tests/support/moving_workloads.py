@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
 from loopwright import te
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
 from loopwright.passes.lower.lower_te_to_loop import lower_te_to_loop
 from loopwright.passes.primitive import Primitive
 from loopwright.topi.nn.pad import pad
-from xdsl.dialects.builtin import ModuleOp
 
 Array = np.ndarray[Any, Any]
 
