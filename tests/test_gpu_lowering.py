@@ -199,6 +199,29 @@ def test_sums_across_threads(threads: int, extent: int) -> None:
     assert barriers(module) == threads.bit_length() + 1
 
 
+def test_a_thread_holds_its_part_of_a_local_buffer_alone() -> None:
+    """One register of 64 partial sums, and every eighth element of a row: none that other threads have."""
+    _, module = lower(rows(te.sum, 3, 1000), across(64))
+    assert [alloc.buffer.type.get_shape() for alloc in local_buffers(module)] == [(1,)]
+    x = placeholder("x", 4, 30)
+    a = te.compute((4, 30), lambda i, j: x[i, j] + 1.0, name="a")
+    tensors = [x, te.compute((4, 30), lambda i, j: a[i, j] * 2.0, name="b")]
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("b", "i", "blockIdx.x")
+        sch.compute_at("a", "i")
+        sch.set_scope("a", "local")
+        for block in ("a", "b"):
+            sch.bind(sch.split(block, sch.get_loops(block)[-1], [None, 8])[1], "threadIdx.x")
+
+    assert [alloc.buffer.type.get_shape() for alloc in local_buffers(check(tensors, steps))] == [(4,)]
+
+
+def local_buffers(module: ModuleOp) -> list[kernel.AllocOp]:
+    allocs = [op for op in module.walk() if isinstance(op, kernel.AllocOp)]
+    return [op for op in allocs if op.buffer.type.memory_space.data == "local"]
+
+
 def test_largest_across_threads() -> None:
     check(rows(te.max, 2, 77), across(32))
 

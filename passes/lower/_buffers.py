@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
@@ -23,8 +23,8 @@ class Placement:
 
     There is one copy of it for each of the virtual threads that `copies` names.
 
-    `lows` are the indices of the first element kept, over the loops outside of and at `owner`; `extents` and `strides`
-    are in elements.
+    `lows` are the indices of the first element kept, over the loops outside of and at `owner`, and over the threads
+    where each has registers of its own; `extents` and `strides` are in elements. Every `steps`-th index is kept.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Placement:
     extents: tuple[int, ...]
     strides: tuple[int, ...]
     copies: tuple[tuple[str, int], ...] = ()
+    steps: tuple[int, ...] = ()
 
     @property
     def one_size(self) -> int:
@@ -51,7 +52,10 @@ class Placement:
         """The flat position of an element, whose indices are expressions over the loops."""
         if self.is_argument:
             return flatten(indices, self.strides)
-        offset = flatten([e - low for e, low in zip(indices, self.lows, strict=True)], self.strides)
+        places = [e - low for e, low in zip(indices, self.lows, strict=True)]
+        if self.steps:
+            places = [e // step for e, step in zip(places, self.steps, strict=True)]
+        offset = flatten(places, self.strides)
         step = self.one_size
         for name, count in reversed(self.copies):
             offset = offset + axis(name) * step
@@ -112,6 +116,7 @@ def _place(
     boxes: list[Interval | None] = []
     scope = scope_of(buffer)
     moved: set[str] = set()
+    own = _own_threads(owner, [block for block, _ in uses]) if gpu and scope == "local" else {}
     for position, (block, indices) in enumerate(uses):
         loops = block.enclosing_loops
         depth = loops.index(owner) + 1 if owner is not None else 0
@@ -120,6 +125,8 @@ def _place(
             shared = [x for x in loops[:depth] if x.loop_kind.startswith(("threadIdx", "vthread"))]
             inner |= ranges_of(shared)
             outer = {name: r for name, r in outer.items() if name not in inner}
+        outer |= own
+        inner = {name: r for name, r in inner.items() if name not in own}
         bound = block.bound
         everywhere = {**outer, **inner}
         once = {name: ZERO for name, (_, last) in everywhere.items() if last == 0}
@@ -141,9 +148,33 @@ def _place(
     kept = [_bounded(box, n) for box, n in zip(boxes, shape, strict=True)]
     extents = tuple(box.extent for box in kept)
     lows = tuple(box.low for box in kept)
+    steps: tuple[int, ...] = ()
+    if own:
+        steps = _steps(lows, [[e.substitute(block.bound) for e in indices] for block, indices in uses])
+        extents = tuple((n - 1) // step + 1 for n, step in zip(extents, steps, strict=True))
     strides = _aligned_strides(extents, alloc)
     copies = _virtual(owner, moved) if gpu and scope == "local" else ()
-    return Placement(alloc.label.data, scope, owner, False, shape, lows, extents, strides, copies)
+    return Placement(alloc.label.data, scope, owner, False, shape, lows, extents, strides, copies, steps)
+
+
+def _own_threads(owner: ForOp | None, blocks: Sequence[BlockOp]) -> Ranges:
+    """The threads below a buffer's loop that all `blocks` are told apart by: each has registers for its part alone."""
+    found: list[dict[str, tuple[int, int]]] = []
+    for block in blocks:
+        loops = block.enclosing_loops
+        inner = loops[loops.index(owner) + 1 :] if owner is not None else loops
+        found.append(ranges_of([x for x in inner if x.loop_kind.startswith("threadIdx")]))
+    names = set(found[0]).intersection(*found[1:]) if found else set()
+    return {name: (0, max(ranges[name][1] for ranges in found)) for name in sorted(names)}
+
+
+def _steps(lows: Sequence[IndexExpr], uses: Sequence[Sequence[IndexExpr]]) -> tuple[int, ...]:
+    """For each dimension the largest step that all indices are multiples of, from the first element kept."""
+    found = []
+    for d, low in enumerate(lows):
+        places = [indices[d] - low for indices in uses]
+        found.append(gcd(*(n for e in places for n in (e.const, *(c for _, c in e.terms)))) or 1)
+    return tuple(found)
 
 
 def _virtual(owner: ForOp | None, moved: set[str]) -> tuple[tuple[str, int], ...]:
