@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
+from .collector import collector_paused
 from .discovery import pass_factories
 from .primitive import Primitive
 
@@ -55,11 +56,12 @@ def apply_schedule(module: ModuleOp, schedule: str | Iterable[ModulePass]) -> No
     steps = parse_schedule(schedule) if isinstance(schedule, str) else schedule
     lower_to_loops(module)
     context = Context()
-    for step in steps:
-        if isinstance(step, Primitive):
-            step.run(module)
-        else:
-            step.apply(context, module)
+    with collector_paused():
+        for step in steps:
+            if isinstance(step, Primitive):
+                step.run(module)
+            else:
+                step.apply(context, module)
 
 
 def lower_to_loops(module: ModuleOp) -> bool:

@@ -24,6 +24,24 @@ LOCAL_BYTES = 65536
 """Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""
 
 
+class _Nest:
+    """What stays the same each time a loop or block is written: what is in it, and what its blocks ask for."""
+
+    def __init__(self, op: ForOp | BlockOp, plans: Mapping[BlockOp, BlockPlan]) -> None:
+        blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
+        self.plans = [plans[block] for block in blocks]
+        self.loops = (op, *loops_below(op)) if isinstance(op, ForOp) else ()
+        self.ranges = {loop.loop_name: (0, loop.size - 1) for loop in self.loops}
+        self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
+        conditions = dict.fromkeys(c for plan in self.plans for c in plan.conditions)
+        self.conditions = {c: frozenset(c.axes()) for c in conditions}
+        """The predicates of the blocks, with the loops they depend on; `shared` are those of all blocks."""
+        self.shared = {c for c in conditions if all(c in plan.conditions for plan in self.plans)}
+        padding = dict.fromkeys(c for plan in self.plans for c in plan.tests)
+        self.padding = {c: frozenset(c.axes()) for c in padding}
+        self.starting = [plan for plan in self.plans if plan.block.has_init and plan.starts_at(op)]
+
+
 class Lowering:
     """Writes a function for the threads of a CPU."""
 
@@ -35,7 +53,8 @@ class Lowering:
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.placements = place_buffers(func, gpu)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
-        self.below: dict[Operation, list[BlockPlan]] = {}
+        self.nests: dict[Operation, _Nest] = {}
+        self.nests: dict[ForOp, list[ForOp]] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
         self.unroll_limit = 0
         self.in_parallel = False
@@ -88,12 +107,14 @@ class Lowering:
 
     # -- predicates ---------------------------------------------------------------------------------------------------
 
+    def _nest(self, op: ForOp | BlockOp) -> _Nest:
+        nest = self.nests.get(op)
+        if nest is None:
+            nest = self.nests[op] = _Nest(op, self.plans)
+        return nest
+
     def _plans_below(self, op: ForOp | BlockOp) -> list[BlockPlan]:
-        plans = self.below.get(op)
-        if plans is None:
-            blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
-            plans = self.below[op] = [self.plans[b] for b in blocks]
-        return plans
+        return self._nest(op).plans
 
     def _open(self, condition: IndexExpr) -> bool:
         """True where the condition is not settled by the loops that are fixed."""
@@ -115,53 +136,50 @@ class Lowering:
 
     def _guarded(self, op: ForOp | BlockOp) -> None:
         """Write `op` under the predicates that are decided here and shared by all blocks in it."""
-        plans = self._plans_below(op)
-        if not any(plan.conditions or plan.tests for plan in plans):
+        nest = self._nest(op)
+        if not nest.conditions and not nest.padding:
             self._statement(op)
             return
         decided: list[IndexExpr] = []
         tiles: list[IndexExpr] = []
-        for condition in dict.fromkeys(c for plan in plans for c in plan.conditions):
-            if not self._open(condition):
+        for condition, axes in nest.conditions.items():
+            if not self._open(condition) or not self._may_branch(op, condition):
                 continue
-            if not self._may_branch(op, condition):
-                continue
-            if all(name in self.at.env for name in condition.axes()):
-                if all(condition in plan.conditions for plan in plans):
+            if axes <= self.at.env.keys():
+                if condition in nest.shared:
                     decided.append(condition)
-            elif isinstance(op, ForOp) and self._pays(op, condition):
+            elif isinstance(op, ForOp) and self._pays(nest, axes):
                 tiles.append(condition)
         if isinstance(op, ForOp) and op.size > 1 and not self.versioned:
-            padding = dict.fromkeys(c for plan in plans for c in plan.tests)
-            tiles += [c for c in padding if self._open(c) and self._varies(op, c) and self._may_branch(op, c)]
-        self.under(decided, lambda: self._versions(op, tiles))
+            for condition, axes in nest.padding.items():
+                if self._open(condition) and self._varies(nest, axes) and self._may_branch(op, condition):
+                    tiles.append(condition)
+        if decided:
+            self.under(decided, lambda: self._versions(op, tiles))
+        else:
+            self._versions(op, tiles)
 
     def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
         """True where some threads may run `op` and others not, as far as `condition` tells them apart."""
         return True
 
-    def _varies(self, op: ForOp, condition: IndexExpr) -> bool:
-        """True where loops that are lanes neither here nor below `op` leave the condition open."""
-        free = {name for name in condition.axes() if name not in self.at.env}
-        lanes = {loop.loop_name for loop in (op, *loops_below(op)) if loop.loop_kind == "vectorized"}
-        return free <= self._inner_ranges(op).keys() and not free & lanes and self.at.lane not in free
+    def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
+        """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open."""
+        free = axes - self.at.env.keys()
+        return free <= nest.ranges.keys() and not free & nest.lanes and self.at.lane not in free
 
-    def _pays(self, op: ForOp, condition: IndexExpr) -> bool:
-        """True where a copy of `op` for whole tiles keeps the predicate out of replicated code."""
-        if self.versioned or not self._varies(op, condition):
+    def _pays(self, nest: _Nest, axes: frozenset[str]) -> bool:
+        """True where a copy of the nest for whole tiles keeps the predicate out of replicated code."""
+        if self.versioned or not self._varies(nest, axes):
             return False
-        kinds = {loop.loop_name: self._kind(loop) for loop in (op, *loops_below(op))}
-        return any(kinds.get(name) == "unrolled" for name in condition.axes())
-
-    def _inner_ranges(self, op: ForOp) -> dict[str, tuple[int, int]]:
-        return {loop.loop_name: (0, loop.size - 1) for loop in (op, *loops_below(op))}
+        return any(loop.loop_name in axes and self._kind(loop) == "unrolled" for loop in nest.loops)
 
     def _versions(self, op: ForOp | BlockOp, tiles: Sequence[IndexExpr]) -> None:
         """Write `op`; where whole tiles are the rule, once for them and once for the rest."""
         if not tiles or not isinstance(op, ForOp):
             self._statement(op)
             return
-        inner = self._inner_ranges(op)
+        inner = self._nest(op).ranges
         tests = []
         hold: list[IndexExpr] = []
         for condition in tiles:

@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.loop import AllocOp, BlockOp, ForOp
 from ...dialects.target import target_of
+from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
 
@@ -37,4 +38,5 @@ def lower_loop_to_kernel(module: ModuleOp) -> None:
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
         if any(isinstance(op, ForOp | BlockOp | AllocOp) for op in func.body.block.ops):
             lowering = GpuLowering(func, warps=target.kind == "cuda") if target.is_gpu else Lowering(func)
-            lowering.run()
+            with collector_paused():
+                lowering.run()
