@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, vector
-from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.index import Atom, Div, IndexExpr, Mod
-from ...dialects.kernel import CompareOp, LanesOp, MaskOp, mask_type, vector_of
+from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
 
 INDEX = IndexType()
+SIGNED_AT_LEAST = IntegerAttr(INTEGER_PREDICATES.index("sge"), i64)
 
 
 @dataclass
@@ -46,6 +47,20 @@ class Known:
     depth: int
 
 
+class _Ranges(dict[str, tuple[int, int]]):
+    """Ranges of loops; counts how often they changed."""
+
+    changes = 0
+
+    def __setitem__(self, name: str, extent: tuple[int, int]) -> None:
+        self.changes += 1
+        super().__setitem__(name, extent)
+
+    def __delitem__(self, name: str) -> None:
+        self.changes += 1
+        super().__delitem__(name)
+
+
 class Addresses:
     """The scopes that are open, the value of every loop around, and index arithmetic in them.
 
@@ -56,10 +71,12 @@ class Addresses:
     def __init__(self, entry: Block) -> None:
         self.scopes = [Scope(entry)]
         self.env: dict[str, int | Known] = {}
-        self.ranges: dict[str, tuple[int, int]] = {}
+        self.ranges = _Ranges()
         self.lane: str | None = None
         self.lanes = 1
         self.known: frozenset[IndexExpr] = frozenset()
+        self._settled: dict[IndexExpr, IndexExpr] = {}
+        self._settled_at = 0
 
     @property
     def here(self) -> Scope:
@@ -67,7 +84,7 @@ class Addresses:
 
     def constant(self, value: int) -> SSAValue:
         """An index constant, at the entry."""
-        return self._once(0, ("constant", value), lambda: arith.ConstantOp(IntegerAttr(value, INDEX)))
+        return self._once(0, ("constant", value), lambda: _index_constant(value))
 
     def _once(self, depth: int, key: object, make: object) -> SSAValue:
         scope = self.scopes[depth]
@@ -78,6 +95,15 @@ class Addresses:
 
     def fixed(self, expr: IndexExpr) -> IndexExpr:
         """The expression with constant loops replaced, simplified for the ranges of the others."""
+        if self._settled_at != self.ranges.changes:
+            self._settled_at = self.ranges.changes
+            self._settled.clear()
+        found = self._settled.get(expr)
+        if found is None:
+            found = self._settled[expr] = self._settle(expr)
+        return found
+
+    def _settle(self, expr: IndexExpr) -> IndexExpr:
         env = self.env
         if all(isinstance(a, str) for a, _ in expr.terms):
             const = expr.const
@@ -221,7 +247,7 @@ class Addresses:
         if self.lane is None or self.lane not in expr.axes():
             value, depth = self._sum(expr)
             zero = self.constant(0)
-            return self._once(depth, ("holds", expr), lambda: arith.CmpiOp(value, zero, "sge"))
+            return self._once(depth, ("holds", expr), lambda: _at_least(value, zero))
         if expr.is_linear_in(self.lane):
             step = expr.coefficient(self.lane)
             start, depth = self._sum(expr - IndexExpr(((self.lane, step),), 0))
@@ -253,6 +279,14 @@ def broadcast(value: SSAValue, wide: Attribute) -> Operation:
 
 def _axes(atom: Atom) -> set[str]:
     return {atom} if isinstance(atom, str) else atom.expr.axes()
+
+
+def _index_constant(value: int) -> Operation:
+    return arith.ConstantOp.create(result_types=[INDEX], properties={"value": IntegerAttr(value, INDEX)})
+
+
+def _at_least(a: SSAValue, b: SSAValue) -> Operation:
+    return arith.CmpiOp.create(operands=[a, b], result_types=[i1], properties={"predicate": SIGNED_AT_LEAST})
 
 
 def _index_op(kind: type[Operation], a: SSAValue, b: SSAValue) -> Operation:

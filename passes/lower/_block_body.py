@@ -246,12 +246,12 @@ class BodyWriter:
             return self._constant(zero)
         own = [p for p in parts if not isinstance(p, bool)]
         fixed = self.at.fixed(access.offset)
-        if own or not self.in_bounds(access, fixed):
+        if masks and (own or not self.in_bounds(access, fixed)):
             own = [*own, *masks]
         key = (buffer, fixed, tuple(own))
         known = self.at.here.loads.get(key)
         if known is None:
-            known = self._load_at(buffer, self.at.address(fixed), element, own)
+            known = self._load_at(buffer, self.at.address(access.offset), element, own)
             self.at.here.loads[key] = known
         return known
 
@@ -281,7 +281,8 @@ class BodyWriter:
         wide = address.gather is not None or address.stride != 0
         if not wide:
             assert not isinstance(value.type, VectorType), "lanes that write one element"
-            scope.block.add_op(kernel.StoreOp(value, new, address.base, address.offset, 0))
+            operands = [value, new, address.base]
+            scope.block.add_op(kernel.StoreOp.create(operands=operands, properties=self._place(address, value.type)))
             return
         if not isinstance(value.type, VectorType):
             value = self.at.splat(value)

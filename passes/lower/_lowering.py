@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects import arith, scf
@@ -32,6 +32,7 @@ class _Nest:
         self.plans = [plans[block] for block in blocks]
         self.loops = (op, *loops_below(op)) if isinstance(op, ForOp) else ()
         self.ranges = {loop.loop_name: (0, loop.size - 1) for loop in self.loops}
+        self.named = {loop.loop_name: loop for loop in self.loops}
         self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
         conditions = dict.fromkeys(c for plan in self.plans for c in plan.conditions)
         self.conditions = {c: frozenset(c.axes()) for c in conditions}
@@ -39,7 +40,15 @@ class _Nest:
         self.shared = {c for c in conditions if all(c in plan.conditions for plan in self.plans)}
         padding = dict.fromkeys(c for plan in self.plans for c in plan.tests)
         self.padding = {c: frozenset(c.axes()) for c in padding}
-        self.starting = [plan for plan in self.plans if plan.block.has_init and plan.starts_at(op)]
+        self.starting = [plan for plan in self.plans if isinstance(op, ForOp) and _starts_at(plan, op)]
+        """The reductions whose outermost reduce loop this is."""
+
+
+def _starts_at(plan: BlockPlan, op: ForOp) -> bool:
+    if not plan.block.has_init or op.loop_name not in plan.reduce_loops:
+        return False
+    loops = plan.block.enclosing_loops
+    return not any(loop.loop_name in plan.reduce_loops for loop in loops[: loops.index(op)])
 
 
 class Lowering:
@@ -54,7 +63,6 @@ class Lowering:
         self.placements = place_buffers(func, gpu)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.nests: dict[Operation, _Nest] = {}
-        self.nests: dict[ForOp, list[ForOp]] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
         self.unroll_limit = 0
         self.in_parallel = False
@@ -76,7 +84,7 @@ class Lowering:
     # -- buffers ------------------------------------------------------------------------------------------------------
 
     def _allocate(self, owner: ForOp | None) -> None:
-        """Allocate the buffers of one iteration of `owner`, at the start of the thread's body."""
+        """Allocate the buffers of one iteration of `owner`, once for all of them, at the start of the thread's body."""
         for buffer, place in self.placements.items():
             if not place.is_argument and place.owner is owner:
                 self._allocate_one(buffer, place)
@@ -89,14 +97,11 @@ class Lowering:
         flat: MemRefType[Attribute] = (
             MemRefType(element, [place.size], memory_space=space) if space else MemRefType(element, [place.size])
         )
-        alloc = kernel.AllocOp(place.name, flat)
-        block = self._thread_scope().block
-        first = block.first_op
-        if first is None:
-            block.add_op(alloc)
-        else:
-            block.insert_op_before(alloc, first)
-        self.buffers[buffer] = alloc.buffer
+        scope = self._thread_scope()
+        known = scope.values.get(("alloc", buffer))
+        if known is None:
+            known = scope.values["alloc", buffer] = _first_in(scope.block, kernel.AllocOp(place.name, flat))
+        self.buffers[buffer] = known
 
     def _thread_scope(self) -> Scope:
         for scope in reversed(self.at.scopes):
@@ -172,7 +177,7 @@ class Lowering:
         """True where a copy of the nest for whole tiles keeps the predicate out of replicated code."""
         if self.versioned or not self._varies(nest, axes):
             return False
-        return any(loop.loop_name in axes and self._kind(loop) == "unrolled" for loop in nest.loops)
+        return any(self._kind(nest.named[name]) == "unrolled" for name in axes & nest.named.keys())
 
     def _versions(self, op: ForOp | BlockOp, tiles: Sequence[IndexExpr]) -> None:
         """Write `op`; where whole tiles are the rule, once for them and once for the rest."""
@@ -217,7 +222,7 @@ class Lowering:
             self.at.scopes.append(Scope(block))
             write()
             self.at.scopes.pop()
-            block.add_op(scf.YieldOp())
+            block.add_op(scf.YieldOp.create())
             blocks.append(block)
         regions = [Region(b) for b in blocks] + [Region()] * (2 - len(blocks))
         self.at.here.block.add_op(scf.IfOp.create(operands=[test], regions=regions))
@@ -305,7 +310,7 @@ class Lowering:
     def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue) -> None:
         block = Block(arg_types=[IndexType()])
         self._within(op, block, body)
-        block.add_op(scf.YieldOp())
+        block.add_op(scf.YieldOp.create())
         bounds = [self.at.constant(0), end, self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
@@ -313,13 +318,12 @@ class Lowering:
     def _shortened(self, op: ForOp) -> SSAValue:
         """The loop's end, before which the tail predicates over it hold: they need no test inside."""
         end = self.at.constant(op.size)
-        plans = self._plans_below(op)
-        for condition in dict.fromkeys(c for plan in plans for c in plan.conditions):
+        nest = self._nest(op)
+        for condition, axes in nest.conditions.items():
             step = condition.coefficient(op.loop_name)
-            others = condition.axes() - {op.loop_name}
             if step >= 0 or not condition.is_linear_in(op.loop_name) or not self._open(condition):
                 continue
-            if not all(n in self.at.env for n in others) or not all(condition in p.conditions for p in plans):
+            if not axes - {op.loop_name} <= self.at.env.keys() or condition not in nest.shared:
                 continue
             if not self._may_branch(op, condition):
                 continue
@@ -389,14 +393,11 @@ class Lowering:
         """Write the identities of the reductions in `op` whose outermost reduce loop is `op`."""
         if not isinstance(op, ForOp):
             return
-        for plan in self._plans_below(op):
-            if plan.block.has_init and op.loop_name in plan.reduce_loops:
-                loops = plan.block.enclosing_loops
-                position = loops.index(op)
-                if not any(loop.loop_name in plan.reduce_loops for loop in loops[:position]):
-                    inner = [x for x in loops[position:] if x.loop_name not in plan.reduce_loops]
-                    where = [c for c in plan.conditions if c.axes().isdisjoint(plan.reduce_loops)]
-                    self._init_nest(plan, inner, where)
+        for plan in self._nest(op).starting:
+            loops = plan.block.enclosing_loops
+            inner = [x for x in loops[loops.index(op) :] if x.loop_name not in plan.reduce_loops]
+            where = [c for c in plan.conditions if c.axes().isdisjoint(plan.reduce_loops)]
+            self._init_nest(plan, inner, where)
 
     def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
@@ -412,6 +413,15 @@ class Lowering:
         copies = prod(x.size for x in loops if self._kind(x) != "vectorized")
         unroll = self._kind(loops[0]) == "serial" and copies <= self.unroll_limit
         self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where), unroll)
+
+
+def _first_in(block: Block, alloc: kernel.AllocOp) -> SSAValue:
+    first = block.first_op
+    if first is None:
+        block.add_op(alloc)
+    else:
+        block.insert_op_before(alloc, first)
+    return alloc.buffer
 
 
 def loops_below(op: ForOp) -> Iterable[ForOp]:
