@@ -61,6 +61,10 @@ class Lowering:
         self.at = Addresses(self.entry)
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.placements = place_buffers(func, gpu)
+        self.owned: dict[ForOp | None, list[SSAValue]] = {}
+        for buffer, place in self.placements.items():
+            if not place.is_argument:
+                self.owned.setdefault(place.owner, []).append(buffer)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.nests: dict[Operation, _Nest] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
@@ -85,9 +89,8 @@ class Lowering:
 
     def _allocate(self, owner: ForOp | None) -> None:
         """Allocate the buffers of one iteration of `owner`, once for all of them, at the start of the thread's body."""
-        for buffer, place in self.placements.items():
-            if not place.is_argument and place.owner is owner:
-                self._allocate_one(buffer, place)
+        for buffer in self.owned.get(owner, ()):
+            self._allocate_one(buffer, self.placements[buffer])
 
     def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
         assert isinstance(buffer.type, MemRefType)
