@@ -20,7 +20,7 @@ class Space(Protocol):
 
     @property
     def name(self) -> str:
-        """The sketch's name, stable between sessions."""
+        """The sketch's name, stable from one search to the next."""
 
     @property
     def n_decisions(self) -> int:

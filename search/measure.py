@@ -189,7 +189,7 @@ class Measurer:
         return [worker.pid for worker in self._workers]
 
     def remember(self, known: Measurement) -> None:
-        """Reuse `known` (from an earlier session, on this device) for candidates that compile to its artifact."""
+        """Reuse `known` (from an earlier search, on this device) for candidates that compile to its artifact."""
         if known.artifact:
             self._known[known.artifact] = known
 

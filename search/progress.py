@@ -37,7 +37,7 @@ class TuningState:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since tuning began in this session."""
+        """Seconds since tuning began, resumed trials apart."""
         return time.monotonic() - self.started_s
 
     def speed(self, record: Record | None) -> str:
