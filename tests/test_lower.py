@@ -142,13 +142,14 @@ def test_register_tile(m: int, n: int, k: int) -> None:
 
 
 def test_unrolling_up_to_a_limit() -> None:
-    def steps(sch: Schedule, limit: int) -> None:
+    def steps(sch: Schedule, limit: int, here: int = 1) -> None:
         sch.split("c", "j", [None, 4])
         sch.reorder("c", "i", "j0", "k", "j1")
-        sch.pragma("c", "i", auto_unroll_max_step=limit)
+        sch.pragma("c", "i", auto_unroll_max_step=limit, unroll_explicit=here)
 
-    loops = [count(check(matmul(3, 8, 5), partial(steps, limit=n), times), scf.ForOp) for n in (0, 4, 20, 1000)]
-    assert loops == [5, 3, 2, 0], "two for each row, one for the start of its sums, as far as the limit leaves them"
+    left = [partial(steps, limit=n) for n in (0, 4, 20, 1000)] + [partial(steps, limit=1000, here=0)]
+    loops = [count(check(matmul(3, 8, 5), how, times), scf.ForOp) for how in left]
+    assert loops == [5, 3, 2, 0, 5], "two for each row, one for the start of its sums, as far as the limit leaves them"
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------
