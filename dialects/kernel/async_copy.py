@@ -1,0 +1,132 @@
+"""Copies from global to shared memory that the device does by itself, in groups that a thread waits for."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntAttr, MemRefType, i1
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, prop_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from ..combiner import element_bytes
+from .address import parse_address, print_address
+
+ASYNC_BYTES = (4, 8, 16)
+"""What one `cp.async` copies (PTX ISA, data movement instructions)."""
+
+
+@irdl_op_definition
+class AsyncCopyOp(IRDLOperation):
+    """`lw_kernel.async_copy 4 %a[%i] -> %a_shared[%j + 8] if %there : memref<64xf32> -> memref<32xf32, "shared">`
+
+    Copies 4 elements while the thread goes on; where the condition does not hold it fills in zeros and reads nothing.
+    Done when the thread has waited for the group that the next commit closes. Both places are multiples of the size.
+    """
+
+    name = "lw_kernel.async_copy"
+    source = operand_def(MemRefType)
+    source_index = operand_def(IndexType)
+    target = operand_def(MemRefType)
+    target_index = operand_def(IndexType)
+    condition = opt_operand_def(i1)
+    source_offset = prop_def(IntAttr)
+    target_offset = prop_def(IntAttr)
+    lanes = prop_def(IntAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self,
+        source: SSAValue,
+        source_index: SSAValue,
+        source_offset: int,
+        target: SSAValue,
+        target_index: SSAValue,
+        target_offset: int,
+        lanes: int,
+        condition: SSAValue | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[source, source_index, target, target_index, condition],
+            properties={
+                "source_offset": IntAttr(source_offset),
+                "target_offset": IntAttr(target_offset),
+                "lanes": IntAttr(lanes),
+            },
+        )
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that are copied."""
+        assert isinstance(self.source.type, MemRefType)
+        return self.lanes.data * element_bytes(self.source.type.element_type)
+
+    def verify_(self) -> None:
+        assert isinstance(self.source.type, MemRefType) and isinstance(self.target.type, MemRefType)
+        if self.source.type.element_type != self.target.type.element_type:
+            raise VerifyException(f"a copy keeps its type, got {self.source.type} and {self.target.type}")
+        if self.size_bytes not in ASYNC_BYTES:
+            raise VerifyException(f"a device copies 4, 8 or 16 bytes by itself, got {self.size_bytes}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.lanes.data} ")
+        print_address(printer, self.source, self.source_index, self.source_offset.data)
+        printer.print_string(" -> ")
+        print_address(printer, self.target, self.target_index, self.target_offset.data)
+        if self.condition is not None:
+            printer.print_string(" if ")
+            printer.print_ssa_value(self.condition)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.target.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AsyncCopyOp:
+        lanes = parser.parse_integer()
+        source, source_index, source_offset = parse_address(parser)
+        parser.parse_punctuation("->")
+        target, target_index, target_offset = parse_address(parser)
+        condition = parser.parse_operand() if parser.parse_optional_keyword("if") else None
+        parser.parse_punctuation(":")
+        source_type = parser.parse_type()
+        parser.parse_punctuation("->")
+        return cls(
+            parser.resolve_operand(source, source_type),
+            source_index,
+            source_offset,
+            parser.resolve_operand(target, parser.parse_type()),
+            target_index,
+            target_offset,
+            lanes,
+            condition,
+        )
+
+
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """The thread's copies since the last commit are a group, which may be empty: `lw_kernel.commit`."""
+
+    name = "lw_kernel.commit"
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class WaitOp(IRDLOperation):
+    """Wait until all of the thread's groups but the last so many are done: `lw_kernel.wait 2`."""
+
+    name = "lw_kernel.wait"
+    pending = prop_def(IntAttr)
+    traits = traits_def(MemoryWriteEffect())
+
+    def __init__(self, pending: int) -> None:
+        super().__init__(properties={"pending": IntAttr(pending)})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.pending.data}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> WaitOp:
+        return cls(parser.parse_integer())

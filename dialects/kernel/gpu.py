@@ -1,0 +1,133 @@
+"""What only grids of thread blocks have: launches, thread indices, barriers and shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, StringAttr
+from xdsl.ir import Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure, RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from .types import INDEX
+
+THREAD_AXES = tuple(f"{level}.{d}" for level in ("blockIdx", "threadIdx") for d in "xyz")
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """A grid of thread blocks that all run the body: `lw_kernel.launch grid [8, 4, 1] block [128, 1, 1] { ... }`.
+
+    Launches of a function run one after the other. Inside, allocations of scope `shared` belong to a block of threads,
+    those of scope `local` to one thread; `lw_kernel.barrier` is reached by all threads of a block or by none.
+    """
+
+    name = "lw_kernel.launch"
+    grid = prop_def(ArrayAttr[IntAttr])
+    block = prop_def(ArrayAttr[IntAttr])
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+
+    def __init__(self, grid: Sequence[int], block: Sequence[int], body: Region) -> None:
+        super().__init__(
+            properties={
+                "grid": ArrayAttr([IntAttr(n) for n in grid]),
+                "block": ArrayAttr([IntAttr(n) for n in block]),
+            },
+            regions=[body],
+        )
+
+    @property
+    def grid_size(self) -> tuple[int, int, int]:
+        x, y, z = (n.data for n in self.grid)
+        return x, y, z
+
+    @property
+    def block_size(self) -> tuple[int, int, int]:
+        x, y, z = (n.data for n in self.block)
+        return x, y, z
+
+    def verify_(self) -> None:
+        for sizes in (self.grid, self.block):
+            if len(sizes) != 3 or any(n.data < 1 for n in sizes):
+                raise VerifyException("lw_kernel.launch has three positive sizes for its grid and for its block")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" grid {list(self.grid_size)} block {list(self.block_size)} ")
+        printer.print_region(self.body, print_empty_block=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LaunchOp:
+        parser.parse_keyword("grid")
+        grid = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        parser.parse_keyword("block")
+        block = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        return cls(grid, block, parser.parse_region())
+
+
+@irdl_op_definition
+class ThreadOp(IRDLOperation):
+    """Where this thread is in the launch: `%t = lw_kernel.thread "threadIdx.x" : index`."""
+
+    name = "lw_kernel.thread"
+    axis = prop_def(StringAttr)
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$axis `:` type($result) attr-dict"
+
+    def __init__(self, axis: str) -> None:
+        super().__init__(properties={"axis": StringAttr(axis)}, result_types=[INDEX])
+
+    def verify_(self) -> None:
+        if self.axis.data not in THREAD_AXES:
+            raise VerifyException(f"'{self.axis.data}' is none of {', '.join(THREAD_AXES)}")
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """All threads of a block wait for each other, and see each other's writes to shared memory: `lw_kernel.barrier`."""
+
+    name = "lw_kernel.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ShuffleOp(IRDLOperation):
+    """The value of the lane whose number differs in the bits of `distance`: `%b = lw_kernel.shuffle %a, 16 : f32`.
+
+    All threads of a warp take part.
+    """
+
+    name = "lw_kernel.shuffle"
+    value = operand_def()
+    distance = prop_def(IntAttr)
+    result = result_def()
+
+    def __init__(self, value: SSAValue, distance: int) -> None:
+        super().__init__(operands=[value], properties={"distance": IntAttr(distance)}, result_types=[value.type])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(f", {self.distance.data} : ")
+        printer.print_attribute(self.value.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleOp:
+        operand = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        distance = parser.parse_integer()
+        parser.parse_punctuation(":")
+        return cls(parser.resolve_operand(operand, parser.parse_type()), distance)

@@ -1,0 +1,37 @@
+"""Types of lanes: vectors, their elements and masks, and attributes that kernels have hundreds of, made once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from xdsl.dialects.builtin import IndexType, IntAttr, VectorType, i1
+from xdsl.ir import Attribute
+
+INDEX = IndexType()
+
+
+def lanes_of(value_type: Attribute) -> int:
+    """Number of lanes of a vector type, 1 for a scalar."""
+    return value_type.get_shape()[0] if isinstance(value_type, VectorType) else 1
+
+
+def element_of(value_type: Attribute) -> Attribute:
+    """The element type of a vector type, the type itself for a scalar."""
+    return value_type.element_type if isinstance(value_type, VectorType) else value_type
+
+
+def mask_type(lanes: int) -> Attribute:
+    """The type of a mask for `lanes` lanes: `i1` for a scalar."""
+    return vector_of(i1, lanes) if lanes > 1 else i1
+
+
+@cache
+def vector_of(element: Attribute, lanes: int) -> VectorType[Attribute]:
+    """`vector<lanes x element>`; made once, as attributes are dear and vectors many."""
+    return VectorType(element, [lanes])
+
+
+@cache
+def int_attr(value: int) -> IntAttr:
+    """An integer attribute, made once."""
+    return IntAttr(value)
