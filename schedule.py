@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -26,13 +27,15 @@ _OTHER_NAMES = {"software_pipeline": "pipeline"}
 
 
 class LoopRef(str):
-    """The name of a loop that also knows a block below it, so that `sch.parallel(loop)` is enough."""
+    """The name of a loop that also knows a block below it, so that `sch.parallel(loop)` is enough, and its extent."""
 
     block: str
+    extent: int
 
-    def __new__(cls, name: str, block: str) -> LoopRef:
+    def __new__(cls, name: str, block: str, extent: int) -> LoopRef:
         self = super().__new__(cls, name)
         self.block = block
+        self.extent = extent
         return self
 
 
@@ -92,7 +95,7 @@ class Schedule:
     def get_loops(self, block: str | Tensor) -> list[LoopRef]:
         """The loops around a block, outermost first."""
         name = self._name(block)
-        return [LoopRef(loop.loop_name, name) for loop in self._find(name).enclosing_loops]
+        return [LoopRef(loop.loop_name, name, loop.size) for loop in self._find(name).enclosing_loops]
 
     def explain(self) -> str:
         """The IR after each step, each under a heading that is the step as text."""
@@ -134,16 +137,17 @@ class Schedule:
     def split(self, block: str | Tensor, *arguments: Any, **options: Any) -> list[LoopRef]:
         """Split a loop by factors, of which one may be None (inferred); returns the new loops, outermost first."""
         step = self._step("split", block, *arguments, **options)
-        names = [name for name, _ in step.check(self.module).children]
+        children = step.check(self.module).children
         self.apply(step)
-        return [LoopRef(name, step.block) for name in names]
+        return [LoopRef(name, step.block, extent) for name, extent in children]
 
     def fuse(self, block: str | Tensor, *arguments: Any, **options: Any) -> LoopRef:
         """Fuse neighbouring loops into one, which is returned."""
         step = self._step("fuse", block, *arguments, **options)
-        name = step.check(self.module).name
+        plan = step.check(self.module)
+        name, extent = plan.name, prod(loop.size for loop in plan.loops)
         self.apply(step)
-        return LoopRef(name, step.block)
+        return LoopRef(name, step.block, extent)
 
     def __getattr__(self, name: str) -> Callable[..., str | None]:
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
