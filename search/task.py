@@ -88,8 +88,12 @@ class SearchTask:
 
     def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
         """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
+        return tune(self.tuning_task(), options or TuningOptions(), measure or self.measure_options())
+
+    def tuning_task(self) -> TuningTask:
+        """What a tuner needs to know of it."""
         reference = self.reference
-        task = TuningTask(
+        return TuningTask(
             name=self.name,
             workload_key=self.workload_key,
             workload=str(self.module),
@@ -103,7 +107,6 @@ class SearchTask:
             flop=float(self.flops),
             workload_hash=self.compute_dag.hash,
         )
-        return tune(task, options or TuningOptions(), measure or self.measure_options())
 
     def measure_options(self) -> MeasureOptions:
         """How candidates for this target are measured unless told otherwise."""

@@ -129,20 +129,18 @@ class Tuner:
         self._used_up = False
         self._default_asked = False
         self._last_winner: Record | None = None
+        self._until = options.num_measure_trials
 
     def run(self) -> TuningResult:
         """Search until the trials are used up, then let the best compete."""
-        task = self.task
         if self.options.records is not None:
             rec.append(self.options.records, [])  # better to fail now than after the first batch
-        self._measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
-        self._resume()
+        self.resume(self.load_records())
+        self.enter()
         self._progress.start(self.state)
         try:
             self._search()
-            if self.state.best is None:
-                raise TuningError(self._all_failed())
-            best = self._run_off()
+            best = self.finish()
         except KeyboardInterrupt:
             self._progress.note(f"interrupted after {self.state.done} trials{self._where_kept()}")
             raise
@@ -152,6 +150,42 @@ class Tuner:
             if self._unsaved:
                 self._progress.note(f"{len(self._unsaved)} record(s) could not be saved")
         return TuningResult(best, self.state.default, self.trials, self.state)
+
+    def enter(self) -> None:
+        """Make the measurer measure this task, with all that is known of it."""
+        task, measurer = self.task, self._measurer
+        measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
+        for record in self.trials:
+            _remember(measurer, record)
+        if self.state.best is not None:
+            measurer.best_s = self.state.best.time_s
+
+    def round(self, trials: int) -> int:
+        """Search for `trials` more trials, or until there is a reason to end, and return how many there were."""
+        before = self.state.done
+        self.enter()
+        self._until = before + trials
+        try:
+            self._search()
+        finally:
+            self._save([])
+        return self.state.done - before
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether another round would measure nothing."""
+        return self._used_up or self._should_stop()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the winner of a run-off is known, and no trial is newer."""
+        return self._last_winner is not None and self._last_winner.timestamp >= self.trials[-1].timestamp
+
+    def finish(self) -> Record:
+        """Let the best compete and return the winner; TuningError if no trial succeeded."""
+        if self.state.best is None:
+            raise TuningError(self._all_failed())
+        return self._run_off()
 
     def _search(self) -> None:
         overlap = self._measurer.options.overlap
@@ -164,7 +198,7 @@ class Tuner:
 
     def _submit(self) -> None:
         """Have the next batch measured, unless there is a reason to end."""
-        room = self.options.num_measure_trials - self.state.done - len(self._waiting)
+        room = self._until - self.state.done - len(self._waiting)
         count = min(self.options.batch_size, room)
         if count <= 0 or self._used_up or self._should_stop():
             return
@@ -262,11 +296,14 @@ class Tuner:
             return
         self._unsaved.clear()
 
-    def _resume(self) -> None:
-        """Take over this task's trials on this device from the record file, so that none is measured again."""
+    def load_records(self) -> list[Record]:
+        """The records of the record file that can be replayed; none if it does not exist yet."""
         if self.options.records is None or not Path(self.options.records).is_file():
-            return
-        loaded = rec.load(self.options.records, self._measurer.versions)
+            return []
+        return rec.load(self.options.records, self._measurer.versions)
+
+    def resume(self, loaded: Sequence[Record]) -> None:
+        """Take over this task's trials on this device, so that none is measured again."""
         names = {space.name: index for index, space in enumerate(self.task.spaces)}
         for record in rec.select(loaded, self.task.hash, self.task.target, self._measurer.device):
             if record.role is Role.WINNER:
@@ -278,22 +315,9 @@ class Tuner:
             self._evolution.skip(record.schedule)
             self._recall(record, names.get(record.sketch))
         self.state.resumed = self.state.done
-        if self.state.best is not None:
-            self._measurer.best_s = self.state.best.time_s
 
     def _recall(self, record: Record, space: int | None) -> None:
         """Let the search learn from a record, if its decisions still mean the same."""
-        if record.error not in (ErrorCode.DEVICE_LOST, ErrorCode.UNKNOWN):
-            known = Measurement(
-                job=-1,
-                schedule=record.schedule,
-                error=record.error,
-                message=record.message,
-                times_s=record.times_s,
-                artifact=record.artifact,
-                stopped_early=record.stopped_early,
-            )
-            self._measurer.remember(known)
         if space is None or len(record.decisions) != self.task.spaces[space].n_decisions:
             return
         row = np.array(record.decisions, dtype=np.int64)
@@ -302,8 +326,7 @@ class Tuner:
 
     def _run_off(self) -> Record:
         """Time the best trials and the untuned schedule in turn, record it, and return the winner."""
-        newest = self.trials[-1].timestamp
-        if self._last_winner is not None and self._last_winner.timestamp >= newest:
+        if self.settled and self._last_winner is not None:
             return self._last_winner
         finalists = self._finalists()
         if len(finalists) < 2:
@@ -357,6 +380,22 @@ class Tuner:
             f"The first error, {first.error.value}, of sketch {first.sketch!r} with schedule\n"
             f"  {first.schedule or '(empty)'}\nis\n{first.message}"
         )
+
+
+def _remember(measurer: Measurer, record: Record) -> None:
+    """Let the measurer reuse a record for candidates that compile to its artifact."""
+    if record.error in (ErrorCode.DEVICE_LOST, ErrorCode.UNKNOWN):
+        return
+    known = Measurement(
+        job=-1,
+        schedule=record.schedule,
+        error=record.error,
+        message=record.message,
+        times_s=record.times_s,
+        artifact=record.artifact,
+        stopped_early=record.stopped_early,
+    )
+    measurer.remember(known)
 
 
 def _headline(record: Record) -> str:
