@@ -12,6 +12,8 @@ from ...dialects import kernel
 from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to, joined_reads
 from ..c_family.language import Handler, Language
 from ..c_family.types import UnsupportedError, bytes_of, kind_of
+from .async_copy import ASYNC_COPIES
+from .async_copy import helper as async_copy_helper
 
 if TYPE_CHECKING:
     from ..c_family.printer import KernelPrinter
@@ -73,7 +75,7 @@ class Cuda(Language):
 
     def __init__(self, compute_capability: int = 0) -> None:
         self.compute_capability = compute_capability
-        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle}
+        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, **ASYNC_COPIES}
 
     def narrow_literal(self, literal: Expr, kind: str) -> Expr:
         return call("__float2half", literal) if kind == "f16" else literal
@@ -137,6 +139,8 @@ class Cuda(Language):
         element = self.value_types.get(kind, "")
         if name == "dynamic":
             return "extern __shared__ __align__(16) unsigned char shared_memory[];"
+        if name.startswith("copy_async"):
+            return async_copy_helper(name, kind)
         if name in _DIVISION:
             head = f"__device__ __forceinline__ {element} {name}_{kind}({element} a, {element} b) {{"
             return f"{head}\n    {_DIVISION[name]}\n}}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
 from .control import ParallelOp
 from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
@@ -18,13 +19,16 @@ from .memory import AllocOp, GatherOp, LoadOp, PrefetchOp, ScatterOp, StoreOp
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
 
 __all__ = [
+    "ASYNC_BYTES",
     "CONVERSIONS",
     "FLOAT_PREDICATES",
     "INDEX",
     "INTEGER_PREDICATES",
     "THREAD_AXES",
     "AllocOp",
+    "AsyncCopyOp",
     "BarrierOp",
+    "CommitOp",
     "CompareOp",
     "ConvertOp",
     "GatherOp",
@@ -40,6 +44,7 @@ __all__ = [
     "ShuffleOp",
     "StoreOp",
     "ThreadOp",
+    "WaitOp",
     "element_of",
     "int_attr",
     "lanes_of",
@@ -66,6 +71,9 @@ LwKernel = Dialect(
         ThreadOp,
         BarrierOp,
         ShuffleOp,
+        AsyncCopyOp,
+        CommitOp,
+        WaitOp,
     ],
     [],
 )

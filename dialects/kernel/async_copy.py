@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..combiner import element_bytes
 from .address import parse_address, print_address
+from .types import INDEX
 
 ASYNC_BYTES = (4, 8, 16)
 """What one `cp.async` copies (PTX ISA, data movement instructions)."""
@@ -60,7 +61,8 @@ class AsyncCopyOp(IRDLOperation):
     def size_bytes(self) -> int:
         """Bytes that are copied."""
         assert isinstance(self.source.type, MemRefType)
-        return self.lanes.data * element_bytes(self.source.type.element_type)
+        size: int = self.lanes.data * element_bytes(self.source.type.element_type)
+        return size
 
     def verify_(self) -> None:
         assert isinstance(self.source.type, MemRefType) and isinstance(self.target.type, MemRefType)
@@ -88,16 +90,16 @@ class AsyncCopyOp(IRDLOperation):
         source, source_index, source_offset = parse_address(parser)
         parser.parse_punctuation("->")
         target, target_index, target_offset = parse_address(parser)
-        condition = parser.parse_operand() if parser.parse_optional_keyword("if") else None
+        condition = parser.parse_operand(i1) if parser.parse_optional_keyword("if") else None
         parser.parse_punctuation(":")
         source_type = parser.parse_type()
         parser.parse_punctuation("->")
         return cls(
             parser.resolve_operand(source, source_type),
-            source_index,
+            parser.resolve_operand(source_index, INDEX),
             source_offset,
             parser.resolve_operand(target, parser.parse_type()),
-            target_index,
+            parser.resolve_operand(target_index, INDEX),
             target_offset,
             lanes,
             condition,

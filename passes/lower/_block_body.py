@@ -118,6 +118,34 @@ class BodyWriter:
                 joined = self._combine(plan, position, old, values[result])
             self._store(write, joined, masks, spill)
 
+    def copy_asynchronously(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
+        """Write a copy from global to shared memory that the device does by itself; False where it cannot.
+
+        Elements that the load pads become zero.
+        """
+        (load,), (write,) = plan.loads.values(), plan.writes
+        if self._masks(lane_conditions) or any(self.at.condition(c) is False for c in load.where):
+            return False
+        parts = [self.at.condition(c) for c in load.where if c not in self.at.known]
+        tests = [p for p in parts if not isinstance(p, bool)]
+        source, target = self.at.address(load.offset), self.at.address(write.offset)
+        element = kernel.element_of(plan.block.yielded[0].type)
+        lanes = self.at.lanes if target.stride else 1
+        even = source.gather is None and target.gather is None and source.stride == target.stride <= 1
+        if not even or lanes * element_bytes(element) not in kernel.ASYNC_BYTES:
+            return False
+        if any(isinstance(t.type, VectorType) for t in tests):
+            return False
+        test = self.at.conjunction(tests, False)
+        buffers = self.buffers[load.buffer], self.buffers[write.buffer]
+        here = self.at.here.block
+        here.add_op(
+            kernel.AsyncCopyOp(
+                buffers[0], source.base, source.offset, buffers[1], target.base, target.offset, lanes, test
+            )
+        )
+        return True
+
     def initialise(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> None:
         """Write the identity to the outputs of one instance."""
         masks = self._masks(lane_conditions)

@@ -15,6 +15,7 @@ from ...dialects.interpret.loop import owning_loops
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
 from ..analysis.nest import ranges_of
 from ..analysis.regions import Interval, interval_of, union
+from ..schedule._marks import PIPELINE_STAGES
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ def _place(
             elif (known := boxes[d]) is not None:
                 boxes[d] = union(known, part, outer)
     kept = [_bounded(box, n) for box, n in zip(boxes, shape, strict=True)]
+    if gpu and any(_runs_ahead(block, buffer) for block, _ in uses):
+        kept[0] = Interval(ZERO, shape[0])
     extents = tuple(box.extent for box in kept)
     lows = tuple(box.low for box in kept)
     steps: tuple[int, ...] = ()
@@ -155,6 +158,12 @@ def _place(
     strides = _aligned_strides(extents, alloc)
     copies = _virtual(owner, moved) if gpu and scope == "local" else ()
     return Placement(alloc.label.data, scope, owner, False, shape, lows, extents, strides, copies, steps)
+
+
+def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
+    """True for a copy that `pipeline` has marked: the first dimension of its buffer are the stages."""
+    notes = block.annotations
+    return buffer in block.outputs and notes is not None and PIPELINE_STAGES in notes.data
 
 
 def _own_threads(owner: ForOp | None, blocks: Sequence[BlockOp]) -> Ranges:

@@ -21,6 +21,7 @@ from ._block_body import Access, BlockPlan
 from ._buffers import Placement
 from ._join_threads import join_threads
 from ._lowering import Lowering, loops_below
+from ._pipelines import run_ahead, write_pipeline
 from ._thread_sharing import passed_on
 
 
@@ -61,15 +62,20 @@ class GpuLowering(Lowering):
     A nest inside of a bound loop may be bound to the same axis again: that is how the threads of a block fill a shared
     buffer together. Virtual threads are copies of the innermost statements, so that they share copies and barriers.
     Bound loops are named after their axis, as all of them have the thread's place on it as their value. With `warps`
-    the threads of a warp pass values on directly.
+    the threads of a warp pass values on directly; with `asynchronous` the device copies to shared memory by itself.
     """
 
-    def __init__(self, func: FuncOp, warps: bool) -> None:
+    def __init__(self, func: FuncOp, warps: bool, asynchronous: bool = False) -> None:
         for loop in loops_in(func):
             if "Idx" in loop.loop_kind:
                 _rename(loop, loop.loop_kind)
         super().__init__(func, gpu=True)
         self.warps = warps
+        self.asynchronous = asynchronous
+        self.in_flight = False
+        """Whether what is being written are copies that the device does by itself."""
+        self.in_registers = False
+        """Whether what is being written are copies on their way through registers: all loops are unrolled."""
         self.sizes: dict[str, int] = {}
         self.threads: dict[str, SSAValue] = {}
         self.apart: set[str] = set()
@@ -201,7 +207,7 @@ class GpuLowering(Lowering):
         kind = loop.loop_kind
         if kind == "vectorized" and (self.at.lane is not None or not self._steps_evenly(loop)):
             return "unrolled"
-        return kind
+        return "unrolled" if kind == "serial" and self.in_registers else kind
 
     def _steps_evenly(self, loop: ForOp) -> bool:
         """True where the lanes of a loop are neighbours, or one, in everything read or written below it.
@@ -234,6 +240,13 @@ class GpuLowering(Lowering):
     def _holds(self, condition: IndexExpr) -> bool:
         fixed = self.at.fixed(condition)
         return all(a in self.at.ranges for a in fixed.axes()) and fixed.bounds(self.at.ranges)[0] >= 0
+
+    def _loop(self, op: ForOp) -> None:
+        copies = run_ahead(op, self.plans)
+        if copies and op.size > 1:
+            write_pipeline(self, op, copies)
+        else:
+            super()._loop(op)
 
     def _iterate(
         self,
@@ -310,11 +323,15 @@ class GpuLowering(Lowering):
         if self._kind(op) == "serial" and op.size > 1:
             self.traffic.add(self._after(children, self.traffic.copy()))
         for child in children:
-            self._wait_before(child)
-            self._initialise_before(child)
-            self._guarded(child)
-            if isinstance(child, BlockOp):
-                self.traffic.add(self._of(child))
+            self.write_child(child)
+
+    def write_child(self, child: ForOp | BlockOp) -> None:
+        """Write one of the nests in a loop, behind a barrier where it needs one."""
+        self._wait_before(child)
+        self._initialise_before(child)
+        self._guarded(child)
+        if isinstance(child, BlockOp):
+            self.traffic.add(self._of(child))
 
     def _wait_before(self, child: ForOp | BlockOp) -> None:
         if self.traffic.conflicts(self._of(child)):
@@ -372,11 +389,19 @@ class GpuLowering(Lowering):
             return
 
         def write() -> None:
-            super(GpuLowering, self)._block(plan)
+            if self.in_flight:
+                self._copy_by_itself(plan)
+            else:
+                super(GpuLowering, self)._block(plan)
 
         reads = plan.loads.values()
         for _ in self._copies_of(plan):
             self._alone(plan, lambda: self._settled(plan, plan.conditions, reads, write))
+
+    def _copy_by_itself(self, plan: BlockPlan) -> None:
+        left = self._lane_conditions(plan.conditions)
+        if left is not None and not self.writer.copy_asynchronously(plan, left):
+            self.writer.update(plan, left, False)
 
     def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         def write() -> None:

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from ...dialects.loop import AllocOp, BlockOp, ForOp
-from ...dialects.target import target_of
+from ...dialects.target import Target, target_of
 from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
@@ -37,6 +37,15 @@ def lower_loop_to_kernel(module: ModuleOp) -> None:
     target = target_of(module)
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
         if any(isinstance(op, ForOp | BlockOp | AllocOp) for op in func.body.block.ops):
-            lowering = GpuLowering(func, warps=target.kind == "cuda") if target.is_gpu else Lowering(func)
+            lowering = _gpu_lowering(func, target) if target.is_gpu else Lowering(func)
             with collector_paused():
                 lowering.run()
+
+
+ASYNC_COPIES_SINCE = 80
+"""The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
+
+
+def _gpu_lowering(func: FuncOp, target: Target) -> GpuLowering:
+    cuda = target.kind == "cuda"
+    return GpuLowering(func, warps=cuda, asynchronous=cuda and target.compute_capability >= ASYNC_COPIES_SINCE)

@@ -13,6 +13,9 @@ from ..primitive import Primitive, ScheduleError
 PIPELINE_STAGES = "pipeline_stages"
 """The annotation of a pipelined loop and of the copies that run ahead in it: in how many iterations a buffer lives."""
 
+PIPELINE_REGISTERS = "pipeline_registers"
+"""The annotation of copies that run ahead through registers, though the device may copy by itself."""
+
 
 def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str) -> ForOp:
     """The loop called `loop` around `block`; ScheduleError unless it is serial and not pipelined."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, MemRefType, i64
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, MemRefType, UnitAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -16,7 +16,7 @@ from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_
 from ..analysis.access import is_under, readers, writers
 from ..analysis.nest import buffer_name, fresh_name, function_of
 from ..primitive import Primitive, ScheduleError
-from ._marks import PIPELINE_STAGES
+from ._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class StagesPlan:
     loop: ForOp
     copies: tuple[BlockOp, ...]
     stages: int
+    registers: bool = False
 
 
 def is_copy(block: BlockOp) -> bool:
@@ -62,18 +63,21 @@ def require_pipelinable(step: Primitive[StagesPlan], loop: ForOp, stages: int, o
     known = loop.notes.get(PIPELINE_STAGES)
     if isinstance(known, IntegerAttr) and known.value.data != other:
         raise ScheduleError(step, f"loop '{name}' must not be pipelined yet, it has {known.value.data} stages", at=loop)
-    if not 2 <= stages <= loop.size:
-        rule = f"stages must be from 2 to the extent of '{name}', got {stages}, extent {loop.size}"
+    if not 1 <= stages <= loop.size:
+        rule = f"stages must be from 1 to the extent of '{name}', got {stages}, extent {loop.size}"
         raise ScheduleError(step, rule, at=loop)
 
 
 def add_stages(plan: StagesPlan) -> None:
     """Give each copy's buffer one place per stage, used in turn, and note the stages on the loop and on the copies."""
+    if plan.stages == 1:
+        return
     stages = IntegerAttr(plan.stages, i64)
+    through = {PIPELINE_REGISTERS: UnitAttr()} if plan.registers else {}
     plan.loop.annotate(PIPELINE_STAGES, stages)
     for copy in plan.copies:
         notes = dict(copy.annotations.data) if copy.annotations is not None else {}
-        copy.annotations = DictionaryAttr({**notes, PIPELINE_STAGES: stages})
+        copy.annotations = DictionaryAttr({**notes, PIPELINE_STAGES: stages, **through})
         buffer = copy.outputs[0]
         users = {copy: None} | dict.fromkeys(readers(buffer))
         names = {block: _stage_iterator(block, plan) for block in users}

@@ -20,9 +20,11 @@ class Pipeline(Primitive[StagesPlan]):
     `for k in n annotated {pipeline_stages = 3} { block a_shared { a_shared[k mod 3, x] = a[k, x] } block c { ... } }`
 
     The loop and its copies carry the annotation, and the buffers have a place for each stage: enough for the copies to
-    run up to `stages - 1` iterations ahead where the target can.
+    run `stages - 1` iterations ahead on a GPU. A device that copies to shared memory by itself (sm_80 and later) does
+    so, unless `registers` is 1; on others, and then, a thread loads before the work of an iteration, and stores behind
+    it. One stage leaves all as it is.
 
-    Requires: a serial loop, not pipelined yet, of at least `stages` iterations, `stages` at least 2; copies in it, each
+    Requires: a serial loop, not pipelined yet, of at least `stages` iterations, `stages` at least 1; copies in it, each
     filling alone a buffer that is used in one iteration only, from one that nothing in the loop writes.
     """
 
@@ -30,15 +32,18 @@ class Pipeline(Primitive[StagesPlan]):
     block: str
     loop: str
     stages: int
+    registers: int = 0
 
     def check(self, module: ModuleOp) -> StagesPlan:
         loop = find_loop(self, find_block(self, module, self.block), self.loop)
         require_pipelinable(self, loop, self.stages)
+        if self.registers not in (0, 1):
+            raise self.error(f"registers must be 0 or 1, got {self.registers}", at=loop)
         copies = copies_of(loop)
         if not copies:
             rule = f"loop '{self.loop}' must hold a copy into a buffer that one iteration of it fills and uses"
             raise self.error(f"{rule}; cache_read and compute_at make one", at=loop)
-        return StagesPlan(loop, tuple(copies), self.stages)
+        return StagesPlan(loop, tuple(copies), self.stages, bool(self.registers))
 
     def rewrite(self, plan: StagesPlan) -> None:
         add_stages(plan)

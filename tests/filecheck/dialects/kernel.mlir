@@ -53,7 +53,12 @@ func.func @launch(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.n
     %x = lw_kernel.load %a[%t] : memref<64xf32> -> f32
     lw_kernel.store %x, %s[%t] : f32, memref<32xf32, "shared">
     lw_kernel.barrier
+    %there = arith.cmpi slt, %t, %t : index
     %y = lw_kernel.shuffle %x, 16 : f32
+    lw_kernel.async_copy 4 %a[%t] -> %s[%t + 8] : memref<64xf32> -> memref<32xf32, "shared">
+    lw_kernel.async_copy 1 %a[%t - 1] -> %s[%t] if %there : memref<64xf32> -> memref<32xf32, "shared">
+    lw_kernel.commit
+    lw_kernel.wait 1
     lw_kernel.store %y, %out[%t + 32] : f32, memref<64xf32>
   }
   func.return
@@ -66,7 +71,12 @@ func.func @launch(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.n
 // CHECK-NEXT: %x = lw_kernel.load %a[%t] : memref<64xf32> -> f32
 // CHECK-NEXT: lw_kernel.store %x, %s[%t] : f32, memref<32xf32, "shared">
 // CHECK-NEXT: lw_kernel.barrier
+// CHECK-NEXT: %there = arith.cmpi slt, %t, %t : index
 // CHECK-NEXT: %y = lw_kernel.shuffle %x, 16 : f32
+// CHECK-NEXT: lw_kernel.async_copy 4 %a[%t] -> %s[%t + 8] : memref<64xf32> -> memref<32xf32, "shared">
+// CHECK-NEXT: lw_kernel.async_copy 1 %a[%t - 1] -> %s[%t] if %there : memref<64xf32> -> memref<32xf32, "shared">
+// CHECK-NEXT: lw_kernel.commit
+// CHECK-NEXT: lw_kernel.wait 1
 // CHECK-NEXT: lw_kernel.store %y, %out[%t + 32] : f32, memref<64xf32>
 // CHECK-NEXT: }
 // CHECK-NEXT: func.return

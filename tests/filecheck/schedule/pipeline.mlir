@@ -61,7 +61,7 @@ func.func @mm(%A: memref<6x12xf32> {lw.name = "A"}, %B: memref<12x8xf32> {lw.nam
 // OUTER: lw-pipeline{block="C" loop="i" stages=2}: loop 'i' must hold a copy into a buffer that one iteration of it fills and uses; cache_read and compute_at make one
 // OUTER: > lw_loop.for i in 6 {
 
-// STAGES: lw-pipeline{block="C" loop="k0" stages=5}: stages must be from 2 to the extent of 'k0', got 5, extent 4
+// STAGES: lw-pipeline{block="C" loop="k0" stages=5}: stages must be from 1 to the extent of 'k0', got 5, extent 4
 // STAGES: >   lw_loop.for k0 in 4 {
 
 // TWICE: lw-pipeline{block="C" loop="k0" stages=2}: loop 'k0' must not be pipelined yet, it has 2 stages

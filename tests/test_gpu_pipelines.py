@@ -1,0 +1,209 @@
+"""Copies that run ahead of their loop: right through registers and by the device, with one barrier an iteration."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from gpu_programs import compile_cuda, run_opencl
+from kernel_bounds import outside
+from lowered_runs import exact_inputs
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from loopwright import te, topi
+from loopwright.dialects import kernel
+from loopwright.dialects.interpret.te import run_te
+from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+from loopwright.passes.primitive import ScheduleError
+from loopwright.schedule import Schedule
+
+LIMITS = "max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=16"
+OPENCL = f"opencl {LIMITS}"
+CUDA = f"cuda {LIMITS} warp_size=32 compute_capability=90"
+
+
+def matmul(m: int, n: int, k: int, dtype: str = "float32") -> list[te.Tensor]:
+    a, b = te.placeholder((m, k), dtype, name="a"), te.placeholder((k, n), dtype, name="b")
+    r = te.reduce_axis((0, k), name="k")
+    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")]
+
+
+def tile(sch: Schedule, stages: int, registers: int, vector: int, turned: bool, depth: int = 4) -> None:
+    """Blocks of 4 x 4 threads and 2 x 2 virtual ones, each of 2 x 4 elements; copies of a and b ahead."""
+    layout = {"layout": ("k", "i")} if turned else {}
+    for operand, options in (("a", layout), ("b", {})):
+        sch.cache_read("c", operand, "shared", label=f"{operand}_shared", **options)
+    sch.storage_align("a_shared", axis=0, factor=8, offset=4)
+    i = sch.split("c", "i", [None, 2, 4, 2])
+    j = sch.split("c", "j", [None, 2, 4, 4])
+    k0, k1 = sch.split("c", "k", [None, depth])
+    sch.reorder("c", i[0], j[0], i[1], j[1], i[2], j[2], k0, k1, i[3], j[3])
+    for loops, thread in (((i[0], j[0]), "blockIdx.x"), ((i[1], j[1]), "vthread"), ((i[2], j[2]), "threadIdx.x")):
+        sch.bind("c", sch.fuse("c", *loops), thread)
+    sch.unroll("c", i[3])
+    sch.vectorize("c", j[3])
+    out = sch.cache_write("c", "c", "local")
+    sch.reverse_compute_at(out, sch.get_loops("c")[2])
+    for copy in ("a_shared", "b_shared"):
+        sch.compute_at(copy, k0, unit_loops=True)
+        loops = sch.get_loops(copy)[-2:]
+        if turned and copy == "a_shared":
+            sch.reorder(copy, *reversed(loops))
+            loops = loops[::-1]
+        _, thread, lanes = sch.split(copy, sch.fuse(copy, *loops), [None, 16, vector])
+        sch.bind(copy, thread, "threadIdx.x")
+        sch.vectorize(copy, lanes)
+    sch.software_pipeline("c", k0, stages, registers)
+
+
+def lower(tensors: list[te.Tensor], steps: Callable[[Schedule], None], target: str) -> tuple[Schedule, ModuleOp]:
+    sch = Schedule(tensors, target=target)
+    steps(sch)
+    module = sch.module.clone()
+    lower_loop_to_kernel(module)
+    module.verify()
+    return sch, module
+
+
+def at_once(module: ModuleOp) -> int:
+    """Replace copies by the device with a load and a store, which is one of the orders they may happen in."""
+    copies = [op for op in module.walk() if isinstance(op, kernel.AsyncCopyOp)]
+    for op in copies:
+        element = kernel.element_of(op.source.type.element_type)
+        lanes = op.lanes.data
+        value = kernel.vector_of(element, lanes) if lanes > 1 else element
+        load = kernel.LoadOp(op.source, op.source_index, op.source_offset.data, value, int(lanes > 1))
+        if op.condition is not None:
+            from xdsl.dialects import vector
+
+            masks = kernel.mask_type(lanes)
+            wide = vector.BroadcastOp.create(operands=[op.condition], result_types=[masks]) if lanes > 1 else None
+            mask = wide.results[0] if wide is not None else op.condition
+            load = kernel.LoadOp(op.source, op.source_index, op.source_offset.data, value, int(lanes > 1), mask)
+            if wide is not None:
+                Rewriter.insert_op(wide, _before(op))
+        store = kernel.StoreOp(load.value, op.target, op.target_index, op.target_offset.data, int(lanes > 1))
+        Rewriter.replace_op(op, [load, store], [])
+    for op in [x for x in module.walk() if isinstance(x, kernel.CommitOp | kernel.WaitOp)]:
+        Rewriter.erase_op(op)
+    return len(copies)
+
+
+def _before(op: object) -> object:
+    from xdsl.rewriter import InsertPoint
+
+    return InsertPoint.before(op)  # type: ignore[arg-type]
+
+
+def check(tensors: list[te.Tensor], steps: Callable[[Schedule], None], by_itself: bool) -> None:
+    """Hold both ways to run ahead to the interpreter, on OpenCL, and the CUDA source to a compiler."""
+    sch, module = lower(tensors, steps, OPENCL)
+    inputs = exact_inputs(sch.workload)
+    wanted = run_te(sch.workload, inputs)
+    assert not outside(module)
+    _, ahead = lower(tensors, steps, CUDA)
+    compile_cuda(ahead.clone(), (90,))
+    assert (at_once(ahead) > 0) == by_itself
+    assert not outside(ahead)
+    for program in (module, ahead):
+        for got, right in zip(run_opencl(program, *inputs), wanted, strict=True):
+            np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
+
+
+def barriers(module: ModuleOp) -> int:
+    return sum(isinstance(op, kernel.BarrierOp) for op in module.walk())
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 32), (33, 35, 29)])
+@pytest.mark.parametrize(
+    ("stages", "registers", "vector", "turned"),
+    [(2, 0, 1, True), (2, 1, 4, True), (3, 0, 4, False), (4, 1, 2, False), (3, 0, 2, True)],
+)
+def test_matmul(shape: tuple[int, int, int], stages: int, registers: int, vector: int, turned: bool) -> None:
+    check(matmul(*shape), lambda sch: tile(sch, stages, registers, vector, turned), by_itself=not registers)
+
+
+@pytest.mark.parametrize(("stages", "registers"), [(2, 0), (2, 1), (3, 0)])
+def test_one_barrier_an_iteration(stages: int, registers: int) -> None:
+    for target in (OPENCL, CUDA):
+        _, module = lower(matmul(64, 64, 64), lambda sch: tile(sch, stages, registers, 1, True), target)
+        assert barriers(module) == 1
+
+
+def test_stages_in_turn() -> None:
+    """Every iteration waits for its own copies only, and three stages of both operands are kept."""
+    _, module = lower(matmul(64, 64, 64), lambda sch: tile(sch, 3, 0, 1, True), CUDA)
+    waits = [op.pending.data for op in module.walk() if isinstance(op, kernel.WaitOp)]
+    commits = sum(isinstance(op, kernel.CommitOp) for op in module.walk())
+    shared = {
+        op.label.data: op.buffer.type.get_shape()[0]
+        for op in module.walk()
+        if isinstance(op, kernel.AllocOp) and op.label.data.endswith("_shared")
+    }
+    assert waits == [1]
+    assert commits == 3  # two before the loop, one in it
+    assert shared["b_shared"] == 3 * 4 * 32
+
+
+def test_one_stage_is_no_pipeline() -> None:
+    tensors = matmul(32, 32, 32)
+    _, plain = lower(tensors, lambda sch: tile(sch, 1, 0, 1, True), OPENCL)
+    assert barriers(plain) == 2
+
+
+def test_older_devices_go_through_registers() -> None:
+    old = CUDA.replace("=90", "=75")
+    _, module = lower(matmul(32, 32, 32), lambda sch: tile(sch, 3, 0, 4, True), old)
+    assert not any(isinstance(op, kernel.AsyncCopyOp) for op in module.walk())
+    compile_cuda(module, (75,))
+
+
+def test_halves_are_too_small_to_copy_one_by_one() -> None:
+    """The device copies four bytes or more: single halves are stored by the threads, early enough."""
+    tensors = matmul(32, 32, 32, "float16")
+    _, module = lower(tensors, lambda sch: tile(sch, 3, 0, 1, False), CUDA)
+    assert not any(isinstance(op, kernel.AsyncCopyOp) for op in module.walk())
+    _, module = lower(tensors, lambda sch: tile(sch, 3, 0, 4, False), CUDA)
+    assert {op.size_bytes for op in module.walk() if isinstance(op, kernel.AsyncCopyOp)} == {8}
+
+
+def padded_conv(sch: Schedule, stages: int, registers: int) -> None:
+    """A convolution whose padding is read as zeros on the way into shared memory."""
+    block = "conv"
+    for operand in ("pad", "w"):
+        sch.cache_read(block, operand, "shared", label=f"{operand}_shared")
+    sch.compute_inline("pad")
+    f = sch.split(block, "f", [None, 4, 2])
+    y = sch.split(block, "y", [None, 4])
+    rc = sch.split(block, "rc", [None, 2])
+    sch.reorder(block, f[0], y[0], f[1], y[1], rc[0], rc[1], "ry", "rx", f[2], "x")
+    sch.bind(block, sch.fuse(block, f[0], y[0]), "blockIdx.x")
+    sch.bind(block, sch.fuse(block, f[1], y[1]), "threadIdx.x")
+    sch.unroll(block, f[2])
+    sch.unroll(block, "x")
+    out = sch.cache_write(block, "conv", "local")
+    sch.reverse_compute_at(out, sch.get_loops(block)[1])
+    for copy in ("pad_shared", "w_shared"):
+        sch.compute_at(copy, rc[0], unit_loops=True)
+        loops = sch.get_loops(copy)[3:]
+        _, thread = sch.split(copy, sch.fuse(copy, *loops), [None, 16])
+        sch.bind(copy, thread, "threadIdx.x")
+    sch.software_pipeline(block, rc[0], stages, registers)
+
+
+@pytest.mark.parametrize(("stages", "registers"), [(2, 0), (2, 1), (3, 0), (3, 1)])
+def test_padding_becomes_zeros(stages: int, registers: int) -> None:
+    data, w = te.placeholder((6, 7, 5), name="data"), te.placeholder((9, 6, 3, 3), name="w")
+    pad = topi.nn.pad(data, (0, 1, 1), (0, 1, 1), name="pad")
+    rc, ry, rx = (te.reduce_axis((0, n), name=name) for n, name in ((6, "rc"), (3, "ry"), (3, "rx")))
+    conv = te.compute(
+        (9, 7, 5),
+        lambda f, y, x: te.sum(pad[rc, y + ry, x + rx] * w[f, rc, ry, rx], axis=[rc, ry, rx]),
+        name="conv",
+    )
+    check([data, w, conv], lambda sch: padded_conv(sch, stages, registers), by_itself=not registers)
+
+
+def test_registers_is_yes_or_no() -> None:
+    with pytest.raises(ScheduleError, match="registers must be 0 or 1, got 2"):
+        lower(matmul(32, 32, 32), lambda sch: tile(sch, 2, 2, 1, True), OPENCL)
