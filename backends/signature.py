@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ..dialects.combiner import dtype_name
+from ..dialects.combiner import dtype_name, teach_numpy
 from ..passes.analysis.packing import CONSTANT, Packing, argument_attributes, packing_of
 
 
@@ -38,6 +38,7 @@ class Argument:
     @staticmethod
     def from_json(values: Sequence[Any]) -> Argument:
         name, dtype, shape, is_output, constant, packing = values
+        teach_numpy(dtype)
         layout = None if packing is None else Packing(tuple(packing[0]), dict(packing[1]))
         return Argument(name, dtype, tuple(shape), is_output, constant, layout)
 

@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, Float16Type, Float32Type, IntegerType, f16, f32, f64, i1, i8, i32, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Operation
 
 NAMED = ("add", "mul", "max", "min")
@@ -11,6 +26,7 @@ NAMED = ("add", "mul", "max", "min")
 
 DTYPES: dict[str, Attribute] = {
     "float16": f16,
+    "bfloat16": bf16,
     "float32": f32,
     "float64": f64,
     "int8": i8,
@@ -20,6 +36,7 @@ DTYPES: dict[str, Attribute] = {
 }
 """Element types by their NumPy names."""
 
+_FRACTION_BITS: dict[type[Attribute], int] = {Float16Type: 10, BFloat16Type: 7, Float32Type: 23, Float64Type: 52}
 _FLOAT_OPS: dict[str, type[Operation]] = {
     "add": arith.AddfOp,
     "mul": arith.MulfOp,
@@ -35,14 +52,30 @@ _INTEGER_OPS: dict[str, type[Operation]] = {
 
 
 def is_float(element: Attribute) -> bool:
-    """True for f16, f32, f64."""
+    """True for f16, bf16, f32, f64."""
     return isinstance(element, AnyFloat)
 
 
+def epsilon(element: Attribute) -> float:
+    """The distance from 1 to the next number of a float type."""
+    return 2.0 ** -_FRACTION_BITS[type(element)]
+
+
+def teach_numpy(dtype: str) -> None:
+    """Make NumPy know a type by its name; ValueError says what is missing where it cannot."""
+    if dtype != "bfloat16":
+        return
+    try:
+        import ml_dtypes  # noqa: F401
+    except ImportError:
+        raise ValueError("arrays of bfloat16 need ml_dtypes, which is not installed: pip install ml_dtypes") from None
+
+
 def dtype_name(element: Attribute) -> str:
-    """The NumPy name of an element type; ValueError for a type that has none here."""
+    """The NumPy name of an element type, which NumPy then knows; ValueError for a type that has none here."""
     for name, candidate in DTYPES.items():
         if candidate == element:
+            teach_numpy(name)
             return name
     raise ValueError(f"element type {element} is not one of {', '.join(DTYPES)}")
 
@@ -51,7 +84,7 @@ def element_bytes(element: Attribute) -> int:
     """Size of one element in bytes."""
     if isinstance(element, IntegerType):
         return max(1, int(element.width.data) // 8)
-    if isinstance(element, Float16Type):
+    if isinstance(element, Float16Type | BFloat16Type):
         return 2
     return 4 if isinstance(element, Float32Type) else 8
 

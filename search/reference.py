@@ -10,7 +10,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 
-from ..dialects.combiner import dtype_name
+from ..dialects.combiner import dtype_name, epsilon, is_float
 from ..dialects.te import ComputeOp
 
 Array = npt.NDArray[Any]
@@ -40,9 +40,9 @@ def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
 
 def _random(tensor: object, rng: np.random.Generator) -> Array:
     assert isinstance(tensor, TensorType)
-    dtype = np.dtype(dtype_name(tensor.get_element_type()))
-    shape = tensor.get_shape()
-    if dtype.kind == "f":
+    element = tensor.get_element_type()
+    dtype, shape = np.dtype(dtype_name(element)), tensor.get_shape()
+    if is_float(element):
         return rng.uniform(-1.0, 1.0, shape).astype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
@@ -61,9 +61,9 @@ def tolerance(func: FuncOp) -> tuple[float, float]:
     for op in func.body.block.ops:
         for value in op.results:
             if isinstance(value.type, TensorType):
-                dtype = np.dtype(dtype_name(value.type.get_element_type()))
-                if dtype.kind == "f":
-                    eps = max(eps, float(np.finfo(dtype).eps))
+                element = value.type.get_element_type()
+                if is_float(element):
+                    eps = max(eps, epsilon(element))
         if isinstance(op, ComputeOp):
             size = 1
             for axis in op.reduce_axes:

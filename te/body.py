@@ -249,6 +249,9 @@ class BodyBuilder:
             return self._compare("ne", value, self._const(zero(source)), source)
         if target in FLOATS:
             if source in FLOATS:
+                if {source, target} == {"float16", "bfloat16"}:
+                    value = self._add(arith.ExtFOp(value, DTYPES["float32"]))
+                    source = "float32"
                 wider = FLOATS.index(target) > FLOATS.index(source)
                 return self._add((arith.ExtFOp if wider else arith.TruncFOp)(value, element))
             if source == "bool":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Number: TypeAlias = "int | float | bool"
 Operand: TypeAlias = "Expr | Tensor | int | float | bool"
 
-FLOATS = ("float16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int32", "int64")
 _RANK = {name: k for k, name in enumerate(("bool", *INTEGERS, *FLOATS))}
 
@@ -301,7 +301,12 @@ def _number(value: Number, like: str | None) -> Const:
 
 
 def promote(left: str, right: str) -> str:
-    """The type of arithmetic on two types: the wider, where floats are wider than integers."""
+    """The type of arithmetic on two types: the wider, where floats are wider than integers.
+
+    float16 and bfloat16 meet in float32, which holds both.
+    """
+    if {left, right} == {"float16", "bfloat16"}:
+        return "float32"
     return max(left, right, key=_RANK.__getitem__)
 
 

@@ -60,8 +60,8 @@ class Language:
         value = rounded(value, kind)
         if not math.isfinite(value):
             return self.special_float(value, kind)
-        suffix = "" if kind == "f64" else "f"
-        text = f"{float_digits(value, kind)}{suffix}"
+        held = "f32" if self.value_types[kind] == self.value_types["f32"] else kind
+        text = f"{float_digits(value, held)}{'' if kind == 'f64' else 'f'}"
         return self.narrow_literal(Expr(text, UNARY if text[0] == "-" else ATOM), kind)
 
     def narrow_literal(self, literal: Expr, kind: str) -> Expr:
@@ -144,8 +144,8 @@ class Language:
         """Return the greater or smaller of two floats: `maximumf` is NaN where either is, `maxnumf` where both are."""
         raise NotImplementedError
 
-    def fma(self, kind: str) -> str:
-        """Return the name of the function for `a * b + c`."""
+    def fma(self, p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
+        """Return `a * b + c`, rounded once."""
         raise NotImplementedError
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:

@@ -22,7 +22,8 @@ sub_sat upsample clz ctz nan ldexp hypot remainder fract modf frexp isnan isinf 
 _TYPES = ("float", "int", "char", "short", "long", "double", "half", "longlong", "uint", "uchar", "ushort", "ulong")
 _RESERVED = frozenset(_WORDS.split()) | {f"{name}{lanes}" for name in _TYPES for lanes in (2, 3, 4, 8, 16)}
 _HELPER = re.compile(
-    r"(maximum|minimum|floordiv|ceildiv)_[if]\d+|(half|bool|char|short|int|long|double|float)_x\d+|__.*"
+    r"(maximum|minimum|floordiv|ceildiv|fma)_b?[if]\d+|bf16_(to|from)_f32|"
+    r"(half|bfloat|bool|char|short|int|long|double|float)_x\d+|__.*"
 )
 
 

@@ -32,7 +32,7 @@ from .expression import (
     ternary,
 )
 from .language import Handler
-from .types import UnsupportedError, kind_of
+from .types import NARROW_FLOATS, UnsupportedError, is_float, kind_of
 
 if TYPE_CHECKING:
     from .printer import KernelPrinter
@@ -109,10 +109,10 @@ def function(name: str) -> Handler:
 
 def math_call(p: KernelPrinter, name: str, kind: str, lanes: Sequence[Expr]) -> Expr:
     """Return a call of the math library; half precision is computed in single."""
-    if kind != "f16":
+    if kind not in NARROW_FLOATS:
         return call(p.language.function(name, kind), *lanes)
-    wide = [p.language.convert(lane, "f16", "f32", p.long_index) for lane in lanes]
-    return p.language.convert(call(p.language.function(name, "f32"), *wide), "f32", "f16", p.long_index)
+    wide = [p.language.convert(lane, kind, "f32", p.long_index) for lane in lanes]
+    return p.language.convert(call(p.language.function(name, "f32"), *wide), "f32", kind, p.long_index)
 
 
 def helper(name: str, unsigned_operands: bool = False) -> Handler:
@@ -169,9 +169,10 @@ def unsigned_conversion(p: KernelPrinter, op: Operation) -> None:
     lanes = p.lanes(op.operands[0])
     if source != "i1":
         lanes = tuple(cast_to(unsigned_type(p, source), lane) for lane in lanes)
-    lanes = tuple(cast_to(p.type_of("f32" if result == "f16" else result), lane) for lane in lanes)
-    if result == "f16":
-        lanes = tuple(p.language.convert(lane, "f32", "f16", p.long_index) for lane in lanes)
+    is_narrow = result in NARROW_FLOATS
+    lanes = tuple(cast_to(p.type_of("f32" if is_narrow else result), lane) for lane in lanes)
+    if is_narrow:
+        lanes = tuple(p.language.convert(lane, "f32", result, p.long_index) for lane in lanes)
     p.define(op.results[0], lanes)
 
 
@@ -179,8 +180,8 @@ def to_unsigned(p: KernelPrinter, op: Operation) -> None:
     """Handle fptoui: toward zero, held in the bits of an integer."""
     source, result = kind_of(op.operands[0].type), kind_of(op.results[0].type)
     lanes = p.lanes(op.operands[0])
-    if source == "f16":
-        lanes = tuple(p.language.convert(lane, "f16", "f32", p.long_index) for lane in lanes)
+    if source in NARROW_FLOATS:
+        lanes = tuple(p.language.convert(lane, source, "f32", p.long_index) for lane in lanes)
     unsigned_name, name = unsigned_type(p, result), p.type_of(result)
     p.define(op.results[0], [cast_to(name, p.language.float_to_unsigned(unsigned_name, lane)) for lane in lanes])
 
@@ -231,8 +232,8 @@ def compare(p: KernelPrinter, op: Operation) -> None:
     kind = kind_of(a.type)
     named = op.predicate.data if isinstance(op, kernel.CompareOp) else None
     number = cast("IntegerAttr", op.properties["predicate"]).value.data if named is None else 0
-    predicate = named or (FLOAT_PREDICATES if kind[0] == "f" else INTEGER_PREDICATES)[number]
-    if kind[0] == "f":
+    predicate = named or (FLOAT_PREDICATES if is_float(kind) else INTEGER_PREDICATES)[number]
+    if is_float(kind):
         lanes = [compare_floats(predicate, x, y) for x, y in zip(p.atoms(a), p.atoms(b), strict=True)]
     else:
         lanes = [compare_integers(p, kind, predicate, x, y) for x, y in zip(p.lanes(a), p.lanes(b), strict=True)]
@@ -372,7 +373,7 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
 
 def fused(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
     """Return `a * b + c`, rounded once."""
-    return call(p.language.fma(kind), *lanes)
+    return p.language.fma(p, kind, lanes)
 
 
 def extremum(name: str) -> Handler:

@@ -13,7 +13,7 @@ from ...dialects.kernel import LaunchOp
 from .expression import ATOM, Expr, Place
 from .language import Handler, Language
 from .names import Names
-from .types import UnsupportedError, kind_of
+from .types import UnsupportedError, is_float, kind_of
 
 INDENT = "    "
 _ATOM_TEXT = re.compile(r"[\w.]+f?|\w+\.\w+(\[\d+\])?", re.ASCII)
@@ -146,7 +146,7 @@ class KernelPrinter:
     def literal(self, value: int | float, kind: str) -> Expr:
         """Return a literal of the given kind."""
         self.kinds.add(kind)
-        if kind[0] == "f":
+        if is_float(kind):
             return self.language.float_literal(float(value), kind)
         return self.language.integer_literal(int(value), kind, self.long_index)
 

@@ -14,6 +14,7 @@ from ..c_family.language import Handler, Language
 from ..c_family.types import UnsupportedError, bytes_of, kind_of
 from .async_copy import ASYNC_COPIES
 from .async_copy import helper as async_copy_helper
+from .narrow import NARROW
 
 if TYPE_CHECKING:
     from ..c_family.printer import KernelPrinter
@@ -22,7 +23,7 @@ STATIC_SHARED_BYTES = 48 << 10
 """More than this must be asked for at the launch (CUDA C++ Programming Guide, compute capabilities)."""
 
 _VALUES = {
-    "f16": "__half",
+    **{kind: narrow.type_name for kind, narrow in NARROW.items()},
     "f32": "float",
     "f64": "double",
     "i1": "bool",
@@ -40,8 +41,6 @@ _VECTORS = {
     ("i64", 2): "longlong2",
 }
 """CUDA's own vectors, whose lanes are x, y, z, w; others are structures that the preamble defines."""
-_TO_HALF = {"f32": "__float2half", "f64": "__double2half"}
-_HALF_HEADERS = ("#include <cuda_fp16.h>",)
 _NAN_FREE = {"maxnumf": ("fmax", "__hmax"), "minnumf": ("fmin", "__hmin")}
 _NAN_PASSING = {"maximumf": ("maximum", ">", "__hmax_nan"), "minimumf": ("minimum", "<", "__hmin_nan")}
 
@@ -57,6 +56,12 @@ __device__ __forceinline__ float {name}(float a, float b) {{
     asm("{instruction}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 }}"""
+_FMA_BF16 = """\
+__device__ __forceinline__ __nv_bfloat16 fma_bf16(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
+    return __float2bfloat16(fmaf(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c)));
+}"""
+BFLOAT_ARITHMETIC = 80
+"""Compute capability from which bfloat16 has a multiply-add of its own (CUDA Math API, bfloat16 arithmetic)."""
 _DIVISION = {
     "floordiv": "return a / b - (a % b != 0 && (a < 0) != (b < 0));",
     "ceildiv": "return a / b + (a % b != 0 && (a < 0) == (b < 0));",
@@ -78,7 +83,7 @@ class Cuda(Language):
         self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, **ASYNC_COPIES}
 
     def narrow_literal(self, literal: Expr, kind: str) -> Expr:
-        return call("__float2half", literal) if kind == "f16" else literal
+        return call(NARROW[kind].from_single, literal) if kind in NARROW else literal
 
     def special_float(self, value: float, kind: str) -> Expr:
         if kind == "f64":
@@ -94,7 +99,8 @@ class Cuda(Language):
         return [n for n in (16, 8, 4, 2) if n * bytes_of(kind) <= 16]
 
     def vector_type(self, kind: str, lanes: int) -> str:
-        return _VECTORS.get((kind, lanes)) or f"{'half' if kind == 'f16' else _VALUES[kind].split()[-1]}_x{lanes}"
+        element = NARROW[kind].vector if kind in NARROW else _VALUES[kind].split()[-1]
+        return _VECTORS.get((kind, lanes)) or f"{element}_x{lanes}"
 
     def vector_load(self, pointer: str, place: str, kind: str, lanes: int, shared: bool) -> str:
         return f"*reinterpret_cast<const {self.vector_type(kind, lanes)}*>({_address(pointer, place)})"
@@ -127,7 +133,7 @@ class Cuda(Language):
         return f"{'const ' if is_read_only else ''}{self.memory_type(kind)}* __restrict__ {name}"
 
     def preamble(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str]) -> list[str]:
-        lines = list(_HALF_HEADERS) if "f16" in kinds else []
+        lines = [f"#include <{narrow.header}>" for kind, narrow in NARROW.items() if kind in kinds]
         for kind, lanes in sorted(vectors):
             if (kind, lanes) not in _VECTORS:
                 size, name = lanes * bytes_of(kind), self.vector_type(kind, lanes)
@@ -141,6 +147,8 @@ class Cuda(Language):
             return "extern __shared__ __align__(16) unsigned char shared_memory[];"
         if name.startswith("copy_async"):
             return async_copy_helper(name, kind)
+        if name == "fma":
+            return _FMA_BF16
         if name in _DIVISION:
             head = f"__device__ __forceinline__ {element} {name}_{kind}({element} a, {element} b) {{"
             return f"{head}\n    {_DIVISION[name]}\n}}"
@@ -153,14 +161,11 @@ class Cuda(Language):
     def convert(self, value: Expr, source: str, result: str, long_index: bool) -> Expr:
         if source == result:
             return value
-        if result == "f16":
-            name = _TO_HALF.get(source)
-            if name is not None:
-                return call(name, value)
-            return call("__ll2half_rn" if self._is_long(source, long_index) else "__int2half_rn", value)
-        if source == "f16":
-            value = call("__half2float", value)
+        if source in NARROW:
+            value = call(NARROW[source].to_single, value)
             return value if result == "f32" else self.convert(value, "f32", result, long_index)
+        if result in NARROW:
+            return call(NARROW[result].source(source, self._is_long(source, long_index)), value)
         if source[0] == "f" and result in ("i8", "i16"):
             low, high = (-128, 127) if result == "i8" else (-32768, 32767)
             clamped = Expr(f"min(max((int){value.at_least(UNARY)}, {low}), {high})", ATOM, value.reads)
@@ -173,15 +178,18 @@ class Cuda(Language):
     def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
         if name in _NAN_FREE:
             word, on_half = _NAN_FREE[name]
-            return call(on_half if kind == "f16" else self.function(word, kind), a, b)
+            return call(on_half if kind in NARROW else self.function(word, kind), a, b)
         word, _, on_half = _NAN_PASSING[name]
-        if kind == "f16":
+        if kind in NARROW:
             return call(on_half, a, b)
         p.helpers.add(f"{word} {kind}")
         return call(f"{word}_{kind}", a, b)
 
-    def fma(self, kind: str) -> str:
-        return "__hfma" if kind == "f16" else self.function("fma", kind)
+    def fma(self, p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
+        if kind == "bf16" and self.compute_capability < BFLOAT_ARITHMETIC:
+            p.helpers.add("fma bf16")
+            return call("fma_bf16", *lanes)
+        return call("__hfma" if kind in NARROW else self.function("fma", kind), *lanes)
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:
         names = {
@@ -189,8 +197,8 @@ class Cuda(Language):
             ("i32", "f32"): "__int_as_float",
             ("f64", "i64"): "__double_as_longlong",
             ("i64", "f64"): "__longlong_as_double",
-            ("f16", "i16"): "__half_as_short",
-            ("i16", "f16"): "__short_as_half",
+            **{(kind, "i16"): narrow.as_short for kind, narrow in NARROW.items()},
+            **{("i16", kind): narrow.from_short for kind, narrow in NARROW.items()},
         }
         if (source, result) not in names:
             raise UnsupportedError(f"{self.title} takes no {source} for {result}")

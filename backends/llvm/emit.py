@@ -14,6 +14,7 @@ from ...dialects.kernel import ParallelOp
 from ...dialects.target import target_of
 from ..signature import Argument, signature_of
 from . import memory, ops
+from .bfloat16 import with_bfloat16
 from .function import Function, Module, Workspace
 from .parallel import emit_parallel_call
 from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
@@ -155,7 +156,7 @@ def _emit_range(f: Function, low: str, high: str, body: Block) -> None:
 
 
 _HANDLERS: dict[type[Operation], Callable[[Function, Operation], None]] = {
-    **ops.HANDLERS,
+    **with_bfloat16(ops.HANDLERS, ops.round_to_odd),
     **memory.HANDLERS,
     scf.ForOp: _for,
     scf.IfOp: _if,

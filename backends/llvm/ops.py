@@ -75,11 +75,11 @@ def _truncate(f: Function, op: Operation) -> None:
     before, after = f.type(source.type), f.type(result.type)
     value = f.names[source]
     if "double" in before and "half" in after:
-        value, before = _round_to_odd(f, value, before), before.replace("double", "float")
-    f.names[result] = f.put(f"fptrunc {before} {value} to {after}")
+        value, before = round_to_odd(f, value, before), before.replace("double", "float")
+    f.names[result] = value if before == after else f.put(f"fptrunc {before} {value} to {after}")
 
 
-def _round_to_odd(f: Function, value: str, kind: str) -> str:
+def round_to_odd(f: Function, value: str, kind: str) -> str:
     single, integer = kind.replace("double", "float"), kind.replace("double", "i32")
     truth = kind.replace("double", "i1")
     lanes = int(kind[1:].partition(" ")[0]) if kind[0] == "<" else None

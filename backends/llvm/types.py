@@ -7,6 +7,7 @@ import struct
 from functools import cache
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
@@ -29,11 +30,13 @@ class UnsupportedError(Exception):
 
 
 def element_text(element: Attribute) -> str:
-    """Return LLVM's name of a scalar type: `index` is `i64`."""
+    """Return LLVM's name of a scalar type: `index` is `i64`, bfloat16 is held in the bits of an `i16`."""
     if isinstance(element, IndexType):
         return "i64"
     if isinstance(element, IntegerType):
         return f"i{element.width.data}"
+    if isinstance(element, BFloat16Type):
+        return "i16"
     text = _FLOATS.get(type(element))
     if text is None:
         raise UnsupportedError(f"the LLVM backend has no type for {element}")
@@ -106,6 +109,13 @@ def _single(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
+def brief_text(value: float) -> str:
+    """Return the bits of a float rounded to bfloat16, to nearest even, as an integer."""
+    (bits,) = struct.unpack("I", struct.pack("f", _single(value)))
+    near = 0x7FC0 if value != value else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return str(near - (near >> 15 << 16))
+
+
 def scalar_text(value: float | int, element: str) -> str:
     """Return the literal of a scalar of the given LLVM type."""
     if element == "i1":
@@ -130,10 +140,13 @@ def constant_text(value: Attribute, value_type: Attribute) -> str:
     if isinstance(value, IntegerAttr):
         return scalar_text(value.value.data, element_text(value_type))
     if isinstance(value, FloatAttr):
+        if isinstance(value_type, BFloat16Type):
+            return brief_text(value.value.data)
         return float_text(value.value.data, element_text(value_type))
     if isinstance(value, DenseIntOrFPElementsAttr):
         assert isinstance(value_type, VectorType)
         element = element_text(value_type.element_type)
-        literals = [scalar_text(lane, element) for lane in value.get_values()]
+        is_brief = isinstance(value_type.element_type, BFloat16Type)
+        literals = [brief_text(float(lane)) if is_brief else scalar_text(lane, element) for lane in value.get_values()]
         return vector_text(literals * (_lanes(value_type) // len(literals)), element)
     raise UnsupportedError(f"the LLVM backend prints no constant {value}")

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from ...dialects import kernel
 from ..c_family.expression import Expr, call, joined_reads
 from ..c_family.language import Handler, Language
-from ..c_family.types import UnsupportedError, bytes_of, kind_of
+from ..c_family.types import NARROW_FLOATS, UnsupportedError, bytes_of, is_float, kind_of
 
 if TYPE_CHECKING:
     from ..c_family.printer import KernelPrinter
@@ -20,6 +20,7 @@ SHUFFLE_EXTENSION = "cl_khr_subgroup_shuffle"
 
 _VALUES = {
     "f16": "float",
+    "bf16": "float",
     "f32": "float",
     "f64": "double",
     "i1": "bool",
@@ -28,7 +29,16 @@ _VALUES = {
     "i32": "int",
     "i64": "long",
 }
-"""Half precision is computed in single: few devices have `cl_khr_fp16`, all can load and store halves."""
+"""Narrow floats are computed in single: few devices have `cl_khr_fp16`, all can load and store halves."""
+_BRIEF = """\
+static inline float bf16_to_f32(ushort a) {
+    return as_float((uint)a << 16);
+}
+static inline ushort bf16_from_f32(float a) {
+    const uint bits = as_uint(a);
+    return a != a ? 0x7fc0 : (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}"""
+"""bfloat16 is the upper half of a single; to it, values are rounded to nearest even."""
 _SATURATING = {"i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 _NAN_PASSING = {"maximumf": ("maximum", ">"), "minimumf": ("minimum", "<")}
 _NAN_FREE = {"maxnumf": "fmax", "minnumf": "fmin"}
@@ -45,7 +55,7 @@ class OpenCl(Language):
 
     title = "OpenCL C"
     value_types = _VALUES
-    memory_types = {"f16": "half", "i1": "uchar"}
+    memory_types = {"f16": "half", "bf16": "ushort", "i1": "uchar"}
     thread_axes = {
         **{f"blockIdx.{axis}": f"(int)get_group_id({n})" for n, axis in enumerate("xyz")},
         **{f"threadIdx.{axis}": f"(int)get_local_id({n})" for n, axis in enumerate("xyz")},
@@ -65,12 +75,16 @@ class OpenCl(Language):
     def load(self, pointer: str, place: str, kind: str, shared: bool) -> Expr:
         if kind == "f16":
             return Expr(f"vload_half({place}, {pointer})")
+        if kind == "bf16":
+            return Expr(f"bf16_to_f32({pointer}[{place}])")
         element = Expr(f"{pointer}[{place}]")
         return Expr(f"({element.text} != 0)") if kind == "i1" else element
 
     def store(self, pointer: str, place: str, value: Expr, kind: str, shared: bool) -> str:
         if kind == "f16":
             return f"vstore_half({value.text}, {place}, {pointer});"
+        if kind == "bf16":
+            value = call("bf16_from_f32", value)
         return super().store(pointer, place, value, kind, shared)
 
     def vector_widths(self, kind: str) -> Sequence[int]:
@@ -83,6 +97,9 @@ class OpenCl(Language):
         address = _address(pointer, place)
         if kind == "f16":
             return f"vloada_half{lanes}(0, {address})"
+        if kind == "bf16":
+            bits = f"*(const {_space(shared)} ushort{lanes}*)({address})"
+            return f"as_float{lanes}(convert_uint{lanes}({bits}) << 16)"
         return f"*(const {_space(shared)} {self.vector_type(kind, lanes)}*)({address})"
 
     def vector_zero(self, kind: str, lanes: int) -> str:
@@ -96,6 +113,10 @@ class OpenCl(Language):
     ) -> str:
         lanes, address = len(values), _address(pointer, place)
         vector = self.vector_type(kind, lanes)
+        if kind == "bf16":
+            vector = f"ushort{lanes}"
+            values = [call("bf16_from_f32", value) for value in values]
+            whole = whole and f"convert_ushort{lanes}(as_uint{lanes}({whole}) >> 16)"
         made = whole or f"({vector})({', '.join(value.text for value in values)})"
         if kind == "f16":
             return f"vstorea_half{lanes}({made}, 0, {address});"
@@ -116,13 +137,14 @@ class OpenCl(Language):
 
     def preamble(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str]) -> list[str]:
         lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if "f64" in kinds else []
+        lines += [_BRIEF] if "bf16" in kinds else []
         lines += [_helper(*helper.split()) for helper in sorted(helpers) if helper.partition(" ")[0] in _HELPERS]
         if "shuffle i32" in helpers:
             lines.append(f"#pragma OPENCL EXTENSION {SHUFFLE_EXTENSION} : enable")
         return lines
 
     def convert(self, value: Expr, source: str, result: str, long_index: bool) -> Expr:
-        if source[0] == "f" and result in (*_SATURATING, "index"):
+        if is_float(source) and result in (*_SATURATING, "index"):
             kind = result if result != "index" else "i64" if long_index else "i32"
             return call(f"convert_{_SATURATING[kind]}_sat_rtz", value)
         return super().convert(value, source, result, long_index)
@@ -135,15 +157,15 @@ class OpenCl(Language):
         if name in _NAN_FREE:
             return call(_NAN_FREE[name], a, b)
         word, _ = _NAN_PASSING[name]
-        kind = "f32" if kind == "f16" else kind
+        kind = "f32" if kind in NARROW_FLOATS else kind
         p.helpers.add(f"{word} {kind}")
         return call(f"{word}_{kind}", a, b)
 
-    def fma(self, kind: str) -> str:
-        return "mad" if kind in ("f16", "f32") else "fma"
+    def fma(self, p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
+        return call("mad" if kind in (*NARROW_FLOATS, "f32") else "fma", *lanes)
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:
-        if "f16" in (source, result) or bytes_of(source) != bytes_of(result):
+        if any(kind in NARROW_FLOATS for kind in (source, result)) or bytes_of(source) != bytes_of(result):
             raise UnsupportedError(f"{self.title} takes no {source} for {result}")
         return call(f"as_{_VALUES[result]}", value)
 
