@@ -113,10 +113,11 @@ def _flusher(size: int) -> Callable[[], None]:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether a primitive refused the schedule; who raised that error has imported its module."""
+    """Whether a primitive or a lowering refused the schedule; who raised that error has imported its module."""
     root = (__package__ or "").rpartition(".")[0]
-    module = sys.modules.get(f"{root}.passes.primitive")
-    return module is not None and isinstance(error, module.ScheduleError)
+    refusals = ((f"{root}.passes.primitive", "ScheduleError"), ("xdsl.utils.exceptions", "PassFailedException"))
+    kinds = [getattr(sys.modules[home], name) for home, name in refusals if home in sys.modules]
+    return isinstance(error, tuple(kinds))
 
 
 def _message_of(error: BaseException) -> str:

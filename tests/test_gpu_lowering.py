@@ -389,3 +389,23 @@ def test_softmax_rows() -> None:
             sch.bind(block, sch.get_loops(block)[0], "blockIdx.x")
 
     check(tensors, steps)
+
+
+def test_limits_of_a_block_are_exact() -> None:
+    """What a launch takes is known when it is lowered: no kernel is built that the device cannot start."""
+    small = OPENCL.replace("max_shared_bytes=49152", "max_shared_bytes=1024")
+    a = te.placeholder((64, 64), name="a")
+    b = te.compute((64, 64), lambda i, j: a[j, i] + 1.0, name="b")
+
+    def steps(sch: Schedule) -> None:
+        copy = sch.cache_read("b", "a", "shared")
+        i, j = sch.get_loops("b")
+        i0, i1 = sch.split("b", i, [None, 16])
+        sch.reorder("b", i0, j, i1)
+        sch.bind("b", i0, "blockIdx.x")
+        sch.bind("b", i1, "threadIdx.x")
+        sch.compute_at(copy, i0)
+
+    lower([a, b], steps)
+    with pytest.raises(PassFailedException, match="takes 4096 bytes of shared memory, the target has 1024"):
+        lower([a, b], steps, small)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, vector
@@ -181,19 +182,27 @@ class Addresses:
             return known.value, known.depth
         inner, depth = self._sum(atom.expr)
         lowest, _ = atom.expr.bounds(self.ranges)
-        by = self.constant(atom.divisor)
-        return self._quotient(atom, inner, by, depth, lowest >= 0), depth
+        return self._quotient(atom, inner, depth, lowest, self.constant), depth
 
-    def _quotient(self, atom: Div | Mod, inner: SSAValue, by: SSAValue, depth: int, unsigned: bool) -> SSAValue:
-        if isinstance(atom, Div):
-            kind = arith.DivUIOp if unsigned else arith.FloorDivSIOp
-            return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(kind, inner, by))
-        if unsigned:
-            return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(arith.RemUIOp, inner, by))
-        key = ("atom", Div(atom.expr, atom.divisor), inner.type)
-        quotient = self._once(depth, key, lambda: _index_op(arith.FloorDivSIOp, inner, by))
-        multiple = self._once(depth, ("whole", atom, inner.type), lambda: _index_op(arith.MuliOp, quotient, by))
-        return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(arith.SubiOp, inner, multiple))
+    def _quotient(
+        self, atom: Div | Mod, inner: SSAValue, depth: int, lowest: int, constant: Callable[[int], SSAValue]
+    ) -> SSAValue:
+        """Divide, as unsigned numbers: a multiple of the divisor is added where the expression may be negative."""
+        by = constant(atom.divisor)
+        whole = max(0, -(lowest // atom.divisor))
+        value = inner
+        if whole:
+            key = ("raised", atom.expr, whole * atom.divisor, inner.type)
+            more = constant(whole * atom.divisor)
+            value = self._once(depth, key, lambda: _index_op(arith.AddiOp, inner, more))
+        if isinstance(atom, Mod):
+            return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(arith.RemUIOp, value, by))
+        key = ("atom", atom, whole, inner.type)
+        quotient = self._once(depth, key, lambda: _index_op(arith.DivUIOp, value, by))
+        if not whole:
+            return quotient
+        less = constant(whole)
+        return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(arith.SubiOp, quotient, less))
 
     # -- lanes --------------------------------------------------------------------------------------------------------
 
@@ -233,8 +242,7 @@ class Addresses:
             return self._once(0, ("lanes", self.lanes), lambda: LanesOp(wide)), 0
         inner, depth = self._vector_sum(atom.expr)
         lowest, _ = atom.expr.bounds(self.ranges)
-        by = self.splat(self.constant(atom.divisor), 0)
-        return self._quotient(atom, inner, by, depth, lowest >= 0), depth
+        return self._quotient(atom, inner, depth, lowest, lambda n: self.splat(self.constant(n), 0)), depth
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 

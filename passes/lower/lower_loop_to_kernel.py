@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.loop import AllocOp, BlockOp, ForOp
+from ...dialects import loop
+from ...dialects.combiner import element_bytes
+from ...dialects.kernel import AllocOp, LaunchOp
+from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target, target_of
 from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
@@ -36,12 +41,17 @@ def lower_loop_to_kernel(module: ModuleOp) -> None:
     """Lower every function on loops in `module`, in place; PassFailedException for loops it cannot run."""
     target = target_of(module)
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
-        if any(isinstance(op, ForOp | BlockOp | AllocOp) for op in func.body.block.ops):
+        if any(isinstance(op, ForOp | BlockOp | loop.AllocOp) for op in func.body.block.ops):
             lowering = _gpu_lowering(func, target) if target.is_gpu else Lowering(func)
             with collector_paused():
                 lowering.run()
+            for op in func.body.block.ops:
+                if isinstance(op, LaunchOp):
+                    _require_limits(op, target)
 
 
+SHARED_ALIGNMENT = 16
+"""Bytes that each shared buffer starts at a multiple of."""
 ASYNC_COPIES_SINCE = 80
 """The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
 
@@ -49,3 +59,25 @@ ASYNC_COPIES_SINCE = 80
 def _gpu_lowering(func: FuncOp, target: Target) -> GpuLowering:
     cuda = target.kind == "cuda"
     return GpuLowering(func, warps=cuda, asynchronous=cuda and target.compute_capability >= ASYNC_COPIES_SINCE)
+
+
+def _require_limits(launch: LaunchOp, target: Target) -> None:
+    """PassFailedException where a launch takes more threads or shared memory than a block can have."""
+    buffers = [op for op in launch.body.block.ops if isinstance(op, AllocOp)]
+    taken = (
+        ("threads", prod(launch.block_size), target.max_threads_per_block),
+        ("bytes of shared memory", sum(_shared_bytes(op) for op in buffers), target.max_shared_bytes),
+    )
+    for what, amount, limit in taken:
+        if limit and amount > limit:
+            rule = f"a block of threads takes {amount} {what}, the target has {limit}: smaller tiles take less"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
+
+
+def _shared_bytes(op: AllocOp) -> int:
+    kind = op.buffer.type
+    space = kind.memory_space
+    if not isinstance(space, StringAttr) or space.data != "shared":
+        return 0
+    size = prod(kind.get_shape()) * element_bytes(kind.element_type)
+    return -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
