@@ -15,13 +15,23 @@ if TYPE_CHECKING:
     from loopwright.dialects.target import Target as Target
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
+    from loopwright.search import pretuned as pretuned
+    from loopwright.search import tuners as tuners
     from loopwright.search.measure import MeasureOptions as MeasureOptions
     from loopwright.search.records import Record as Record
     from loopwright.search.records import RecordError as RecordError
     from loopwright.search.task import SearchTask as SearchTask
+    from loopwright.search.template.history import apply_history_best as apply_history_best
+    from loopwright.search.template.history import pick_best as pick_best
+    from loopwright.search.template.registry import template as template
+    from loopwright.search.template.task import TemplateTask as TemplateTask
     from loopwright.search.tuner import TuningError as TuningError
     from loopwright.search.tuner import TuningOptions as TuningOptions
     from loopwright.search.tuner import TuningResult as TuningResult
+    from loopwright.search.tuners import LocalBuilder as LocalBuilder
+    from loopwright.search.tuners import LocalRunner as LocalRunner
+    from loopwright.search.tuners import callbacks as callbacks
+    from loopwright.search.tuners import measure_option as measure_option
     from loopwright.search.workload import ComputeDAG as ComputeDAG
     from loopwright.search.workload import register_workload as register_workload
 
@@ -32,6 +42,8 @@ _HOMES = {
     "BenchmarkResult": "loopwright.backends.kernel_function",
     "ComputeDAG": "loopwright.search.workload",
     "Kernel": "loopwright.backends.kernel_function",
+    "LocalBuilder": "loopwright.search.tuners",
+    "LocalRunner": "loopwright.search.tuners",
     "MeasureOptions": "loopwright.search.measure",
     "Record": "loopwright.search.records",
     "RecordError": "loopwright.search.records",
@@ -39,14 +51,22 @@ _HOMES = {
     "ScheduleError": "loopwright.passes.primitive",
     "SearchTask": "loopwright.search.task",
     "Target": "loopwright.dialects.target",
+    "TemplateTask": "loopwright.search.template.task",
     "TuningError": "loopwright.search.tuner",
     "TuningOptions": "loopwright.search.tuner",
     "TuningResult": "loopwright.search.tuner",
+    "apply_history_best": "loopwright.search.template.history",
     "build": "loopwright.backends.build",
+    "callbacks": "loopwright.search.tuners",
     "cpu": "loopwright.backends.device_array",
     "cuda": "loopwright.backends.cuda.arrays",
+    "measure_option": "loopwright.search.tuners",
     "opencl": "loopwright.backends.opencl.arrays",
+    "pick_best": "loopwright.search.template.history",
+    "pretuned": "loopwright.search",
     "register_workload": "loopwright.search.workload",
+    "template": "loopwright.search.template.registry",
+    "tuners": "loopwright.search",
 }
 _SUBPACKAGES = ("te", "topi")
 
@@ -56,7 +76,8 @@ def __getattr__(name: str) -> object:
     if name in _SUBPACKAGES:
         return importlib.import_module(f"loopwright.{name}")
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        module = importlib.import_module(_HOMES[name])
+        return getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{_HOMES[name]}.{name}")
     raise AttributeError(f"module 'loopwright' has no attribute {name!r}")
 
 

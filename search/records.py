@@ -81,6 +81,8 @@ class Record:
     stopped_early: bool = False
     reused: bool = False
     role: Role = Role.TRIAL
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Of a template: its `name`, `args`, the `index` of the config, and the `config` as a value for each knob."""
     schema: int = SCHEMA
 
     @property
@@ -95,7 +97,10 @@ class Record:
 
     def to_json(self) -> str:
         """Return the record as one line, without the newline."""
-        return json.dumps(asdict(self), allow_nan=False, separators=(",", ":"))
+        values = asdict(self)
+        if not self.template:
+            del values["template"]
+        return json.dumps(values, allow_nan=False, separators=(",", ":"))
 
     @staticmethod
     def from_json(line: str) -> Record:

@@ -16,7 +16,8 @@ _PROBING_S = 0.02
 class TimingSettings:
     """A repeat takes at least `number` runs and `min_repeat_ms`; before every run `flush_bytes` are touched if not 0.
 
-    A kernel slower than `stop_factor` times the best known one is not timed to the end (None: always to the end).
+    A kernel slower than `stop_factor` times the best known one is not timed to the end (None: always to the end). The
+    device rests for `cooldown_s` seconds before each kernel.
     """
 
     number: int = 1
@@ -24,6 +25,7 @@ class TimingSettings:
     min_repeat_ms: float = 50.0
     stop_factor: float | None = 2.0
     flush_bytes: int = 0
+    cooldown_s: float = 0.0
 
 
 def measure_times(
@@ -33,6 +35,8 @@ def measure_times(
 
     `run(n)` runs n times back to back and returns the seconds; `flush` empties the caches.
     """
+    if settings.cooldown_s:
+        time.sleep(settings.cooldown_s)
     limit_s = settings.stop_factor * best_s if settings.stop_factor is not None and best_s is not None else math.inf
     probe_s = _probe(run, flush, limit_s)
     if probe_s > limit_s:

@@ -258,7 +258,7 @@ class Tuner:
             message=measurement.message,
             build_s=measurement.build_s,
             run_s=measurement.run_s,
-            versions=_versions_for(measurement.schedule, measurer.versions),
+            versions=versions_for(measurement.schedule, measurer.versions),
             device=measurer.device,
             timestamp=time.time(),
             seed=self.options.seed,
@@ -308,7 +308,7 @@ class Tuner:
         for record in rec.select(loaded, self.task.hash, self.task.target, self._measurer.device):
             if record.role is Role.WINNER:
                 self._last_winner = record
-            if record.role is not Role.TRIAL:
+            if record.role is not Role.TRIAL or record.template:
                 continue
             self._count(record)
             self._default_asked |= record.schedule == self.task.default_schedule
@@ -404,7 +404,7 @@ def _headline(record: Record) -> str:
     return f"{record.error.value}: {lines[-1] if lines[0].startswith('Traceback') else lines[0]}"
 
 
-def _versions_for(schedule: str, versions: Mapping[str, str]) -> dict[str, str]:
+def versions_for(schedule: str, versions: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of packages, and of those primitives that the schedule uses."""
     return {n: v for n, v in versions.items() if not n.startswith(rec.PRIMITIVE_PREFIX) or n in schedule}
 

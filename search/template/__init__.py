@@ -1,0 +1,1 @@
+"""Templates: schedules with knobs, the space of their configs, and which config a build gets."""

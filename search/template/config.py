@@ -1,0 +1,132 @@
+"""What a template is called with: it defines knobs on it, and reads from it which choice to apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialects.target import Target
+from .knobs.annotate import AnnotateKnob
+from .knobs.choice import ChoiceKnob
+from .knobs.knob import ConfigError, Knob, extent_of
+from .knobs.reorder import ReorderKnob
+from .knobs.split import SplitKnob
+from .space import ConfigSpace, Rows
+
+
+class Config:
+    """One point of a template's space, or, while `collecting`, the space as it is being defined.
+
+    `cfg[name]` is the choice of a knob: of `define_split`, `define_reorder` and `define_annotate` with
+    `apply(sch, block, axis or axes)`, of `define_knob` with `val`. All knobs are defined before one is read.
+    """
+
+    def __init__(
+        self, space: ConfigSpace, row: Sequence[int] | Rows = (), target: Target | None = None, collecting: bool = False
+    ) -> None:
+        self.space = space
+        self.row = tuple(int(p) for p in row)
+        self.target = target
+        self.flop = 0.0
+        self.is_fallback = False
+        self.was_chosen = False
+        self._collecting = collecting
+
+    # -- defining -----------------------------------------------------------------------------------------------------
+
+    def define_split(self, name: str, axis: Any, policy: str = "factors", num_outputs: int = 2, **options: Any) -> None:
+        """Let a loop be split into `num_outputs`; `axis` is its extent, the loop, or a te axis. See SplitKnob."""
+        if self._is_new(name):
+            self._add(SplitKnob(name, extent_of(axis), policy, num_outputs, **options))
+
+    def define_reorder(self, name: str, axes: Sequence[Any], policy: str = "all", **options: Any) -> None:
+        """Let loops be ordered. `axes` may be loops, te axes, or any names for them. See ReorderKnob."""
+        if self._is_new(name):
+            self._add(ReorderKnob(name, axes, policy, **options))
+
+    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> None:
+        """Let loops be unrolled, vectorized, or bound to threads. See AnnotateKnob."""
+        if self._is_new(name):
+            self._add(AnnotateKnob(name, axes, policy, **options))
+
+    def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
+        """Let a value be one of a list."""
+        if self._is_new(name):
+            self._add(ChoiceKnob(name, candidate))
+
+    def add_flop(self, flop: float) -> None:
+        """Count `flop` arithmetic operations of one run, instead of those of the computation."""
+        self.flop += flop
+
+    def _is_new(self, name: str) -> bool:
+        if not self._collecting and name not in self.space.knobs:
+            raise ConfigError(f"knob '{name}' is defined for some configs only; define all knobs always")
+        return self._collecting and name not in self.space.knobs
+
+    def _add(self, knob: Knob[Any]) -> None:
+        self.space.add(knob)
+        self.row = (*self.row, 0)
+
+    # -- without a record ---------------------------------------------------------------------------------------------
+
+    def fallback_split(self, name: str, constraints: Sequence[int | None]) -> None:
+        """Choose, for a fallback, the largest parts within the constraints, from the innermost; None: what is left.
+
+        `cfg.fallback_split("tile_f", [None, 8, 4])`: an innermost part of at most 4, a middle one of at most 8.
+        """
+        knob = self._knob(name)
+        if not isinstance(knob, SplitKnob) or len(constraints) != knob.num_outputs:
+            raise ConfigError(f"fallback_split '{name}': one number for each part of a split, got {list(constraints)}")
+        left = np.ones(len(knob), dtype=bool)
+        for part in range(knob.num_outputs - 1, 0, -1):
+            most = constraints[part]
+            if most is None or most < 0:
+                continue
+            column = knob.sizes[:, part]
+            fits = left & (column <= most)
+            if not fits.any():
+                raise ConfigError(f"fallback_split '{name}': no split has part {part} of at most {most}")
+            left = fits & (column == column[fits].max())
+        self._choose(name, int(np.flatnonzero(left)[0]))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Choose, for a fallback, the value of a knob, as JSON holds it."""
+        self._choose(name, self._knob(name).position_of(value))
+
+    def _choose(self, name: str, position: int) -> None:
+        if not self.is_fallback:
+            raise ConfigError(f"knob '{name}' is chosen by the config; choose where cfg.is_fallback only")
+        at = list(self.space.knobs).index(name)
+        self.row = (*self.row[:at], position, *self.row[at + 1 :])
+        self.was_chosen = True
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        return self._knob(name).entity(self.row[list(self.space.knobs).index(name)])
+
+    def _knob(self, name: str) -> Knob[Any]:
+        knobs = self.space.knobs
+        if name not in knobs:
+            raise ConfigError(f"there is no knob '{name}'; knobs are {', '.join(knobs) or 'not defined yet'}")
+        return knobs[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.space.knobs
+
+    @property
+    def index(self) -> int:
+        """The point as one number."""
+        return int(sum(p * int(s) for p, s in zip(self.row, self.space.strides, strict=True)))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The value of each knob, as JSON holds it."""
+        return self.space.values(self.row)
+
+    def __str__(self) -> str:
+        return f"{self.space.describe(self.row)},{self.index}"
+
+    __repr__ = __str__

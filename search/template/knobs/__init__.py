@@ -1,0 +1,1 @@
+"""What a template may ask for: one file for each kind of knob."""

@@ -1,0 +1,52 @@
+"""A knob that is one of a list of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .knob import ConfigError, Knob
+
+
+@dataclass(frozen=True)
+class ChoiceEntity:
+    """The value chosen."""
+
+    val: Any
+
+    def __str__(self) -> str:
+        return repr(self.val)
+
+
+class ChoiceKnob(Knob[ChoiceEntity]):
+    """A list of values that JSON knows: numbers, texts, truth values, None, and lists of them."""
+
+    def __init__(self, name: str, candidate: Sequence[Any]) -> None:
+        self.name = name
+        self.candidate = list(candidate)
+        if not self.candidate:
+            raise ConfigError(f"knob '{name}' needs at least one candidate")
+
+    def __len__(self) -> int:
+        return len(self.candidate)
+
+    def entity(self, position: int) -> ChoiceEntity:
+        return ChoiceEntity(self.candidate[position])
+
+    def value(self, position: int) -> Any:
+        return self.candidate[position]
+
+    def describe(self) -> str:
+        return f"OtherOption({self.candidate})"
+
+    @cached_property
+    def features(self) -> npt.NDArray[np.float32]:
+        """The number itself where all values are numbers, else a column per value."""
+        if all(isinstance(v, int | float) for v in self.candidate):
+            return np.array(self.candidate, dtype=np.float32)[:, None]
+        return np.eye(len(self.candidate), dtype=np.float32)

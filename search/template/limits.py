@@ -1,0 +1,88 @@
+"""What a scheduled program takes of a target's threads, shared memory and registers, read from its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import SSAValue
+
+from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in
+from ...dialects.target import Target
+from ...passes.analysis.nest import functions
+from ...passes.lower._buffers import Placement, place_buffers
+
+MOST_LOCAL_BYTES = 4 * 1024
+"""Of what a thread keeps in registers, arrays beyond the 255 x 4 bytes of a thread spill; four times that is hopeless,
+and compiling it takes minutes."""
+
+MOST_STEPS = 1 << 16
+"""Innermost statements that virtual threads and unrolled loops may be copied into."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The most that any launch takes: threads of a block, virtual threads of a thread, bytes."""
+
+    threads: int = 1
+    vthreads: int = 1
+    shared_bytes: int = 0
+    local_bytes: int = 0
+
+
+def usage(module: ModuleOp) -> Usage:
+    """What the loops of a scheduled module take on a GPU."""
+    launches: list[Usage] = []
+    for func in functions(module):
+        places = place_buffers(func, gpu=True)
+        for nest in func.body.block.ops:
+            if isinstance(nest, ForOp):
+                launches.append(_launch(nest, places))
+    most = [max((getattr(u, name) for u in launches), default=0) for name in Usage.__dataclass_fields__]
+    return Usage(max(1, most[0]), max(1, most[1]), most[2], most[3])
+
+
+def _launch(nest: ForOp, places: Mapping[SSAValue, Placement]) -> Usage:
+    sizes: dict[str, int] = {}
+    for loop in [nest, *loops_in(nest)]:
+        if loop.loop_kind.startswith("threadIdx"):
+            sizes[loop.loop_kind] = max(loop.size, sizes.get(loop.loop_kind, 1))
+    blocks = list(blocks_in(nest))
+    vthreads = max(prod(x.size for x in b.enclosing_loops if x.loop_kind == "vthread") for b in blocks)
+    written = dict.fromkeys(out for b in blocks for out in b.outputs)
+    taken = dict.fromkeys(("shared", "local"), 0)
+    for buffer in written:
+        place = places[buffer]
+        if place.scope in taken:
+            taken[place.scope] += place.size * element_bytes(buffer)
+    return Usage(prod(sizes.values()), vthreads, taken["shared"], taken["local"])
+
+
+def element_bytes(buffer: SSAValue) -> int:
+    """Bytes of one element of a buffer."""
+    assert isinstance(buffer.type, MemRefType)
+    bits: int = buffer.type.element_type.bitwidth
+    return max(1, bits // 8)
+
+
+def excess(used: Usage, target: Target) -> str | None:
+    """Which limit of a GPU is exceeded, as a sentence; None where all are kept, or the target is a CPU."""
+    if not target.is_gpu:
+        return None
+    checks = (
+        ("threads in a block", used.threads, target.max_threads_per_block),
+        ("virtual threads in a thread", used.vthreads, target.max_vthreads),
+        ("bytes of shared memory in a block", used.shared_bytes, target.max_shared_bytes),
+        ("bytes of registers in a thread", used.local_bytes, MOST_LOCAL_BYTES),
+    )
+    for what, got, limit in checks:
+        if limit and got > limit:
+            return f"at most {limit} {what} on this target, got {got}"
+    return None
+
+
+def blocks_of(module: ModuleOp) -> list[BlockOp]:
+    """All blocks of a module, in program order."""
+    return [block for func in functions(module) for block in blocks_in(func)]

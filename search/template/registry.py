@@ -1,0 +1,102 @@
+"""Templates by name: functions from a config and plain arguments to a schedule."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from ...dialects.target import Target
+from .config import Config
+from .knobs.knob import ConfigError
+
+Function = Callable[..., Any]
+
+_TEMPLATES: dict[str, Template] = {}
+"""Filled by the decorator: a task, here or in another process, is found by its template's name."""
+
+_FOLDER = "templates"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A function `f(cfg, *args)` that returns the scheduled `lw.Schedule`, under a name.
+
+    Called without `cfg`, it gives the schedule of the best config that is known: see `history.best_config`.
+    """
+
+    name: str
+    function: Function
+
+    def __call__(self, *args: Any, target: str | Target = "llvm", config: Any = None) -> Any:
+        """The schedule for `args`: of `config` (an index, values, or a Config), or of the best one on record."""
+        from .history import best_config
+        from .task import TemplateTask
+
+        task = TemplateTask(self, args, target)
+        return task.instantiate(best_config(task) if config is None else config)
+
+    def schedule(self, cfg: Config, args: Sequence[Any]) -> Any:
+        """The schedule that a config gives; TypeError where the function returns none."""
+        made = self.function(cfg, *args)
+        if not hasattr(made, "pipeline") or not hasattr(made, "workload"):
+            raise TypeError(f"template '{self.name}' must return the lw.Schedule it made, got {type(made).__name__}")
+        return made
+
+
+@overload
+def template(function: Function) -> Template: ...
+@overload
+def template(function: str) -> Callable[[Function], Template]: ...
+def template(function: Function | str) -> Template | Callable[[Function], Template]:
+    """Make a template of a function under the function's name, or as `@template("name")` under that one.
+
+    ConfigError where another function has the name; the same one may be defined again.
+    """
+    if isinstance(function, str):
+        name = function
+        return lambda decorated: _register(Template(name, decorated))
+    return _register(Template(function.__name__, function))
+
+
+def _register(made: Template) -> Template:
+    known = _TEMPLATES.get(made.name)
+    if known is not None and _origin(known) != _origin(made):
+        raise ConfigError(f"template '{made.name}' is defined already, in {'.'.join(_origin(known))}")
+    _TEMPLATES[made.name] = made
+    return made
+
+
+def _origin(made: Template) -> tuple[str, str]:
+    return made.function.__module__, made.function.__qualname__
+
+
+def find_template(name: str, target: Target) -> Template:
+    """The template of a name, registered or shipped; `conv2d_nchw` also finds `conv2d_nchw_cuda`, by the target.
+
+    ConfigError where there is none.
+    """
+    for full in (name, *(f"{name}_{suffix}" for suffix in suffixes(target))):
+        if full not in _TEMPLATES and full in shipped():
+            importlib.import_module(f"...{_FOLDER}.{full}", __package__)
+        if full in _TEMPLATES:
+            return _TEMPLATES[full]
+    known = ", ".join(sorted({*_TEMPLATES, *shipped()}))
+    raise ConfigError(f"there is no template '{name}' for target '{target.kind}'; there are: {known or 'none'}")
+
+
+def suffixes(target: Target) -> list[str]:
+    """What a template's name may end in for a target, the most special first."""
+    if not target.is_gpu:
+        return ["cpu"]
+    family = target.model.partition("-")[0]
+    return [family, target.kind, "gpu"] if family != "generic" else [target.kind, "gpu"]
+
+
+def shipped() -> list[str]:
+    """The names of the templates in the folder `templates`: those of its files."""
+    folder = Path(__file__).parents[2] / _FOLDER
+    return sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("_"))

@@ -1,0 +1,192 @@
+"""A template with arguments and a target: a space of configs, each of them a schedule of one workload."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from ...backends.kernel_function import Kernel
+from ...dialects.target import Target
+from ...passes.primitive import ScheduleError
+from ..measure import MeasureOptions
+from ..records import Record
+from ..reference import Reference
+from ..task import Mode, SearchTask, resolve_target
+from ..workload import ComputeDAG
+from .config import Config
+from .knobs.knob import ConfigError
+from .limits import excess, usage
+from .registry import Template, find_template
+from .space import ConfigSpace, Rows
+
+_FIRST_TRIES = 64
+
+
+class TemplateTask:
+    """A template, its arguments and a target, to be tuned with one of `lw.tuners`.
+
+    The template is a name, a Template, or a function `f(cfg, *args)`. `print(task.config_space)` shows what may be
+    chosen. ConfigError where there is no such template, or no config of it can be scheduled.
+    """
+
+    def __init__(
+        self, template: str | Template | Callable[..., Any], args: Sequence[Any] = (), target: str | Target = "llvm"
+    ) -> None:
+        self.target = resolve_target(target)
+        self.args = tuple(args)
+        if isinstance(template, str):
+            self.template = find_template(template, self.target)
+        elif isinstance(template, Template):
+            self.template = template
+        else:
+            self.template = Template(template.__name__, template)
+        self.config_space = ConfigSpace()
+        first = self._collect()
+        self.compute_dag = ComputeDAG.from_module(first.workload)
+        self._flop = first_flop if (first_flop := self._collected.flop) else float(self.compute_dag.flops)
+        self._known: dict[int, str | None] = {}
+
+    def _collect(self) -> Any:
+        """Call the template until it defines all of its knobs and returns a schedule, on a first config that can."""
+        rng = np.random.default_rng(0)
+        row: Sequence[int] | Rows = ()
+        refusal: Exception | None = None
+        for _ in range(_FIRST_TRIES):
+            self._collected = Config(self.config_space, row, self.target, collecting=True)
+            try:
+                return self.template.schedule(self._collected, self.args)
+            except (ScheduleError, ConfigError) as error:
+                refusal = refusal or error
+                if not self.config_space.knobs:
+                    raise
+                row = self.config_space.sample(rng, 1)[0]
+        raise ConfigError(f"template '{self.name}': {_FIRST_TRIES} configs tried, none can be scheduled: {refusal}")
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The template's name."""
+        return self.template.name
+
+    @property
+    def workload_key(self) -> str:
+        """JSON `[name, args, hash]`, the same in every process and on every machine."""
+        return self.compute_dag.workload_key(self.name, self.args)
+
+    @property
+    def flops(self) -> float:
+        """Arithmetic operations of one run: those the template counts with `cfg.add_flop`, else the computation's."""
+        return self._flop
+
+    @cached_property
+    def search_task(self) -> SearchTask:
+        """The same workload and target, without the template."""
+        return SearchTask(self.compute_dag.module, target=self.target)
+
+    @property
+    def module(self) -> ModuleOp:
+        """The te-level module, with the target."""
+        return self.search_task.module
+
+    @property
+    def reference(self) -> Reference:
+        """Random inputs and the right outputs."""
+        return self.search_task.reference
+
+    def measure_options(self) -> MeasureOptions:
+        """How configs are measured unless told otherwise."""
+        return self.search_task.measure_options()
+
+    def __repr__(self) -> str:
+        return f"<TemplateTask {self.name}{self.args} on {self.target.kind}, {self.config_space.size} configs>"
+
+    # -- configs ------------------------------------------------------------------------------------------------------
+
+    def config(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Config:
+        """A config by its index, its values, or its row; IndexError or ConfigError where there is none such."""
+        space = self.config_space
+        if isinstance(config, Config):
+            return Config(space, config.row, self.target)
+        if isinstance(config, Mapping):
+            return Config(space, space.row_of(config), self.target)
+        if isinstance(config, int | np.integer):
+            return Config(space, space.rows([int(config)])[0], self.target)
+        return Config(space, config, self.target)
+
+    def instantiate(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Any:
+        """The `lw.Schedule` of a config; ScheduleError where a step is not legal, ConfigError where it refuses."""
+        made = self.template.schedule(self.config(config), self.args)
+        if ComputeDAG.from_module(made.workload).hash != self.compute_dag.hash:
+            raise ConfigError(f"template '{self.name}' computes something else for config {config}")
+        return made
+
+    def schedule(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> str:
+        """The schedule text of a config."""
+        return str(self.instantiate(config).pipeline)
+
+    def schedules(self, configs: Sequence[Config]) -> list[str]:
+        """The schedule texts of configs."""
+        return [self.schedule(config) for config in configs]
+
+    def why_not(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> str | None:
+        """Why a config cannot be measured: a step that is not legal, or a limit of the target; None where it can."""
+        chosen = self.config(config)
+        if chosen.index not in self._known:
+            self._known[chosen.index] = self._examine(chosen)
+        return self._known[chosen.index]
+
+    def _examine(self, config: Config) -> str | None:
+        try:
+            made = self.instantiate(config)
+            module = self.search_task.schedule_module(made.pipeline)
+            return excess(usage(module), self.target) if self.target.is_gpu else None
+        except (ConfigError, PassFailedException) as error:
+            return str(error)
+
+    def runs(self, config: Config) -> bool:
+        """Call the template with a config that it may change; True where it returns a schedule."""
+        try:
+            self.template.schedule(config, self.args)
+        except (ConfigError, ScheduleError):
+            return False
+        return True
+
+    def estimate(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """A guess of how slow rows are `(n,)`, in no unit, without any measurement."""
+        return np.zeros(len(rows))
+
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows `(n,)` can be measured."""
+        return np.array([self.why_not(row) is None for row in rows], dtype=bool)
+
+    def features(self, rows: Rows, kind: str = "knob") -> npt.NDArray[np.float32]:
+        """What a cost model sees of each row, `(n, f)`."""
+        return self.config_space.features(rows)
+
+    # -- what was found -----------------------------------------------------------------------------------------------
+
+    def build(self, config: int | Mapping[str, Any] | Config, params: Mapping[str, Any] | None = None) -> Kernel:
+        """Compile a config."""
+        return self.search_task.build(self.schedule(config), params)
+
+    def best_record(self, records: str | os.PathLike[str] | Iterable[Record]) -> Record:
+        """The fastest valid record of this workload on this target, of a template or not; RecordError without one."""
+        return self.search_task.best_record(records)
+
+    def apply_best(
+        self, records: str | os.PathLike[str] | Iterable[Record], params: Mapping[str, Any] | None = None
+    ) -> Kernel:
+        """Compile with the best schedule on record, of a template or not; RecordError where there is none."""
+        return self.search_task.apply_best(records, params)
+
+    def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
+        """The best schedule on record, as SearchTask.print_best shows it."""
+        return self.search_task.print_best(records, mode)
