@@ -1,0 +1,261 @@
+"""Index expressions whose coefficients and divisors are sizes, and the intervals they run through.
+
+Unlike the index expressions of the IR they are not simplified, as what can be simplified differs from candidate to
+candidate; they are evaluated instead. Features ask for nothing but values, so the form does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...dialects import index as ir
+from .sizes import Size, absolute, gcd, less, maximum, minimum, negated, where
+
+Extents: TypeAlias = Mapping[str, Size]
+"""The extent of each name; it runs from 0."""
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """`expr floordiv divisor`."""
+
+    expr: Index
+    divisor: Size
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """`expr mod divisor`."""
+
+    expr: Index
+    divisor: Size
+
+
+Atom: TypeAlias = "str | Quotient | Remainder"
+
+
+class Index:
+    """`const + sum(coefficient * atom)` over names of loops or iterators; equal where built from equal parts."""
+
+    __slots__ = ("_hash", "const", "names", "terms")
+
+    def __init__(self, terms: tuple[tuple[Atom, Size], ...], const: Size = 0) -> None:
+        self.terms = terms
+        self.const = const
+        self.names: frozenset[str] = frozenset().union(*(_names(a) for a, _ in terms))
+        self._hash = hash((terms, const))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Index) and self.terms == other.terms and self.const == other.const
+
+    def __add__(self, other: Index) -> Index:
+        sums: dict[Atom, Size] = dict(self.terms)
+        for atom, c in other.terms:
+            sums[atom] = sums[atom] + c if atom in sums else c
+        for low in [a for a in sums if isinstance(a, Remainder)]:
+            high = Quotient(low.expr, low.divisor)
+            if high in sums and _same(sums[high], sums[low] * low.divisor):
+                del sums[high]
+                factor = sums.pop(low)
+                rest = Index(tuple(sums.items()), self.const + other.const)
+                return rest + low.expr * factor
+        return Index(tuple(sums.items()), self.const + other.const)
+
+    def __mul__(self, factor: Size) -> Index:
+        if not self.terms:
+            return Index((), self.const * factor)
+        return Index(tuple((a, c * factor) for a, c in self.terms), self.const * factor)
+
+    def __sub__(self, other: Index) -> Index:
+        return self + other * -1
+
+    def __floordiv__(self, divisor: Size) -> Index:
+        if isinstance(divisor, int | float) and divisor == 1:
+            return self
+        return Index(((Quotient(self, divisor), 1),)) if self.terms else Index((), self.const // divisor)
+
+    def __mod__(self, divisor: Size) -> Index:
+        return Index(((Remainder(self, divisor), 1),)) if self.terms else Index((), self.const % divisor)
+
+    @property
+    def as_name(self) -> str | None:
+        """The name that the expression is, if it is just that."""
+        if len(self.terms) != 1 or not _is_number(self.const, 0):
+            return None
+        atom, c = self.terms[0]
+        return atom if isinstance(atom, str) and _is_number(c, 1) else None
+
+    def substitute(self, values: Mapping[str, Index]) -> Index:
+        """The expression with names replaced."""
+        if self.names.isdisjoint(values):
+            return self
+        result = constant(self.const)
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                part = values[atom] if atom in values else name(atom)
+            elif isinstance(atom, Quotient):
+                part = atom.expr.substitute(values) // atom.divisor
+            else:
+                part = atom.expr.substitute(values) % atom.divisor
+            result = result + part * c
+        return result
+
+    def at(self, values: Mapping[str, Size]) -> Size:
+        """The value where names have these values, and others are 0."""
+        result = self.const
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                if atom in values:
+                    result = result + c * values[atom]
+                continue
+            inside = atom.expr.at(values)
+            result = result + c * (inside // atom.divisor if isinstance(atom, Quotient) else inside % atom.divisor)
+        return result
+
+    def times_where(self, condition: Size) -> Index:
+        """The expression where the condition is 1, and 0 where it is 0."""
+        return self * condition
+
+
+def constant(value: Size) -> Index:
+    """The expression that is `value` everywhere."""
+    return Index((), value)
+
+
+def name(text: str) -> Index:
+    """The expression that is a name."""
+    return Index(((text, 1),))
+
+
+def from_ir(expr: ir.IndexExpr) -> Index:
+    """An index expression of the IR."""
+    terms: list[tuple[Atom, Size]] = []
+    for atom, c in expr.terms:
+        if isinstance(atom, str):
+            terms.append((atom, c))
+        elif isinstance(atom, ir.Div):
+            terms.append((Quotient(from_ir(atom.expr), atom.divisor), c))
+        else:
+            terms.append((Remainder(from_ir(atom.expr), atom.divisor), c))
+    return Index(tuple(terms), expr.const)
+
+
+def _names(atom: Atom) -> frozenset[str]:
+    return frozenset((atom,)) if isinstance(atom, str) else atom.expr.names
+
+
+def _same(a: Size, b: Size) -> bool:
+    """Whether two sizes surely are the same."""
+    return a is b or (isinstance(a, int | float) and isinstance(b, int | float) and a == b)
+
+
+def _is_number(size: Size, number: int) -> bool:
+    return isinstance(size, int | float) and size == number
+
+
+def highest(atom: Atom, extents: Extents) -> Size:
+    """The largest value of an atom whose names run through their extents (with coefficients that are not negative)."""
+    if isinstance(atom, str):
+        return extents[atom] - 1
+    inside = atom.expr.const
+    for part, c in atom.expr.terms:
+        inside = inside + maximum(c, 0) * highest(part, extents)
+    if isinstance(atom, Quotient):
+        return inside // atom.divisor
+    return minimum(inside, atom.divisor - 1)
+
+
+def bounds(index: Index, extents: Extents) -> tuple[Size, Size]:
+    """The lowest and the highest value, as far as the terms tell one by one."""
+    low = high = index.const
+    for atom, c in index.terms:
+        most = highest(atom, extents)
+        low = low + minimum(c, 0) * most
+        high = high + maximum(c, 0) * most
+    return low, high
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The indices `[low, low + extent)`; `low` is an expression over outer names."""
+
+    low: Index
+    extent: Size
+
+
+def interval_of(index: Index, inner: Extents, outer: Extents) -> Interval:
+    """What `passes.analysis.regions.interval_of` finds for the simplified expression, for all candidates at once."""
+    low = constant(index.const)
+    span: Size = 0
+    for atom, c in index.terms:
+        if _names(atom).isdisjoint(inner):
+            low = low + Index(((atom, c),))
+            continue
+        if isinstance(atom, str):
+            first, extent = constant(0), inner[atom]
+        else:
+            first, extent = _divided(atom, inner, outer)
+        start = first if _is_positive(c) else first + constant(less(c, 0) * (extent - 1))
+        low = low + start * c
+        span = span + (extent - 1) * absolute(c)
+    return Interval(low, span + 1)
+
+
+def _is_positive(size: Size) -> bool:
+    """Whether a coefficient surely is: those that depend on decisions are tile sizes."""
+    return not isinstance(size, int | float) or size >= 0
+
+
+def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents) -> tuple[Index, Size]:
+    part = interval_of(atom.expr, inner, outer)
+    divisor = atom.divisor
+    step = divisor
+    for other, c in part.low.terms:
+        moves = less(0, highest(other, outer))
+        step = gcd(step, where(moves, absolute(c), 0))
+    last_start = divisor - step + part.low.const % step
+    quotients = (last_start + part.extent - 1) // divisor + 1
+    if isinstance(atom, Quotient):
+        return part.low // divisor, quotients
+    single = less(quotients, 2)
+    return (part.low % divisor).times_where(single), where(single, part.extent, divisor)
+
+
+def union(a: Interval, b: Interval, outer: Extents) -> Interval:
+    """The smallest interval that holds both, as far as the outer names bound the distance of their starts."""
+    nearest, farthest = bounds(b.low - a.low, outer)
+    down_a, down_b = minimum(0, nearest), minimum(0, -farthest)
+    size_a = maximum(a.extent, farthest + b.extent) - down_a
+    size_b = maximum(b.extent, a.extent - nearest) - down_b
+    if a.low is b.low or (_is_number(nearest, 0) and _is_number(farthest, 0)):
+        return Interval(a.low, maximum(a.extent, b.extent))
+    from_a = negated(less(size_b, size_a))
+    low = (a.low + constant(down_a)) * from_a + (b.low + constant(down_b)) * negated(from_a)
+    return Interval(low, minimum(size_a, size_b))
+
+
+def within(part: Interval, extent: Size, outer: Extents) -> Interval:
+    """`part` without what is surely outside of `[0, extent)`; the whole where it is as large."""
+    varies: Size = 0
+    for atom, c in part.low.terms:
+        varies = maximum(varies, less(0, highest(atom, outer) * absolute(c)))
+    fits = less(part.extent, extent)
+    first = maximum(0, part.low.const)
+    end = minimum(extent, part.low.const + part.extent)
+    inside = less(first, end)
+    fixed = where(inside, end - first, 1)
+    size = where(varies, minimum(part.extent, extent), fixed)
+    moving = varies * fits
+    const = where(varies, where(fits, part.low.const, 0), where(inside, first, 0))
+    low = Index(tuple((a, c * moving) for a, c in part.low.terms), const)
+    return Interval(low, size)
+
+
+def evaluate_all(indices: Iterable[Index], values: Mapping[str, Size]) -> list[Size]:
+    """The values of several expressions at one place."""
+    return [index.at(values) for index in indices]

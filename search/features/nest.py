@@ -1,0 +1,219 @@
+"""What features are computed from: stages in loops, with extents, accesses and arithmetic, of one candidate or of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...dialects.target import Target
+from .index import Index, constant
+from .sizes import Size
+
+KINDS = ("add", "multiply", "divide", "compare", "special", "integer", "convert")
+"""Kinds of arithmetic. Selections and predicates are not counted: masks come and go with tile sizes."""
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A buffer: its extents, its scope, and the padding of `storage_align` as (dimension, factor, offset)."""
+
+    name: str
+    shape: list[Size]
+    element_bytes: int
+    scope: str
+    is_argument: bool
+    align: tuple[Size, Size, Size] | None = None
+
+    @property
+    def strides(self) -> list[Size]:
+        """Elements from one index to the next, dimension by dimension."""
+        strides: list[Size] = []
+        below: Size = 1
+        for position in range(len(self.shape) - 1, -1, -1):
+            if self.align is not None and self.align[0] == position:
+                _, factor, offset = self.align
+                below = below + (offset - below) % factor
+            strides.append(below)
+            below = below * self.shape[position]
+        return strides[::-1]
+
+    @property
+    def elements(self) -> Size:
+        """How many elements it holds, padding included."""
+        return self.strides[0] * self.shape[0] if self.shape else 1
+
+
+@dataclass(eq=False)
+class Access:
+    """One read or write: indices over the iterators of its stage."""
+
+    buffer: Buffer
+    indices: list[Index]
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop and what is in it; the loop without a parent stands for the function."""
+
+    name: str
+    extent: Size
+    kind: str = "serial"
+    notes: dict[str, Size] = field(default_factory=dict)
+    parent: Loop | None = None
+    body: list[Loop | Stage] = field(default_factory=list)
+
+    def add(self, child: Loop | Stage, position: int | None = None) -> None:
+        """Put a child in, at the end unless a position is given."""
+        child.parent = self
+        self.body.insert(len(self.body) if position is None else position, child)
+
+    def stages(self) -> Iterator[Stage]:
+        """All stages below, in program order."""
+        for child in self.body:
+            if isinstance(child, Stage):
+                yield child
+            else:
+                yield from child.stages()
+
+    def loops_below(self) -> Iterator[Loop]:
+        """All loops below, outer before inner."""
+        for child in self.body:
+            if isinstance(child, Loop):
+                yield child
+                yield from child.loops_below()
+
+
+@dataclass
+class Axis:
+    """An iterator of a stage, its extent, and what it is over the loops around."""
+
+    name: str
+    extent: Size
+    is_reduce: bool
+    bound: Index
+
+
+@dataclass(eq=False)
+class Stage:
+    """A block: iterators, reads, writes, and the arithmetic of one instance by kind."""
+
+    name: str
+    iterators: list[Axis]
+    writes: list[Access]
+    loads: list[Access]
+    arithmetic: dict[str, int]
+    combiner: str
+    joining: dict[str, int]
+    """The arithmetic of the combiner alone, which `arithmetic` holds as well."""
+    parent: Loop | None = None
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.combiner != "none"
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops around, outermost first, without the function."""
+        around: list[Loop] = []
+        loop = self.parent
+        while loop is not None and loop.parent is not None:
+            around.append(loop)
+            loop = loop.parent
+        return around[::-1]
+
+    @property
+    def bound(self) -> dict[str, Index]:
+        """Each iterator over the loops around."""
+        return {i.name: i.bound for i in self.iterators}
+
+    @property
+    def accesses(self) -> list[Access]:
+        return [*self.writes, *self.loads]
+
+    def loop_names(self, reduce: bool) -> set[str]:
+        """The loops that reduce, or the others, iterators are bound to."""
+        return {n for i in self.iterators if i.is_reduce == reduce for n in i.bound.names}
+
+    def substitute_loops(self, values: Mapping[str, Index]) -> None:
+        """Replace names of loops by expressions."""
+        for iterator in self.iterators:
+            iterator.bound = iterator.bound.substitute(values)
+
+
+@dataclass(eq=False)
+class Nest:
+    """A function on loops, and its target."""
+
+    root: Loop
+    buffers: dict[str, Buffer]
+    target: Target
+
+    def stage(self, name: str) -> Stage:
+        """The stage called `name`; KeyError where there is none."""
+        for stage in self.root.stages():
+            if stage.name == name:
+                return stage
+        raise KeyError(f"no stage is called '{name}'")
+
+    def loop(self, stage: str, name: str) -> Loop:
+        """The loop called `name` around a stage; KeyError where there is none."""
+        for loop in self.stage(stage).loops:
+            if loop.name == name:
+                return loop
+        raise KeyError(f"stage '{stage}' is in no loop '{name}'")
+
+    def readers(self, buffer: Buffer) -> list[Stage]:
+        """The stages that read a buffer, in program order."""
+        return [s for s in self.root.stages() if any(a.buffer is buffer for a in s.loads)]
+
+    def writers(self, buffer: Buffer) -> list[Stage]:
+        """The stages that write a buffer, in program order."""
+        return [s for s in self.root.stages() if any(a.buffer is buffer for a in s.writes)]
+
+    def top_level(self, stage: Stage) -> Loop | Stage:
+        """The outermost loop around a stage, or itself."""
+        loops = stage.loops
+        return loops[0] if loops else stage
+
+
+def names_around(loop: Loop) -> set[str]:
+    """The names that a new loop in the place of `loop` must not take."""
+    names = {inner.name for inner in loop.loops_below()}
+    while loop.parent is not None:
+        names.add(loop.name)
+        loop = loop.parent
+    return names
+
+
+def replace_loop(old: Loop, new: Loop | Stage) -> None:
+    """Put `new` in the place of `old`, whose body has been moved away."""
+    parent = old.parent
+    assert parent is not None
+    position = parent.body.index(old)
+    parent.body.pop(position)
+    old.parent = None
+    parent.add(new, position)
+
+
+def nested(stage: Loop | Stage, loops: list[tuple[str, Size]]) -> Loop | Stage:
+    """`stage` in new serial loops, the first outermost."""
+    inner: Loop | Stage = stage
+    for name, extent in reversed(loops):
+        loop = Loop(name, extent)
+        loop.add(inner)
+        inner = loop
+    return inner
+
+
+def take_out(stage: Stage) -> None:
+    """Detach a stage and the loops that hold nothing else."""
+    child: Loop | Stage = stage
+    while (parent := child.parent) is not None and parent.parent is not None and len(parent.body) == 1:
+        child = parent
+    assert child.parent is not None
+    child.parent.body.remove(child)
+    child.parent = None
+    stage.parent = None
+
+
+ZERO = constant(0)

@@ -1,0 +1,121 @@
+"""The nest of one candidate, read from the IR that its schedule makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, Region, SSAValue
+
+from ...dialects.combiner import element_bytes
+from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scope_of
+from ...dialects.target import Target, target_of
+from ...passes.analysis.nest import buffer_name, functions
+from .index import from_ir
+from .nest import Access, Axis, Buffer, Loop, Nest, Stage
+
+KIND_OF = {
+    "arith.addf": "add",
+    "arith.subf": "add",
+    "arith.negf": "add",
+    "arith.mulf": "multiply",
+    "arith.divf": "divide",
+    "arith.remf": "divide",
+    "arith.maximumf": "compare",
+    "arith.minimumf": "compare",
+    "arith.maxnumf": "compare",
+    "arith.minnumf": "compare",
+    "arith.cmpf": "compare",
+    "math.absf": "compare",
+    "math.fma": "multiply",
+}
+_COMBINING = {"add": "add", "mul": "multiply", "max": "compare", "min": "compare"}
+_CONVERSIONS = ("ext", "trunc", "tofp", "tosi", "toui", "bitcast", "index_cast")
+_FREE = ("arith.select", "arith.constant", "lw_te.index", "lw_te.predicate", "lw_te.yield", "lw_loop.load")
+
+
+def nest_of_module(module: ModuleOp, target: Target | None = None) -> Nest:
+    """The nest of a module on loops; ValueError where it is on tensors or holds no function."""
+    found = functions(module)
+    if not found:
+        raise ValueError("the module holds no function with a body")
+    root = Loop("", 1)
+    nest = Nest(root, {}, target or target_of(module))
+    for func in found:
+        buffers = _buffers(func)
+        nest.buffers.update({b.name: b for b in buffers.values()})
+        for op in func.body.block.ops:
+            _read(op, root, buffers)
+    return nest
+
+
+def _buffers(func: FuncOp) -> dict[SSAValue, Buffer]:
+    values: list[SSAValue] = list(func.body.block.args)
+    values += [op.buffer for op in func.body.block.ops if isinstance(op, AllocOp)]
+    found: dict[SSAValue, Buffer] = {}
+    for value in values:
+        if not isinstance(value.type, MemRefType):
+            raise ValueError(f"function '{func.sym_name.data}' is not on loops yet: lower it first")
+        owner = value.owner
+        align = owner.alignment if isinstance(owner, AllocOp) else None
+        size = element_bytes(value.type.element_type)
+        is_argument = not isinstance(owner, AllocOp)
+        found[value] = Buffer(buffer_name(value), [*buffer_shape(value)], size, scope_of(value), is_argument, align)
+    return found
+
+
+def _read(op: Operation, parent: Loop, buffers: dict[SSAValue, Buffer]) -> None:
+    if isinstance(op, ForOp):
+        notes = {k: v.value.data for k, v in op.notes.items() if isinstance(v, IntegerAttr)}
+        loop = Loop(op.loop_name, op.size, op.loop_kind, dict(notes))
+        parent.add(loop)
+        for child in op.body.block.ops:
+            _read(child, loop, buffers)
+    elif isinstance(op, BlockOp):
+        parent.add(_stage(op, buffers))
+
+
+def _stage(block: BlockOp, buffers: dict[SSAValue, Buffer]) -> Stage:
+    axes = [Axis(a.name, a.extent, a.reduce, from_ir(e)) for a, e in zip(block.axes, block.bindings.data, strict=True)]
+    writes = zip(block.outputs, block.write_indices, strict=True)
+    joining = _joining(block)
+    return Stage(
+        name=block.block_name,
+        iterators=axes,
+        writes=[Access(buffers[o], [from_ir(e) for e in w]) for o, w in writes],
+        loads=[_load(load, buffers) for load in block.loads],
+        arithmetic=dict(Counter(_arithmetic(block.body)) + Counter(joining)),
+        combiner=block.combiner.data,
+        joining=joining,
+    )
+
+
+def _load(load: LoadOp, buffers: dict[SSAValue, Buffer]) -> Access:
+    return Access(buffers[load.buffer], [from_ir(e) for e in load.indices.data])
+
+
+def _joining(block: BlockOp) -> dict[str, int]:
+    """The arithmetic that joins an instance to the result so far."""
+    if not block.is_reduction:
+        return {}
+    if block.combine is not None:
+        return _arithmetic(block.combine)
+    return {_COMBINING[block.combiner.data]: 1}
+
+
+def _arithmetic(body: Region) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for op in body.block.ops:
+        if op.name not in _FREE:
+            counts[kind_of(op.name)] += 1
+    return dict(counts)
+
+
+def kind_of(op: str) -> str:
+    """The kind of an operation by its name."""
+    if op in KIND_OF:
+        return KIND_OF[op]
+    if any(part in op for part in _CONVERSIONS):
+        return "convert"
+    return "special" if op.startswith("math.") else "integer"
