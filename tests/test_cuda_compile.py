@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ from gpu_programs import parse
 
 from loopwright.backends.build import build
 from loopwright.backends.c_family.artifact import Artifact, CompileError
-from loopwright.backends.cuda import device, nvrtc
+from loopwright.backends.cuda import device, nvrtc, nvrtc_library
 from loopwright.backends.cuda.cache import BinaryCache
 from loopwright.backends.cuda.compile import compile_module
 from loopwright.backends.cuda.driver import MissingCuda, model_name, pycuda_driver
+from loopwright.backends.cuda.nvrtc_library import Library, libraries
 from loopwright.dialects.presets import PRESETS, resolve_target
 from loopwright.dialects.target import Target, parse_target
 
@@ -50,7 +52,7 @@ def test_one_file_an_architecture_and_source(cache_folder: Path, monkeypatch: py
     def refuse(*_: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(nvrtc, "_by_nvrtc", refuse)
+    monkeypatch.setattr(Library, "compile", refuse)
     assert nvrtc.compile_cubin(SOURCE, 80) == first
     for source, capability in ((SOURCE, 90), (SOURCE + "\n", 80)):
         with pytest.raises(AssertionError, match="compiled again"):
@@ -88,9 +90,44 @@ def test_errors_hold_the_log(cache_folder: Path) -> None:
     assert not list(cache_folder.glob("*/*.bin"))
 
 
-def test_an_architecture_that_the_compiler_does_not_know() -> None:
-    with pytest.raises(CompileError, match="sm_61"):
+@pytest.fixture
+def newest_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leave the newest NVRTC as the only compiler."""
+    monkeypatch.setattr(nvrtc, "libraries", lambda: libraries()[:1])
+    monkeypatch.setattr(nvrtc.shutil, "which", lambda *_, **__: None)
+    nvrtc._compiler.cache_clear()
+    yield
+    nvrtc._compiler.cache_clear()
+
+
+def test_an_architecture_that_no_compiler_knows_is_one_sentence(newest_alone: None) -> None:
+    with pytest.raises(nvrtc.MissingCompiler, match=r"sm_61 \(NVRTC 13.*pip install nvidia-cuda-nvrtc-cu12 nvidia-"):
         nvrtc.compile_cubin(SOURCE, 61, use_cache=False)
+    with pytest.raises(nvrtc.MissingCompiler, match=r"makes code for sm_30 \(NVRTC 13.*another architecture$"):
+        nvrtc.compile_cubin(SOURCE, 30, use_cache=False)
+
+
+def test_headers_of_another_version_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "toolkit_folders", list)
+    lonely = Library(tmp_path / "cuda_nvrtc" / "lib" / "libnvrtc.so.12", (12, 9), (61,))
+    compiler = nvrtc._Compiler("nvrtc 12.9", lonely)
+    assert compiler.includes(SOURCE) == ()
+    with pytest.raises(nvrtc.MissingCompiler, match=r"cuda_fp16\.h, .*pip install nvidia-cuda-runtime-cu12$"):
+        compiler.includes("#include <cuda_fp16.h>")
+
+
+@pytest.mark.skipif(
+    not any(61 in library.capabilities for library in libraries()), reason="NVRTC of CUDA 12 is not installed"
+)
+@pytest.mark.parametrize("capability", [61, 70])
+def test_older_architectures_by_the_compiler_of_cuda_12(capability: int) -> None:
+    half = "#include <cuda_fp16.h>\n" + SOURCE.replace("float", "__half").replace("1.0f", "__float2half(1.0f)")
+    for source in (SOURCE, half):
+        cubin = nvrtc.compile_cubin(source, capability, use_cache=False)
+        assert cubin.code[:4] == b"\x7fELF" and cubin.resources[0].registers > 0
+    assert f".target sm_{capability}" in nvrtc.compile_ptx(SOURCE, capability)
+    assert nvrtc._compiler(capability).version.startswith("nvrtc 12.")
+    assert nvrtc._compiler(90).version.startswith("nvrtc 13.")
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
@@ -134,13 +171,16 @@ def test_build_needs_no_device() -> None:
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvrtc.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nvrtc_library.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nvrtc_library, "toolkit_folders", list)
     monkeypatch.setattr(nvrtc.shutil, "which", lambda *_, **__: None)
+    libraries.cache_clear()
     nvrtc._compiler.cache_clear()
     try:
         with pytest.raises(nvrtc.MissingCompiler, match=r"NVRTC or nvcc, .* pip install 'loopwright\[cuda\]'"):
             nvrtc.compile_cubin(SOURCE, 80)
     finally:
+        libraries.cache_clear()
         nvrtc._compiler.cache_clear()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -12,17 +10,24 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ..c_family.artifact import CompileError, Resources
 from .cache import BinaryCache
+from .nvrtc_library import Library, libraries, toolkit_folders
 
 INSTALL = "pip install 'loopwright[cuda]'"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
+OLDEST, OLDEST_OF_CUDA_13 = 50, 75
+"""CUDA 12 compiles down to sm_50, CUDA 13 to sm_75 (release notes of 12.0 and 13.0)."""
+_PACKAGES = {
+    13: ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime"),
+    12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12"),
+}
+"""NVIDIA's packages of a major version: the compiler, and CUDA's headers."""
 
 
 class MissingCompiler(RuntimeError):
-    """Neither NVRTC nor nvcc is there."""
+    """No compiler for the architecture is there."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,10 @@ def compile_cubin(source: str, compute_capability: int, use_cache: bool = True) 
     """Compile CUDA C for `sm_<compute_capability>`.
 
     Results are kept on disk, by source, options and compiler version. Raises CompileError with the compiler's log,
-    MissingCompiler where there is no compiler.
+    MissingCompiler where there is no compiler for the architecture.
     """
-    compiler = _compiler()
-    options = (f"--gpu-architecture=sm_{compute_capability}", *OPTIONS, *_includes(source))
+    compiler = _compiler(compute_capability)
+    options = (f"--gpu-architecture=sm_{compute_capability}", *OPTIONS, *compiler.includes(source))
     store = BinaryCache() if use_cache else None
     key = (source, *options, compiler.version)
     known = store.get(key) if store else None
@@ -59,100 +64,90 @@ def compile_cubin(source: str, compute_capability: int, use_cache: bool = True) 
 
 def compile_ptx(source: str, compute_capability: int) -> str:
     """Compile CUDA C to PTX, to be read; raises CompileError, or MissingCompiler without NVRTC."""
-    compiler = _compiler()
-    if compiler.nvcc is not None:
+    compiler = _compiler(compute_capability)
+    if compiler.library is None:
         raise MissingCompiler(f"PTX is made by NVRTC, which is not here: {INSTALL}")
-    options = (f"--gpu-architecture=compute_{compute_capability}", "--std=c++17", *_includes(source))
-    return _by_nvrtc(source, options, ptx=True).code.rstrip(b"\0").decode()
+    options = (f"--gpu-architecture=compute_{compute_capability}", "--std=c++17", *compiler.includes(source))
+    return compiler.library.compile(source, options, ptx=True)[0].rstrip(b"\0").decode()
 
 
 def compiler_version() -> str:
-    """Return the compiler's name and version."""
-    return _compiler().version
+    """Return the name and version of the newest compiler; raises MissingCompiler where there is none."""
+    return _compiler(None).version
 
 
 @dataclass(frozen=True)
 class _Compiler:
+    """NVRTC by its library, or nvcc by its path."""
+
     version: str
-    nvcc: str | None
+    library: Library | None
+    nvcc: str = ""
 
     def compile(self, source: str, options: tuple[str, ...]) -> Cubin:
-        return _by_nvrtc(source, options) if self.nvcc is None else _by_nvcc(self.nvcc, source, options)
+        if self.library is None:
+            return _by_nvcc(self.nvcc, source, options)
+        return Cubin(*self.library.compile(source, options))
+
+    def includes(self, source: str) -> tuple[str, ...]:
+        """Return the option that names CUDA's headers, where the source needs any."""
+        if "#include" not in source or self.library is None:
+            return ()
+        folder = include_folder(self.library)
+        if folder is None:
+            _, headers = _PACKAGES.get(self.library.version[0], _PACKAGES[13])
+            raise MissingCompiler(f"half precision needs cuda_fp16.h, which is not here: pip install {headers}")
+        return (f"--include-path={folder}",)
 
 
 @cache
-def _compiler() -> _Compiler:
-    if importlib.util.find_spec("cuda") is not None:
-        try:
-            from cuda.bindings import nvrtc
-
-            status, major, minor = nvrtc.nvrtcVersion()
-            if status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
-                return _Compiler(f"nvrtc {_package_version() or f'{major}.{minor}'}", None)
-        except (ImportError, RuntimeError, OSError):
-            pass
+def _compiler(compute_capability: int | None) -> _Compiler:
+    """Return the newest compiler for an architecture, or for any."""
+    found = libraries()
+    for library in found:
+        if compute_capability is None or compute_capability in library.capabilities:
+            return _Compiler(f"nvrtc {_package_version(library)}", library)
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        raise MissingCompiler(f"compiling for CUDA needs NVRTC or nvcc, and neither is here: {INSTALL}")
-    shown = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
-    return _Compiler(f"nvcc {shown.strip().splitlines()[-1]}", nvcc)
+    if nvcc is not None and _knows(nvcc, compute_capability):
+        return _Compiler(f"nvcc {_shown(nvcc, '--version').strip().splitlines()[-1]}", None, nvcc)
+    raise MissingCompiler(_missing(compute_capability, found, nvcc))
 
 
-def _package_version() -> str | None:
+def _missing(compute_capability: int | None, found: tuple[Library, ...], nvcc: str | None) -> str:
+    if not found and nvcc is None:
+        return f"compiling for CUDA needs NVRTC or nvcc, and neither is here: {INSTALL}"
+    names = [f"NVRTC {library.version[0]}.{library.version[1]}" for library in found] or ["nvcc"]
+    here = f"no compiler here makes code for sm_{compute_capability} ({', '.join(names)})"
+    if compute_capability in range(OLDEST, OLDEST_OF_CUDA_13):
+        return f"{here}: CUDA 12's NVRTC does, pip install {' '.join(_PACKAGES[12])}"
+    return f"{here}: install another one, or target another architecture"
+
+
+def _knows(nvcc: str, compute_capability: int | None) -> bool:
+    return compute_capability is None or f"compute_{compute_capability}" in _shown(nvcc, "--list-gpu-arch")
+
+
+def _shown(nvcc: str, option: str) -> str:
+    return subprocess.run([nvcc, option], capture_output=True, text=True, check=True).stdout
+
+
+def _package_version(library: Library) -> str:
+    """Return the version of the package that a library is from, which says more than the library does."""
+    major, minor = library.version
     try:
-        return importlib.metadata.version("nvidia-cuda-nvrtc")
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _includes(source: str) -> tuple[str, ...]:
-    if "#include" not in source:
-        return ()
-    folder = include_folder()
-    if folder is None:
-        raise MissingCompiler(f"half precision needs cuda_fp16.h, which is not here: {INSTALL}")
-    return (f"--include-path={folder}",)
+        version = importlib.metadata.version(_PACKAGES[major][0])
+    except (KeyError, importlib.metadata.PackageNotFoundError):
+        return f"{major}.{minor}"
+    return version if version.startswith(f"{major}.{minor}.") else f"{major}.{minor}"
 
 
 @cache
-def include_folder() -> Path | None:
-    """Return the folder of CUDA's headers: of NVIDIA's packages, or of a toolkit."""
-    spec = importlib.util.find_spec("nvidia")
-    roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
-    folders = [folder for root in roots for folder in sorted(root.glob("*/include"), reverse=True)]
-    folders += [Path(os.environ[name]) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
-    folders.append(Path("/usr/local/cuda/include"))
+def include_folder(library: Library) -> Path | None:
+    """Return the folder of CUDA's headers that go with a library: beside it, in a package of its version, a toolkit."""
+    home = library.path.parent.parent
+    part = home.parent / "cuda_runtime" if home.name == "cuda_nvrtc" else home
+    folders = [place / "include" for place in (home, part, *toolkit_folders())]
     return next((folder for folder in folders if (folder / "cuda_fp16.h").exists()), None)
-
-
-def _by_nvrtc(source: str, options: tuple[str, ...], ptx: bool = False) -> Cubin:
-    from cuda.bindings import nvrtc
-
-    def checked(result: tuple[Any, ...]) -> Any:
-        if result[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(f"NVRTC: {nvrtc.nvrtcGetErrorString(result[0])[1].decode()}")
-        return result[1] if len(result) == 2 else None
-
-    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
-    try:
-        status = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])[0]
-        log = _filled(checked(nvrtc.nvrtcGetProgramLogSize(program)), nvrtc.nvrtcGetProgramLog, program)
-        text = log.rstrip(b"\0").decode(errors="replace").strip()
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            reason = nvrtc.nvrtcGetErrorString(status)[1].decode()
-            raise CompileError(f"{reason} ({' '.join(options)}):\n{text}")
-        size, get = (
-            (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX) if ptx else (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-        )
-        return Cubin(_filled(checked(size(program)), get, program), text)
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
-
-
-def _filled(size: int, get: Any, program: Any) -> bytes:
-    buffer = b" " * size
-    get(program, buffer)
-    return buffer
 
 
 def _by_nvcc(nvcc: str, source: str, options: tuple[str, ...]) -> Cubin:
