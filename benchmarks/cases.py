@@ -132,6 +132,38 @@ def _layer_norm_wide_peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any
     return lambda: torch.nn.functional.layer_norm(data, (data.shape[-1],), gamma, beta)
 
 
+def _with_bias(convolution: Callable[[], list[Tensor]], axis: int) -> Callable[[], list[Tensor]]:
+    """The convolution as networks have it: its output channels, along `axis`, get a bias, and relu follows."""
+
+    def tensors() -> list[Tensor]:
+        data, kernel, out = convolution()
+        shape = tuple(int(n) if d == axis else 1 for d, n in enumerate(out.shape))
+        bias = te.placeholder(shape, name="bias")
+        return [data, kernel, bias, topi.nn.relu(out + bias)]
+
+    return tensors
+
+
+def _with_bias_peer(
+    kernel: Callable[[Any], Any], nhwc: bool, **options: int
+) -> Callable[[Any, Sequence[Any]], Callable[[], Any]]:
+    """The peer of a convolution with bias and relu; `kernel` puts the filter into PyTorch's order."""
+
+    def call(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
+        data = arrays[0].permute(0, 3, 1, 2) if nhwc else arrays[0]  # channels_last strides
+        weight, bias = kernel(arrays[1]), arrays[2].reshape(-1)
+        return lambda: torch.relu_(torch.nn.functional.conv2d(data, weight, bias, **options))
+
+    return call
+
+
+def _last(array: Any) -> Any:
+    """PyTorch's name for channels_last, without importing it."""
+    import torch
+
+    return torch.channels_last
+
+
 _ROWS_BYTES = 2 * 4096 * 1024 * 4
 
 CASES = (
@@ -151,9 +183,20 @@ _WIDE_BYTES = 2 * 8192 * 4096 * 4
 GPU_CASES = (
     Case("seed_conv", seed_convolution, _seed_peer, 5.0),
     Case("matmul_1024", _matmul(1024), _matmul_peer, 1.0),
-    Case("pointwise_nhwc", pointwise, _pointwise_peer, 2.0),
-    Case("conv_64x56x56", convolution_56, _convolution_peer, 1.2),
-    Case("depthwise_nhwc", depthwise, _depthwise_peer, 1.3),
+    Case(
+        "pointwise_nhwc",
+        _with_bias(pointwise, 3),
+        _with_bias_peer(lambda w: w.permute(3, 2, 0, 1).contiguous(memory_format=_last(w)), nhwc=True),
+        2.0,
+    ),
+    Case("conv_64x56x56", _with_bias(convolution_56, 1), _with_bias_peer(lambda w: w, nhwc=False, padding=1), 1.2),
+    Case(
+        "depthwise_nhwc",
+        _with_bias(depthwise, 3),
+        _with_bias_peer(lambda w: w.permute(2, 3, 0, 1).contiguous(), nhwc=True, padding=1, groups=32),
+        1.3,
+    ),
+    Case("depthwise_alone", depthwise, _depthwise_peer, 1.3),
     Case("softmax_8192x4096", _SOFTMAX_WIDE, _softmax_peer, 1.0, _WIDE_BYTES),
     Case("layer_norm_8192x4096", _LAYER_NORM_WIDE, _layer_norm_wide_peer, 1.0, _WIDE_BYTES),
     Case("matmul_4096", _matmul(4096), _matmul_peer, 0.85),

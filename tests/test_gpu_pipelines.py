@@ -207,3 +207,31 @@ def test_padding_becomes_zeros(stages: int, registers: int) -> None:
 def test_registers_is_yes_or_no() -> None:
     with pytest.raises(ScheduleError, match="registers must be 0 or 1, got 2"):
         lower(matmul(32, 32, 32), lambda sch: tile(sch, 2, 2, 1, True), OPENCL)
+
+
+def test_lanes_that_agree_on_a_tail_stay_a_vector() -> None:
+    """32 threads by 4 elements overshoot a copy of 4 x 16: all lanes of a vector are in it, or none."""
+
+    def steps(sch: Schedule) -> None:
+        a_shared = sch.cache_read("c", "a", "shared")
+        i0, i1 = sch.split("c", "i", [None, 32])
+        k0, k1 = sch.split("c", "k", [None, 4])
+        sch.reorder("c", i0, i1, k0, k1, "j")
+        sch.bind("c", i0, "blockIdx.x")
+        sch.bind("c", i1, "threadIdx.x")
+        b_shared = sch.cache_read("c", "b", "shared")
+        for copy in (a_shared, b_shared):
+            sch.compute_at(copy, k0)
+            _, thread, lanes = sch.split(copy, sch.fuse(copy, *sch.get_loops(copy)[-2:]), [None, 32, 4])
+            sch.bind(copy, thread, "threadIdx.x")
+            sch.vectorize(copy, lanes)
+
+    sch, module = lower(matmul(32, 16, 8), steps, OPENCL)
+    widths = [
+        kernel.lanes_of(op.value.type)
+        for op in module.walk()
+        if isinstance(op, kernel.StoreOp) and op.buffer.name_hint == "b_shared"
+    ]
+    assert widths == [4]
+    inputs = exact_inputs(sch.workload)
+    np.testing.assert_allclose(run_opencl(module, *inputs)[0], run_te(sch.workload, inputs)[0], rtol=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import gcd
 
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1, i64
@@ -32,12 +33,16 @@ class Scope:
 
 @dataclass(frozen=True)
 class Address:
-    """`base + offset + lane * stride`, or where the lanes do not step evenly `gather`, a vector of positions."""
+    """`base + offset + lane * stride`, or where the lanes do not step evenly `gather`, a vector of positions.
+
+    `multiple` is what the position of lane 0 is known to be a multiple of; 0 where it is always 0.
+    """
 
     base: SSAValue
     offset: int
     stride: int
     gather: SSAValue | None = None
+    multiple: int = 1
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,8 @@ class Addresses:
             stride = expr.coefficient(self.lane)
             if stride:
                 expr = expr - IndexExpr(((self.lane, stride),), 0)
-        return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, stride)
+        multiple = gcd(expr.const, *(c for _, c in expr.terms))
+        return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, stride, None, multiple)
 
     def scalar(self, expr: IndexExpr) -> SSAValue:
         """The value of an expression in which no lane occurs."""
@@ -246,9 +252,14 @@ class Addresses:
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
+    def test(self, expr: IndexExpr) -> IndexExpr:
+        """An expression that is not negative just where `expr` is not: without the lane, where lanes agree."""
+        expr = self.fixed(expr)
+        return expr if self.lane is None else same_for_lanes(expr, self.lane, self.lanes)
+
     def condition(self, expr: IndexExpr) -> SSAValue | bool:
         """Whether `expr >= 0`: known now, one value for all lanes, or a mask."""
-        expr = self.fixed(expr)
+        expr = self.test(expr)
         lowest, highest = expr.bounds(self.ranges)
         if lowest >= 0 or highest < 0:
             return lowest >= 0
@@ -278,6 +289,19 @@ class Addresses:
             key = ("and", total, part)
             total = self._once(len(self.scopes) - 1, key, lambda o=op: o)
         return total
+
+
+def same_for_lanes(expr: IndexExpr, lane: str, lanes: int) -> IndexExpr:
+    """A test `expr >= 0` without the lane, where all else moves in steps of as many as there are lanes.
+
+    `12 - 4 * i - lane + 3 >= 0`, say, holds for all four lanes or for none.
+    """
+    step = expr.coefficient(lane) if expr.is_linear_in(lane) else 0
+    if step not in (1, -1):
+        return expr
+    rest = expr - IndexExpr(((lane, step),), 0)
+    whole = all(c % lanes == 0 for _, c in rest.terms)
+    return rest if whole and rest.const % lanes == (0 if step > 0 else lanes - 1) else expr
 
 
 def broadcast(value: SSAValue, wide: Attribute) -> Operation:

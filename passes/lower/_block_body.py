@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
@@ -17,6 +18,9 @@ from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, YieldOp
 from ._addresses import Address, Addresses
 from ._buffers import Placement, in_bounds
+
+WIDEST_ACCESS_BYTES = 16
+"""What a thread of a GPU moves at once at most: alignment beyond it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,8 @@ class BodyWriter:
             "stride": kernel.int_attr(address.stride),
         }
         if self.aligned and isinstance(value_type, VectorType):
-            size = min(4, kernel.lanes_of(value_type)) * element_bytes(kernel.element_of(value_type))
-            properties["align"] = kernel.int_attr(size)
+            known = address.multiple * element_bytes(kernel.element_of(value_type))
+            properties["align"] = kernel.int_attr(gcd(known, WIDEST_ACCESS_BYTES))
         return properties
 
     # -- instances ----------------------------------------------------------------------------------------------------
@@ -132,7 +136,9 @@ class BodyWriter:
         element = kernel.element_of(plan.block.yielded[0].type)
         lanes = self.at.lanes if target.stride else 1
         even = source.gather is None and target.gather is None and source.stride == target.stride <= 1
-        if not even or lanes * element_bytes(element) not in kernel.ASYNC_BYTES:
+        size = lanes * element_bytes(element)
+        aligned = all(a.multiple * element_bytes(element) % size == 0 for a in (source, target))
+        if not even or not aligned or size not in kernel.ASYNC_BYTES:
             return False
         if any(isinstance(t.type, VectorType) for t in tests):
             return False

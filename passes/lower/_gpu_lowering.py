@@ -16,7 +16,7 @@ from ...dialects import kernel
 from ...dialects.index import IndexExpr, axis
 from ...dialects.loop import BlockOp, ForOp, loops_in
 from ..analysis.nest import substitute_loops
-from ._addresses import Known, Scope
+from ._addresses import Known, Scope, same_for_lanes
 from ._block_body import Access, BlockPlan
 from ._buffers import Placement
 from ._join_threads import join_threads
@@ -220,15 +220,18 @@ class GpuLowering(Lowering):
         if name in self.at.ranges:
             return False
         self.at.ranges[name] = (0, loop.size - 1)
-        evenly = all(self._plan_steps_evenly(plan, name, min(4, loop.size)) for plan in self._plans_below(loop))
+        evenly = all(self._plan_steps_evenly(plan, name, loop.size) for plan in self._plans_below(loop))
         del self.at.ranges[name]
         return evenly
 
-    def _plan_steps_evenly(self, plan: BlockPlan, name: str, size: int) -> bool:
+    def _plan_steps_evenly(self, plan: BlockPlan, name: str, lanes: int) -> bool:
         if name in plan.reduce_loops or any(name in e.axes() for es in plan.indices.values() for e in es):
             return False
-        if any(name in c.axes() and not self._holds(c) for c in (*plan.conditions, *plan.tests)):
-            return False
+        for condition in (*plan.conditions, *plan.tests):
+            same = same_for_lanes(self.at.fixed(condition), name, lanes)
+            if name in same.axes() and not self._holds(condition):
+                return False
+        size = min(4, lanes)
         for access in (*plan.loads.values(), *plan.writes):
             offset = self.at.fixed(access.offset)
             if not offset.is_linear_in(name) or offset.coefficient(name) not in (0, 1):
@@ -440,7 +443,8 @@ class GpuLowering(Lowering):
             self.at.known = before
             return
         lane = self.at.lane
-        self.under([c for c in conditions if self._open(c) and (lane is None or lane not in c.axes())], write)
+        same = [c for c in conditions if self._open(c) and (lane is None or lane not in self.at.test(c).axes())]
+        self.under(same, write)
 
     def _may_overshoot(self, plan: BlockPlan, conditions: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
         """True where running beyond the edge fills registers that nobody reads, from memory that is there."""
