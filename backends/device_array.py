@@ -27,6 +27,10 @@ class Device(Protocol):
     def kind(self) -> str:
         """The kind of its targets: cuda or opencl."""
 
+    @property
+    def target(self) -> Target:
+        """The device as the compiler sees it."""
+
     def allocate(self, size_bytes: int) -> Any:
         """Return a buffer."""
 

@@ -89,12 +89,13 @@ class DeviceKernel(Kernel):
         number: int = 1,
         flush_bytes: int = 0,
         graph: bool = False,
+        flush_l2: bool = False,
     ) -> BenchmarkResult:
         """Time runs on the device by its own clock, without copies; random data unless given.
 
         Each of `repeat` rounds is `number` runs back to back, or as many more as take `min_repeat_ms`. `flush_bytes`
-        (twice the L2 cache, say) are written before each run, outside of the timing. `graph` replays recorded launches,
-        so that short kernels do not wait for the host.
+        (with `flush_l2` twice the device's L2 cache) are written before each run, outside of the timing. `graph`
+        replays recorded launches, so that short kernels do not wait for the host.
         """
         data = list(arrays) + [self._random_input(n) for n in range(len(arrays), len(self.arguments))]
         buffers = self._executable.buffers_for(
@@ -103,6 +104,8 @@ class DeviceKernel(Kernel):
         runtime = self._executable.runtime
         runtime.launch(buffers)
         runtime.finish()
+        if flush_l2:
+            flush_bytes = max(flush_bytes, 2 * runtime.target.l2_bytes)
 
         def timed(runs: int) -> float:
             return runtime.time(buffers, runs, flush_bytes, graph)

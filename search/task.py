@@ -21,7 +21,9 @@ from .records import Record
 from .reference import Reference, make_reference
 from .script import as_python
 from .sketch import Sketch
+from .sketch_rules import SketchRule, checked_rules
 from .space import generate_sketches
+from .timing import GPU_TIMING
 from .tuner import TuningOptions, TuningResult, TuningTask, tune
 from .workload import ComputeDAG, Workload, as_workload
 
@@ -35,8 +37,9 @@ class SearchTask:
     """A workload and a target.
 
     The workload is a function from `args` to inputs and outputs as te tensors (registered or not), or a te-level
-    module. `target` is text such as `llvm` (this machine) or `llvm cores=1`, or a Target. ValueError for a target
-    that cannot be tuned for.
+    module. `target` is text such as `llvm` (this machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules
+    to derive the search space by, in their order; all there are (`lw.sketch_rules()`) unless told otherwise.
+    ValueError for a target that cannot be tuned for.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class SearchTask:
         workload: Workload | Callable[..., Sequence[Tensor]] | ModuleOp,
         args: Sequence[Any] = (),
         target: str | Target = "llvm",
+        rules: Sequence[SketchRule | type[SketchRule]] | None = None,
     ) -> None:
         self.args = tuple(args)
         if isinstance(workload, ModuleOp):
@@ -54,6 +58,7 @@ class SearchTask:
             self.name = named.name
             self.compute_dag = named.dag(*self.args)
         self.target = resolve_target(target)
+        self.rules = None if rules is None else checked_rules(rules)
 
     @property
     def workload_key(self) -> str:
@@ -73,7 +78,7 @@ class SearchTask:
     @cached_property
     def sketches(self) -> list[Sketch]:
         """What is searched: schedules with holes."""
-        return generate_sketches(self.module, self.target)
+        return generate_sketches(self.module, self.target, self.rules)
 
     @property
     def default_schedule(self) -> str:
@@ -112,7 +117,7 @@ class SearchTask:
         """How candidates for this target are measured unless told otherwise."""
         backend = _BACKENDS[self.target.kind]
         if self.target.is_gpu:
-            return MeasureOptions(backend=backend, overlap=self.target.kind == "cuda")
+            return MeasureOptions(backend=backend, overlap=self.target.kind == "cuda", timing=GPU_TIMING)
         return MeasureOptions(backend=backend, threads=self.target.cores)
 
     # -- what was found -----------------------------------------------------------------------------------------------

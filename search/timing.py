@@ -10,6 +10,8 @@ from dataclasses import dataclass
 _MOST_RUNS = 1_000_000
 _PROBES = 3
 _PROBING_S = 0.02
+_PROBE_S = 0.001
+"""A probe that decides is so many seconds long: launches alone take a few microseconds each."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class TimingSettings:
     """A repeat takes at least `number` runs and `min_repeat_ms`; before every run `flush_bytes` are touched if not 0.
 
     A kernel slower than `stop_factor` times the best known one is not timed to the end (None: always to the end). The
-    device rests for `cooldown_s` seconds before each kernel.
+    device rests for `cooldown_s` seconds before each kernel, which then runs for `warm_up_ms` without being timed, as
+    idle devices lower their clocks.
     """
 
     number: int = 1
@@ -26,6 +29,17 @@ class TimingSettings:
     stop_factor: float | None = 2.0
     flush_bytes: int = 0
     cooldown_s: float = 0.0
+    warm_up_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.number < 1 or self.repeat < 1:
+            raise ValueError(f"number and repeat must be at least 1, got {self.number} and {self.repeat}")
+        if self.stop_factor is not None and self.stop_factor <= 1:
+            raise ValueError(f"stop_factor must be above 1, or None to time all to the end, got {self.stop_factor}")
+
+
+GPU_TIMING = TimingSettings(min_repeat_ms=10.0, warm_up_ms=2.0)
+"""For devices with a clock of their own: thousands of runs of a short kernel in a repeat."""
 
 
 def measure_times(
@@ -38,6 +52,8 @@ def measure_times(
     if settings.cooldown_s:
         time.sleep(settings.cooldown_s)
     limit_s = settings.stop_factor * best_s if settings.stop_factor is not None and best_s is not None else math.inf
+    if settings.warm_up_ms:
+        _warm_up(run, settings.warm_up_ms / 1000)
     probe_s = _probe(run, flush, limit_s)
     if probe_s > limit_s:
         return [probe_s], True
@@ -55,20 +71,27 @@ def measure_times(
     return times, False
 
 
+def _warm_up(run: Callable[[int], float], length_s: float) -> None:
+    first_s = run(1)
+    if first_s < length_s:
+        run(_grow(1, first_s, length_s))
+
+
 def _probe(run: Callable[[int], float], flush: Callable[[], None] | None, limit_s: float) -> float:
     """Return the seconds of one run; if it seems too slow, which a busy machine may feign, of the shortest of some."""
     probe_s = spent_s = _flushed(run, flush)
     count = 1
     while probe_s > limit_s and (count < _PROBES or spent_s < _PROBING_S):
-        again_s = _flushed(run, flush)
-        probe_s, spent_s, count = min(probe_s, again_s), spent_s + again_s, count + 1
+        runs = 1 if flush is not None else _grow(1, probe_s, _PROBE_S)
+        again_s = _flushed(run, flush, runs)
+        probe_s, spent_s, count = min(probe_s, again_s), spent_s + runs * again_s, count + 1
     return probe_s
 
 
-def _flushed(run: Callable[[int], float], flush: Callable[[], None] | None) -> float:
+def _flushed(run: Callable[[int], float], flush: Callable[[], None] | None, runs: int = 1) -> float:
     if flush is not None:
         flush()
-    return run(1)
+    return run(runs) / runs
 
 
 def _grow(number: int, run_s: float, min_repeat_s: float) -> int:

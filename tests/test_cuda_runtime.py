@@ -7,7 +7,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from fake_pycuda import FakeDriver
+from fake_pycuda import Bindings, FakeDriver
 from gpu_programs import parse
 
 from loopwright.backends.build import build
@@ -196,6 +196,48 @@ def test_benchmark_counts_runs_only(cuda: FakeDriver) -> None:
     flushed = run.benchmark(X, min_repeat_ms=0, repeat=2, number=4, flush_bytes=1 << 20)
     assert flushed.times_s == pytest.approx([2e-3] * 2) and flushed.number == 4
     assert cuda.log.count(("flush", 1 << 20)) == 8
+
+
+@pytest.fixture
+def graphs(cuda: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Bindings:
+    bindings = pytest.importorskip("cuda.bindings")
+    fake = Bindings(cuda)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", fake)
+    monkeypatch.setattr(bindings, "driver", fake, raising=False)
+    return fake
+
+
+def test_short_kernels_are_timed_as_graphs(cuda: FakeDriver, graphs: Bindings) -> None:
+    """Two launches of a millisecond, and half a millisecond for the host to launch each of them."""
+    cuda.launch_gap_ms = 0.5
+    run = kernel()
+    executable = run._executable
+    arrays_of = [X, np.empty(4, np.float32)]
+    executable.run(arrays_of)
+    uploads = cuda.log.count("upload")
+    assert executable.time(arrays_of, 1) == pytest.approx(3e-3), "one run alone is launched"
+    assert executable.time(arrays_of, 2) / 2 == pytest.approx(2e-3)
+    assert executable.time(arrays_of, 120) / 120 == pytest.approx(2e-3)
+    assert executable.time(arrays_of, 90) / 90 == pytest.approx(2e-3)
+    assert graphs.made == 2, "of two and of fifty runs; the latter is used again"
+    assert cuda.log.count("upload") == uploads, "inputs are on the device"
+    assert run.benchmark(X, graph=True, min_repeat_ms=20).times_s == pytest.approx([2e-3] * 5)
+    assert run.benchmark(X, graph=False, min_repeat_ms=20).times_s == pytest.approx([3e-3] * 5)
+    flushed = run.benchmark(X, graph=True, flush_l2=True, min_repeat_ms=0, number=4, repeat=2)
+    assert flushed.times_s == pytest.approx([2e-3] * 2)
+    assert cuda.log.count(("flush", 2 * run._executable.runtime.target.l2_bytes)) == 8
+    del run, executable
+    gc.collect()
+    assert graphs.alive == {}, "graphs go with their kernel"
+
+
+def test_few_graphs_are_kept(cuda: FakeDriver, graphs: Bindings) -> None:
+    executable = kernel()._executable
+    arrays_of = [X, np.empty(4, np.float32)]
+    executable.run(arrays_of)
+    for number in range(2, 12):
+        executable.time(arrays_of, number)
+    assert graphs.made == 10 and len(graphs.alive) == 4
 
 
 def test_what_a_context_does_not_survive_is_a_lost_device(cuda: FakeDriver) -> None:

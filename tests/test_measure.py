@@ -268,6 +268,31 @@ def test_a_slow_probe_gets_another_chance():
     assert measure_times(FakeClock(0.3), TimingSettings(stop_factor=None, min_repeat_ms=0), 0.1)[1] is False
 
 
+def test_probes_of_short_kernels_are_long_enough_to_count():
+    """A kernel of 4 us whose single runs take 10 us more is not slower than twice 3 us."""
+
+    def run(number):
+        return 4e-6 * number + 1e-5
+
+    times, stopped = measure_times(run, TimingSettings(min_repeat_ms=10), 3e-6)
+    assert not stopped and max(times) < 4.1e-6
+    times, stopped = measure_times(run, TimingSettings(min_repeat_ms=10), 1e-6)
+    assert stopped and times[0] == pytest.approx(4e-6, rel=0.05)
+
+
+def test_warming_up_is_not_timed():
+    run = FakeClock(0.01, 0.01, 0.001)
+    times, _ = measure_times(run, TimingSettings(repeat=2, min_repeat_ms=10, warm_up_ms=50), None)
+    assert times == pytest.approx([0.001, 0.001])
+    assert run.numbers == [1, 5, 1, 10, 10]
+
+
+@pytest.mark.parametrize("wrong", [{"repeat": 0}, {"number": 0}, {"stop_factor": 1.0}])
+def test_impossible_timing_is_refused(wrong):
+    with pytest.raises(ValueError, match="must be"):
+        TimingSettings(**wrong)
+
+
 def test_flushing_precedes_every_run():
     calls = []
     run = FakeClock(0.001)

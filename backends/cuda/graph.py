@@ -8,10 +8,18 @@ from typing import Any
 from .driver import MissingCuda
 
 
+def can_replay() -> bool:
+    """Whether the package that graphs need is here."""
+    import importlib.util
+
+    return importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
+
+
 class Graph:
     """What `record` launches on a stream, given by its handle; `launch` runs all of it again."""
 
     def __init__(self, stream: int, record: Callable[[], None]) -> None:
+        self._graph: Any = None
         try:
             from cuda.bindings import driver
         except ImportError as error:
@@ -37,7 +45,13 @@ class Graph:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._checked(self._driver.cuGraphExecDestroy(self._graph))
+        self.close()
+
+    def close(self) -> None:
+        """Free it; harmless when repeated."""
+        graph, self._graph = self._graph, None
+        if graph is not None:
+            self._checked(self._driver.cuGraphExecDestroy(graph))
 
     def _checked(self, result: tuple[Any, ...]) -> Any:
         if result[0] != self._driver.CUresult.CUDA_SUCCESS:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 from ..c_family.artifact import Artifact
 from .arrays import CudaDevice
 from .driver import MissingCuda, current, describe, device_at, pycuda_driver
-from .graph import Graph
+from .graph import Graph, can_replay
 from .language import STATIC_SHARED_BYTES
 
 _RUNS_A_GRAPH = 50
 """A graph of more runs costs more to make than it saves."""
+_MOST_GRAPHS = 4
 
 
 class CudaRuntime(CudaDevice):
@@ -22,7 +24,10 @@ class CudaRuntime(CudaDevice):
         super().__init__(index)
         self.artifact = artifact
         _check_device(artifact, index)
+        self.replays = can_replay()
         self._flush: Any = None
+        self._stream: Any = None
+        self._graphs: dict[tuple[int, ...], Graph] = {}
         with current(index) as driver:
             self._module = driver.module_from_buffer(artifact.binary)
             self._functions = [self._function(launch.name) for launch in artifact.kernel.launches]
@@ -47,8 +52,8 @@ class CudaRuntime(CudaDevice):
         pointers = [int(buffer) for buffer in buffers]
         with current(self.index) as driver:
             if flush_bytes:
-                return sum(self._timed_after_flush(driver, pointers, flush_bytes) for _ in range(number))
-            if graph:
+                return sum(self._timed_after_flush(driver, pointers, flush_bytes, graph) for _ in range(number))
+            if graph and number > 1:  # the launch of a graph takes longer than that of one kernel
                 return self._timed_graph(driver, pointers, number)
             return self._timed(driver, lambda stream: self._launch(pointers, stream, number), None)
 
@@ -69,26 +74,49 @@ class CudaRuntime(CudaDevice):
         end.synchronize()
         return float(end.time_since(start)) * 1e-3
 
-    def _timed_after_flush(self, driver: Any, pointers: Sequence[int], flush_bytes: int) -> float:
+    def _timed_after_flush(self, driver: Any, pointers: Sequence[int], flush_bytes: int, graph: bool) -> float:
+        """Time one run; the host has put it into the stream before the flush is over."""
         if self._flush is None or self._flush[0] < flush_bytes:
             self._flush = (flush_bytes, driver.mem_alloc(flush_bytes))
-        driver.memset_d8(int(self._flush[1]), 0, flush_bytes)
-        return self._timed(driver, lambda stream: self._launch(pointers, stream), None)
+        address = int(self._flush[1])
+        if not graph:
+            driver.memset_d8(address, 0, flush_bytes)
+            return self._timed(driver, lambda stream: self._launch(pointers, stream), None)
+        replay = self._graph(driver, pointers, 1)
+        driver.memset_d8_async(address, 0, flush_bytes, self._stream)
+        return self._timed(driver, lambda _: replay.launch(), self._stream)
 
     def _timed_graph(self, driver: Any, pointers: Sequence[int], number: int) -> float:
         """Time runs that are recorded in a graph, a few dozen at once, and replayed."""
         runs = min(number, _RUNS_A_GRAPH)
-        stream = driver.Stream()
-        with Graph(stream.handle, lambda: self._launch(pointers, stream, runs)) as graph:
+        replay = self._graph(driver, pointers, runs)
+        repeats = -(-number // runs)
+
+        def replay_all(_: Any) -> None:
+            for _ in range(repeats):
+                replay.launch()
+
+        return self._timed(driver, replay_all, self._stream) * number / (repeats * runs)
+
+    def _graph(self, driver: Any, pointers: Sequence[int], runs: int) -> Graph:
+        """Return a graph of so many runs that has been replayed once; timing one kernel takes the same ones again."""
+        key = (runs, *pointers)
+        if key not in self._graphs:
+            if self._stream is None:
+                self._stream = driver.Stream()
+            while len(self._graphs) >= _MOST_GRAPHS:
+                self._graphs.pop(next(iter(self._graphs))).close()
+            graph = Graph(self._stream.handle, lambda: self._launch(pointers, self._stream, runs))
+            self._graphs[key] = graph
             graph.launch()
-            stream.synchronize()
-            repeats = -(-number // runs)
+            self._stream.synchronize()
+        return self._graphs[key]
 
-            def replay(_: Any) -> None:
-                for _ in range(repeats):
-                    graph.launch()
-
-            return self._timed(driver, replay, stream) * number / (repeats * runs)
+    def __del__(self) -> None:
+        if graphs := getattr(self, "_graphs", {}):
+            with contextlib.suppress(Exception), current(self.index):  # the interpreter or the device may be ending
+                for graph in graphs.values():
+                    graph.close()
 
 
 def _check_device(artifact: Artifact, index: int) -> None:

@@ -31,6 +31,8 @@ def load(artifact: Artifact, index: int = 0, params: Mapping[str, Any] | None = 
 class OpenClRuntime(OpenClDevice):
     """An OpenCL device with the kernels of one function."""
 
+    replays = False
+
     def __init__(self, artifact: Artifact, index: int) -> None:
         import pyopencl as cl
 

@@ -1,4 +1,7 @@
-"""A CUDA driver in memory with pycuda's names: kernels are Python functions on bytes, time is counted in launches."""
+"""A CUDA driver in memory with pycuda's names: kernels are Python functions on bytes, time is counted in launches.
+
+`Bindings` has the calls of `cuda.bindings.driver` that graphs take.
+"""
 
 import itertools
 from types import ModuleType
@@ -20,6 +23,9 @@ class FakeDriver(ModuleType):
         self.log: list[Any] = []
         self.fails_with: str | None = None
         self.clock_ms = 0.0
+        self.launch_gap_ms = 0.0
+        self.capturing: list[Any] | None = None
+        self.streams = itertools.count(1)
         driver = self
 
         class Error(Exception):
@@ -94,9 +100,20 @@ class FakeDriver(ModuleType):
             def prepared_async_call(self, grid: Any, block: Any, stream: Any, *args: int, shared_size: int) -> None:
                 assert driver.stack, "a launch needs a current context"
                 assert len(args) == len(self.formats)
-                driver.log.append((self.name, grid, block, shared_size))
-                driver.clock_ms += 1.0
-                driver.kernels[self.name](*(driver.memory[address] for address in args))
+                if driver.capturing is not None:
+                    assert stream is not None, "a launch on the default stream is not captured, and an error"
+                    driver.capturing.append((self.name, grid, block, args, shared_size))
+                    return
+                driver.clock_ms += driver.launch_gap_ms
+                driver.launched(self.name, grid, block, args, shared_size)
+
+        class Stream:
+            def __init__(self) -> None:
+                self.handle = next(driver.streams)
+
+            def synchronize(self) -> None:
+                assert driver.stack
+                driver.check()
 
         class Module:
             def __init__(self, code: bytes) -> None:
@@ -106,7 +123,7 @@ class FakeDriver(ModuleType):
                 return Function(name)
 
         self.Error, self.LaunchError, self.Context, self.Device = Error, LaunchError, Context, Device
-        self.Event, self.module_from_buffer = Event, Module
+        self.Event, self.module_from_buffer, self.Stream = Event, Module, Stream
         self.device_attribute = self.function_attribute = Attributes()
 
     def init(self) -> None:
@@ -114,6 +131,11 @@ class FakeDriver(ModuleType):
 
     def get_driver_version(self) -> int:
         return 13000
+
+    def launched(self, name: str, grid: Any, block: Any, args: tuple[int, ...], shared_size: int) -> None:
+        self.log.append((name, grid, block, shared_size))
+        self.clock_ms += 1.0
+        self.kernels[name](*(self.memory[address] for address in args))
 
     def check(self) -> None:
         if self.fails_with:
@@ -139,3 +161,55 @@ class FakeDriver(ModuleType):
         assert self.stack
         self.log.append(("flush", size))
         self.clock_ms += 100.0
+
+    def memset_d8_async(self, address: int, value: int, size: int, stream: Any) -> None:
+        assert stream is not None
+        self.memset_d8(address, value, size)
+
+
+class Bindings(ModuleType):
+    """Stands for `cuda.bindings.driver`: graphs of launches on a FakeDriver."""
+
+    class CUresult:
+        CUDA_SUCCESS = 0
+        CUDA_ERROR = 1
+
+    class CUstreamCaptureMode:
+        CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1
+
+    def __init__(self, fake: FakeDriver) -> None:
+        super().__init__("cuda.bindings.driver")
+        self.fake = fake
+        self.made = 0
+        self.alive: dict[int, list[Any]] = {}
+
+    def CUstream(self, handle: int) -> int:
+        return handle
+
+    def cuStreamBeginCapture(self, stream: int, mode: int) -> tuple[int]:
+        assert self.fake.stack and self.fake.capturing is None
+        self.fake.capturing = []
+        return (0,)
+
+    def cuStreamEndCapture(self, stream: int) -> tuple[int, list[Any] | None]:
+        captured, self.fake.capturing = self.fake.capturing, None
+        return (0, captured)
+
+    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> tuple[int, int]:
+        self.made += 1
+        self.alive[self.made] = graph
+        return (0, self.made)
+
+    def cuGraphDestroy(self, graph: list[Any]) -> tuple[int]:
+        return (0,)
+
+    def cuGraphLaunch(self, graph: int, stream: int) -> tuple[int]:
+        assert self.fake.stack
+        for launch in self.alive[graph]:
+            self.fake.launched(*launch)
+        return (0,)
+
+    def cuGraphExecDestroy(self, graph: int) -> tuple[int]:
+        assert self.fake.stack
+        del self.alive[graph]
+        return (0,)
