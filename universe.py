@@ -7,10 +7,12 @@ from typing import cast
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
 
+from .graph.discovery import graph_pass_factories
 from .passes.discovery import pass_factories
 
 _DIALECTS = {
     "lw": ("target", "Lw"),
+    "lw_graph": ("graph", "LwGraph"),
     "lw_kernel": ("kernel", "LwKernel"),
     "lw_loop": ("loop", "LwLoop"),
     "lw_te": ("te", "LwTe"),
@@ -23,5 +25,5 @@ def _dialect_factory(module: str, variable: str) -> Callable[[], Dialect]:
 
 UNIVERSE = Universe(
     all_dialects={name: _dialect_factory(module, variable) for name, (module, variable) in _DIALECTS.items()},
-    all_passes=pass_factories(),
+    all_passes={**pass_factories(), **graph_pass_factories()},
 )

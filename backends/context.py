@@ -9,12 +9,12 @@ def create_context() -> Context:
     """Return a context with our dialects and the ones they build on."""
     from xdsl.dialects import arith, builtin, func, math, scf, vector
 
-    from ..dialects import kernel, loop, target, te
+    from ..dialects import graph, kernel, loop, target, te
 
     context = Context()
     for dialect in (
         *(builtin.Builtin, func.Func, arith.Arith, math.Math, scf.Scf, vector.Vector),
-        *(target.Lw, te.LwTe, loop.LwLoop, kernel.LwKernel),
+        *(target.Lw, graph.LwGraph, te.LwTe, loop.LwLoop, kernel.LwKernel),
     ):
         context.load_dialect(dialect)
     return context

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "passes": {"dialects"},
     "backends": {"dialects", "passes"},
     "search": {"dialects", "te", "topi", "passes", "backends"},
+    "graph": {"dialects", "te", "topi", "passes", "backends", "search"},
 }
 HEAVY = {
     "cuda",

@@ -1,0 +1,261 @@
+"""A network under construction: inputs, constants, operators by name, outputs; shapes are inferred as it grows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region, SSAValue
+
+from ..dialects.graph import ApplyOp, ConstantOp, hint
+from ..te import ExpressionError
+from .operator import operator
+from .types import dtype_of, infer, shape_of, tensor_type
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor of a network; arithmetic on it adds operators."""
+
+    net: Network
+    ssa: SSAValue
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return shape_of(self.ssa)
+
+    @property
+    def dtype(self) -> str:
+        return dtype_of(self.ssa)
+
+    @property
+    def name(self) -> str:
+        return self.ssa.name_hint or "value"
+
+    @property
+    def constant(self) -> Array | None:
+        """Its values, where it is a constant."""
+        owner = self.ssa.owner
+        return self.net.constant_values(owner) if isinstance(owner, ConstantOp) else None
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.dtype}{list(self.shape)}>"
+
+    def __add__(self, other: Value | float) -> Value:
+        return self.net.apply("add", self, other)
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self.net.apply("subtract", self, other)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self.net.apply("multiply", self, other)
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return self.net.apply("divide", self, other)
+
+
+class Network:
+    """A graph of operators, as a module of the graph dialect, and the values of its constants by name.
+
+    `net.apply("conv2d", x, w, stride=2)` adds an operator, `net.conv2d(x, w, stride=2)` is the same. Operators are in
+    `graph/operators`.
+    """
+
+    def __init__(self, name: str = "main") -> None:
+        self.name = name
+        self.params: dict[str, Array] = {}
+        self._function = FuncOp(name, ((), ()), Region(Block()))
+        self._function.body.block.add_op(ReturnOp())
+        self.module = ModuleOp([self._function])
+        self._constants: dict[str, ConstantOp] = {}
+        self._counts: dict[str, int] = {}
+
+    @classmethod
+    def from_module(cls, module: ModuleOp, params: Mapping[str, Array] | None = None) -> Network:
+        """The network of a module of the graph dialect; `params` are its constants by name."""
+        net = cls.__new__(cls)
+        net.module = module
+        net._function = next(op for op in module.ops if isinstance(op, FuncOp))
+        net.name = net._function.sym_name.data
+        net.params = dict(params or {})
+        found = [op for op in module.walk() if isinstance(op, ConstantOp)]
+        net._constants = {op.label.data: op for op in found}
+        net._counts = {}
+        return net
+
+    # -- building -----------------------------------------------------------------------------------------------------
+
+    def input(self, name: str, shape: Sequence[int], dtype: str = "float32") -> Value:
+        """A tensor that is given in every run; inputs keep their order."""
+        names = self.input_names
+        if name in names:
+            raise ValueError(f"network '{self.name}' has an input '{name}' already")
+        if any(int(n) < 1 for n in shape):
+            raise ValueError(f"input '{name}': extents are numbers of at least 1, got {tuple(shape)}")
+        block = self._function.body.block
+        argument = block.insert_arg(tensor_type(shape, dtype), len(block.args))
+        argument.name_hint = hint(name)
+        self._function.properties["arg_attrs"] = ArrayAttr(
+            [DictionaryAttr({"lw.name": StringAttr(n)}) for n in (*names, name)]
+        )
+        self._function.update_function_type()
+        return Value(self, argument)
+
+    def constant(self, values: Any, name: str | None = None, dtype: str | None = None) -> Value:
+        """A tensor that is the same in every run; its name is made unique."""
+        array = np.asarray(values, dtype=dtype)
+        if dtype is None and isinstance(values, float):
+            array = array.astype("float32")
+        if any(n < 1 for n in array.shape):
+            raise ValueError(f"constant '{name or ''}': tensors have extents of at least 1, got shape {array.shape}")
+        label = self._unique(name or "constant")
+        number = array.reshape(()).item() if array.size == 1 else None
+        op = ConstantOp(label, tensor_type(array.shape, array.dtype.name), number)
+        if number is None:
+            self.params[label] = array
+        self._constants[label] = op
+        self._add(op)
+        return Value(self, op.result)
+
+    def apply(self, name: str, *tensors: Any, label: str | None = None, **options: Any) -> Any:
+        """Add an operator; returns its result, or a tuple of several.
+
+        Numbers and arrays among the tensors become constants, numbers of the type of the first tensor. ValueError where
+        operator, options or shapes do not fit.
+        """
+        found = operator(name)
+        kept = found.options(name, options)
+        like = next((t.dtype for t in tensors if isinstance(t, Value)), None)
+        values = [t if isinstance(t, Value) else self._as_constant(t, like) for t in tensors]
+        try:
+            kinds = infer(name, [v.ssa.type for v in values], kept)
+        except ExpressionError as error:
+            where = f"{name} '{label}'" if label else name
+            raise ValueError(f"network '{self.name}', operator {where}: {error}") from error
+        op = ApplyOp(name, [v.ssa for v in values], kept, kinds, label or name)
+        self._add(op)
+        results = tuple(Value(self, r) for r in op.outputs)
+        return results[0] if len(results) == 1 else results
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """`net.relu(x)` is `net.apply("relu", x)`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            operator(name)
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+        return lambda *tensors, **options: self.apply(name, *tensors, **options)
+
+    def output(self, *values: Value, names: Sequence[str] | None = None) -> None:
+        """Make tensors outputs, behind those there are; named as the tensors are unless told otherwise."""
+        last = self._function.body.block.last_op
+        assert isinstance(last, ReturnOp)
+        taken = list(self.output_names) if last.operands else []
+        for position, value in enumerate(values):
+            wanted = names[position] if names is not None else value.name
+            unique, count = wanted, 0
+            while unique in taken:
+                count += 1
+                unique = f"{wanted}_{count}"
+            taken.append(unique)
+        results = [*last.operands, *(v.ssa for v in values)]
+        last.detach()
+        self._function.body.block.add_op(ReturnOp(*results))
+        self._function.properties["res_attrs"] = ArrayAttr([DictionaryAttr({"lw.name": StringAttr(n)}) for n in taken])
+        self._function.update_function_type()
+
+    def _as_constant(self, value: Any, like: str | None) -> Value:
+        if isinstance(value, bool | int | float):
+            return self.constant(np.asarray(value, dtype=like or np.asarray(value).dtype), "number")
+        return self.constant(value)
+
+    def _unique(self, name: str) -> str:
+        if name not in self._constants:
+            return name
+        count = self._counts.get(name, 0) + 1
+        while f"{name}_{count}" in self._constants:
+            count += 1
+        self._counts[name] = count
+        return f"{name}_{count}"
+
+    def _add(self, op: ConstantOp | ApplyOp) -> None:
+        block = self._function.body.block
+        assert block.last_op is not None
+        block.insert_op_before(op, block.last_op)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def function(self) -> FuncOp:
+        """The function that is the network."""
+        return self._function
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return _names(self._function.arg_attrs, len(self._function.body.block.args), "input")
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs, in order."""
+        last = self._function.body.block.last_op
+        return _names(self._function.res_attrs, len(last.operands) if last else 0, "output")
+
+    @property
+    def inputs(self) -> dict[str, Value]:
+        """The inputs by name."""
+        return {n: Value(self, a) for n, a in zip(self.input_names, self._function.body.block.args, strict=True)}
+
+    @property
+    def outputs(self) -> dict[str, Value]:
+        """The outputs by name."""
+        last = self._function.body.block.last_op
+        assert last is not None
+        return {n: Value(self, v) for n, v in zip(self.output_names, last.operands, strict=True)}
+
+    def constant_values(self, op: ConstantOp) -> Array:
+        """The values of a constant; ValueError where they were not given."""
+        if op.value is not None:
+            return np.full(shape_of(op.result), op.value, dtype_of(op.result))
+        if op.label.data not in self.params:
+            raise ValueError(f"network '{self.name}': the values of constant '{op.label.data}' are not known")
+        return self.params[op.label.data]
+
+    @property
+    def parameter_count(self) -> int:
+        """How many numbers its constants hold."""
+        return sum(math.prod(a.shape) for a in self.params.values())
+
+    def evaluate(self, **feeds: Any) -> list[Array]:
+        """What the network gives for its inputs, by the meaning of its operators: slow, to check others against."""
+        from .evaluate import evaluate
+
+        return evaluate(self, feeds)
+
+    def transform(self, pipeline: str) -> Network:
+        """A copy after passes, as `xdsl-opt -p` takes them: `lw-graph-simplify,cse,dce,lw-graph-fuse`."""
+        from .pipeline import transform
+
+        return transform(self, pipeline)
+
+    def __str__(self) -> str:
+        return str(self.module)
+
+    def __repr__(self) -> str:
+        count = sum(isinstance(op, ApplyOp) for op in self.module.walk())
+        return f"<network {self.name}: {count} operators, {self.parameter_count} parameters>"
+
+
+def _names(attributes: ArrayAttr[DictionaryAttr] | None, count: int, kind: str) -> list[str]:
+    found = [] if attributes is None else [a.data.get("lw.name") for a in attributes.data]
+    found += [None] * (count - len(found))
+    return [n.data if isinstance(n, StringAttr) else f"{kind}{k}" for k, n in enumerate(found)]

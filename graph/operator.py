@@ -1,0 +1,171 @@
+"""What an operator is: a function from tensors and options to tensor expressions, and how it may be fused."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..dialects.graph import Option
+from ..te import ExpressionError, Tensor
+
+Compute: TypeAlias = Callable[..., "Tensor | list[Tensor]"]
+
+
+class Kind(Enum):
+    """How an operator reads its inputs, which decides what it may share a kernel with."""
+
+    ELEMENTWISE = "elementwise"
+    """Element i of the result from element i of each input, or of one that is stretched to its shape."""
+    VIEW = "view"
+    """The same elements in the same order under another shape."""
+    INJECTIVE = "injective"
+    """Each element of the result from one place of the inputs."""
+    REDUCTION = "reduction"
+    """Each element of the result from many of one input."""
+    ANCHOR = "anchor"
+    """A kernel of its own, which elementwise operators behind it join."""
+    OPAQUE = "opaque"
+    """A kernel of its own, several stages that nothing joins."""
+
+
+Relayout: TypeAlias = Callable[[dict[str, Option], tuple[int, ...]], "dict[str, Option] | None"]
+"""From options and a permutation of the axes (new axis k is old axis `permutation[k]`) to the options for permuted
+tensors; None where they cannot be permuted."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of networks.
+
+    `compute(*tensors, **options)` gives a te tensor, or a list of several. Options are its keyword parameters: numbers,
+    words, or tuples of them, with their defaults. `relayout` says how options change when all tensors are permuted.
+    """
+
+    compute: Compute
+    kind: Kind
+    relayout: Relayout | None = None
+
+    @property
+    def tensors(self) -> tuple[int, int | None]:
+        """The least and the most tensors it takes (None: any number)."""
+        places = [p for p in _parameters(self.compute) if p.kind is not p.KEYWORD_ONLY]
+        if any(p.kind is p.VAR_POSITIONAL for p in places):
+            return 1, None
+        return sum(p.default is p.empty for p in places), len(places)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Its options and their defaults; `inspect.Parameter.empty` for one that must be given."""
+        return {p.name: p.default for p in _parameters(self.compute) if p.kind is p.KEYWORD_ONLY}
+
+    def options(self, name: str, given: Mapping[str, Any]) -> dict[str, Option]:
+        """The given options as the IR keeps them, without those that equal their default; ValueError for a wrong one."""
+        known = self.defaults
+        for option in given:
+            if option not in known:
+                raise ValueError(f"operator '{name}' has no option '{option}'; it has {', '.join(known) or 'none'}")
+        missing = [o for o, default in known.items() if default is inspect.Parameter.empty and o not in given]
+        if missing:
+            raise ValueError(f"operator '{name}' needs the option '{missing[0]}'")
+        kept = {o: _plain(name, o, v) for o, v in given.items() if v is not None}
+        return {o: v for o, v in kept.items() if not _same(v, known[o])}
+
+
+def _parameters(function: Compute) -> list[inspect.Parameter]:
+    return list(_signature(function).parameters.values())
+
+
+@cache
+def _signature(function: Compute) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _same(value: Option, default: Any) -> bool:
+    other = tuple(default) if isinstance(default, list | tuple) else default
+    return type(value) is type(other) and value == other
+
+
+def _plain(operator: str, name: str, value: Any) -> Option:
+    if isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0)):
+        return tuple(_scalar(operator, name, v) for v in value)
+    return _scalar(operator, name, value)
+
+
+def _scalar(operator: str, name: str, value: Any) -> bool | int | float | str:
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, bool | int | float | str):
+        return plain
+    raise ValueError(f"operator '{operator}': option '{name}' is a number, a word or several of them, got {value!r}")
+
+
+def elementwise(compute: Compute) -> Operator:
+    """An operator that works element by element, in any layout."""
+    return Operator(compute, Kind.ELEMENTWISE, lambda options, _: options)
+
+
+def anchor(compute: Compute) -> Operator:
+    """An operator with a kernel of its own that elementwise ones join."""
+    return Operator(compute, Kind.ANCHOR)
+
+
+def opaque(compute: Compute) -> Operator:
+    """An operator with a kernel to itself."""
+    return Operator(compute, Kind.OPAQUE)
+
+
+def reduction(compute: Compute) -> Operator:
+    """An operator that reduces along axes."""
+    return Operator(compute, Kind.REDUCTION)
+
+
+def injective(compute: Compute) -> Operator:
+    """An operator that moves elements."""
+    return Operator(compute, Kind.INJECTIVE)
+
+
+def view(compute: Compute) -> Operator:
+    """An operator that gives its input another shape."""
+    return Operator(compute, Kind.VIEW)
+
+
+@cache
+def operators() -> Mapping[str, Operator]:
+    """Every operator by name: those in the modules of `graph/operators`."""
+    found: dict[str, Operator] = {}
+    for file in sorted((Path(__file__).parent / "operators").glob("*.py")):
+        if file.stem.startswith("_"):
+            continue
+        module = importlib.import_module(f".operators.{file.stem}", __package__)
+        for name, value in vars(module).items():
+            if isinstance(value, Operator):
+                assert name not in found, f"operator '{name}' is defined twice"
+                found[name] = value
+    return found
+
+
+def operator(name: str) -> Operator:
+    """The operator of a name; ValueError with names alike where there is none."""
+    known = operators()
+    if name not in known:
+        from difflib import get_close_matches
+
+        alike = get_close_matches(name, known, 3) or sorted(known)
+        raise ValueError(f"there is no operator '{name}'; there are {', '.join(alike)}")
+    return known[name]
+
+
+def apply(name: str, tensors: Sequence[Tensor], options: Mapping[str, Option]) -> list[Tensor]:
+    """What an operator gives for te tensors; ExpressionError names the operator where they do not fit."""
+    found = operator(name)
+    least, most = found.tensors
+    if len(tensors) < least or (most is not None and len(tensors) > most):
+        wanted = f"{least}" if most == least else f"{least} to {most}" if most is not None else f"at least {least}"
+        raise ExpressionError(f"operator '{name}' takes {wanted} tensor(s), got {len(tensors)}")
+    made = found.compute(*tensors, **options)
+    return list(made) if isinstance(made, list | tuple) else [made]

@@ -1,0 +1,73 @@
+"""Convolutions; weights are channels-first (CO, CI, *window) or, in layouts with C last, (*window, CI, CO)."""
+
+from __future__ import annotations
+
+from ... import topi
+from ...te import ShapeError, Tensor
+from ...topi.arguments import Ints, Padding
+from ..operator import anchor
+
+
+def _conv2d(
+    data: Tensor,
+    weight: Tensor,
+    *,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    layout: str = "NCHW",
+) -> Tensor:
+    known = {"NCHW": topi.nn.conv2d_nchw, "NHWC": topi.nn.conv2d_nhwc}
+    return known[_layout("conv2d", layout, known)](data, weight, stride, padding, dilation, groups)
+
+
+def _depthwise_conv2d(
+    data: Tensor,
+    weight: Tensor,
+    *,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    layout: str = "NCHW",
+) -> Tensor:
+    known = {"NCHW": topi.nn.depthwise_conv2d_nchw, "NHWC": topi.nn.depthwise_conv2d_nhwc}
+    return known[_layout("depthwise_conv2d", layout, known)](data, weight, stride, padding, dilation)
+
+
+def _conv3d(
+    data: Tensor,
+    weight: Tensor,
+    *,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    layout: str = "NCDHW",
+) -> Tensor:
+    known = {"NCDHW": topi.nn.conv3d_ncdhw, "NDHWC": topi.nn.conv3d_ndhwc}
+    return known[_layout("conv3d", layout, known)](data, weight, stride, padding, dilation, groups)
+
+
+def _conv2d_transpose(
+    data: Tensor,
+    weight: Tensor,
+    *,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    output_padding: Ints = (0, 0),
+    groups: int = 1,
+) -> Tensor:
+    return topi.nn.conv2d_transpose_nchw(data, weight, stride, padding, output_padding, groups)
+
+
+def _layout(operator: str, layout: str, known: object) -> str:
+    if layout not in known:  # type: ignore[operator]
+        raise ShapeError(f"{operator}: layout is one of {', '.join(known)}, got {layout}")  # type: ignore[call-overload]
+    return layout
+
+
+conv2d = anchor(_conv2d)
+depthwise_conv2d = anchor(_depthwise_conv2d)
+conv3d = anchor(_conv3d)
+conv2d_transpose = anchor(_conv2d_transpose)

@@ -1,0 +1,102 @@
+"""Operators that move elements, or give them another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import topi
+from ...te import Tensor
+from ...topi.arguments import Ints
+from ..operator import Kind, Operator, injective, view
+
+
+def _transpose(data: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
+    return topi.transpose(data, axes)
+
+
+def _reshape(data: Tensor, *, shape: Sequence[int]) -> Tensor:
+    return topi.reshape(data, shape)
+
+
+def _squeeze(data: Tensor, *, axis: Ints | None = None) -> Tensor:
+    return topi.squeeze(data, axis)
+
+
+def _expand_dims(data: Tensor, *, axis: int, count: int = 1) -> Tensor:
+    return topi.expand_dims(data, axis, count)
+
+
+def _broadcast_to(data: Tensor, *, shape: Sequence[int]) -> Tensor:
+    return topi.broadcast_to(data, shape)
+
+
+def _concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
+    return topi.concatenate(tensors, axis)
+
+
+def _stack(*tensors: Tensor, axis: int = 0) -> Tensor:
+    return topi.stack(tensors, axis)
+
+
+def _split(data: Tensor, *, sections: Ints, axis: int = 0) -> list[Tensor]:
+    return topi.split(data, sections, axis)
+
+
+def _strided_slice(
+    data: Tensor,
+    *,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+) -> Tensor:
+    return topi.strided_slice(data, begin, end, strides, axes)
+
+
+def _flip(data: Tensor, *, axis: int = 0) -> Tensor:
+    return topi.flip(data, axis)
+
+
+def _tile(data: Tensor, *, repeats: Sequence[int]) -> Tensor:
+    return topi.tile(data, repeats)
+
+
+def _repeat(data: Tensor, *, repeats: int, axis: int = 0) -> Tensor:
+    return topi.repeat(data, repeats, axis)
+
+
+def _take(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+    return topi.take(data, indices, axis)
+
+
+def _pad(data: Tensor, *, before: Sequence[int], after: Sequence[int] | None = None, value: float = 0.0) -> Tensor:
+    return topi.nn.pad(data, before, after, value)
+
+
+def _resize2d(
+    data: Tensor,
+    *,
+    size: Sequence[int],
+    layout: str = "NCHW",
+    method: str = "bilinear",
+    coordinate_mode: str = "half_pixel",
+) -> Tensor:
+    return topi.resize2d(data, size, layout, method, coordinate_mode)
+
+
+transpose = injective(_transpose)
+reshape = view(_reshape)
+flatten = view(topi.flatten)
+squeeze = view(_squeeze)
+expand_dims = view(_expand_dims)
+broadcast_to = injective(_broadcast_to)
+concatenate = injective(_concatenate)
+stack = injective(_stack)
+split = injective(_split)
+strided_slice = injective(_strided_slice)
+flip = injective(_flip)
+tile = injective(_tile)
+repeat = injective(_repeat)
+take = Operator(_take, Kind.OPAQUE)
+pad = injective(_pad)
+resize2d = injective(_resize2d)

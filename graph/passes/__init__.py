@@ -1,0 +1,1 @@
+"""Passes over networks, one file each, found by file name."""

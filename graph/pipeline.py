@@ -1,0 +1,62 @@
+"""Passes over a network, in the words of `xdsl-opt -p`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass, PassPipeline
+
+from ..backends.context import create_context
+from ..passes.discovery import pass_factories
+from .discovery import graph_pass_factories
+from .evaluate import evaluate_block
+from .network import Network
+from .passes.fold_constants import FUNCTION, NAMES
+
+PREPARE = "lw-graph-simplify,lw-graph-fold-batch-norm,lw-graph-fold-constants,cse,dce"
+"""What every network goes through before its operators are grouped into kernels."""
+
+
+def transform(net: Network, pipeline: str) -> Network:
+    """A copy of a network after passes; constants that a pass made are computed. The values of others are shared.
+
+    Raises ValueError for a pass that does not exist, or for one whose options are wrong.
+    """
+    known = {**pass_factories(), **graph_pass_factories(), **_stock()}
+    from xdsl.utils.exceptions import ArgSpecPipelineParseError
+
+    try:
+        passes = PassPipeline.parse_spec(known, pipeline)
+    except (ArgSpecPipelineParseError, KeyError) as error:
+        raise ValueError(f"pipeline '{pipeline}': {error}") from None
+    module = net.module.clone()
+    passes.apply(create_context(), module)
+    return _with_values(Network.from_module(module, net.params))
+
+
+def _stock() -> dict[str, Callable[[], type[ModulePass]]]:
+    """xDSL's own passes that mean something for networks."""
+
+    def cse() -> type[ModulePass]:
+        from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
+
+        return CommonSubexpressionElimination
+
+    def dce() -> type[ModulePass]:
+        from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+
+        return DeadCodeElimination
+
+    return {"cse": cse, "dce": dce}
+
+
+def _with_values(net: Network) -> Network:
+    """Compute the constants that the folding pass set apart, and drop their function."""
+    for op in list(net.module.ops):
+        if isinstance(op, FuncOp) and op.sym_name.data == FUNCTION:
+            names = [name.data for name in op.attributes[NAMES].data]  # type: ignore[attr-defined]
+            net.params.update(zip(names, evaluate_block(net, op, {}), strict=True))
+            op.detach()
+            op.erase()
+    return Network.from_module(net.module, net.params)

@@ -1,0 +1,1 @@
+"""Compiled networks: what is left of a network when it runs."""

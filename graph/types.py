@@ -1,0 +1,46 @@
+"""Types of tensors in networks, and te tensors for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from .. import te
+from ..dialects.combiner import DTYPES, dtype_name
+from ..dialects.graph import Option
+from .operator import apply
+
+
+def tensor_type(shape: Sequence[int], dtype: str) -> TensorType[Any]:
+    """The type of a tensor; ValueError for a dtype that has none."""
+    if dtype not in DTYPES:
+        raise ValueError(f"element type '{dtype}' is not one of {', '.join(DTYPES)}")
+    return TensorType(DTYPES[dtype], tuple(int(n) for n in shape))
+
+
+def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:
+    """The shape of a tensor."""
+    kind = value.type if isinstance(value, SSAValue) else value
+    assert isinstance(kind, TensorType)
+    return tuple(kind.get_shape())
+
+
+def dtype_of(value: SSAValue | Attribute) -> str:
+    """NumPy's name of a tensor's elements."""
+    kind = value.type if isinstance(value, SSAValue) else value
+    assert isinstance(kind, TensorType)
+    return dtype_name(kind.get_element_type())
+
+
+def placeholder(value: SSAValue | Attribute, name: str = "p", constant: bool = False) -> te.Tensor:
+    """A te placeholder of a tensor's type."""
+    return te.placeholder(shape_of(value), dtype_of(value), name, constant)
+
+
+def infer(operator: str, kinds: Sequence[Attribute], options: dict[str, Option]) -> list[TensorType[Any]]:
+    """The types an operator gives for tensors of these types; ExpressionError where they do not fit."""
+    tensors = [placeholder(kind, f"p{k}") for k, kind in enumerate(kinds)]
+    return [tensor_type(t.shape, t.dtype) for t in apply(operator, tensors, options)]
