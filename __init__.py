@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from loopwright.search.measure import MeasureOptions as MeasureOptions
     from loopwright.search.records import Record as Record
     from loopwright.search.records import RecordError as RecordError
+    from loopwright.search.sketch import Draft as Draft
+    from loopwright.search.sketch_rules import SketchRule as SketchRule
+    from loopwright.search.sketch_rules import register_sketch_rule as register_sketch_rule
+    from loopwright.search.sketch_rules import sketch_rules as sketch_rules
     from loopwright.search.task import SearchTask as SearchTask
     from loopwright.search.template.history import apply_history_best as apply_history_best
     from loopwright.search.template.history import pick_best as pick_best
@@ -41,6 +45,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BenchmarkResult": "loopwright.backends.kernel_function",
     "ComputeDAG": "loopwright.search.workload",
+    "Draft": "loopwright.search.sketch",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.tuners",
     "LocalRunner": "loopwright.search.tuners",
@@ -50,6 +55,7 @@ _HOMES = {
     "Schedule": "loopwright.schedule",
     "ScheduleError": "loopwright.passes.primitive",
     "SearchTask": "loopwright.search.task",
+    "SketchRule": "loopwright.search.sketch_rules",
     "Target": "loopwright.dialects.target",
     "TemplateTask": "loopwright.search.template.task",
     "TuningError": "loopwright.search.tuner",
@@ -64,7 +70,9 @@ _HOMES = {
     "opencl": "loopwright.backends.opencl.arrays",
     "pick_best": "loopwright.search.template.history",
     "pretuned": "loopwright.search",
+    "register_sketch_rule": "loopwright.search.sketch_rules",
     "register_workload": "loopwright.search.workload",
+    "sketch_rules": "loopwright.search.sketch_rules",
     "template": "loopwright.search.template.registry",
     "tuners": "loopwright.search",
 }

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.attributes import Axis
 from ..dialects.index import IndexExpr
-from ..dialects.loop import BlockOp, LoadOp
+from ..dialects.loop import BlockOp, LoadOp, blocks_in
 from ..passes.analysis.access import consumers, is_argument, writers
 from ..passes.analysis.nest import buffer_name, find_block
 
@@ -81,6 +81,12 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
         epilogue_of(block),
         tuple(_pads(block)),
     )
+
+
+def anchors_in(module: ModuleOp) -> list[Anchor]:
+    """All anchors, in program order."""
+    found = (find_anchor(module, block.block_name) for block in list(blocks_in(module)))
+    return [anchor for anchor in found if anchor is not None]
 
 
 def _operand(load: LoadOp, sizes: dict[str, Axis]) -> Operand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -139,6 +139,16 @@ class Sketch:
         return re.sub(r"<(\w+)>", lambda match: str(values[match[1]]), self.template)
 
 
+class CostEstimate(Protocol):
+    """What is known of the cost of one structure, as array expressions over a population."""
+
+    def seconds(self, columns: Columns, /) -> npt.NDArray[np.float64]:
+        """A rough time of each candidate `(n,)`, in seconds."""
+
+    def features(self, columns: Columns, /) -> npt.NDArray[np.float32]:
+        """What a cost model may see of each candidate `(n, f)`."""
+
+
 @dataclass
 class Draft:
     """A sketch on its way: each step is applied to a module with the holes' defaults, and kept as text with holes.
@@ -153,7 +163,11 @@ class Draft:
     derived: list[Derived] = field(default_factory=list)
     limits: list[Callable[[Columns], npt.NDArray[np.bool_]]] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
-    """Blocks that a rule has dealt with."""
+    """Blocks that a rule has dealt with, and no other one should."""
+    names: list[str] = field(default_factory=list)
+    """The structures that rules have chosen: together the sketch's name."""
+    models: list[CostEstimate] = field(default_factory=list)
+    """Estimates of what rules have scheduled; their sum orders the sketches."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -166,7 +180,14 @@ class Draft:
     def copy(self) -> Draft:
         """A draft that can go another way."""
         return Draft(
-            self.module.clone(), [*self.parts], [*self.holes], [*self.derived], [*self.limits], {*self.settled}
+            self.module.clone(),
+            [*self.parts],
+            [*self.holes],
+            [*self.derived],
+            [*self.limits],
+            {*self.settled},
+            [*self.names],
+            [*self.models],
         )
 
     def hole(self, name: str, choices: tuple[int, ...], default: int) -> Hole:

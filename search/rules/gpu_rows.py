@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument, reads
@@ -19,20 +21,29 @@ from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import epilogue_of
+from ..chains import along_reduce, next_chain, row_dimensions
 from ..sketch import Draft, Hole
-from .row_reduction import along_reduce, next_chain, row_dimensions
+from ..sketch_rules import SketchRule
 
 REGISTERS = 32
 """Elements of a row that a thread keeps in registers, at most; longer rows wait in shared memory."""
 
 
-def gpu_chain_rows(draft: Draft, target: Target) -> None:
-    """Schedule what is left of reductions: rows to blocks, elements of a row to threads."""
-    while (chain := next_chain(draft)) is not None:
-        _GpuRows(draft, target, chain).write()
+class GpuRows(SketchRule):
+    """What is left of reductions: rows to blocks, elements of a row to threads."""
+
+    order: ClassVar[int] = 500
+
+    def when(self, target: Target) -> bool:
+        return target.is_gpu
+
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        while (chain := next_chain(draft)) is not None:
+            _Rows(draft, target, chain).write()
+        return [draft]
 
 
-class _GpuRows:
+class _Rows:
     """One chain being scheduled; the last block of `chain` stays, the others move to it."""
 
     def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:

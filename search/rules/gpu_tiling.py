@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from ...passes.schedule.vectorize import Vectorize
 from ..anchor import Anchor, Operand, epilogue_of, find_anchor
 from ..gpu_model import GpuAxis, GpuModel, GpuReduce, Span
 from ..sketch import Derived, Draft, Hole
+from ..sketch_rules import SketchRule
+from ._structures import tile_anchors
 
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is in shared memory as a whole."""
@@ -41,6 +44,21 @@ INNER = (1, 2, 4, 7, 8)
 PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 UNROLLED = 16
 """Copies of a reduction step that the fully unrolled inner loops may be multiplied by."""
+
+
+class GpuTiling(SketchRule):
+    """Reductions with data reuse, on a GPU."""
+
+    order: ClassVar[int] = 300
+
+    def when(self, target: Target) -> bool:
+        return target.is_gpu
+
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        def write(grown: Draft, anchor: Anchor, variant: GpuVariant, number: int) -> GpuModel:
+            return Tiling(grown, anchor, variant, target, number).write()
+
+        return tile_anchors(draft, lambda anchor: list(gpu_variants(anchor)), write)
 
 
 @dataclass(frozen=True)
@@ -75,7 +93,7 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
             yield GpuVariant(group, True)
 
 
-class GpuTiling:
+class Tiling:
     """One variant, written into a draft step by step."""
 
     def __init__(self, draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target, number: int) -> None:

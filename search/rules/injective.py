@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
-from ...passes.schedule.bind import Bind
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.split import Split
 from ...passes.schedule.vectorize import Vectorize
+from ..chains import unscheduled
 from ..sketch import Draft
+from ..sketch_rules import SketchRule
 
 PARALLEL_ELEMENTS = 16384
 """Below this many elements, waking threads costs more than it saves (about 5 us against 4 elements a ns)."""
 
 
+class Injective(SketchRule):
+    """What no rule has scheduled, on a CPU."""
+
+    order: ClassVar[int] = 700
+
+    def when(self, target: Target) -> bool:
+        return not target.is_gpu
+
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        for block in unscheduled(draft):
+            if block.enclosing_loops and not block.is_reduction:
+                spread(draft, block.block_name, target)
+        return [draft]
+
+
 def spread(draft: Draft, name: str, target: Target) -> None:
     """Schedule a block without a reduction: lanes along its last axis, the other loops dealt to threads."""
-    if target.is_gpu:
-        _spread_on_gpu(draft, name, target)
-        return
     block = find_block(None, draft.module, name)
     loops = [(loop.loop_name, loop.size) for loop in block.enclosing_loops]
     if not loops or any(loop.loop_kind != "serial" for loop in block.enclosing_loops):
@@ -43,21 +58,6 @@ def spread(draft: Draft, name: str, target: Target) -> None:
     if len(outer) > 1:
         draft.do(Fuse, block=name, loops=tuple(outer))
     draft.do(Parallel, block=name, loop="_".join(outer))
-
-
-def _spread_on_gpu(draft: Draft, name: str, target: Target) -> None:
-    """Neighbouring elements to neighbouring threads, a few blocks' worth of them at a time."""
-    loops = [(loop.loop_name, loop.size) for loop in find_block(None, draft.module, name).enclosing_loops]
-    if not loops:
-        return
-    if len(loops) > 1:
-        draft.do(Fuse, block=name, loops=tuple(n for n, _ in loops))
-    fused = "_".join(n for n, _ in loops)
-    threads = min(256, target.max_threads_per_block or 256)
-    draft.do(Split, block=name, loop=fused, factors=(0, threads))
-    draft.do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
-    draft.do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
-    draft.settled.add(name)
 
 
 def lanes_of_block(block: BlockOp, target: Target) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,13 +28,30 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import Anchor, Operand
 from ..sketch import Derived, Draft, Hole
+from ..sketch_rules import SketchRule
 from ..tile_model import ReduceAxis, TiledAxis, TileModel
+from ._structures import tile_anchors
 from .injective import spread
 
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole."""
 ROW_TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 MIDDLE_TILES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class MultiLevelTiling(SketchRule):
+    """Reductions with data reuse, on a CPU."""
+
+    order: ClassVar[int] = 300
+
+    def when(self, target: Target) -> bool:
+        return not target.is_gpu
+
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        def write(grown: Draft, anchor: Anchor, variant: Variant, number: int) -> TileModel:
+            return Tiling(grown, anchor, variant, target, number).write()
+
+        return tile_anchors(draft, lambda anchor: list(variants(anchor, target)), write)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ Each reduction along contiguous memory becomes a vector of partial results (`rfa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.combiner import element_bytes
-from ...dialects.loop import BlockOp, LoadOp, blocks_in
+from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
-from ...passes.analysis.access import consumers, is_argument, shared_loops
-from ...passes.analysis.nest import find_block, functions
+from ...passes.analysis.access import shared_loops
+from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
@@ -23,73 +23,27 @@ from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.vectorize import Vectorize
+from ..chains import along_reduce, next_chain, row_dimensions
 from ..sketch import Draft, Hole
+from ..sketch_rules import SketchRule
 from .injective import PARALLEL_ELEMENTS, lanes_of_block
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
 
 
-def chain_rows(draft: Draft, target: Target) -> None:
-    """Schedule what is left of reductions: chains under a common loop over rows, single ones with lanes and threads."""
-    if target.is_gpu:
-        from .gpu_rows import gpu_chain_rows
+class RowReduction(SketchRule):
+    """What is left of reductions: chains under a common loop over rows, single ones with lanes and threads."""
 
-        gpu_chain_rows(draft, target)
-        return
-    while (chain := next_chain(draft)) is not None:
-        _Rows(draft, target, chain).write()
+    order: ClassVar[int] = 500
 
+    def when(self, target: Target) -> bool:
+        return not target.is_gpu
 
-def _unscheduled(draft: Draft) -> list[BlockOp]:
-    """The blocks that stand alone in a nest nobody has touched."""
-    found = []
-    for func in functions(draft.module):
-        for block in blocks_in(func):
-            loops = block.enclosing_loops
-            plain = all(x.loop_kind == "serial" and not x.notes for x in loops)
-            if plain and (not loops or len(list(blocks_in(loops[0]))) == 1) and block.block_name not in draft.settled:
-                found.append(block)
-    return found
-
-
-def next_chain(draft: Draft) -> list[str] | None:
-    """The last group of blocks that ends in one block and holds a reduction, in program order."""
-    waiting = _unscheduled(draft)
-    for last in reversed(waiting):
-        rows = row_dimensions(last)
-        chain = [last]
-        for block in reversed(waiting[: waiting.index(last)]):
-            readers = consumers(block)
-            inside = readers and all(r in chain for r in readers) and not any(is_argument(o) for o in block.outputs)
-            if inside and rows and _follows(block, readers, rows):
-                chain.append(block)
-        if any(b.is_reduction for b in chain):
-            return [b.block_name for b in reversed(chain)]
-    return None
-
-
-def row_dimensions(block: BlockOp) -> int:
-    """How many leading dimensions of the output the loops over rows may take: all but the last, all of a reduction."""
-    dims = [e.as_axis() for e in block.write_indices[0]]
-    if any(d is None for d in dims):
-        return 0
-    return len(dims) if block.is_reduction else len(dims) - 1
-
-
-def _follows(block: BlockOp, readers: Sequence[BlockOp], rows: int) -> bool:
-    """True where what `block` computes is read row by row."""
-    if len(block.outputs) != 1:
-        return False
-    write = [e.as_axis() for e in block.write_indices[0]]
-    if any(d is None for d in write) or len(write) < rows:
-        return False
-    for reader in readers:
-        own = [e.as_axis() for e in reader.write_indices[0]][:rows]
-        for load in reader.loads:
-            if load.buffer is block.outputs[0] and [e.as_axis() for e in load.indices.data][:rows] != own:
-                return False
-    return True
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        while (chain := next_chain(draft)) is not None:
+            _Rows(draft, target, chain).write()
+        return [draft]
 
 
 class _Rows:
@@ -206,21 +160,6 @@ class _Rows:
         if len(outer) > 1:
             self.draft.do(Fuse, block=name, loops=tuple(outer))
         self.draft.do(Parallel, block=name, loop="_".join(outer))
-
-
-def along_reduce(block: BlockOp) -> bool:
-    """True where the block reads contiguous memory along its last reduce axis."""
-    reduce = [a.name for a in block.axes if a.reduce and a.extent > 1]
-    if not reduce:
-        return False
-    return any(_steps(load, reduce[-1]) for load in block.loads)
-
-
-def _steps(load: LoadOp, axis: str) -> bool:
-    if not load.indices.data:
-        return False
-    *outer, last = load.indices.data
-    return last.coefficient(axis) == 1 and last.is_linear_in(axis) and all(axis not in e.axes() for e in outer)
 
 
 def _row_bytes(block: BlockOp, outside: int) -> int:

@@ -1,0 +1,118 @@
+"""Sketch rules: found by file, registered, installed, left out, reordered; and what a rule from outside can do."""
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+from sample_workloads import SAMPLES
+
+import loopwright as lw
+from loopwright import te
+from loopwright.dialects.target import Target, parse_target
+from loopwright.passes.schedule.parallel import Parallel
+from loopwright.search import sketch_rules as registry
+
+CPU = "llvm cores=2 vector_bytes=32"
+GPU = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_registered() -> Iterator[None]:
+    known = dict(registry._REGISTERED)
+    yield
+    registry._REGISTERED.clear()
+    registry._REGISTERED.update(known)
+
+
+class OuterParallel(lw.SketchRule):
+    """The outermost loop of the last block to threads, and nothing else; or not."""
+
+    order = 50
+
+    def apply(self, draft: lw.Draft, target: Target) -> list[lw.Draft]:
+        other = draft.copy()
+        other.do(Parallel, block="T_relu", loop="i0")
+        other.settled |= {"T_relu", "T_dense", "T_add"}
+        other.names.append("outer")
+        return [draft, other]
+
+
+def test_every_file_holds_a_rule_of_its_name() -> None:
+    assert registry.rule_stems()
+    assert {rule.name for rule in lw.sketch_rules()} >= set(registry.rule_stems())
+
+
+def test_rules_are_ordered_and_some_are_for_one_kind_of_target() -> None:
+    orders = [rule.order for rule in lw.sketch_rules()]
+    assert orders == sorted(orders)
+    on_cpu = {rule.name for rule in lw.sketch_rules(parse_target(CPU))}
+    on_gpu = {rule.name for rule in lw.sketch_rules(parse_target(GPU))}
+    assert {"always_inline", "multi_level_tiling", "row_reduction", "injective"} <= on_cpu
+    assert {"always_inline", "gpu_tiling", "gpu_rows", "gpu_injective"} <= on_gpu
+    assert "multi_level_tiling" not in on_gpu and "gpu_tiling" not in on_cpu
+
+
+def test_a_registered_rule_adds_sketches_that_are_right() -> None:
+    before = {s.name for s in lw.SearchTask(SAMPLES["dense"], target=CPU).sketches}
+    assert lw.register_sketch_rule(OuterParallel) is OuterParallel
+    task = lw.SearchTask(SAMPLES["dense"], target=CPU)
+    assert {s.name for s in task.sketches} == {*before, "outer"}
+    (sketch,) = (s for s in task.sketches if s.name == "outer")
+    assert 'lw-parallel{block="T_relu" loop="i0"}' in sketch.template
+    output = task.build(sketch.schedule(sketch.default))(*task.reference.inputs)
+    np.testing.assert_allclose(output, task.reference.expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_registering_again_replaces() -> None:
+    class Late(OuterParallel):
+        order = 90
+        name = "outer_parallel"  # type: ignore[assignment]
+
+    lw.register_sketch_rule(OuterParallel())
+    lw.register_sketch_rule(Late())
+    assert [type(r) for r in lw.sketch_rules() if r.name == "outer_parallel"] == [Late]
+
+
+def test_rules_of_a_task_drop_and_reorder() -> None:
+    dropped = [rule for rule in lw.sketch_rules() if rule.name != "multi_level_tiling"]
+    task = lw.SearchTask(SAMPLES["dense"], target=CPU, rules=dropped)
+    assert [s.name for s in task.sketches] == ["plain"]
+    nothing = lw.SearchTask(SAMPLES["dense"], target=CPU, rules=[])
+    assert nothing.default_schedule == "lw-lower-te-to-loop"
+    reordered = lw.SearchTask(SAMPLES["dense"], target=CPU, rules=[*reversed(lw.sketch_rules())])
+    assert reordered.default_schedule.split(",lw-")[-1].startswith("compute-inline")
+    for one in (task, nothing, reordered):
+        output = one.build()(*one.reference.inputs)
+        np.testing.assert_allclose(output, one.reference.expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_rules_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("outer", f"{__name__}:OuterParallel", registry.ENTRY_POINTS)
+    monkeypatch.setattr(EntryPoint, "load", lambda self: OuterParallel)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == "loopwright.sketch_rules" else [])
+    assert "outer_parallel" in [rule.name for rule in lw.sketch_rules()]
+
+
+def test_refusals() -> None:
+    with pytest.raises(TypeError, match=r"register_sketch_rule: a sketch rule must be a lw\.SketchRule, got int"):
+        lw.register_sketch_rule(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"rules: a sketch rule must be a lw\.SketchRule, got str"):
+        lw.SearchTask(SAMPLES["dense"], target=CPU, rules=["injective"])  # type: ignore[list-item]
+
+    class Injective(OuterParallel):
+        pass
+
+    with pytest.raises(ValueError, match="sketch rule 'injective' comes with loopwright; give yours another name"):
+        lw.register_sketch_rule(Injective)
+
+
+def test_a_rule_that_gives_up_every_way_leaves_an_error() -> None:
+    class Nothing(lw.SketchRule):
+        def apply(self, draft: lw.Draft, target: Target) -> list[lw.Draft]:
+            return []
+
+    x = te.placeholder((4,), name="x")
+    task = lw.SearchTask(lambda: [x, te.compute((4,), lambda i: x[i] + 1.0, name="y")], target=CPU, rules=[Nothing()])
+    with pytest.raises(ValueError, match="sketch rule 'nothing' left no draft"):
+        task.sketches  # noqa: B018
