@@ -105,6 +105,7 @@ class Stage:
     combiner: str
     joining: dict[str, int]
     """The arithmetic of the combiner alone, which `arithmetic` holds as well."""
+    notes: dict[str, Size] = field(default_factory=dict)
     parent: Loop | None = None
 
     @property

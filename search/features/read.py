@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects.combiner import element_bytes
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scope_of
@@ -14,6 +15,7 @@ from ...dialects.target import Target, target_of
 from ...passes.analysis.nest import buffer_name, functions
 from .index import from_ir
 from .nest import Access, Axis, Buffer, Loop, Nest, Stage
+from .sizes import Size
 
 KIND_OF = {
     "arith.addf": "add",
@@ -50,6 +52,10 @@ def nest_of_module(module: ModuleOp, target: Target | None = None) -> Nest:
     return nest
 
 
+def _numbers(notes: Mapping[str, Attribute]) -> dict[str, Size]:
+    return {k: v.value.data for k, v in notes.items() if isinstance(v, IntegerAttr)}
+
+
 def _buffers(func: FuncOp) -> dict[SSAValue, Buffer]:
     values: list[SSAValue] = list(func.body.block.args)
     values += [op.buffer for op in func.body.block.ops if isinstance(op, AllocOp)]
@@ -67,8 +73,7 @@ def _buffers(func: FuncOp) -> dict[SSAValue, Buffer]:
 
 def _read(op: Operation, parent: Loop, buffers: dict[SSAValue, Buffer]) -> None:
     if isinstance(op, ForOp):
-        notes = {k: v.value.data for k, v in op.notes.items() if isinstance(v, IntegerAttr)}
-        loop = Loop(op.loop_name, op.size, op.loop_kind, dict(notes))
+        loop = Loop(op.loop_name, op.size, op.loop_kind, _numbers(op.notes))
         parent.add(loop)
         for child in op.body.block.ops:
             _read(child, loop, buffers)
@@ -88,6 +93,7 @@ def _stage(block: BlockOp, buffers: dict[SSAValue, Buffer]) -> Stage:
         arithmetic=dict(Counter(_arithmetic(block.body)) + Counter(joining)),
         combiner=block.combiner.data,
         joining=joining,
+        notes=_numbers(dict(block.annotations.data) if block.annotations is not None else {}),
     )
 
 

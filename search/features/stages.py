@@ -21,6 +21,7 @@ def add_stages(nest: Nest, loop: Loop, copies: list[Stage], stages: Size) -> Non
         return
     loop.notes[NOTE] = stages
     for copy in copies:
+        copy.notes[NOTE] = stages
         buffer = copy.writes[0].buffer
         for stage in nest.root.stages():
             uses = [a for a in stage.accesses if a.buffer is buffer]

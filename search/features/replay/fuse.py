@@ -6,7 +6,7 @@ from ....passes.analysis.nest import fresh_name
 from ....passes.schedule.fuse import Fuse
 from ..index import Index, name
 from ..nest import Loop, Nest, names_around, replace_loop
-from ..sizes import Size, product
+from ..sizes import Size, equal, negated, product
 from ..steps import Sizes
 
 
@@ -15,9 +15,10 @@ def replay(step: Fuse, nest: Nest, sizes: Sizes) -> None:
     fused = fresh_name("_".join(step.loops), names_around(loops[0]) - set(step.loops))
     values: dict[str, Index] = {}
     below: Size = 1
-    for loop in reversed(loops):
-        whole = name(fused) // below
-        values[loop.name] = whole if loop is loops[0] else whole % loop.extent
+    for position in range(len(loops) - 1, -1, -1):
+        loop = loops[position]
+        outermost = equal(product([x.extent for x in loops[:position]]), 1)
+        values[loop.name] = _digit(name(fused) // below, loop.extent, outermost)
         below = below * loop.extent
     for stage in loops[-1].stages():
         stage.substitute_loops(values)
@@ -25,3 +26,10 @@ def replay(step: Fuse, nest: Nest, sizes: Sizes) -> None:
     for child in loops[-1].body:
         new.add(child)
     replace_loop(loops[0], new)
+
+
+def _digit(value: Index, extent: Size, outermost: Size) -> Index:
+    """The value of a loop; that of the outermost one with more than one iteration goes on beyond its extent."""
+    if isinstance(outermost, int | float):
+        return value if outermost else value % extent
+    return value.times_where(outermost) + (value % extent).times_where(negated(outermost))

@@ -1,0 +1,155 @@
+"""Every feature with its unit and where the idea is from: what the columns of a feature matrix are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .nest import KINDS
+
+SLOTS = ("write", "read0", "read1", "read2")
+"""Accesses of the main stage with features of their own: what it writes first, and its first three reads."""
+
+ANSOR = "Ansor"
+AUTOTVM = "AutoTVM"
+CUDA = "CUDA guide"
+ROOFLINE = "roofline"
+OWN = ""
+SOURCES = {
+    ANSOR: "per-store features of Ansor (Zheng et al., OSDI 2020)",
+    AUTOTVM: "itervar features of AutoTVM (Chen et al., NeurIPS 2018)",
+    CUDA: "CUDA C++ Programming Guide and Best Practices Guide",
+    ROOFLINE: "lower bounds as in Williams et al., Roofline (CACM 2009)",
+}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column: its name, its unit, what it says, and where the idea is from.
+
+    `log` units are `log2(1 + x)`; `log s` is `log2` of seconds.
+    """
+
+    name: str
+    unit: str
+    text: str
+    source: str = OWN
+
+
+PROGRAM = (
+    Feature("stages", "log", "blocks"),
+    Feature("kernels", "log", "nests, each a kernel on a GPU"),
+    Feature("operations", "log", "arithmetic of all stages, tails and recomputation included", ANSOR),
+    Feature("iterations", "log", "instances of all stages", ANSOR),
+    Feature("global_bytes", "log bytes", "different bytes of scope global that stages touch, stage by stage", ANSOR),
+    Feature("near_bytes", "log bytes", "bytes that all stages ask of caches or global memory, in whole sectors", CUDA),
+    Feature("intensity", "log", "operations for each of the global bytes", ROOFLINE),
+    Feature("waste", "log2", "largest share of instances that tails and recomputation add"),
+    Feature("shared_bytes", "log bytes", "shared memory of a block, largest of all kernels", ANSOR),
+    Feature("kept_bytes", "log bytes", "buffers between stages that stay in scope global", ANSOR),
+)
+
+MAIN = (
+    Feature("iterations", "log", "instances", ANSOR),
+    Feature("waste", "log2", "instances for each point of its iterators: tails, recomputation"),
+    *(Feature(f"operations.{k}", "log", f"arithmetic of kind {k} in all instances", ANSOR) for k in KINDS),
+    Feature("tasks", "log", "blocks of threads, or iterations of parallel loops", ANSOR),
+    Feature("threads", "log", "threads of a block", ANSOR),
+    Feature("virtual_threads", "log", "virtual threads of a thread", ANSOR),
+    Feature("lanes", "log", "elements of its vectors", ANSOR),
+    Feature("lane_bytes", "log2", "bytes of its vectors as a share of the target's"),
+    Feature("unrolled", "log", "copies that unrolled loops make", ANSOR),
+    Feature("serial", "log", "runs of the straight-line code in one thread", AUTOTVM),
+    Feature("code", "log", "arithmetic of the straight-line code: unrolled loops, lanes, virtual threads"),
+    Feature("unroll_step", "log", "largest auto_unroll_max_step around it", ANSOR),
+    Feature("pipeline_stages", "count", "largest number of pipeline stages around it"),
+    Feature("accumulators", "log", "elements that one run of the straight-line code writes"),
+    Feature("reduce_inside", "log", "reduction steps in the straight-line code"),
+    Feature("reduce_outside", "log", "reduction steps outside of it, in one thread"),
+    Feature("operands_per_operation", "log2", "elements that the straight-line code reads for each operation", AUTOTVM),
+    Feature("requests_per_operation", "log2", "loads and stores of the straight-line code for each operation", CUDA),
+    Feature("intensity_thread", "log2", "operations for each byte that one thread touches", ANSOR),
+    Feature("intensity_block", "log2", "operations for each byte that one block or task touches", ANSOR),
+    Feature("l1_bytes", "log bytes", "bytes into the first-level cache, by the outermost loop that fits it"),
+    Feature("l2_bytes", "log bytes", "bytes into the second-level cache, likewise"),
+    Feature("tile_in_l1", "log2", "bytes touched in the innermost loop outside of the code, as a share of the cache"),
+    Feature("block_in_l2", "log2", "bytes touched by one block or task, as a share of the second-level cache"),
+    Feature("balance", "share", "share of the cores' time in which they have a task", CUDA),
+    Feature("waves", "log", "rounds of blocks or tasks", CUDA),
+    Feature("registers", "log", "registers of a thread, estimated", CUDA),
+    Feature("spilled", "log", "registers beyond what a thread can have", CUDA),
+    Feature("shared_bytes", "log bytes", "shared memory of a block", CUDA),
+    Feature("resident_blocks", "log", "blocks of a multiprocessor at once", CUDA),
+    Feature("occupancy", "share", "resident threads of a multiprocessor as a share of the most", CUDA),
+    Feature("warps", "log", "resident warps of a multiprocessor", CUDA),
+    Feature("idle_lanes", "share", "share of the last warp's threads that do not exist", CUDA),
+)
+
+ACCESS = (
+    Feature("bytes", "log bytes", "bytes in all instances", ANSOR),
+    Feature("unique_bytes", "log bytes", "different bytes", ANSOR),
+    Feature("lines", "log", "cache lines in all instances, by the innermost step", ANSOR),
+    Feature("unique_lines", "log", "different cache lines", ANSOR),
+    Feature("stride", "log", "elements from one iteration of the innermost loop to the next", ANSOR),
+    Feature("reused", "0 or 1", "whether a loop around repeats it", ANSOR),
+    Feature("reuse_count", "log", "iterations of the innermost loop that repeats it", ANSOR),
+    Feature("reuse_iterations", "log", "instances from one use to the next", ANSOR),
+    Feature("reuse_bytes", "log bytes", "bytes that the stage touches from one use to the next", ANSOR),
+    Feature("code_elements", "log", "elements in one run of the straight-line code", AUTOTVM),
+    Feature("code_requests", "log", "loads or stores of one run of the straight-line code", CUDA),
+    Feature("contiguous", "0 or 1", "whether lanes lie side by side"),
+    Feature("broadcast", "0 or 1", "whether all lanes are at one place"),
+    Feature("thread_bytes", "log bytes", "bytes that one thread touches", AUTOTVM),
+    Feature("block_bytes", "log bytes", "bytes that one block or task touches", ANSOR),
+    Feature("sectors", "log", "32-byte sectors of one request of a warp", CUDA),
+    Feature("bank_conflicts", "log2", "repetitions of one request of a warp to shared memory", CUDA),
+    Feature("is_shared", "0 or 1", "whether it is to scope shared"),
+    Feature("is_local", "0 or 1", "whether it is to scope local"),
+)
+
+COPIES = (
+    Feature("iterations", "log", "instances of all stages without arithmetic"),
+    Feature("bytes", "log bytes", "bytes they read, in whole sectors", CUDA),
+    Feature("waste", "log2", "largest share of instances that tails and recomputation add"),
+    Feature("per_thread", "log", "most runs of their straight-line code in one thread", AUTOTVM),
+    Feature("lanes", "log", "fewest elements of a vector"),
+    Feature("sectors", "log", "most sectors of one request of a warp to global memory", CUDA),
+    Feature("bank_conflicts", "log2", "most repetitions of one request of a warp to shared memory", CUDA),
+    Feature("per_operation", "log2", "their instances for each operation of the main stage"),
+)
+
+OTHERS = (
+    Feature("iterations", "log", "instances of the other stages with arithmetic"),
+    Feature("operations", "log", "their arithmetic"),
+    Feature("waste", "log2", "largest share of instances that tails and recomputation add"),
+    Feature("tasks", "log", "fewest blocks or tasks of one of them"),
+    Feature("lanes", "log", "fewest elements of a vector"),
+    Feature("global_bytes", "log bytes", "different bytes of scope global that they touch"),
+)
+
+BOUNDS = (
+    Feature("arithmetic", "log s", "time by arithmetic alone, with the waves and vectors there are", ROOFLINE),
+    Feature("issue", "log s", "time by instructions issued", ROOFLINE),
+    Feature("far", "log s", "time by bytes of memory", ROOFLINE),
+    Feature("near", "log s", "time by bytes of the second-level cache", ROOFLINE),
+    Feature("inner", "log s", "time by bytes of the first-level cache or shared memory, conflicts included", ROOFLINE),
+    Feature("latency", "log s", "time by latency that other warps, or other accumulators, do not hide", ROOFLINE),
+    Feature("main", "log s", "the largest of these for the main stage", ROOFLINE),
+    Feature("total", "log s", "the largest of these for each stage, summed, and the launches", ROOFLINE),
+)
+
+PRIOR = Feature("prior.seconds", "log s", "what the sketch's rule estimates; missing for IR of unknown origin")
+
+
+def catalogue() -> tuple[Feature, ...]:
+    """All columns that are computed from a nest, in their order."""
+    groups = [("program", PROGRAM), ("main", MAIN)]
+    groups += [(f"main.{slot}", ACCESS) for slot in SLOTS]
+    groups += [("copies", COPIES), ("others", OTHERS), ("bound", BOUNDS)]
+    return tuple(
+        Feature(f"{group}.{f.name}", f.unit, f.text, f.source) for group, features in groups for f in features
+    )
+
+
+def names() -> list[str]:
+    """The names of the columns that are computed from a nest."""
+    return [f.name for f in catalogue()]

@@ -1,0 +1,69 @@
+"""What the threads of a warp, and the lanes of a vector, do to memory: sectors, bank conflicts, contiguity."""
+
+from __future__ import annotations
+
+from .machine import BANK_BYTES, SECTOR_BYTES, WARP
+from .movement import Movement
+from .nest import Loop
+from .sizes import Size, equal, less, minimum, negated, where
+from .view import StageView
+
+
+def warp_loop(view: StageView) -> Loop | None:
+    """The loop along which neighbouring threads go."""
+    found = [x for x in view.loops if x.kind == "threadIdx.x"]
+    return found[-1] if found else None
+
+
+def vector_step(view: StageView, movement: Movement) -> Size:
+    """By how many elements an access moves from lane to lane; 0 where there are no lanes."""
+    lanes = view.loops_of("lane")
+    return movement.address_step(lanes[-1]) if lanes else 0
+
+
+def vector_width(view: StageView, movement: Movement) -> Size:
+    """Elements of one load or store: the lanes where they lie side by side, else 1."""
+    lanes = view.loops_of("lane")
+    if not lanes:
+        return 1
+    return where(equal(vector_step(view, movement), 1), lanes[-1].extent, 1)
+
+
+def sectors(view: StageView, movement: Movement) -> Size:
+    """32-byte sectors that one request of a warp touches; 1 where all threads read the same.
+
+    From the distances of lanes 1, 2, 4, 8 and 16 from lane 0: each that leaves the sector doubles their number, which
+    is exact for tiles of threads that are powers of two.
+    """
+    loop = warp_loop(view)
+    own = vector_width(view, movement) * movement.element_bytes
+    count: Size = 1 + (own - 1) // SECTOR_BYTES
+    if loop is None:
+        return count
+    distance = 1
+    while distance < WARP:
+        step_bytes = movement.address_step(loop, distance) * movement.element_bytes
+        count = count * (2 - less(step_bytes, SECTOR_BYTES))
+        distance *= 2
+    return minimum(count, 2 * WARP)
+
+
+def bank_conflicts(view: StageView, movement: Movement) -> Size:
+    """How many times a warp's request to shared memory is repeated for threads that want different words of a bank.
+
+    A request of vectors is served in as many parts as a vector has words, each for as many neighbouring threads as its
+    vectors fill all banks (CUDA C++ Programming Guide, shared memory).
+    """
+    loop = warp_loop(view)
+    if loop is None:
+        return 1
+    words = vector_width(view, movement) * movement.element_bytes / BANK_BYTES
+    ways: Size = 1
+    distance = 1
+    while distance < WARP:
+        step = movement.address_step(loop, distance) * movement.element_bytes / BANK_BYTES
+        same_bank = equal(step % WARP, 0) * less(0, step)
+        within_part = negated(less(WARP, 2 * distance * words))
+        ways = ways * (1 + same_bank * within_part)
+        distance *= 2
+    return ways

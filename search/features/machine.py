@@ -1,0 +1,58 @@
+"""What a target's units do in a cycle, about: for features that are times or shares of a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...dialects.target import Target
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Figures per core (CPU) or multiprocessor (GPU), in cycles of a nominal clock; only ratios matter."""
+
+    cores: int
+    clock_hz: float
+    operations_per_cycle: float
+    """Additions and multiplications on 4-byte elements, a fused pair as two."""
+    far_bytes_per_cycle: float
+    """From memory, in one core's share."""
+    near_bytes_per_cycle: float
+    """From the cache that all cores share, in one core's share."""
+    inner_bytes_per_cycle: float
+    """From the first-level cache or shared memory."""
+    latency_cycles: float
+    """From the operands of a dependent operation to its result."""
+    launch_s: float
+    """To start one kernel, or to wake the threads of one nest."""
+
+
+def machine_of(target: Target) -> Machine:
+    """The figures for a target.
+
+    GPU: 128 lanes and 32 banks of 4 bytes a multiprocessor (CUDA C++ Programming Guide, compute capability 8.x, 9.0),
+    about 20 bytes a cycle from memory and 48 from the second-level cache (NVIDIA H100 white paper: 3.35 TB/s for 132
+    multiprocessors at 1.7 GHz; 5.5 TB/s). CPU: two FMA pipes and two loads of a vector a cycle, 4 cycles of latency
+    (Fog, instruction tables), 5 bytes a cycle and core from memory and 32 from the second-level cache.
+    """
+    cores = max(1, target.cores)
+    if target.is_gpu:
+        return Machine(cores, 1.7e9, 256.0, 20.0, 48.0, 128.0, 24.0, 3e-6)
+    lanes = max(1, target.vector_bytes // 4)
+    return Machine(cores, 3.0e9, 4.0 * lanes, 5.0, 32.0, 2.0 * target.vector_bytes, 4.0, 2e-6)
+
+
+WARP = 32
+SECTOR_BYTES = 32
+"""What a GPU fetches from global memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
+LINE_BYTES = 64
+"""A cache line of a CPU."""
+BANK_BYTES = 4
+REGISTERS_PER_SM = 65536
+THREADS_PER_SM = 2048
+BLOCKS_PER_SM = 32
+SHARED_BYTES_PER_SM = 233472
+"""Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications, compute capability 9.0."""
+REGISTERS_PER_THREAD = 255
+BASE_REGISTERS = 24
+"""Registers for indices and addresses, about."""

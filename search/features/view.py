@@ -1,0 +1,209 @@
+"""Stages as features see them: the loops that run, by what they are, and how the accesses move in them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .movement import Footprint, Movement, StageMovement, footprint
+from .nest import Buffer, Loop, Nest, Stage
+from .sizes import Size, maximum, product
+from .stages import NOTE, stage_iterator
+from .steps import owner_of
+
+ROLES = {"parallel": "parallel", "vectorized": "lane", "unrolled": "unrolled", "vthread": "vthread"}
+
+
+def role(loop: Loop) -> str:
+    """What a loop's kind makes of it: block, thread, vthread, parallel, lane, unrolled or serial."""
+    if loop.kind.startswith("blockIdx"):
+        return "block"
+    if loop.kind.startswith("threadIdx"):
+        return "thread"
+    return ROLES.get(loop.kind, "serial")
+
+
+def running_loops(stage: Stage) -> list[Loop]:
+    """The loops whose iterations are instances of a stage, outermost first; virtual threads before the unrolled body.
+
+    Where a stage that all threads of a block fill together stands in loops over those threads, and has loops of its
+    own over them, only the latter count: the others say who computes afterwards.
+    """
+    loops = stage.loops
+    shared = all(a.buffer.scope == "shared" for a in stage.writes)
+    kept: list[Loop] = []
+    for position, loop in enumerate(loops):
+        again = role(loop) == "thread" and any(x.kind == loop.kind for x in loops[position + 1 :])
+        if not again and not (shared and role(loop) == "vthread"):
+            kept.append(loop)
+    virtual = [x for x in kept if role(x) == "vthread"]
+    rest = [x for x in kept if role(x) != "vthread"]
+    body = len(rest)
+    while body and role(rest[body - 1]) in ("unrolled", "lane"):
+        body -= 1
+    return [*rest[:body], *virtual, *rest[body:]]
+
+
+class StageView:
+    """One stage: its running loops and what follows from them."""
+
+    def __init__(self, stage: Stage, kernel: Loop | Stage, number: int) -> None:
+        self.stage = stage
+        self.kernel = kernel
+        self.number = number
+        self.loops = running_loops(stage)
+        self.by_role: dict[str, list[Loop]] = {}
+        for loop in self.loops:
+            self.by_role.setdefault(role(loop), []).append(loop)
+        self._movement = StageMovement(stage, self.loops)
+        self.movements = [Movement(self._movement, a) for a in stage.accesses]
+        self.writes = self.movements[: len(stage.writes)]
+        self.loads = self.movements[len(stage.writes) :]
+
+    def loops_of(self, *roles: str) -> list[Loop]:
+        """The loops with one of the roles, outermost first."""
+        return [x for x in self.loops if role(x) in roles]
+
+    def extent_of(self, *roles: str) -> Size:
+        """The product of the extents of the loops with one of the roles."""
+        return product([x.extent for x in self.loops_of(*roles)])
+
+    @cached_property
+    def iterations(self) -> Size:
+        """Instances, with those that tails and recomputation add."""
+        return product([x.extent for x in self.loops])
+
+    @cached_property
+    def points(self) -> Size:
+        """Instances of the statement as it was written: the product of its iterators' extents."""
+        places = {stage_iterator(x) for x in self.stage.loops if NOTE in x.notes}
+        return product([a.extent for a in self.stage.iterators if a.name not in places])
+
+    @cached_property
+    def body(self) -> list[Loop]:
+        """The loops that become straight-line code: unrolled, lanes, virtual threads."""
+        return self.loops_of("unrolled", "lane", "vthread")
+
+    @cached_property
+    def body_iterations(self) -> Size:
+        return product([x.extent for x in self.body])
+
+    @cached_property
+    def trips(self) -> Size:
+        """How often the straight-line code runs, over all threads."""
+        return self.iterations / self.body_iterations
+
+    @cached_property
+    def per_thread(self) -> Size:
+        """How often the straight-line code runs in one thread (or one task)."""
+        return self.extent_of("serial")
+
+    @cached_property
+    def tasks(self) -> Size:
+        """Blocks of threads on a GPU, iterations of parallel loops on a CPU."""
+        return self.extent_of("block", "parallel")
+
+    @cached_property
+    def threads(self) -> Size:
+        """Threads of a block."""
+        return self.extent_of("thread")
+
+    @cached_property
+    def lanes(self) -> Size:
+        """Elements of a vector."""
+        return self.extent_of("lane")
+
+    def footprint(self, movement: Movement, *roles: str) -> Footprint:
+        """What an access touches while the loops of these roles run."""
+        return footprint(movement, self.loops_of(*roles))
+
+    @cached_property
+    def body_footprints(self) -> list[Footprint]:
+        """What each access touches in one run of the straight-line code."""
+        return [footprint(m, self.body) for m in self.movements]
+
+    @cached_property
+    def suffixes(self) -> list[tuple[Loop, list[Size]]]:
+        """From the innermost loop outwards: the loop, and the bytes each access touches in it and all below."""
+        growing = [Footprint(m) for m in self.movements]
+        found: list[tuple[Loop, list[Size]]] = []
+        for loop in reversed(self.loops):
+            for part in growing:
+                part.grow(loop)
+            found.append((loop, [part.size_bytes for part in growing]))
+        return found
+
+    @property
+    def operations(self) -> float:
+        """Arithmetic of one instance in the time of an addition, about."""
+        return sum(WEIGHTS[kind] * count for kind, count in self.stage.arithmetic.items())
+
+
+WEIGHTS = {
+    "add": 1.0,
+    "multiply": 1.0,
+    "divide": 8.0,
+    "compare": 1.0,
+    "special": 16.0,
+    "integer": 1.0,
+    "convert": 1.0,
+}
+"""Times of operations relative to an addition: throughputs of x86 and NVIDIA vector units (Fog's instruction tables;
+CUDA C++ Programming Guide, arithmetic instructions), rounded to powers of two."""
+
+
+class NestView:
+    """All stages, the kernels they belong to, and the buffers as they are laid out once each loop keeps just its part."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.target = nest.target
+        self.kernels = list(nest.root.body)
+        self.stages: list[StageView] = []
+        for kernel in self.kernels:
+            for stage in [kernel] if isinstance(kernel, Stage) else kernel.stages():
+                self.stages.append(StageView(stage, kernel, len(self.stages)))
+        self.owners = {b: owner_of(nest, b) for b in nest.buffers.values() if not b.is_argument}
+        self.kept = {b: self._kept(b) for b in self.owners}
+        for view in self.stages:
+            for movement in view.movements:
+                kept = self.kept.get(movement.access.buffer)
+                if kept is not None:
+                    movement.strides = kept.strides
+
+    def in_kernel(self, kernel: Loop | Stage) -> list[StageView]:
+        """The stages of one kernel."""
+        return [v for v in self.stages if v.kernel is kernel]
+
+    def _kept(self, buffer: Buffer) -> Buffer:
+        """A buffer cut down to what one iteration of the loop that owns it needs."""
+        owner = self.owners[buffer]
+        spans: list[Size] = [1] * len(buffer.shape)
+        for view in self.stages:
+            for movement in view.movements:
+                if movement.access.buffer is buffer:
+                    part = footprint(movement, _inside(view, buffer, owner))
+                    spans = [maximum(a, b) for a, b in zip(spans, part.spans, strict=True)]
+        for writer in self.nest.writers(buffer):
+            if NOTE in writer.notes:  # the first dimension is the place, which the owning loop uses in turn
+                spans[0] = writer.notes[NOTE]
+        return Buffer(buffer.name, spans, buffer.element_bytes, buffer.scope, False, buffer.align)
+
+    def bytes_kept(self, buffer: Buffer) -> Size:
+        """Bytes of a buffer for one iteration of the loop that owns it."""
+        return self.kept[buffer].elements * buffer.element_bytes
+
+    def users(self, buffer: Buffer) -> list[StageView]:
+        """The stages that read or write a buffer."""
+        return [v for v in self.stages if any(a.buffer is buffer for a in v.stage.accesses)]
+
+
+def _inside(view: StageView, buffer: Buffer, owner: Loop | None) -> list[Loop]:
+    """The loops of a stage through which a buffer must be kept whole."""
+    path = view.stage.loops
+    outer = set(path[: path.index(owner) + 1]) if owner is not None else set()
+    inside = [x for x in view.loops if x not in outer]
+    if buffer.scope == "shared":
+        return [*inside, *(x for x in view.loops if x in outer and role(x) in ("thread", "vthread"))]
+    if buffer.scope == "local":
+        return [x for x in inside if role(x) != "thread"]
+    return inside
