@@ -8,7 +8,7 @@ import selectors
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -29,11 +29,16 @@ class MeasureError(Exception):
     """Measuring cannot go on, whatever the candidate."""
 
 
+class PreflightError(MeasureError):
+    """Not even a tiny kernel runs on the target; the text says what is wrong."""
+
+
 @dataclass(frozen=True)
 class MeasureOptions:
     """How to measure. `backend` is a module path; `env` goes to every worker, `threads` to kernels as OpenMP threads.
 
     With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
+    `preflight` gives a tiny task and its schedule, which are measured first of all: PreflightError if that fails.
     """
 
     backend: str
@@ -47,6 +52,7 @@ class MeasureOptions:
     build_nice: int = 0
     recycle_after: int = 1000
     env: Mapping[str, str] = field(default_factory=dict)
+    preflight: Callable[[], tuple[MeasureTask, str]] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,11 @@ class MeasureTask:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What became of one candidate; `times_s` are seconds per run, one number a repeat."""
+    """What became of one candidate; `times_s` are seconds per run, one number a repeat.
+
+    Of one `stopped_early` they are of fewer repeats or of probes, and so less exact. One `reused` compiled to the
+    artifact of an earlier candidate, and has its result. `resources` are what each launch takes on a GPU.
+    """
 
     job: int
     schedule: str
@@ -74,6 +84,7 @@ class Measurement:
     artifact: str = ""
     stopped_early: bool = False
     reused: bool = False
+    resources: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -95,7 +106,9 @@ class _Job:
     build_s: float = 0.0
     run_s: float = 0.0
     artifact: str = ""
+    resources: tuple[Mapping[str, Any], ...] = ()
     blob: bytes = b""
+    timing: TimingSettings | None = None
 
 
 class Measurer:
@@ -133,6 +146,8 @@ class Measurer:
                 self._start(role)
             while not all(worker.ready for worker in self._workers):
                 self._step()
+            if self.options.preflight is not None:
+                self._preflight(*self.options.preflight())
         except BaseException:
             self.close()
             raise
@@ -142,6 +157,18 @@ class Measurer:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _preflight(self, task: MeasureTask, schedule: str) -> None:
+        """Measure a tiny task once; PreflightError with a sentence if that does not work."""
+        self.use(task)
+        self.submit([schedule], fresh=True)
+        for job in self._jobs.values():
+            job.timing = TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None)
+        (found,) = self.results()
+        self.building_s = self.running_s = 0.0
+        self._task = None
+        if not found.ok:
+            raise PreflightError(_what_is_wrong(found, self.options.backend, self.device))
 
     def close(self) -> None:
         """End every worker; harmless when repeated."""
@@ -262,7 +289,9 @@ class Measurer:
             job = self._to_run.popleft()
             known = None if job.fresh else self._known.get(job.artifact)
             if known is None:
-                timing = self.options.timing if job.laps == 1 else replace(self.options.timing, repeat=1)
+                timing = job.timing or self.options.timing
+                if job.laps > 1:
+                    timing = replace(timing, repeat=1)
                 best_s = None if job.fresh else self.best_s
                 order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
                 self._give(runner, job, order, self.options.run_timeout_s, job.blob)
@@ -311,6 +340,7 @@ class Measurer:
         if worker.role == "builder":
             job.build_s = message["seconds"]
             job.artifact, job.blob = message.get("artifact", ""), blob
+            job.resources = tuple(message.get("resources", ()))
         else:
             job.run_s += message["seconds"]
         if message.get("tainted") or error is ErrorCode.DEVICE_LOST:
@@ -331,7 +361,16 @@ class Measurer:
         del self._jobs[job.number]
         times_s = tuple(job.times_s) if error is ErrorCode.OK else ()
         done = Measurement(
-            job.number, job.schedule, error, message, times_s, job.build_s, job.run_s, job.artifact, stopped_early
+            job.number,
+            job.schedule,
+            error,
+            message,
+            times_s,
+            job.build_s,
+            job.run_s,
+            job.artifact,
+            stopped_early,
+            resources=job.resources,
         )
         self._done.append(done)
         if error is ErrorCode.DEVICE_LOST:
@@ -401,3 +440,20 @@ class Measurer:
         worker.deadline_s = worker.started_s + options.start_timeout_s
         self._workers.append(worker)
         self._selector.register(worker, selectors.EVENT_READ, worker)
+
+
+def headline(text: str) -> str:
+    """The line of an error's text that says most: the last one of a traceback, else the first."""
+    lines = text.strip().splitlines() or [""]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+def _what_is_wrong(found: Measurement, backend: str, device: str) -> str:
+    target = backend.split(".")[-2] if backend.count(".") > 1 else backend
+    what = {
+        ErrorCode.INSTANTIATION_ERROR: f"no kernel can be scheduled for {target}",
+        ErrorCode.COMPILE_ERROR: f"kernels for {target} do not compile",
+        ErrorCode.COMPILE_TIMEOUT: f"kernels for {target} do not compile in time",
+        ErrorCode.WRONG_RESULT: f"a kernel that adds 1 gives something else on {device}",
+    }.get(found.error, f"kernels for {target} compile, but do not run on {device}")
+    return f"{what}: {headline(found.message)} (`loopwright doctor` looks at each target)"

@@ -1,18 +1,37 @@
-"""What people see while a task is tuned: a live table on a terminal, plain lines elsewhere."""
+"""How far tuning a task has come, and what people see of it: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from .ranking import RankingQuality, ranking_quality
 from .records import Record
+
+_BARS = "▁▂▃▄▅▆▇█"
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
+
+
+@dataclass
+class Round:
+    """One batch of the search, with the records of its trials; those the cost model said something of are predicted."""
+
+    number: int
+    records: list[Record] = field(default_factory=list)
+
+    @property
+    def quality(self) -> RankingQuality | None:
+        """How well the cost model, which had not seen them, ranked these candidates; None where it cannot tell."""
+        known = [(r.predicted, r.time_s) for r in self.records if r.predicted is not None]
+        return ranking_quality([p for p, _ in known], [t for _, t in known]) if known else None
 
 
 @dataclass
@@ -34,6 +53,50 @@ class TuningState:
     build_s: float = 0.0
     run_s: float = 0.0
     started_s: float = field(default_factory=time.monotonic)
+    rounds: list[Round] = field(default_factory=list)
+    curve: list[float] = field(default_factory=list)
+    """The best seconds after each trial; infinity before the first right one."""
+
+    @property
+    def round(self) -> int:
+        """The number of the round that was begun last, from 1; 0 before the first."""
+        return self.rounds[-1].number if self.rounds else 0
+
+    @property
+    def valid(self) -> int:
+        """Trials that ran and were right."""
+        return self.done - self.errors.total()
+
+    @property
+    def quality(self) -> RankingQuality | None:
+        """How well the cost model ranked the candidates of the last round that can tell."""
+        return next((q for r in reversed(self.rounds) if (q := r.quality) is not None), None)
+
+    def begin_round(self) -> None:
+        """Begin another batch of the search."""
+        self.rounds.append(Round(self.round + 1))
+
+    def count(self, record: Record, untuned: bool = False) -> None:
+        """Take in a trial, new or from the record file; `untuned`: it is of the schedule without a search."""
+        self.done += 1
+        self.last = record
+        if not record.ok:
+            self.errors[record.error.value] += 1
+        elif untuned:
+            self.default = record
+        if record.ok and (self.best is None or record.time_s < self.best.time_s):
+            self.best, self.best_trial = record, self.done
+        self.curve.append(math.inf if self.best is None else self.best.time_s)
+        if record.round:
+            self._round_of(record.round).records.append(record)
+
+    def _round_of(self, number: int) -> Round:
+        for known in reversed(self.rounds):
+            if known.number == number:
+                return known
+        self.rounds.append(Round(number))
+        self.rounds.sort(key=lambda r: r.number)
+        return self._round_of(number)
 
     @property
     def elapsed_s(self) -> float:
@@ -120,9 +183,10 @@ class Lines:
     def _line(self, state: TuningState) -> None:
         self._shown = state.done
         split = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
+        model = f"; model: {state.quality}" if state.quality is not None else ""
         self.note(
             f"{state.task} {state.done}/{state.total}: best {state.speed(state.best)}, last {state.speed(state.last)}, "
-            f"errors {state.error_counts()}, {state.elapsed_s:.1f} s ({split})"
+            f"errors {state.error_counts()}, {state.elapsed_s:.1f} s ({split}){model}"
         )
 
 
@@ -162,19 +226,56 @@ class LiveTable:
         from rich import box
         from rich.table import Table
 
-        table = Table(box=box.SIMPLE, title=f"{state.task}: {state.phase}", title_justify="left")
-        for column in ("trials", "best", "last", "untuned", "errors", "elapsed", "search / build / run"):
-            table.add_column(column)
-        table.add_row(
-            f"{state.done}/{state.total}",
-            state.speed(state.best),
-            state.speed(state.last),
-            state.speed(state.default),
-            state.error_counts(),
-            f"{state.elapsed_s:.1f} s",
-            f"{state.search_s:.1f} / {state.build_s:.1f} / {state.run_s:.1f} s",
+        curve = sparkline(state.curve)
+        table = Table(
+            box=box.SIMPLE,
+            title=f"{state.task}: {state.phase}",
+            title_justify="left",
+            caption=f"speed of the best, by trial: {curve}" if curve else None,
+            caption_justify="left",
         )
+        cells = _cells(state)
+        for name in cells:
+            table.add_column(name)
+        table.add_row(*cells.values())
         return table
+
+
+def _cells(state: TuningState) -> dict[str, str]:
+    """The cells of the live table by column."""
+    valid = f"{state.valid}/{state.done}" if state.done else "-"
+    return {
+        "round": str(state.round),
+        "trials": f"{state.done}/{state.total}",
+        "valid": valid if not state.errors else f"{valid} ({state.error_counts()})",
+        "best": state.speed(state.best),
+        "last": state.speed(state.last),
+        "predicted": _prediction(state),
+        "untuned": state.speed(state.default),
+        "model": "-" if state.quality is None else str(state.quality),
+        "elapsed": f"{state.elapsed_s:.1f} s",
+        "search / build / run": f"{state.search_s:.1f} / {state.build_s:.1f} / {state.run_s:.1f} s",
+    }
+
+
+def _prediction(state: TuningState) -> str:
+    """What the cost model said of the last trial beside its rank in the round: `3rd of 16, was 5th`."""
+    record = state.last
+    if record is None or record.predicted is None or not record.round:
+        return "-"
+    known = [r for r in state._round_of(record.round).records if r.predicted is not None]
+    expected = 1 + sum(r.predicted > record.predicted for r in known if r.predicted is not None)
+    measured = 1 + sum(r.time_s < record.time_s for r in known)
+    return f"no. {expected} of {len(known)}, is no. {measured}"
+
+
+def sparkline(best_s: Sequence[float], width: int = 60) -> str:
+    """The speed of the best so far over trials as a line of bars; `best_s` are seconds, infinite before the first."""
+    if not best_s or not math.isfinite(best_s[-1]):
+        return ""
+    count = min(width, len(best_s))
+    picked = [best_s[(n + 1) * len(best_s) // count - 1] for n in range(count)]
+    return "".join(_BARS[round((len(_BARS) - 1) * best_s[-1] / s)] if math.isfinite(s) else " " for s in picked)
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:

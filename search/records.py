@@ -23,6 +23,9 @@ SCHEMA = 1
 
 PRIMITIVE_PREFIX = "lw-"
 
+_LEFT_OUT: dict[str, Any] = {"round": 0, "predicted": None, "flop": 0.0, "resources": (), "template": {}}
+"""Fields that a line has only where they say something."""
+
 
 class ErrorCode(StrEnum):
     """How a measurement ended."""
@@ -81,6 +84,14 @@ class Record:
     stopped_early: bool = False
     reused: bool = False
     role: Role = Role.TRIAL
+    round: int = 0
+    """The batch of the search that it came with, from 1; 0: not known."""
+    predicted: float | None = None
+    """What the cost model said before, larger for faster; None: it said nothing."""
+    flop: float = 0.0
+    """Arithmetic operations of one run; 0: not known."""
+    resources: tuple[Mapping[str, Any], ...] = ()
+    """What each launch takes on a GPU: registers, shared bytes, bytes spilled."""
     template: Mapping[str, Any] = field(default_factory=dict)
     """Of a template: its `name`, `args`, the `index` of the config, and the `config` as a value for each knob."""
     schema: int = SCHEMA
@@ -98,8 +109,9 @@ class Record:
     def to_json(self) -> str:
         """Return the record as one line, without the newline."""
         values = asdict(self)
-        if not self.template:
-            del values["template"]
+        for name, unset in _LEFT_OUT.items():
+            if values[name] == unset:
+                del values[name]
         return json.dumps(values, allow_nan=False, separators=(",", ":"))
 
     @staticmethod
@@ -126,6 +138,7 @@ def _from_dict(data: dict[str, Any]) -> Record:
         values["times_s"] = tuple(float(t) for t in values["times_s"])
         values["error"] = ErrorCode(values["error"])
         values["role"] = Role(values.get("role", Role.TRIAL))
+        values["resources"] = tuple(values.get("resources", ()))
         return Record(**values)
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(f"not a record: {type(error).__name__}: {error}") from error

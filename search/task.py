@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,6 +17,7 @@ from ..te import Tensor
 from . import records as rec
 from .backend_api import load_backend
 from .measure import MeasureOptions
+from .preflight import preflight
 from .records import Record
 from .reference import Reference, make_reference
 from .script import as_python
@@ -116,9 +117,11 @@ class SearchTask:
     def measure_options(self) -> MeasureOptions:
         """How candidates for this target are measured unless told otherwise."""
         backend = _BACKENDS[self.target.kind]
+        check = partial(preflight, self.target)
         if self.target.is_gpu:
-            return MeasureOptions(backend=backend, overlap=self.target.kind == "cuda", timing=GPU_TIMING)
-        return MeasureOptions(backend=backend, threads=self.target.cores)
+            overlap = self.target.kind == "cuda"
+            return MeasureOptions(backend, overlap=overlap, timing=GPU_TIMING, preflight=check)
+        return MeasureOptions(backend, threads=self.target.cores, preflight=check)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from . import records as rec
 from .cost_model import CostModel, make_model, relative_speed
 from .evolve import Evolution, Proposal, Space
-from .measure import Measurement, MeasureOptions, Measurer, MeasureTask
+from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headline
 from .progress import Progress, Silent, TuningState, make_progress
 from .records import ErrorCode, Record, RecordError, Role
 
@@ -112,6 +112,15 @@ def tune(task: TuningTask, options: TuningOptions, measure: MeasureOptions) -> T
         return Tuner(task, options, measurer).run()
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """A candidate that is being measured: its proposal (None: the untuned schedule), and what the model expects."""
+
+    proposal: Proposal | None
+    round: int
+    predicted: float | None
+
+
 class Tuner:
     """The loop for one task on a running measurer."""
 
@@ -124,7 +133,7 @@ class Tuner:
         model = options.cost_model
         self._model = make_model(model, options.seed) if isinstance(model, str) else model
         self._progress = _progress_of(options.progress)
-        self._waiting: dict[int, Proposal | None] = {}
+        self._waiting: dict[int, _Trial] = {}
         self._unsaved: list[Record] = []
         self._used_up = False
         self._default_asked = False
@@ -209,15 +218,28 @@ class Tuner:
             self._default_asked = True
             self._evolution.skip(self.task.default_schedule)
             batch.append(None)
+        self.state.begin_round()
         features, times_s = self._evolution.training_set()
         if len(times_s):
             self._model.fit(features, relative_speed(times_s))
         batch += self._evolution.propose(self._model, count - len(batch))
         self._used_up = len(batch) < count
+        trials = [_Trial(p, self.state.round, e) for p, e in zip(batch, self._expected(batch), strict=True)]
         self.state.search_s += time.monotonic() - start_s
         self._show_phase("measuring")
         schedules = [self.task.default_schedule if p is None else p.schedule for p in batch]
-        self._waiting |= dict(zip(self._measurer.submit(schedules), batch, strict=True))
+        self._waiting |= dict(zip(self._measurer.submit(schedules), trials, strict=True))
+
+    def _expected(self, batch: Sequence[Proposal | None]) -> list[float | None]:
+        """What the model says of each candidate; None for the untuned schedule, and while the model knows nothing."""
+        expected: list[float | None] = [None] * len(batch)
+        for index, space in enumerate(self.task.spaces if self._model.ready else ()):
+            places = [n for n, p in enumerate(batch) if p is not None and p.space == index]
+            if places:
+                rows = np.array([p.row for p in batch if p is not None and p.space == index], dtype=np.int64)
+                for n, value in zip(places, self._model.predict(space.features(rows))[0], strict=True):
+                    expected[n] = float(value)
+        return expected
 
     def _should_stop(self) -> bool:
         state, options = self.state, self.options
@@ -231,21 +253,24 @@ class Tuner:
         return state.best is None and state.done >= hopeless
 
     def _trial_done(self, measurement: Measurement) -> None:
-        proposal = self._waiting.pop(measurement.job)
-        record = self._record(measurement, proposal, Role.TRIAL)
+        trial = self._waiting.pop(measurement.job)
+        proposal = trial.proposal
+        record = self._record(measurement, trial, Role.TRIAL)
         if proposal is not None:
             self._evolution.observe(proposal.space, proposal.row, record.time_s)
         self._save([record])
         self._count(record)
         if not record.ok and self.state.errors.total() == 1:
-            self._progress.note(f"first failure, trial {self.state.done - 1}: {_headline(record)}")
+            why = f"{record.error.value}: {headline(record.message)}"
+            self._progress.note(f"first failure, trial {self.state.done - 1}: {why}")
         self.state.build_s, self.state.run_s = self._measurer.building_s, self._measurer.running_s
         self._progress.update(self.state)
         for callback in self.options.callbacks:
             callback(self.state, record)
 
-    def _record(self, measurement: Measurement, proposal: Proposal | None, role: Role) -> Record:
+    def _record(self, measurement: Measurement, trial: _Trial | None, role: Role) -> Record:
         task, measurer = self.task, self._measurer
+        proposal = None if trial is None else trial.proposal
         return Record(
             workload_key=task.workload_key,
             workload_hash=task.hash,
@@ -266,20 +291,16 @@ class Tuner:
             stopped_early=measurement.stopped_early,
             reused=measurement.reused,
             role=role,
+            round=0 if trial is None else trial.round,
+            predicted=None if trial is None else trial.predicted,
+            flop=task.flop,
+            resources=measurement.resources,
         )
 
     def _count(self, record: Record) -> None:
         """Take a trial, new or resumed, into the state."""
-        state = self.state
         self.trials.append(record)
-        state.done += 1
-        state.last = record
-        if not record.ok:
-            state.errors[record.error.value] += 1
-        elif record.schedule == self.task.default_schedule:
-            state.default = record
-        if record.ok and (state.best is None or record.time_s < state.best.time_s):
-            state.best, state.best_trial = record, state.done
+        self.state.count(record, record.schedule == self.task.default_schedule)
 
     def _save(self, new: Sequence[Record]) -> None:
         """Append to the record file; what cannot be written (disk full) is kept and tried again with the next."""
@@ -396,12 +417,6 @@ def _remember(measurer: Measurer, record: Record) -> None:
         stopped_early=record.stopped_early,
     )
     measurer.remember(known)
-
-
-def _headline(record: Record) -> str:
-    """Return a failure's code and the line that says most: the last one of a traceback, else the first."""
-    lines = record.message.strip().splitlines() or [""]
-    return f"{record.error.value}: {lines[-1] if lines[0].startswith('Traceback') else lines[0]}"
 
 
 def versions_for(schedule: str, versions: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..backends.missing import MissingRequirement
 from . import wire
 from .backend_api import Backend, BackendError, DeviceLost, load_backend
 from .records import ErrorCode
@@ -44,8 +45,13 @@ class Builder:
 
     def work(self, message: wire.Message, blob: bytes) -> Reply:
         """Build one schedule."""
-        artifact = self._backend.build(self._workload, message["schedule"])
-        return {"code": ErrorCode.OK, "artifact": hashlib.sha256(artifact).hexdigest()[:24]}, artifact
+        backend = self._backend
+        artifact = backend.build(self._workload, message["schedule"])
+        identity = getattr(backend, "identity", bytes)(artifact)  # optional: what of it decides how it runs
+        reply: wire.Message = {"code": ErrorCode.OK, "artifact": hashlib.sha256(identity).hexdigest()[:24]}
+        if (resources := getattr(backend, "resources", None)) is not None:
+            reply["resources"] = resources(artifact)
+        return reply, artifact
 
     def code_of(self, error: BaseException) -> ErrorCode:
         """Name the failure."""
@@ -121,8 +127,8 @@ def _is_refusal(error: BaseException) -> bool:
 
 
 def _message_of(error: BaseException) -> str:
-    """Return the error as people read it: a schedule's refusal by its own words, anything else with its traceback."""
-    if _is_refusal(error):
+    """Return the error as people read it: one that is a sentence by its own words, anything else with its traceback."""
+    if _is_refusal(error) or isinstance(error, BackendError | MissingRequirement):
         return _shortened(str(error))
     return _shortened("".join(traceback.format_exception(error)).strip())
 
@@ -190,8 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warm_up(options.role)
         hello = {"op": "hello", **worker.hello()}
     except Exception as error:  # the measurer must hear why, whatever it is
-        text = str(error) if isinstance(error, BackendError) else _message_of(error)
-        connection.sendall(wire.encode({"op": "failed", "message": text}))
+        connection.sendall(wire.encode({"op": "failed", "message": _message_of(error)}))
         return 1
     connection.sendall(wire.encode(hello))
     _serve(worker, connection)

@@ -117,6 +117,30 @@ def test_the_untuned_schedule_wins_where_it_is_the_fastest(tmp_path):
     assert rec.best(rec.load(path)).schedule == "time=1e-9"
 
 
+def test_records_hold_what_was_expected_of_them(tmp_path):
+    path, task = tmp_path / "r.jsonl", doubling(FakeSpace(failing=0.1), flop=1e9)
+    result = tune(task, quietly(num_measure_trials=40, records=path, batch_size=8), MEASURE)
+    trials = [r for r in rec.load(path) if r.role is Role.TRIAL]
+    assert [r.round for r in trials] == [1 + n // 8 for n in range(40)]
+    assert {r.predicted for r in trials[:8]} == {None} and all(r.predicted is not None for r in trials[16:])
+    assert {r.flop for r in trials} == {1e9}
+    assert len(result.state.curve) == 40 and result.state.curve == sorted(result.state.curve, reverse=True)
+    assert [r.number for r in result.state.rounds] == [1, 2, 3, 4, 5]
+    assert result.state.quality is not None and result.state.quality.samples == 8
+    resumed = tune(task, quietly(num_measure_trials=48, records=path, batch_size=8), MEASURE).state
+    assert [len(r.records) for r in resumed.rounds] == [8] * 6 and resumed.curve[:40] == result.state.curve
+
+
+def test_a_resumed_search_goes_on_as_if_never_interrupted(tmp_path):
+    """Search policy and cost model are those of the records: the same candidates follow."""
+    path, task = tmp_path / "r.jsonl", doubling(FakeSpace(failing=0.1))
+    whole = tune(task, quietly(num_measure_trials=48, batch_size=8, seed=3), MEASURE)
+    tune(task, quietly(num_measure_trials=24, batch_size=8, seed=3, records=path), MEASURE)
+    resumed = tune(task, quietly(num_measure_trials=48, batch_size=8, seed=3, records=path), MEASURE)
+    assert [r.schedule for r in resumed.trials] == [r.schedule for r in whole.trials]
+    assert [r.predicted for r in resumed.trials] == pytest.approx([r.predicted for r in whole.trials])
+
+
 def test_a_failing_default_does_not_end_tuning():
     result = tune(doubling(FakeSpace(), default="run=wrong time=1"), quietly(num_measure_trials=12), MEASURE)
     assert result.default is None and math.isnan(result.speedup)
@@ -285,5 +309,6 @@ def test_a_terminal_gets_a_table(monkeypatch):
     assert isinstance(progress, LiveTable) and isinstance(make_progress(io.StringIO()), Lines)
     tune(doubling(FakeSpace(failing=0.2)), TuningOptions(num_measure_trials=12, progress=progress), MEASURE)
     text = shown.getvalue()
-    for words in ("doubling: measuring", "12/12", "RUNTIME_ERROR", "untuned", "search / build / run"):
+    for words in ("doubling: measuring", "12/12", "RUNTIME_ERROR", "untuned", "search / build / run", "round", "valid"):
         assert words in text
+    assert "speed of the best, by trial: " in text and "█" in text

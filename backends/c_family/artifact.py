@@ -38,6 +38,17 @@ class Artifact:
     resources: tuple[Resources, ...]
     binary: bytes
 
+    def identity(self) -> bytes:
+        """Return what decides how it runs: equal for artifacts that are the same on the device.
+
+        Machine code where it is there, which names and notes in the source leave as it is; else the source.
+        """
+        code = self.binary if self.kind == "cuda" and self.binary else self.kernel.source.encode()
+        launches = [launch.to_json() for launch in self.kernel.launches]
+        arguments = [argument.to_json() for argument in self.kernel.arguments]
+        how = json.dumps([self.architecture, self.kernel.workspaces, launches, arguments])
+        return how.encode() + b"\n" + code
+
     def to_bytes(self) -> bytes:
         """Return the artifact as a header line and the binary."""
         header = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
+from typing import Any
 
 from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
@@ -25,6 +27,16 @@ def load(artifact: bytes) -> DeviceExecutable:
     """Load what `build` returned."""
     loaded = Artifact.from_bytes(artifact, "cuda")
     return DeviceExecutable(loaded, CudaRuntime(loaded))
+
+
+def identity(artifact: bytes) -> bytes:
+    """Return what decides how an artifact runs: equal for artifacts that are the same on the device."""
+    return Artifact.from_bytes(artifact, "cuda").identity()
+
+
+def resources(artifact: bytes) -> list[dict[str, Any]]:
+    """Return what each launch takes, as far as the compiler says: registers, shared bytes, bytes spilled."""
+    return [asdict(each) for each in Artifact.from_bytes(artifact, "cuda").resources]
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...dialects.target import Target
 from ..device_lost import DeviceLost
+from ..missing import MissingRequirement
 
 INSTALL = "pip install 'loopwright[cuda]' where CUDA's headers are (CUDA_ROOT)"
 MAX_VTHREADS = 8
@@ -24,7 +25,7 @@ _FATAL = (
 )
 
 
-class MissingCuda(RuntimeError):
+class MissingCuda(MissingRequirement):
     """pycuda, the driver, or the device asked for is not here."""
 
 

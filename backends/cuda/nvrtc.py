@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from ..c_family.artifact import CompileError, Resources
+from ..missing import MissingRequirement
 from .cache import BinaryCache
 from .nvrtc_library import Library, libraries, toolkit_folders
 
@@ -26,7 +27,7 @@ _PACKAGES = {
 """NVIDIA's packages of a major version: the compiler, and CUDA's headers."""
 
 
-class MissingCompiler(RuntimeError):
+class MissingCompiler(MissingRequirement):
     """No compiler for the architecture is there."""
 
 

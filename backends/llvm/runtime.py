@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from ..missing import MissingRequirement
 from .parallel import FORK_SYMBOL, MOST_CPUS, PLACES_SYMBOL, THREAD_SYMBOL
 
 
-class MissingRuntime(RuntimeError):
+class MissingRuntime(MissingRequirement):
     """No OpenMP runtime can be loaded."""
 
 

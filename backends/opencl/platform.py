@@ -6,13 +6,14 @@ from functools import cache
 from typing import Any
 
 from ...dialects.target import Target
+from ..missing import MissingRequirement
 
 INSTALL = "pip install 'loopwright[opencl]'"
 _SIMULATORS = ("oclgrind",)
 """Platforms that check kernels and run them a thousand times slower."""
 
 
-class MissingOpenCl(RuntimeError):
+class MissingOpenCl(MissingRequirement):
     """OpenCL, or the device asked for, is not here."""
 
 

@@ -1,0 +1,5 @@
+"""The error of a target that this machine cannot compile for or run on."""
+
+
+class MissingRequirement(RuntimeError):
+    """Something that a target needs is not here; the text is a sentence that says what to install."""

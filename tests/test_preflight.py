@@ -1,0 +1,115 @@
+"""Before the first trial a tiny kernel goes the whole way; what is missing is one sentence."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from fake_space import FakeSpace
+
+import loopwright as lw
+from loopwright.backends.c_family.artifact import Artifact
+from loopwright.backends.cuda import device as cuda
+from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask, PreflightError
+from loopwright.search.preflight import preflight
+from loopwright.search.process import WorkerStartError
+from loopwright.search.task import resolve_target
+from loopwright.search.tuner import TuningOptions, TuningTask, tune
+
+
+def tiny(schedule):
+    source = np.arange(8, dtype=np.float32)
+    return lambda: (MeasureTask("tiny", [source], [source * 2], 0.0, 0.0), schedule)
+
+
+OPTIONS = MeasureOptions("fake_backend", builders=1, build_timeout_s=0.5, run_timeout_s=0.5)
+
+
+@pytest.mark.parametrize("target", ["llvm cores=2", "opencl"])
+def test_targets_of_this_machine_pass(target):
+    if target == "opencl":
+        pytest.importorskip("pyopencl")
+    options = lw.SearchTask(te_module(), target=target).measure_options()
+    assert options.preflight is not None
+    with Measurer(replace(options, builders=1)) as measurer:
+        assert measurer.device and measurer.pending == 0 and measurer.running_s == 0.0
+        with pytest.raises(ValueError, match="no task to measure"):
+            measurer.submit([""])
+
+
+def te_module():
+    from loopwright import te
+
+    a = te.placeholder((8,), name="a")
+    return te.create_module([a, te.compute((8,), lambda i: a[i] * 2.0, name="b")])
+
+
+def test_the_tiny_task_uses_what_trials_use():
+    _, on_cores = preflight(resolve_target("llvm cores=2"))
+    assert "lw-parallel" in on_cores and "lw-vectorize" in on_cores
+    task, on_gpu = preflight(resolve_target("cuda model=h200"))
+    assert "threadIdx.x" in on_gpu
+    np.testing.assert_array_equal(task.expected[0], task.inputs[0] + 1)
+    assert Artifact.from_bytes(cuda.build(task.workload, on_gpu), "cuda").binary
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sentence"),
+    [
+        ("build=raise", "do not compile: ValueError: no such instruction: frobnicate"),
+        ("build=hang", "do not compile in time: building took longer than 0.5 s"),
+        ("run=raise", "compile, but do not run on fake device: RuntimeError: launch failed"),
+        ("run=hang time=1", "compile, but do not run on fake device: running took longer than 0.5 s"),
+        ("run=wrong", "a kernel that adds 1 gives something else on fake device: output 0: 8 of 8 elements"),
+    ],
+)
+def test_what_does_not_work_is_one_sentence(schedule, sentence):
+    pids = []
+    with (
+        pytest.raises(PreflightError) as caught,
+        Measurer(replace(OPTIONS, preflight=tiny(schedule))) as measurer,
+    ):
+        pids = measurer.pids
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+    assert "loopwright doctor" in str(caught.value)
+    assert not pids
+
+
+def test_tuning_does_not_begin_without_it(tmp_path):
+    source = np.arange(8, dtype=np.float32)
+    task = TuningTask("d", "k", "w", "fake", [FakeSpace()], "time=1e-3", [source], [source * 2], 0.0, 0.0)
+    options = TuningOptions(num_measure_trials=4, records=tmp_path / "r.jsonl", progress=False)
+    with pytest.raises(PreflightError):
+        tune(task, options, replace(OPTIONS, preflight=tiny("run=wrong")))
+    assert not (tmp_path / "r.jsonl").exists()
+    result = tune(task, options, replace(OPTIONS, preflight=tiny("time=1e-3")))
+    assert result.state.done == 4 and not any(r.reused for r in result.trials)
+
+
+def test_a_missing_package_is_one_sentence(monkeypatch):
+    if pytest.importorskip("importlib.util").find_spec("pycuda"):
+        pytest.skip("pycuda is here")
+    options = MeasureOptions("loopwright.backends.cuda.device", builders=1)
+    with (
+        pytest.raises(WorkerStartError, match=r"needs pycuda, which is not installed: pip install") as caught,
+        Measurer(replace(options, preflight=partial(preflight, resolve_target("cuda model=h200")))),
+    ):
+        pass
+    assert "\n" not in str(caught.value) and "Traceback" not in str(caught.value)
+
+
+def test_artifacts_of_the_same_code_are_one():
+    """Names in the source do not matter to CUDA, the machine code does; to OpenCL the source does."""
+    task, schedule = preflight(resolve_target("cuda model=h200"))
+    artifact = Artifact.from_bytes(cuda.build(task.workload, schedule), "cuda")
+    renamed = replace(artifact, kernel=replace(artifact.kernel, source=artifact.kernel.source + "\n// a note"))
+    other = replace(artifact, binary=artifact.binary + b" ")
+    launches = (replace(artifact.kernel.launches[0], grid=(1, 1, 1)),)
+    relaunched = replace(artifact, kernel=replace(artifact.kernel, launches=launches))
+    assert cuda.identity(artifact.to_bytes()) == cuda.identity(renamed.to_bytes())
+    assert cuda.identity(artifact.to_bytes()) not in (
+        cuda.identity(other.to_bytes()),
+        cuda.identity(relaunched.to_bytes()),
+    )
+    assert cuda.resources(artifact.to_bytes())[0]["registers"] > 0
+    assert replace(artifact, kind="opencl").identity() != replace(renamed, kind="opencl").identity()
