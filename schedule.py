@@ -18,7 +18,7 @@ from .passes.analysis.nest import find_block, functions
 from .passes.discovery import module_stems, pass_factories, pass_name
 from .passes.lower.lower_te_to_loop import LowerTeToLoop
 from .passes.pipeline_text import apply_schedule, lower_to_loops, parse_schedule, schedule_text
-from .passes.primitive import Primitive, ScheduleError
+from .passes.primitive import Primitive, ScheduleError, plain_step
 from .te.module import create_module, stage_labels
 from .te.tensor import Compute, Tensor
 
@@ -60,9 +60,11 @@ class Schedule:
             self._workload = create_module(workload, target)
             self._blocks_of = stage_labels(workload)
         self._steps: list[ModulePass] = []
+        self._asked: list[ModulePass] = []
         self.module = self._workload.clone()
         if lower_to_loops(self.module):
             self._steps.append(LowerTeToLoop())
+            self._asked.append(LowerTeToLoop())
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -75,6 +77,11 @@ class Schedule:
     def steps(self) -> tuple[ModulePass, ...]:
         """The passes applied so far, the lowering to loops among them."""
         return tuple(self._steps)
+
+    @property
+    def asked(self) -> tuple[ModulePass, ...]:
+        """The steps with the numbers they were asked for with, which may know where they come from, as a template's."""
+        return tuple(self._asked)
 
     @property
     def pipeline(self) -> str:
@@ -114,6 +121,7 @@ class Schedule:
         other._workload = self._workload
         other._blocks_of = self._blocks_of
         other._steps = list(self._steps)
+        other._asked = list(self._asked)
         other.module = self.module.clone()
         return other
 
@@ -124,7 +132,8 @@ class Schedule:
             steps = parse_schedule(schedule)
         else:
             steps = [schedule] if isinstance(schedule, ModulePass) else list(schedule)
-        added = [step for step in steps if not isinstance(step, LowerTeToLoop)]
+        asked = [step for step in steps if not isinstance(step, LowerTeToLoop)]
+        added = [plain_step(step) for step in asked]
         try:
             apply_schedule(self.module, added)
         except ScheduleError:
@@ -133,18 +142,19 @@ class Schedule:
                 apply_schedule(self.module, self._steps)
             raise
         self._steps += added
+        self._asked += asked
 
     def split(self, block: str | Tensor, *arguments: Any, **options: Any) -> list[LoopRef]:
         """Split a loop by factors, of which one may be None (inferred); returns the new loops, outermost first."""
         step = self._step("split", block, *arguments, **options)
-        children = step.check(self.module).children
+        children = plain_step(step).check(self.module).children
         self.apply(step)
         return [LoopRef(name, step.block, extent) for name, extent in children]
 
     def fuse(self, block: str | Tensor, *arguments: Any, **options: Any) -> LoopRef:
         """Fuse neighbouring loops into one, which is returned."""
         step = self._step("fuse", block, *arguments, **options)
-        plan = step.check(self.module)
+        plan = plain_step(step).check(self.module)
         name, extent = plan.name, prod(loop.size for loop in plan.loops)
         self.apply(step)
         return LoopRef(name, step.block, extent)

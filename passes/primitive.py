@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar
 
 from xdsl.context import Context
@@ -85,3 +85,21 @@ class Primitive(ModulePass, Generic[PlanT]):
     def options(self) -> dict[str, Any]:
         """The fields by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def plain_step(step: Any) -> Any:
+    """A step with plain numbers: those of a subclass of int made int."""
+    marked = {f.name: value for f in fields(step) if _is_marked(value := getattr(step, f.name))}
+    return replace(step, **{name: _unmarked(value) for name, value in marked.items()}) if marked else step
+
+
+def _is_marked(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_is_marked, value))
+    return isinstance(value, int) and type(value) not in (int, bool)
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_unmarked, value))
+    return int.__add__(value, 0) if _is_marked(value) else value

@@ -14,6 +14,7 @@ from .knobs.knob import ConfigError, Knob, extent_of
 from .knobs.reorder import ReorderKnob
 from .knobs.split import SplitKnob
 from .space import ConfigSpace, Rows
+from .symbolic import Tracer
 
 
 class Config:
@@ -24,7 +25,12 @@ class Config:
     """
 
     def __init__(
-        self, space: ConfigSpace, row: Sequence[int] | Rows = (), target: Target | None = None, collecting: bool = False
+        self,
+        space: ConfigSpace,
+        row: Sequence[int] | Rows = (),
+        target: Target | None = None,
+        collecting: bool = False,
+        tracer: Tracer | None = None,
     ) -> None:
         self.space = space
         self.row = tuple(int(p) for p in row)
@@ -33,6 +39,7 @@ class Config:
         self.is_fallback = False
         self.was_chosen = False
         self._collecting = collecting
+        self._tracer = tracer
 
     # -- defining -----------------------------------------------------------------------------------------------------
 
@@ -105,7 +112,9 @@ class Config:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Any:
-        return self._knob(name).entity(self.row[list(self.space.knobs).index(name)])
+        knob = self._knob(name)
+        position = self.row[list(self.space.knobs).index(name)]
+        return knob.entity(position) if self._tracer is None else knob.traced(position, self._tracer)
 
     def _knob(self, name: str) -> Knob[Any]:
         knobs = self.space.knobs
@@ -119,12 +128,20 @@ class Config:
     @property
     def index(self) -> int:
         """The point as one number."""
+        self._settle()
         return int(sum(p * int(s) for p, s in zip(self.row, self.space.strides, strict=True)))
 
     @property
     def values(self) -> dict[str, Any]:
         """The value of each knob, as JSON holds it."""
+        self._settle()
         return self.space.values(self.row)
+
+    def _settle(self) -> None:
+        """Note, while a template is traced, that it looks at everything at once."""
+        if self._tracer is not None:
+            for name, position in zip(self.space.knobs, self.row, strict=True):
+                self._tracer.fix(name, position)
 
     def __str__(self) -> str:
         return f"{self.space.describe(self.row)},{self.index}"

@@ -67,17 +67,22 @@ def element_bytes(buffer: SSAValue) -> int:
     return max(1, bits // 8)
 
 
+def limits(target: Target) -> tuple[tuple[str, str, int], ...]:
+    """The limits of a GPU: the field of Usage, what it counts, and the most there may be; 0 where that is not known."""
+    return (
+        ("threads", "threads in a block", target.max_threads_per_block),
+        ("vthreads", "virtual threads in a thread", target.max_vthreads),
+        ("shared_bytes", "bytes of shared memory in a block", target.max_shared_bytes),
+        ("local_bytes", "bytes of registers in a thread", MOST_LOCAL_BYTES),
+    )
+
+
 def excess(used: Usage, target: Target) -> str | None:
     """Which limit of a GPU is exceeded, as a sentence; None where all are kept, or the target is a CPU."""
     if not target.is_gpu:
         return None
-    checks = (
-        ("threads in a block", used.threads, target.max_threads_per_block),
-        ("virtual threads in a thread", used.vthreads, target.max_vthreads),
-        ("bytes of shared memory in a block", used.shared_bytes, target.max_shared_bytes),
-        ("bytes of registers in a thread", used.local_bytes, MOST_LOCAL_BYTES),
-    )
-    for what, got, limit in checks:
+    for name, what, limit in limits(target):
+        got = getattr(used, name)
         if limit and got > limit:
             return f"at most {limit} {what} on this target, got {got}"
     return None

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .knobs.knob import ConfigError, Knob
+from .knobs.split import SplitKnob
+from .symbolic import POSITION, Columns
 
 Rows = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
@@ -115,6 +117,21 @@ class ConfigSpace:
         """The knobs' numbers `(n, f)`: logarithms of the parts of splits, places in orders, marks, values."""
         parts = [knob.features[rows[:, i]] for i, knob in enumerate(self.knobs.values())]
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(rows), 0), dtype=np.float32)
+
+    def option_features(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """The numbers `(n, f)` of the knobs that are no splits: what the lengths of loops do not tell."""
+        others = [(i, k) for i, k in enumerate(self.knobs.values()) if not isinstance(k, SplitKnob)]
+        parts = [knob.features[rows[:, i]] for i, knob in others]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((len(rows), 0), dtype=np.float32)
+
+    def columns(self, rows: Rows) -> Columns:
+        """The numbers of each knob for each row, by (name, part); part POSITION is the position of the choice."""
+        found: dict[tuple[str, int], npt.NDArray[np.int64]] = {}
+        for i, (name, knob) in enumerate(self.knobs.items()):
+            found[name, POSITION] = rows[:, i]
+            for part, values in enumerate(knob.parts()):
+                found[name, part] = values[rows[:, i]]
+        return found
 
     # -- text ---------------------------------------------------------------------------------------------------------
 

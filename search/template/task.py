@@ -20,7 +20,9 @@ from ..records import Record
 from ..reference import Reference
 from ..task import Mode, SearchTask, resolve_target
 from ..workload import ComputeDAG
+from .cases import Cases
 from .config import Config
+from .features import KINDS, program_features
 from .knobs.knob import ConfigError
 from .limits import excess, usage
 from .registry import Template, find_template
@@ -52,6 +54,7 @@ class TemplateTask:
         self.compute_dag = ComputeDAG.from_module(first.workload)
         self._flop = first_flop if (first_flop := self._collected.flop) else float(self.compute_dag.flops)
         self._known: dict[int, str | None] = {}
+        self.cases = Cases(self)
 
     def _collect(self) -> Any:
         """Call the template until it defines all of its knobs and returns a schedule, on a first config that can."""
@@ -134,7 +137,14 @@ class TemplateTask:
 
     def schedules(self, configs: Sequence[Config]) -> list[str]:
         """The schedule texts of configs."""
-        return [self.schedule(config) for config in configs]
+        rows = np.array([config.row for config in configs], dtype=np.int64).reshape(len(configs), -1)
+        texts = [""] * len(rows)
+        for case, at in self.cases.groups(rows):
+            trusted = case is not None and case.trusted
+            made = case.trace.texts(self.config_space.columns(rows[at]), len(at)) if case is not None else iter(())
+            for position in at:
+                texts[position] = next(made) if trusted else self.schedule(rows[position])
+        return texts
 
     def why_not(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> str | None:
         """Why a config cannot be measured: a step that is not legal, or a limit of the target; None where it can."""
@@ -144,6 +154,8 @@ class TemplateTask:
         return self._known[chosen.index]
 
     def _examine(self, config: Config) -> str | None:
+        if (known := self.cases.reason(config.index)) is not None:
+            return known
         try:
             made = self.instantiate(config)
             module = self.search_task.schedule_module(made.pipeline)
@@ -165,11 +177,31 @@ class TemplateTask:
 
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which rows `(n,)` can be measured."""
-        return np.array([self.why_not(row) is None for row in rows], dtype=bool)
+        mask = np.zeros(len(rows), dtype=bool)
+        for case, at in self.cases.groups(rows):
+            if case is None:
+                continue
+            mask[at] = self.cases.keeps_limits(case, rows[at])
+            if not case.trusted:
+                mask[at] = [self.why_not(row) is None for row in rows[at]]
+        return mask
 
-    def features(self, rows: Rows, kind: str = "knob") -> npt.NDArray[np.float32]:
-        """What a cost model sees of each row, `(n, f)`."""
-        return self.config_space.features(rows)
+    def features(self, rows: Rows, kind: str = "itervar") -> npt.NDArray[np.float32]:
+        """What a cost model sees of each row, `(n, f)`; see features.KINDS. Rows that cannot be scheduled are zeros."""
+        if kind not in KINDS:
+            raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{kind}'")
+        if kind == "knob":
+            return self.config_space.features(rows)
+        found: npt.NDArray[np.float32] | None = None
+        for case, at in self.cases.groups(rows):
+            if case is None:
+                continue
+            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind)
+            if found is None:
+                found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)
+            found[at] = part
+        options = self.config_space.option_features(rows)
+        return options if found is None else np.concatenate([found, options], axis=1)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 

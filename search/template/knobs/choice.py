@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..symbolic import Expr, Tracer
 from .knob import ConfigError, Knob
 
 
@@ -37,6 +38,19 @@ class ChoiceKnob(Knob[ChoiceEntity]):
 
     def entity(self, position: int) -> ChoiceEntity:
         return ChoiceEntity(self.candidate[position])
+
+    @property
+    def _whole(self) -> bool:
+        return all(type(v) is int for v in self.candidate)
+
+    def traced(self, position: int, tracer: Tracer) -> ChoiceEntity:
+        if not self._whole:
+            return super().traced(position, tracer)
+        value = self.candidate[position]
+        return ChoiceEntity(tracer.number(value, Expr("knob", (self.name, 0), value)))
+
+    def parts(self) -> list[npt.NDArray[np.int64]]:
+        return [np.array(self.candidate, dtype=np.int64)] if self._whole else []
 
     def value(self, position: int) -> Any:
         return self.candidate[position]

@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..symbolic import Tracer
+
 EntityT = TypeVar("EntityT")
 
 
@@ -27,6 +29,15 @@ class Knob(ABC, Generic[EntityT]):
     @abstractmethod
     def entity(self, position: int) -> EntityT:
         """The choice at a position."""
+
+    def traced(self, position: int, tracer: Tracer) -> EntityT:
+        """The choice at a position for a template that is traced: what it does then holds for this choice only."""
+        tracer.fix(self.name, position)
+        return self.entity(position)
+
+    def parts(self) -> list[npt.NDArray[np.int64]]:
+        """The numbers of a choice that a traced template may compute with, each `(len,)`."""
+        return []
 
     @abstractmethod
     def value(self, position: int) -> Any:

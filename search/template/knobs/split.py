@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..symbolic import Expr, Tracer
 from .knob import ConfigError, Knob
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
@@ -27,6 +28,8 @@ class SplitEntity:
         if len(self.size) == 1:
             return [axis]
         parts: list[Any] = sch.split(block, axis, [None, *self.size[1:]])
+        for part, extent in zip(parts, self.size, strict=True):
+            part.extent = extent
         return parts
 
     def __str__(self) -> str:
@@ -112,6 +115,13 @@ class SplitKnob(Knob[SplitEntity]):
 
     def entity(self, position: int) -> SplitEntity:
         return SplitEntity(tuple(self.value(position)))
+
+    def traced(self, position: int, tracer: Tracer) -> SplitEntity:
+        named = enumerate(self.value(position))
+        return SplitEntity(tuple(tracer.number(n, Expr("knob", (self.name, part), n)) for part, n in named))
+
+    def parts(self) -> list[npt.NDArray[np.int64]]:
+        return list(self._sizes.T)
 
     def value(self, position: int) -> list[int]:
         return [int(n) for n in self._sizes[position]]

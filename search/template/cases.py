@@ -1,0 +1,150 @@
+"""The cases of a template: what it does for all configs that answer it the same, found one call at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ...passes.pipeline_text import parse_schedule
+from ...passes.primitive import ScheduleError
+from .config import Config
+from .knobs.knob import ConfigError
+from .limits import Usage, limits, usage
+from .program import Program
+from .space import Rows
+from .symbolic import POSITION, Tracer
+from .trace import Trace
+
+if TYPE_CHECKING:
+    from .task import TemplateTask
+
+Mask = npt.NDArray[np.bool_]
+
+_CHECKED = 3
+_DRAWN = 256
+_CAREFUL_FOR = 12
+"""Cases that are each checked against single configs; when all of those agreed, so will the others."""
+
+
+@dataclass
+class Case:
+    """A trace and its program; `trusted` where single configs have confirmed both."""
+
+    trace: Trace
+    program: Program
+    trusted: bool
+
+
+class Cases:
+    """All cases found so far of one task, and the configs that no case covers as they cannot be scheduled."""
+
+    def __init__(self, task: TemplateTask) -> None:
+        self._task = task
+        self._cases: list[Case] = []
+        self._refused: dict[int, str] = {}
+        self._agreed = True
+
+    def groups(self, rows: Rows) -> Iterator[tuple[Case | None, Rows]]:
+        """Each case with the positions of those rows that it covers; None for rows that cannot be scheduled."""
+        left = np.arange(len(rows))
+        refused: list[int] = []
+        cases = iter(list(self._cases))
+        while len(left):
+            case = next(cases, None)
+            if case is None:
+                first = left[0]
+                case = self._new(rows[first])
+                if case is None:
+                    refused.append(int(first))
+                    left = left[1:]
+                    continue
+            covered = case.trace.covers(self._task.config_space.columns(rows[left]), len(left))
+            if covered.any():
+                yield case, left[covered]
+                left = left[~covered]
+        if refused:
+            yield None, np.array(refused, dtype=np.int64)
+
+    def reason(self, index: int) -> str | None:
+        """Why a config could not be scheduled, if that is known."""
+        return self._refused.get(index)
+
+    def distrust(self) -> None:
+        """Examine configs one by one from now on: a kernel was refused that should not have been."""
+        self._agreed = False
+        for case in self._cases:
+            case.trusted = False
+
+    def _new(self, row: Rows) -> Case | None:
+        """The case of a row; None where it cannot be scheduled."""
+        task = self._task
+        index = int(task.config_space.indices(row[None])[0])
+        if index in self._refused:
+            return None
+        tracer = Tracer()
+        try:
+            schedule = task.template.schedule(Config(task.config_space, row, task.target, tracer=tracer), task.args)
+            trace = Trace.of(tracer, schedule)
+            program = Program.of(task.module.clone(), trace.steps)
+        except (ScheduleError, ConfigError) as error:
+            self._refused[index] = str(error)
+            return None
+        case = Case(trace, program, self._agreed)
+        self._cases.append(case)
+        if case.trusted and len(self._cases) <= _CAREFUL_FOR:
+            case.trusted = self._agreed = self._is_right(case, row)
+        return case
+
+    def _is_right(self, case: Case, row: Rows) -> bool:
+        """Compare a case with single configs that it covers, some of them: their steps, and what they take."""
+        space = self._task.config_space
+        rows = space.sample(np.random.default_rng(0), _DRAWN)
+        for i, name in enumerate(space.names):
+            if any(name in _positions(condition) for condition, _ in case.trace.conditions):
+                rows[:, i] = row[i]
+        columns = space.columns(rows)
+        rows = rows[case.trace.covers(columns, len(rows)) & self.keeps_limits(case, rows)]
+        rows = np.concatenate([row[None], rows[:_CHECKED]])
+        columns = space.columns(rows)
+        taken = case.program.usage(columns, len(rows))
+        for i, text in enumerate(case.trace.texts(columns, len(rows))):
+            try:
+                made = str(self._task.instantiate(rows[i]).pipeline)
+            except (ScheduleError, ConfigError):
+                return False
+            if made != text and tuple(parse_schedule(made)) != tuple(parse_schedule(text)):
+                return False
+            if self._task.target.is_gpu:
+                exact = usage(self._task.search_task.schedule_module(made))
+                if exact != Usage(**{name: int(column[i]) for name, column in taken.items()}):
+                    return False
+        return True
+
+    def keeps_limits(self, case: Case, rows: Rows) -> Mask:
+        """Which rows, all covered by a case, keep the limits of the target."""
+        target = self._task.target
+        mask = np.ones(len(rows), dtype=bool)
+        if not target.is_gpu or not len(rows):
+            return mask
+        taken = case.program.usage(self._task.config_space.columns(rows), len(rows))
+        for name, _, limit in limits(target):
+            if limit:
+                mask &= taken[name] <= limit
+        return mask
+
+
+def _positions(condition: object) -> set[str]:
+    """The knobs whose choice, as a whole, an expression asks for."""
+    found: set[str] = set()
+    waiting = [condition]
+    while waiting:
+        expr = waiting.pop()
+        args = getattr(expr, "args", ())
+        if getattr(expr, "op", "") == "knob" and args[1] == POSITION:
+            found.add(str(args[0]))
+        waiting += [a for a in args if hasattr(a, "op")]
+    return found

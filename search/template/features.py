@@ -1,0 +1,111 @@
+"""What a cost model sees of configs, from the loops of their programs, for whole populations at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .program import Access, Nest, Program
+from .symbolic import Columns
+
+Floats = npt.NDArray[np.float64]
+
+KINDS = ("knob", "itervar", "curve")
+"""`knob`: the numbers of the knobs. `itervar`: each loop's length, place and what it touches. `curve`: how reuse and
+the amount touched go together over all loops (Chen et al., Learning to Optimize Tensor Programs, 2018)."""
+
+LOOPS = 24
+"""Loops that there are columns for, from the innermost one of the nest that computes most."""
+ACCESSES = 4
+CURVE_POINTS = 20
+
+_LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threadIdx", "blockIdx")
+_NOTES = ("auto_unroll_max_step", "unroll_explicit")
+
+
+def program_features(program: Program, columns: Columns, count: int, kind: str) -> npt.NDArray[np.float32]:
+    """The features `(count, f)`; as many for each program."""
+    nest = program.main
+    known: dict[int, Any] = {}
+    extents = np.ones((count, LOOPS))
+    loops = nest.loops[-LOOPS:]
+    for i, loop in enumerate(reversed(loops)):  # innermost first, so that what matters most is in the same columns
+        extents[:, i] = loop.extent.evaluate(columns, known)
+    touched = [_touched(access, nest, columns, known, extents) for access in nest.accesses[:ACCESSES]]
+    parts = _itervar(nest, extents, touched) if kind == "itervar" else _curves(extents, touched)
+    parts += [_taken(program, columns, count), _notes(nest, count)]
+    return np.concatenate(parts, axis=1).astype(np.float32)
+
+
+def _touched(
+    access: Access, nest: Nest, columns: Columns, known: dict[int, Any], extents: Floats
+) -> tuple[Floats, ...]:
+    """For each loop, innermost first: the step in elements, and how many elements it and the loops inside touch."""
+    step = np.zeros_like(extents)
+    elements = np.ones_like(extents)
+    inside = 1
+    for size, strides in zip(reversed(access.shape), reversed(access.strides), strict=True):
+        moves = np.zeros_like(extents)
+        for i, loop in enumerate(reversed(nest.loops[-LOOPS:])):
+            if strides is not None and loop.name in strides:
+                moves[:, i] = strides[loop.name].evaluate(columns, known)
+        step += moves * inside
+        elements *= np.minimum(size, 1 + np.cumsum(moves * (extents - 1), axis=1))
+        inside *= size
+    return step, elements
+
+
+def _itervar(nest: Nest, extents: Floats, touched: list[tuple[Floats, ...]]) -> list[Floats]:
+    """Per loop: length, iterations of it and inside, outside, how it runs; and per access: step, elements, reuse."""
+    lengths = np.log2(extents)
+    inside = np.cumsum(lengths, axis=1)
+    outside = inside[:, -1:] - inside
+    kinds = np.full(extents.shape, -1.0)
+    for i, loop in enumerate(reversed(nest.loops[-LOOPS:])):
+        family = loop.kind.partition(".")[0]
+        kinds[:, i] = _LOOP_KINDS.index(family) if family in _LOOP_KINDS else -1
+    parts = [lengths, inside, outside, kinds]
+    for step, elements in touched:
+        count = np.log2(elements)
+        parts += [np.log2(1 + step), count, inside - count]
+    return parts + [np.zeros_like(extents)] * (3 * (ACCESSES - len(touched)))
+
+
+def _curves(extents: Floats, touched: list[tuple[Floats, ...]]) -> list[Floats]:
+    """Per access, at points of a logarithmic grid: reuse by elements touched, elements by reuse, and by iterations."""
+    inside = np.cumsum(np.log2(extents), axis=1)
+    points = np.linspace(0.0, 30.0, CURVE_POINTS)
+    parts: list[Floats] = []
+    for _, elements in touched:
+        count = np.log2(elements)
+        reuse = inside - count
+        for x, y in ((count, reuse), (reuse, count), (count, inside), (inside, count)):
+            reached = x[:, None, :] >= points[:, None]
+            first = np.where(reached.any(axis=2), reached.argmax(axis=2), x.shape[1] - 1)
+            parts.append(np.take_along_axis(y, first, axis=1))
+    return parts + [np.zeros((len(extents), CURVE_POINTS))] * (4 * (ACCESSES - len(touched)))
+
+
+def _taken(program: Program, columns: Columns, count: int) -> Floats:
+    """What a launch takes: threads, virtual threads, blocks, bytes of shared memory and registers; warps, waste."""
+    usage = program.usage(columns, count)
+    known: dict[int, Any] = {}
+    blocks: Any = np.ones(count)
+    serial: Any = np.ones(count)
+    for loop in program.main.loops:
+        extent = loop.extent.evaluate(columns, known)
+        if loop.kind.startswith("blockIdx") or loop.kind == "parallel":
+            blocks = blocks * extent
+        elif not loop.kind.startswith("threadIdx"):
+            serial = serial * extent
+    threads = usage["threads"]
+    idle = -threads % 32 / np.maximum(1, threads)
+    logs = [np.log2(1 + np.maximum(0, np.asarray(v, dtype=np.float64))) for v in (*usage.values(), blocks, serial)]
+    return np.stack([*logs, idle], axis=1)
+
+
+def _notes(nest: Nest, count: int) -> Floats:
+    notes = {key: value for loop in nest.loops for key, value in loop.notes.items()}
+    return np.tile(np.array([float(notes.get(key, -1)) for key in _NOTES]), (count, 1))

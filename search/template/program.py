@@ -1,0 +1,236 @@
+"""A scheduled program as arrays over a population: loops, what they touch, and what that takes of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.interpret.loop import owning_loops
+from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
+from ...passes.analysis.access import is_argument
+from ...passes.analysis.nest import buffer_name, functions, is_reduce_loop
+from .limits import Usage, element_bytes
+from .replay import BlockState, Replay, Strides
+from .symbolic import Columns, Expr, const
+
+Ints = npt.NDArray[np.int64]
+
+ARITHMETIC = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.addi", "arith.subi", "arith.muli")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop around a block: how it runs, and how long it is."""
+
+    name: str
+    kind: str
+    extent: Expr
+    reduces: bool
+    notes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or a store of a block: for each dimension how the index moves along the loops, None where not known."""
+
+    buffer: str
+    scope: str
+    is_write: bool
+    element_bytes: int
+    shape: tuple[int, ...]
+    strides: tuple[Strides | None, ...]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A block with the loops around it, outermost first."""
+
+    block: str
+    loops: tuple[Loop, ...]
+    accesses: tuple[Access, ...]
+    operations: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What one outermost nest takes of a GPU: extents by thread axis, virtual threads, bytes. None: not known."""
+
+    threads: Mapping[str, tuple[Expr, ...]]
+    vthreads: tuple[Expr, ...]
+    shared: tuple[tuple[Expr, int] | None, ...]
+    local: tuple[tuple[Expr, int] | None, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """All nests of a schedule, for every config that its trace covers."""
+
+    nests: tuple[Nest, ...]
+    launches: tuple[Launch, ...]
+
+    @classmethod
+    def of(cls, module: ModuleOp, steps: Sequence[ModulePass]) -> Program:
+        """Apply steps to `module` and describe what comes out. ScheduleError where one is not legal."""
+        replay = Replay(module)
+        replay.run(steps)
+        nests: list[Nest] = []
+        launches: list[Launch] = []
+        for func in functions(module):
+            nests += [_nest(block, replay.states[block.block_name]) for block in blocks_in(func)]
+            sizes = _buffer_sizes(owning_loops(func), list(blocks_in(func)), replay.states)
+            for op in func.body.block.ops:
+                if isinstance(op, ForOp):
+                    launches.append(_launch(list(blocks_in(op)), replay.states, sizes))
+        return cls(tuple(nests), tuple(launches))
+
+    @property
+    def main(self) -> Nest:
+        """The nest that computes most."""
+        return max(self.nests, key=lambda n: n.operations * float(np.prod([float(x.extent.value) for x in n.loops])))
+
+    def usage(self, columns: Columns, count: int) -> dict[str, Ints]:
+        """Threads, virtual threads, bytes of shared memory and of registers, each `(count,)`; -1 where not known."""
+        known: dict[int, Any] = {}
+
+        def column(expr: Expr) -> Any:
+            return expr.evaluate(columns, known)
+
+        found = {name: np.zeros(count, dtype=np.int64) for name in Usage.__dataclass_fields__}
+        for launch in self.launches:
+            threads: Any = np.ones(count, dtype=np.int64)
+            for extents in launch.threads.values():
+                threads = threads * reduce(np.maximum, [column(e) for e in extents])
+            found["threads"] = np.maximum(found["threads"], threads)
+            for expr in launch.vthreads:
+                found["vthreads"] = np.maximum(found["vthreads"], column(expr))
+            for name, buffers in (("shared_bytes", launch.shared), ("local_bytes", launch.local)):
+                total: Any = np.zeros(count, dtype=np.int64)
+                for buffer in buffers:
+                    total = total + column(buffer[0]) * buffer[1] if buffer is not None else np.full(count, -(1 << 40))
+                found[name] = np.maximum(found[name], total) if (np.asarray(total) >= 0).all() else np.full(count, -1)
+        return found
+
+
+def _nest(block: BlockOp, state: BlockState) -> Nest:
+    loops = tuple(
+        Loop(x.loop_name, x.loop_kind, state.extents[x.loop_name], is_reduce_loop(x), _integers(x))
+        for x in block.enclosing_loops
+    )
+    accesses = [
+        _access(output, True, indices, state)
+        for output, indices in zip(block.outputs, block.write_indices, strict=True)
+    ]
+    accesses += [_access(load.buffer, False, load.indices.data, state) for load in block.loads]
+    arithmetic = sum(op.name in ARITHMETIC or op.name.startswith("math.") for op in block.body.block.ops)
+    return Nest(block.block_name, loops, tuple(accesses), arithmetic + int(block.is_reduction))
+
+
+def _integers(loop: ForOp) -> dict[str, int]:
+    return {k: v.value.data for k, v in loop.notes.items() if isinstance(v, IntegerAttr)}
+
+
+def _access(buffer: SSAValue, is_write: bool, indices: Sequence[Any], state: BlockState) -> Access:
+    strides = tuple(state.strides(index) for index in indices)
+    shape = buffer_shape(buffer)
+    return Access(buffer_name(buffer), scope_of(buffer), is_write, element_bytes(buffer), shape, strides)
+
+
+Sizes = dict[SSAValue, Expr | None]
+
+
+def _buffer_sizes(
+    owners: Mapping[SSAValue, ForOp | None], blocks: Sequence[BlockOp], states: Mapping[str, BlockState]
+) -> Sizes:
+    """How many elements of each buffer in shared memory or registers are kept."""
+    sizes: Sizes = {}
+    for buffer, owner in owners.items():
+        if scope_of(buffer) in ("shared", "local"):
+            sizes[buffer] = _buffer_size(buffer, owner, blocks, states)
+    return sizes
+
+
+def _buffer_size(
+    buffer: SSAValue, owner: ForOp | None, blocks: Sequence[BlockOp], states: Mapping[str, BlockState]
+) -> Expr | None:
+    shape = buffer_shape(buffer)
+    shared = scope_of(buffer) == "shared"
+    extents: list[Expr | None] = [None] * len(shape)
+    moved: set[str] = set()
+    virtual: dict[str, Expr] = {}
+    for block in blocks:
+        state = states[block.block_name]
+        loops = block.enclosing_loops
+        depth = loops.index(owner) + 1 if owner in loops else 0
+        inner = [x.loop_name for x in loops[depth:] if shared or not x.loop_kind.startswith("threadIdx")]
+        if shared:
+            inner += [x.loop_name for x in loops[:depth] if x.loop_kind.startswith(("threadIdx", "vthread"))]
+        for indices in _uses(block, buffer):
+            for dimension, index in enumerate(indices):
+                strides = state.strides(index)
+                if strides is None:
+                    continue
+                moved |= strides.keys()
+                span, known = state.span(strides, inner), extents[dimension]
+                extents[dimension] = span if known is None else known.at_least(span)
+            virtual |= {x.loop_name: state.extents[x.loop_name] for x in loops[:depth] if x.loop_kind == "vthread"}
+    if any(e is None for e in extents):
+        return None
+    size = _with_alignment([e for e in extents if e is not None], buffer)
+    for name, extent in virtual.items():
+        if not shared and name in moved:
+            size = size * extent
+    return size
+
+
+def _uses(block: BlockOp, buffer: SSAValue) -> list[Sequence[Any]]:
+    writes = [i for output, i in zip(block.outputs, block.write_indices, strict=True) if output is buffer]
+    return [*writes, *(load.indices.data for load in block.loads if load.buffer is buffer)]
+
+
+def _with_alignment(extents: list[Expr], buffer: SSAValue) -> Expr:
+    """Elements from the first to the last of a buffer whose rows may be padded."""
+    alloc = buffer.owner
+    assert isinstance(alloc, AllocOp)
+    align = alloc.alignment
+    strides = [const(1)] * len(extents)
+    for d in range(len(extents) - 2, -1, -1):
+        strides[d] = strides[d + 1] * extents[d + 1]
+        if align is not None and d == align[0]:
+            missing = const(align[2]) - strides[d]
+            strides[d] = strides[d] + (missing - missing // const(align[1]) * const(align[1]))
+    total = const(1)
+    for extent, stride in zip(extents, strides, strict=True):
+        total = total + (extent - const(1)) * stride
+    return total
+
+
+def _launch(blocks: Sequence[BlockOp], states: Mapping[str, BlockState], sizes: Sizes) -> Launch:
+    threads: dict[str, dict[int, Expr]] = {}
+    vthreads: list[Expr] = []
+    written: dict[SSAValue, None] = {}
+    for block in blocks:
+        state = states[block.block_name]
+        virtual = const(1)
+        for loop in block.enclosing_loops:
+            extent = state.extents[loop.loop_name]
+            if loop.loop_kind.startswith("threadIdx"):
+                threads.setdefault(loop.loop_kind, {})[id(extent)] = extent
+            elif loop.loop_kind == "vthread":
+                virtual = virtual * extent
+        vthreads.append(virtual)
+        written |= {b: None for b in block.outputs if not is_argument(b)}
+
+    def buffers(scope: str) -> tuple[tuple[Expr, int] | None, ...]:
+        kept = [(sizes.get(b), element_bytes(b)) for b in written if scope_of(b) == scope]
+        return tuple((size, width) if size is not None else None for size, width in kept)
+
+    by_axis = {kind: tuple(found.values()) for kind, found in threads.items()}
+    return Launch(by_axis, tuple(vthreads), buffers("shared"), buffers("local"))
