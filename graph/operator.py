@@ -65,7 +65,7 @@ class Operator:
         return {p.name: p.default for p in _parameters(self.compute) if p.kind is p.KEYWORD_ONLY}
 
     def options(self, name: str, given: Mapping[str, Any]) -> dict[str, Option]:
-        """The given options as the IR keeps them, without those that equal their default; ValueError for a wrong one."""
+        """The given options as the IR keeps them, without defaults; ValueError for a wrong one."""
         known = self.defaults
         for option in given:
             if option not in known:
@@ -160,8 +160,8 @@ def operator(name: str) -> Operator:
     return known[name]
 
 
-def apply(name: str, tensors: Sequence[Tensor], options: Mapping[str, Option]) -> list[Tensor]:
-    """What an operator gives for te tensors; ExpressionError names the operator where they do not fit."""
+def apply(name: str, tensors: Sequence[Tensor | int | float], options: Mapping[str, Option]) -> list[Tensor]:
+    """What an operator gives for te tensors, or numbers where it broadcasts; ExpressionError names the operator where they do not fit."""
     found = operator(name)
     least, most = found.tensors
     if len(tensors) < least or (most is not None and len(tensors) > most):

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 
 from ..backends.context import create_context
+from ..dialects.graph import ConstantOp
 from ..passes.discovery import pass_factories
 from .discovery import graph_pass_factories
 from .evaluate import evaluate_block
 from .network import Network
 from .passes.fold_constants import FUNCTION, NAMES
 
-PREPARE = "lw-graph-simplify,lw-graph-fold-batch-norm,lw-graph-fold-constants,cse,dce"
+PREPARE = "lw-graph-simplify,lw-graph-fold-batch-norm,cse,dce,lw-graph-fold-constants,dce"
 """What every network goes through before its operators are grouped into kernels."""
 
 
@@ -24,11 +26,9 @@ def transform(net: Network, pipeline: str) -> Network:
     Raises ValueError for a pass that does not exist, or for one whose options are wrong.
     """
     known = {**pass_factories(), **graph_pass_factories(), **_stock()}
-    from xdsl.utils.exceptions import ArgSpecPipelineParseError
-
     try:
         passes = PassPipeline.parse_spec(known, pipeline)
-    except (ArgSpecPipelineParseError, KeyError) as error:
+    except (ArgSpecParseError, PassFailedException, ValueError, KeyError) as error:
         raise ValueError(f"pipeline '{pipeline}': {error}") from None
     module = net.module.clone()
     passes.apply(create_context(), module)
@@ -59,4 +59,5 @@ def _with_values(net: Network) -> Network:
             net.params.update(zip(names, evaluate_block(net, op, {}), strict=True))
             op.detach()
             op.erase()
-    return Network.from_module(net.module, net.params)
+    named = {op.label.data for op in net.module.walk() if isinstance(op, ConstantOp)}
+    return Network.from_module(net.module, {name: array for name, array in net.params.items() if name in named})

@@ -1,0 +1,53 @@
+"""Where all ways from an operation come together again."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation
+
+
+def post_dominators(block: Block) -> dict[Operation, Operation | None]:
+    """For each operation, the first one that every way from its results to the end of the block leads through.
+
+    None where there is none: the results are not used, or what uses them are several ends.
+    """
+    order = {op: n for n, op in enumerate(block.ops)}
+    found: dict[Operation, Operation | None] = {}
+    depth: dict[Operation, int] = {}
+    for op in reversed(list(block.ops)):
+        users = sorted({use.operation for result in op.results for use in result.uses}, key=order.__getitem__)
+        common: Operation | None = users[0] if users else None
+        for user in users[1:]:
+            common = _meet(common, user, found, depth)
+        found[op] = common
+        depth[op] = 0 if common is None else depth[common] + 1
+    return found
+
+
+def _meet(
+    first: Operation | None,
+    second: Operation | None,
+    above: dict[Operation, Operation | None],
+    depth: dict[Operation, int],
+) -> Operation | None:
+    while first is not second:
+        if first is None or second is None:
+            return None
+        if depth[first] >= depth[second]:
+            first = above[first]
+        else:
+            second = above[second]
+    return first
+
+
+def region_between(start: Operation, end: Operation) -> list[Operation]:
+    """The operations on the ways from `start`, left out, to `end`, which is one of them."""
+    seen: dict[Operation, None] = {}
+    waiting = [start]
+    while waiting:
+        op = waiting.pop()
+        for user in {use.operation for result in op.results for use in result.uses}:
+            if user not in seen:
+                seen[user] = None
+                if user is not end:
+                    waiting.append(user)
+    return list(seen)

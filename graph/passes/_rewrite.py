@@ -1,0 +1,105 @@
+"""What rewrites of networks share: adding operators in front of one, and asking what a tensor depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.graph import ApplyOp, ConstantOp, Option
+from ..operator import operator
+from ..types import infer, shape_of
+
+
+@dataclass(frozen=True)
+class Before:
+    """Adds operators in front of an operation."""
+
+    place: Operation
+
+    def apply(self, name: str, *inputs: SSAValue, label: str | None = None, **options: Any) -> SSAValue:
+        """Add an operator with one result and return it."""
+        kept = operator(name).options(name, options)
+        kinds = infer(name, [v.type for v in inputs], kept)
+        op = ApplyOp(name, inputs, kept, kinds, label)
+        block = self.place.parent
+        assert isinstance(block, Block)
+        block.insert_op_before(op, self.place)
+        return op.outputs[0]
+
+    def reshape(self, value: SSAValue, shape: Sequence[int], label: str | None = None) -> SSAValue:
+        """The value under another shape; itself where it has that shape."""
+        return value if shape_of(value) == tuple(shape) else self.apply("reshape", value, shape=shape, label=label)
+
+
+def replace(op: Operation, values: Sequence[SSAValue]) -> None:
+    """Put values in the place of an operation's results, and drop it; names people chose go over to them."""
+    for result, value in zip(op.results, values, strict=True):
+        if result.name_hint is not None and isinstance(value.owner, ApplyOp):
+            value.name_hint = result.name_hint
+        result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+
+
+def applied(module: ModuleOp) -> list[ApplyOp]:
+    """The operators of all networks in a module, in order, those in groups left out."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    return [op for f in functions for op in f.body.block.ops if isinstance(op, ApplyOp)]
+
+
+def producer(value: SSAValue, *names: str) -> ApplyOp | None:
+    """The operator that gives a value, if it is one of those named."""
+    owner = value.owner
+    return owner if isinstance(owner, ApplyOp) and owner.operator.data in names else None
+
+
+def used_once(value: SSAValue) -> bool:
+    """Whether one operation reads a value, once."""
+    return value.has_one_use()
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a value depends on constants only."""
+    waiting, seen = [value], set[SSAValue]()
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        owner = current.owner
+        if isinstance(owner, ConstantOp):
+            continue
+        if not isinstance(owner, ApplyOp):
+            return False
+        waiting.extend(owner.inputs)
+    return True
+
+
+def root_label(value: SSAValue) -> str:
+    """The name of the first constant that a value depends on."""
+    owner = value.owner
+    while isinstance(owner, ApplyOp):
+        owner = owner.inputs[0].owner
+    return owner.label.data if isinstance(owner, ConstantOp) else "constant"
+
+
+def option(op: ApplyOp, name: str) -> Any:
+    """An option of an operator, or its default."""
+    values = op.options.values
+    return values[name] if name in values else operator(op.operator.data).defaults[name]
+
+
+def users(value: SSAValue) -> Iterator[Operation]:
+    """The operations that read a value, each once."""
+    return iter(dict.fromkeys(use.operation for use in value.uses))
+
+
+def with_options(op: ApplyOp, **changes: Option | None) -> dict[str, Option]:
+    """The options of an operator after changes; None takes one away."""
+    merged = {**op.options.values, **changes}
+    return operator(op.operator.data).options(op.operator.data, {k: v for k, v in merged.items() if v is not None})

@@ -1,0 +1,120 @@
+"""The pass that takes batch normalisation apart, into the weights of what comes before it where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.graph import ApplyOp, ConstantOp
+from ..types import dtype_of, shape_of, tensor_type
+from ._rewrite import Before, applied, is_constant, option, producer, replace, used_once
+
+
+@dataclass(frozen=True)
+class FoldBatchNorm(ModulePass):
+    """batch_norm(x) -> x * scale + shift, with scale = gamma / sqrt(variance + epsilon), shift = beta - mean * scale.
+
+    Where x is a convolution or a matrix product with constant weights (and a constant added to it) that nothing else
+    reads, the scale goes into the weights. Scale and shift stay as operators on constants, for
+    `lw-graph-fold-constants`.
+    """
+
+    name: ClassVar[str] = "lw-graph-fold-batch-norm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in applied(op):
+            if found.operator.data == "batch_norm":
+                replace(found, [_folded(found)])
+
+
+def _folded(op: ApplyOp) -> SSAValue:
+    data, gamma, beta, mean, variance = op.inputs
+    before = Before(op)
+    epsilon = _number(op, float(option(op, "epsilon")), dtype_of(variance))
+    scale = before.apply("multiply", gamma, before.apply("rsqrt", before.apply("add", variance, epsilon)))
+    shift = before.apply("subtract", beta, before.apply("multiply", mean, scale))
+    rank = len(shape_of(data))
+    axis = int(option(op, "axis")) % rank
+    shape = [1] * rank
+    shape[axis] = shape_of(gamma)[0]
+    scale_all, shift_all = before.reshape(scale, shape), before.reshape(shift, shape)
+
+    bias: SSAValue | None = None
+    source = data
+    added = producer(data, "add")
+    if added is not None and used_once(data) and is_constant(added.inputs[1]):
+        source, bias = added.inputs
+    scaled = _scaled_weights(before, source, axis, scale) if used_once(source) and is_constant(scale) else None
+    if scaled is None:
+        return before.apply("add", before.apply("multiply", data, scale_all), shift_all)
+    if bias is not None:
+        shift_all = before.apply("add", before.apply("multiply", bias, scale_all), shift_all)
+    return before.apply("add", scaled, shift_all)
+
+
+def _scaled_weights(before: Before, source: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
+    """The product `source` with weights scaled along its output channels; None where that cannot be."""
+    op = producer(source, *_CHANNELS)
+    if op is None or not is_constant(op.inputs[1]):
+        return None
+    shape = _CHANNELS[op.operator.data](op)
+    if shape is None or axis != _channel_axis(op):
+        return None
+    weight = before.apply("multiply", op.inputs[1], before.reshape(scale, shape))
+    label = source.name_hint
+    return before.apply(op.operator.data, op.inputs[0], weight, label=label, **op.options.values)
+
+
+def _channel_axis(op: ApplyOp) -> int:
+    rank = len(shape_of(op.outputs[0]))
+    if op.operator.data in ("dense", "matmul"):
+        return rank - 1
+    last = op.operator.data != "conv2d_transpose" and str(option(op, "layout")).endswith("C")
+    return rank - 1 if last else 1
+
+
+def _conv_shape(op: ApplyOp) -> tuple[int, ...] | None:
+    weight = shape_of(op.inputs[1])
+    return (weight[-1],) if _channel_axis(op) > 1 else (weight[0], *(1,) * (len(weight) - 1))
+
+
+def _depthwise_shape(op: ApplyOp) -> tuple[int, ...] | None:
+    weight = shape_of(op.inputs[1])
+    return weight[2:] if _channel_axis(op) > 1 else (*weight[:2], 1, 1)
+
+
+def _transposed_shape(op: ApplyOp) -> tuple[int, ...] | None:
+    return None if option(op, "groups") != 1 else (1, shape_of(op.inputs[1])[1], 1, 1)
+
+
+def _dense_shape(op: ApplyOp) -> tuple[int, ...] | None:
+    return (shape_of(op.inputs[1])[0], 1)
+
+
+def _matmul_shape(op: ApplyOp) -> tuple[int, ...] | None:
+    count = shape_of(op.outputs[0])[1]
+    return (count, 1) if option(op, "transpose_b") else (count,)
+
+
+_CHANNELS: dict[str, Callable[[ApplyOp], tuple[int, ...] | None]] = {
+    "conv2d": _conv_shape,
+    "conv3d": _conv_shape,
+    "depthwise_conv2d": _depthwise_shape,
+    "conv2d_transpose": _transposed_shape,
+    "dense": _dense_shape,
+    "matmul": _matmul_shape,
+}
+"""Operator -> the shape under which one number an output channel multiplies its weights."""
+
+
+def _number(place: Operation, value: float, dtype: str) -> SSAValue:
+    constant = ConstantOp("epsilon", tensor_type((), dtype), value)
+    assert place.parent is not None
+    place.parent.insert_op_before(constant, place)
+    return constant.result

@@ -1,0 +1,183 @@
+"""The pass that groups operators into kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar, TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body, hint
+from ..operator import Kind, operator
+from ..types import shape_of
+from ._dominators import post_dominators, region_between
+
+_MOST_NAMES = 6
+_REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
+"""Operators that read an element more than once: what comes before them is computed first."""
+
+
+@dataclass(frozen=True)
+class Fuse(ModulePass):
+    """Operators -> groups, each of which becomes one kernel.
+
+    An anchor (convolution, matrix product, pooling) and a reduction take in the elementwise operators behind them that
+    give tensors of the same shape, across branches that join again. Of the rest, chains of elementwise and injective
+    operators become one group, and go before a reduction that alone reads them. Views stay outside: they cost nothing.
+    `depth` is the most operators of a group.
+    """
+
+    name: ClassVar[str] = "lw-graph-fuse"
+    depth: int = 64
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in list(op.ops):
+            if isinstance(function, FuncOp):
+                grouping = _Grouping(function, self.depth)
+                grouping.run()
+                for members in grouping.groups():
+                    _make_group(members)
+
+
+Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
+"""Whether an operation, which may be the end of its region, joins the group of an operator."""
+
+
+def kind_of(op: Operation) -> Kind | None:
+    """The kind of an operator; None for what is none."""
+    return operator(op.operator.data).kind if isinstance(op, ApplyOp) else None
+
+
+class _Grouping:
+    """Which operators go together, as a group number for each."""
+
+    def __init__(self, function: FuncOp, depth: int) -> None:
+        self.ops = [op for op in function.body.block.ops if isinstance(op, ApplyOp) and kind_of(op) is not Kind.VIEW]
+        self.order = {op: n for n, op in enumerate(function.body.block.ops)}
+        self.ends = post_dominators(function.body.block)
+        self.group: dict[Operation, int] = {op: n for n, op in enumerate(self.ops)}
+        self.members: dict[int, list[ApplyOp]] = {n: [op] for n, op in enumerate(self.ops)}
+        self.depth = depth
+
+    def run(self) -> None:
+        for op in self.ops:
+            if kind_of(op) in (Kind.ANCHOR, Kind.REDUCTION):
+                self._extend(op, self._joins_anchor)
+        for op in self.ops:
+            if kind_of(op) in (Kind.ELEMENTWISE, Kind.INJECTIVE) and self._heads(op) is None:
+                self._extend(op, self._joins_chain)
+
+    def groups(self) -> list[list[ApplyOp]]:
+        """The operators of each group, in order."""
+        return [sorted(members, key=self.order.__getitem__) for members in self.members.values() if members]
+
+    def _heads(self, op: Operation) -> ApplyOp | None:
+        """The operator that a group is built around, if it is not a chain."""
+        kinds = (Kind.ANCHOR, Kind.REDUCTION, Kind.OPAQUE)
+        return next((m for m in self.members[self.group[op]] if kind_of(m) in kinds), None)
+
+    def _extend(self, start: ApplyOp, joins: Joins) -> None:
+        """Take in what is behind a group for as long as all ways on come together again in something that may join."""
+        last: Operation = max(self.members[self.group[start]], key=self.order.__getitem__)
+        while True:
+            end = self.ends.get(last)
+            if not isinstance(end, ApplyOp):
+                return
+            region = region_between(last, end)
+            if not all(joins(start, op, op is end) for op in region):
+                return
+            found = {self.group[start], *(self.group[op] for op in region)}
+            if sum(len(self.members[n]) for n in found) > self.depth:
+                return
+            last = self._merge(found, end)
+            if kind_of(end) is Kind.REDUCTION:
+                return
+
+    def _joins_anchor(self, start: ApplyOp, op: Operation, is_end: bool) -> bool:
+        if kind_of(op) is not Kind.ELEMENTWISE or self._heads(op) is not None or len(self.members[self.group[op]]) > 1:
+            return False
+        return shape_of(op.results[0]) == shape_of(start.outputs[0])
+
+    def _joins_chain(self, start: ApplyOp, op: Operation, is_end: bool) -> bool:
+        if op not in self.group:
+            return False
+        assert isinstance(op, ApplyOp)
+        kind, head = kind_of(op), self._heads(op)
+        if is_end and kind is Kind.REDUCTION and head is op:
+            return True
+        if head is not None or len(self.members[self.group[op]]) > 1:
+            return False
+        if kind is Kind.ELEMENTWISE:
+            return shape_of(op.outputs[0]) == shape_of(_last_shape(self.members[self.group[start]], self.order))
+        if kind is not Kind.INJECTIVE or op.operator.data in _REPEATING:
+            return False
+        return sum(prod(shape_of(v)) for v in op.outputs) <= sum(prod(shape_of(v)) for v in op.inputs)
+
+    def _merge(self, found: Iterable[int], end: ApplyOp) -> Operation:
+        """Join groups under one number; returns the last operator of the result."""
+        numbers = sorted(found)
+        whole = [op for n in numbers for op in self.members[n]]
+        for n in numbers[1:]:
+            self.members[n] = []
+        self.members[numbers[0]] = whole
+        for op in whole:
+            self.group[op] = numbers[0]
+        return max(whole, key=self.order.__getitem__)
+
+
+def _last_shape(members: list[ApplyOp], order: dict[Operation, int]) -> SSAValue:
+    return max(members, key=order.__getitem__).outputs[0]
+
+
+def _make_group(members: list[ApplyOp]) -> None:
+    inside = set[Operation](members)
+    last = members[-1]
+    outputs = [v for op in members for v in op.outputs if any(use.operation not in inside for use in v.uses)]
+    outputs = outputs or list(last.outputs)
+    inputs: dict[SSAValue, None] = {}
+    for op in members:
+        for value in op.inputs:
+            if value.owner not in inside and not _is_number(value):
+                inputs.setdefault(value)
+    body = group_body([v.type for v in inputs])
+    place = last.parent
+    assert isinstance(place, Block)
+    group = GroupOp(_label(members), list(inputs), Region(Block()), [v.type for v in outputs])
+    place.insert_op_after(group, last)
+    for value, result in zip(outputs, group.outputs, strict=True):
+        result.name_hint = value.name_hint
+        value.replace_uses_with_if(result, lambda use: use.operation not in inside)
+    _fill(body, members, dict(zip(inputs, body.args, strict=True)), outputs)
+    group.body.detach_block(group.body.block)
+    group.body.add_block(body)
+
+
+def _fill(body: Block, members: list[ApplyOp], names: dict[SSAValue, SSAValue], outputs: list[SSAValue]) -> None:
+    """Move operators into a group, `names` being what it calls values from outside."""
+    for op in members:
+        for position, value in enumerate(op.inputs):
+            if value not in names and isinstance(value.owner, ConstantOp):
+                number = value.owner.clone()
+                body.add_op(number)
+                names[value] = number.result
+            if value in names:
+                op.operands[position] = names[value]
+        op.detach()
+        body.add_op(op)
+    body.add_op(YieldOp(operands=[outputs]))
+
+
+def _is_number(value: SSAValue) -> bool:
+    return isinstance(value.owner, ConstantOp) and value.owner.value is not None
+
+
+def _label(members: list[ApplyOp]) -> str:
+    names = [op.operator.data for op in members]
+    shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"and_{len(names) - _MOST_NAMES + 1}"]
+    return hint("_".join(shown)) or "group"

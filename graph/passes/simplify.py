@@ -1,0 +1,116 @@
+"""The pass that writes networks in fewer operators: what changes nothing goes, what has a simpler form gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.graph import ApplyOp
+from ..operator import Kind, operator
+from ..types import dtype_of, shape_of
+from ._rewrite import Before, applied, option, producer, replace, with_options
+
+
+@dataclass(frozen=True)
+class Simplify(ModulePass):
+    """Rewrite operators to simpler ones that mean the same.
+
+    Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one; a
+    transpose that moves axes of extent 1 only is a reshape; bias_add is an add; a convolution of as many groups as
+    channels is depthwise.
+    """
+
+    name: ClassVar[str] = "lw-graph-simplify"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in applied(op):
+            rule = _RULES.get(_kind(found))
+            value = rule(found) if rule is not None else None
+            if value is not None:
+                replace(found, [value])
+
+
+def _kind(op: ApplyOp) -> str:
+    name = op.operator.data
+    return "view" if operator(name).kind is Kind.VIEW else name
+
+
+def _identity(op: ApplyOp) -> SSAValue:
+    return op.inputs[0]
+
+
+def _cast(op: ApplyOp) -> SSAValue | None:
+    return op.inputs[0] if dtype_of(op.inputs[0]) == option(op, "dtype") else None
+
+
+def _view(op: ApplyOp) -> SSAValue | None:
+    source = op.inputs[0]
+    while (owner := source.owner) and isinstance(owner, ApplyOp) and operator(owner.operator.data).kind is Kind.VIEW:
+        source = owner.inputs[0]
+    wanted = shape_of(op.outputs[0])
+    if shape_of(source) == wanted:
+        return source
+    if source is op.inputs[0] and op.operator.data == "reshape" and option(op, "shape") == wanted:
+        return None
+    return Before(op).apply("reshape", source, shape=wanted)
+
+
+def _transpose(op: ApplyOp) -> SSAValue | None:
+    source, order = op.inputs[0], _order(op)
+    while (earlier := producer(source, "transpose")) is not None:
+        inner = _order(earlier)
+        source, order = earlier.inputs[0], tuple(inner[k] for k in order)
+    shape = shape_of(source)
+    if order == tuple(range(len(order))):
+        return source
+    moved = [k for k in order if shape[k] > 1]
+    if moved == sorted(moved):
+        return Before(op).reshape(source, [shape[k] for k in order])
+    return None if source is op.inputs[0] else Before(op).apply("transpose", source, axes=order)
+
+
+def _order(op: ApplyOp) -> tuple[int, ...]:
+    rank = len(shape_of(op.inputs[0]))
+    axes = option(op, "axes")
+    return tuple(range(rank))[::-1] if axes is None else tuple(int(a) % rank for a in axes)
+
+
+def _bias_add(op: ApplyOp) -> SSAValue:
+    data, bias = op.inputs
+    rank = len(shape_of(data))
+    axis = int(option(op, "axis")) % rank
+    shape = [1] * rank
+    shape[axis] = shape_of(bias)[0]
+    before = Before(op)
+    return before.apply("add", data, before.reshape(bias, shape))
+
+
+def _conv2d(op: ApplyOp) -> SSAValue | None:
+    data, weight = op.inputs
+    groups, last = int(option(op, "groups")), option(op, "layout") == "NHWC"
+    channels = shape_of(data)[3 if last else 1]
+    if groups == 1 or groups != channels:
+        return None
+    extents = shape_of(weight)
+    filters = extents[3] if last else extents[0]
+    multiplier = filters // channels
+    shape = (*extents[:2], channels, multiplier) if last else (channels, multiplier, *extents[2:])
+    before = Before(op)
+    options = with_options(op, groups=None)
+    return before.apply("depthwise_conv2d", data, before.reshape(weight, shape), **options)
+
+
+_RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
+    "identity": _identity,
+    "cast": _cast,
+    "view": _view,
+    "transpose": _transpose,
+    "bias_add": _bias_add,
+    "conv2d": _conv2d,
+}

@@ -1,0 +1,104 @@
+"""The tasks of a network: its distinct kernels, each with the number of times that it appears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp
+from ..dialects.target import Target
+from ..dialects.te import ComputeOp
+from ..search.task import SearchTask, resolve_target
+from ..search.workload import Workload
+from ..te import Tensor
+from ..topi import full
+from .network import Network
+from .operator import Kind, apply, operator
+from .pipeline import PREPARE
+from .types import dtype_of, placeholder, shape_of
+
+GROUPED = f"{PREPARE},lw-graph-fuse"
+"""From a network as it was built to groups, one a kernel."""
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """A group of a network, and the task that it is."""
+
+    group: GroupOp
+    task: SearchTask
+
+
+def extract_tasks(
+    net: Network, target: str | Target = "llvm", include_simple_tasks: bool = False
+) -> tuple[list[SearchTask], list[int]]:
+    """The distinct kernels of a network with something to search, and how often each appears in it.
+
+    Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
+    appearance. Those without a reduction are left out unless `include_simple_tasks`.
+    """
+    found: dict[str, SearchTask] = {}
+    counts: dict[str, int] = {}
+    for pair in group_tasks(net.transform(GROUPED), resolve_target(target)):
+        if not include_simple_tasks and not has_reduction(pair.task):
+            continue
+        key = pair.task.workload_key
+        found.setdefault(key, pair.task)
+        counts[key] = counts.get(key, 0) + 1
+    return list(found.values()), list(counts.values())
+
+
+def group_tasks(grouped: Network, target: Target) -> Iterator[GroupTask]:
+    """The groups of a network in order, each with its task; equal groups share one."""
+    known: dict[str, SearchTask] = {}
+    for op in grouped.function.body.block.ops:
+        if isinstance(op, GroupOp):
+            task = group_task(op, target)
+            yield GroupTask(op, known.setdefault(task.workload_key, task))
+
+
+def group_task(group: GroupOp, target: Target) -> SearchTask:
+    """The task of a group: its label, the shapes of its inputs and outputs, and what it computes."""
+    shapes = [list(shape_of(v)) for v in (*group.inputs, *group.outputs)]
+    return SearchTask(Workload(group.label.data, lambda *_: group_tensors(group)), shapes, target)
+
+
+def has_reduction(task: SearchTask) -> bool:
+    """Whether there is a reduction in a task's computation."""
+    return any(isinstance(op, ComputeOp) and op.reduce_axes for op in task.compute_dag.func.body.block.ops)
+
+
+def group_tensors(group: GroupOp) -> list[Tensor]:
+    """The inputs of a group as placeholders, constant where all its uses are, then its outputs."""
+    values: dict[SSAValue, Tensor] = {}
+    for position, (argument, given) in enumerate(zip(group.body.block.args, group.inputs, strict=True)):
+        values[argument] = placeholder(argument, f"p{position}", isinstance(given.owner, ConstantOp))
+    inputs = list(values.values())
+    for op in group.body.block.ops:
+        if isinstance(op, ApplyOp):
+            made = apply(op.operator.data, _operands(op, values), op.options.values)
+            values.update(zip(op.outputs, made, strict=True))
+        elif isinstance(op, YieldOp):
+            return [*inputs, *(values[v] for v in op.values)]
+    raise AssertionError("a group ends with a yield")
+
+
+def _operands(op: ApplyOp, values: dict[SSAValue, Tensor]) -> list[Tensor | int | float]:
+    """Te tensors for the inputs of an operator; a number stays one where the operator broadcasts it."""
+    plain = operator(op.operator.data).kind is Kind.ELEMENTWISE
+    shapes = {shape_of(v) for v in op.inputs if v in values}
+    types = {dtype_of(v) for v in op.inputs if v in values}
+    found: list[Tensor | int | float] = []
+    for value in op.inputs:
+        if value in values:
+            found.append(values[value])
+            continue
+        owner = value.owner
+        assert isinstance(owner, ConstantOp) and owner.value is not None
+        if plain and shape_of(op.outputs[0]) in shapes and dtype_of(value) in types:
+            found.append(owner.value)
+        else:
+            found.append(full(shape_of(value), owner.value, dtype_of(value)))
+    return found
