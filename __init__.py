@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loopwright import te as te
+    from loopwright import testing as testing
     from loopwright import topi as topi
     from loopwright.backends.build import build as build
     from loopwright.backends.cuda.arrays import cuda as cuda
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.opencl.arrays import opencl as opencl
     from loopwright.dialects.target import Target as Target
+    from loopwright.graph.network import Network as Network
+    from loopwright.graph.tasks import extract_tasks as extract_tasks
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
     from loopwright.search import pretuned as pretuned
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from loopwright.search.measure import MeasureOptions as MeasureOptions
     from loopwright.search.records import Record as Record
     from loopwright.search.records import RecordError as RecordError
+    from loopwright.search.scheduler.scheduler import TaskScheduler as TaskScheduler
     from loopwright.search.sketch import Draft as Draft
     from loopwright.search.sketch_rules import SketchRule as SketchRule
     from loopwright.search.sketch_rules import register_sketch_rule as register_sketch_rule
@@ -50,12 +54,14 @@ _HOMES = {
     "LocalBuilder": "loopwright.search.tuners",
     "LocalRunner": "loopwright.search.tuners",
     "MeasureOptions": "loopwright.search.measure",
+    "Network": "loopwright.graph.network",
     "Record": "loopwright.search.records",
     "RecordError": "loopwright.search.records",
     "Schedule": "loopwright.schedule",
     "ScheduleError": "loopwright.passes.primitive",
     "SearchTask": "loopwright.search.task",
     "SketchRule": "loopwright.search.sketch_rules",
+    "TaskScheduler": "loopwright.search.scheduler.scheduler",
     "Target": "loopwright.dialects.target",
     "TemplateTask": "loopwright.search.template.task",
     "TuningError": "loopwright.search.tuner",
@@ -67,6 +73,7 @@ _HOMES = {
     "cpu": "loopwright.backends.device_array",
     "cuda": "loopwright.backends.cuda.arrays",
     "measure_option": "loopwright.search.tuners",
+    "extract_tasks": "loopwright.graph.tasks",
     "opencl": "loopwright.backends.opencl.arrays",
     "pick_best": "loopwright.search.template.history",
     "pretuned": "loopwright.search",
@@ -76,7 +83,7 @@ _HOMES = {
     "template": "loopwright.search.template.registry",
     "tuners": "loopwright.search",
 }
-_SUBPACKAGES = ("te", "topi")
+_SUBPACKAGES = ("te", "testing", "topi")
 
 
 def __getattr__(name: str) -> object:

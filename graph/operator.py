@@ -161,7 +161,7 @@ def operator(name: str) -> Operator:
 
 
 def apply(name: str, tensors: Sequence[Tensor | int | float], options: Mapping[str, Option]) -> list[Tensor]:
-    """What an operator gives for te tensors, or numbers where it broadcasts; ExpressionError names the operator where they do not fit."""
+    """What an operator gives for te tensors, or numbers where it broadcasts; ExpressionError where they do not fit."""
     found = operator(name)
     least, most = found.tensors
     if len(tensors) < least or (most is not None and len(tensors) > most):
