@@ -145,9 +145,7 @@ def catalogue() -> tuple[Feature, ...]:
     groups = [("program", PROGRAM), ("main", MAIN)]
     groups += [(f"main.{slot}", ACCESS) for slot in SLOTS]
     groups += [("copies", COPIES), ("others", OTHERS), ("bound", BOUNDS)]
-    return tuple(
-        Feature(f"{group}.{f.name}", f.unit, f.text, f.source) for group, features in groups for f in features
-    )
+    return tuple(Feature(f"{group}.{f.name}", f.unit, f.text, f.source) for group, features in groups for f in features)
 
 
 def names() -> list[str]:

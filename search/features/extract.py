@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .catalogue import KINDS, SLOTS, names
+from .catalogue import SLOTS, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, WARP, machine_of
 from .movement import Movement
-from .nest import Loop, Nest, Stage
+from .nest import KINDS, Loop, Nest, Stage
 from .occupancy import Launch, launch_of
 from .roofline import Bounds, body_requests, bounds_of, traffic, unique_bytes
 from .sizes import Size, ceil_div, equal, less, log2, maximum, minimum, negated, product, total, where
@@ -28,7 +28,7 @@ def features_of(nest: Nest) -> list[Size]:
     chosen = _largest(candidates)
     work = total([where(c, _work(v), 0) for v, c in zip(candidates, chosen, strict=True)])
     others = {v.number: negated(c) for v, c in zip(candidates, chosen, strict=True)}
-    found |= _program(view, launches) | _copies(view, work) | _others(view, others) | _bounds(bounds, len(view.kernels), view)
+    found |= _program(view, launches) | _copies(view, work) | _others(view, others) | _bounds(view, bounds)
     return [found[name] for name in names()]
 
 
@@ -48,7 +48,7 @@ def _log_s(seconds: Size) -> Size:
 
 
 def _main_candidates(view: NestView) -> list[StageView]:
-    """Which stages may be the main one: reductions with arithmetic, where there are none all with arithmetic, or all."""
+    """Which stages may be the main one: reductions with arithmetic, without any those with arithmetic, or all."""
     computing = [v for v in view.stages if v.stage.arithmetic]
     reducing = [v for v in computing if v.stage.is_reduction]
     return reducing or computing or view.stages
@@ -91,6 +91,7 @@ def _main(nest: NestView, view: StageView, launch: Launch) -> Values:
     per_block = view.iterations / view.tasks * operations
     cores = machine_of(nest.target).cores
     places = cores * launch.resident
+    available = REGISTERS_PER_THREAD if gpu else nest.target.vector_registers
     lane_bytes = view.lanes * view.movements[0].element_bytes
     values: Values = {
         "iterations": _slog(view.iterations),
@@ -119,7 +120,7 @@ def _main(nest: NestView, view: StageView, launch: Launch) -> Values:
         "balance": launch.blocks / (ceil_div(launch.blocks, places) * places),
         "waves": _slog(launch.waves),
         "registers": _slog(launch.registers),
-        "spilled": _slog(maximum(0, launch.registers - (REGISTERS_PER_THREAD if gpu else nest.target.vector_registers))),
+        "spilled": _slog(maximum(0, launch.registers - available)),
         "shared_bytes": _slog(launch.shared_bytes),
         "resident_blocks": _slog(launch.resident),
         "occupancy": launch.occupancy if gpu else 0,
@@ -309,8 +310,8 @@ def _others(nest: NestView, is_other: dict[int, Size]) -> Values:
     return {f"others.{name}": value for name, value in values.items()}
 
 
-def _bounds(bounds: list[Bounds], kernels: int, view: NestView) -> Values:
-    launch = machine_of(view.target).launch_s * kernels
+def _bounds(view: NestView, bounds: list[Bounds]) -> Values:
+    launch = machine_of(view.target).launch_s * len(view.kernels)
     values: Values = {
         "arithmetic": total([b.arithmetic_s for b in bounds]),
         "issue": total([b.issue_s for b in bounds]),

@@ -83,7 +83,7 @@ class Movement:
         ]
 
     def address_step(self, loop: Loop, distance: int = 1) -> Size:
-        """By how many elements the address changes when a loop goes from 0 to `distance`; 0 where it does not get there."""
+        """By how many elements the address changes when a loop goes from 0 to `distance`; 0 where it ends before."""
         key = (loop.name, distance)
         if key not in self._step:
             if isinstance(loop.extent, int) and loop.extent <= distance:
@@ -164,4 +164,3 @@ def footprint(movement: Movement, loops: Iterable[Loop]) -> Footprint:
     for loop in loops:
         found.grow(loop)
     return found
-

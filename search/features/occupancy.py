@@ -45,9 +45,7 @@ def launch_of(nest: NestView, kernel: Loop | Stage) -> Launch:
     """The launch of one kernel; on a CPU blocks are tasks, and one thread runs each."""
     views = nest.in_kernel(kernel)
     blocks = maximum(1, *(v.tasks for v in views))
-    threads = product(
-        [maximum(1, *(_extent(v, f"threadIdx.{d}") for v in views)) for d in "xyz"]
-    )
+    threads = product([maximum(1, *(_extent(v, f"threadIdx.{d}") for v in views)) for d in "xyz"])
     shared = total([nest.bytes_kept(b) for b in _kept_in(nest, views, "shared")])
     registers = BASE_REGISTERS + total([_words(nest, views, b) for b in _kept_in(nest, views, "local")])
     registers = registers + maximum(0, *(_operands(v) for v in views))

@@ -62,9 +62,8 @@ class Program:
         needed = _needed(outputs)
         self.columns: dict[str, int] = {}
         self.steps: list[tuple[Callable[..., Any], tuple[int | float, ...], int]] = []
-        self._constants: list[float] = []
         self._slots = 0
-        self._outputs = outputs
+        self.outputs = tuple(outputs)
         slot_of = self._allocate([v for v in graph.nodes if v.index in needed], _last_uses(graph, needed, outputs))
         self._results = [slot_of[o.index] if isinstance(o, Value) else float(o) for o in outputs]
 
@@ -84,7 +83,7 @@ class Program:
             if node.op == "column":
                 continue
             operands = [a for a in node.args if isinstance(a, Value)]
-            args = tuple(slot_of[a.index] if isinstance(a, Value) else float(a) for a in node.args)  # type: ignore[arg-type]
+            args = tuple(slot_of[a.index] if isinstance(a, Value) else float(a) for a in node.args)
             if free:
                 slot = free.pop()
             else:
@@ -96,9 +95,14 @@ class Program:
                 free.append(slot_of[index])
         return slot_of
 
-    def run(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
-        """The outputs `(rows, outputs)` for columns `(rows,)`."""
-        result = np.empty((len(self._results), rows), dtype=np.float32)
+    def run(
+        self,
+        columns: Mapping[str, npt.NDArray[Any]],
+        rows: int,
+        out: npt.NDArray[np.float32] | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """The outputs `(outputs, rows)` for columns `(rows,)`, written to `out` where it is given."""
+        result = np.empty((len(self._results), rows), dtype=np.float32) if out is None else out
         for column, value in enumerate(self._results):
             if isinstance(value, float):
                 result[column] = value
@@ -107,7 +111,7 @@ class Program:
         for start in range(0, rows, BLOCK_ROWS):
             end = min(rows, start + BLOCK_ROWS)
             self._run_block(columns, start, end, memory[:, : end - start], result)
-        return result.T
+        return result
 
     def _run_block(
         self,

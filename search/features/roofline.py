@@ -58,13 +58,14 @@ def _cpu_bounds(nest: NestView, view: StageView, machine: Machine) -> Bounds:
     arithmetic = view.iterations * view.operations / (4.0 * lanes)
     issue = view.trips * total([_vector_requests(view, m, width) for m in view.movements]) / 2.0
     chain = view.trips * machine.latency_cycles if view.stage.is_reduction else view.trips
+    touched = total([f.size_bytes for f in view.body_footprints])
     l1, l2 = traffic(view, nest.target.l1_bytes), traffic(view, nest.target.l2_bytes)
     return Bounds(
         arithmetic_s=arithmetic / hertz,
         issue_s=issue / hertz,
         far_s=l2 / (machine.far_bytes_per_cycle * hertz),
         near_s=l1 / (machine.near_bytes_per_cycle * hertz),
-        inner_s=view.trips * total([f.size_bytes for f in view.body_footprints]) / (machine.inner_bytes_per_cycle * hertz),
+        inner_s=view.trips * touched / (machine.inner_bytes_per_cycle * hertz),
         latency_s=chain / hertz,
     )
 

@@ -152,7 +152,7 @@ CUDA C++ Programming Guide, arithmetic instructions), rounded to powers of two."
 
 
 class NestView:
-    """All stages, the kernels they belong to, and the buffers as they are laid out once each loop keeps just its part."""
+    """All stages, the kernels they belong to, and the buffers, of which each loop keeps just its part."""
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest

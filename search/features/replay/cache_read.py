@@ -19,9 +19,7 @@ def replay(step: CacheRead, nest: Nest, sizes: Sizes) -> None:
     dimensions, shape, read, panel = _copied(step, stage, loads[0], sizes)
     buffer = Buffer(label, shape, source.element_bytes, step.scope, False)
     axes = [Axis(n, e, False, name(n)) for n, e in zip(dimensions, shape, strict=True)]
-    copy = Stage(
-        label, axes, [Access(buffer, [name(n) for n in dimensions])], [Access(source, read)], {}, "none", {}
-    )
+    copy = Stage(label, axes, [Access(buffer, [name(n) for n in dimensions])], [Access(source, read)], {}, "none", {})
     top = nest.top_level(stage)
     add_copy(nest, copy, nest.root.body.index(top))
     for load in loads:

@@ -39,9 +39,7 @@ def _laid_out(
     if not step.layout:
         return list(write.buffer.shape), list(write.indices)
     extents = {
-        a.name: a.extent
-        for a in stage.iterators
-        if a.name in used or (isinstance(a.extent, int) and a.extent == 1)
+        a.name: a.extent for a in stage.iterators if a.name in used or (isinstance(a.extent, int) and a.extent == 1)
     }
     layout = SizedLayout(step.layout, extents, sizes)
     return layout.shape, layout.forward()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from ....passes.schedule.reorder import Reorder
 from ..nest import Loop, Nest, replace_loop
 from ..steps import Sizes
@@ -17,6 +19,6 @@ def replay(step: Reorder, nest: Nest, sizes: Sizes) -> None:
     copies = [Loop(x.name, x.extent, x.kind, x.notes) for x in new]
     for child in old[-1].body:
         copies[-1].add(child)
-    for outer, inner in zip(copies, copies[1:], strict=False):
+    for outer, inner in itertools.pairwise(copies):
         outer.add(inner)
     replace_loop(old[0], copies[0])

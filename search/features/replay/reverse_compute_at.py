@@ -38,9 +38,7 @@ def replay(step: ReverseComputeAt, nest: Nest, sizes: Sizes) -> None:
 def _target(step: ReverseComputeAt, nest: Nest, stage: Stage) -> tuple[Loop, Stage]:
     """The loop, and the producer to follow: the last of those under a loop of that name."""
     read = [a.buffer for a in stage.loads]
-    known = [
-        s for s in nest.root.stages() if s is not stage and any(a.buffer is b for a in s.writes for b in read)
-    ]
+    known = [s for s in nest.root.stages() if s is not stage and any(a.buffer is b for a in s.writes for b in read)]
     named = [s for s in known if not step.producer or s.name == step.producer]
     return [(x, s) for s in named for x in s.loops if x.name == step.loop][-1]
 

@@ -1,0 +1,50 @@
+"""Features of a sketch's candidates as one NumPy program, made when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.target import Target
+from .extract import features_of
+from .program import Program
+from .sizes import Graph
+from .sketch_nest import nest_of_sketch
+
+Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]
+
+
+class SketchFeatures:
+    """From columns of decisions to a feature matrix, one column for each feature of the catalogue and the prior.
+
+    `module` is the workload on tensors, `template` the schedule text with `<name>` for holes, `prior` the estimate in
+    seconds by the rules that wrote the sketch. UnknownStepError when first called, where a step's effect on extents is
+    not known.
+    """
+
+    def __init__(self, module: ModuleOp, target: Target, name: str, template: str, prior: Prior | None) -> None:
+        self._module = module
+        self._target = target
+        self._name = name
+        self._template = template
+        self._prior = prior
+
+    @cached_property
+    def program(self) -> Program:
+        """What computes the catalogue's features."""
+        graph = Graph()
+        nest = nest_of_sketch(self._module, self._target, self._name, self._template, graph)
+        return Program(graph, features_of(nest))
+
+    def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
+        """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""
+        width = len(self.program.outputs)
+        result = np.empty((width + 1, rows), dtype=np.float32)
+        self.program.run(columns, rows, out=result[:width])
+        result[width] = np.nan if self._prior is None or not rows else np.log2(self._prior(columns))
+        return result.T
