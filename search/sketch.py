@@ -53,7 +53,7 @@ class Sketch:
     holes: tuple[Hole, ...]
     derived: tuple[Derived, ...] = ()
     limits: tuple[Callable[[Columns], npt.NDArray[np.bool_]], ...] = ()
-    describe: Callable[[Columns], npt.NDArray[np.float32]] | None = None
+    describe: Callable[[Columns, int], npt.NDArray[np.float32]] | None = None
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
 
     @property
@@ -131,7 +131,7 @@ class Sketch:
     def features(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """What the cost model sees of each row."""
         assert self.describe is not None
-        return self.describe(self.columns(rows))
+        return self.describe(self.columns(rows), len(rows))
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         """The schedule text of one row."""

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.target import Target
+from .features.of_sketch import SketchFeatures
 from .sketch import Columns, CostEstimate, Draft, Sketch
 from .sketch_rules import SketchRule, sketch_rules
-from .tile_model import FEATURES
 
 
 def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None) -> list[Sketch]:
@@ -28,7 +28,7 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
             if not drafts:
                 raise ValueError(f"sketch rule '{rule.name}' left no draft; return the one given where it has no use")
     distinct = {draft.template: draft for draft in drafts}
-    return sorted(map(_finished, distinct.values()), key=_default_cost)
+    return sorted((_finished(draft, module, target) for draft in distinct.values()), key=_default_cost)
 
 
 def _default_cost(sketch: Sketch) -> float:
@@ -37,15 +37,17 @@ def _default_cost(sketch: Sketch) -> float:
     return float(sketch.prior(sketch.columns(sketch.default.reshape(1, -1)))[0])
 
 
-def _finished(draft: Draft) -> Sketch:
+def _finished(draft: Draft, module: ModuleOp, target: Target) -> Sketch:
+    name = "_".join(draft.names) or "plain"
+    prior = _prior(draft.models) if draft.models else None
     sketch = Sketch(
-        name="_".join(draft.names) or "plain",
+        name=name,
         template=draft.template,
         holes=tuple(draft.holes),
         derived=tuple(draft.derived),
         limits=tuple(draft.limits),
-        describe=_describe(draft.models),
-        prior=_prior(draft.models) if draft.models else None,
+        describe=SketchFeatures(module, target, name, draft.template, prior),
+        prior=prior,
     )
     return sketch if sketch.legal(sketch.default[None])[0] else _with_legal_defaults(sketch)
 
@@ -60,21 +62,6 @@ def _with_legal_defaults(sketch: Sketch) -> Sketch:
     best = rows[int(np.argmin(sketch.prior(sketch.columns(rows))))]
     holes = tuple(replace(h, default=h.choices[i]) for h, i in zip(sketch.holes, best, strict=True))
     return replace(sketch, holes=holes)
-
-
-def _describe(models: list[CostEstimate]) -> Callable[[Columns], npt.NDArray[np.float32]]:
-    def features(columns: Columns) -> npt.NDArray[np.float32]:
-        if not models:
-            values = list(columns.values())
-            logs = [np.log2(np.maximum(1, v)) for v in values][:FEATURES]
-            padding = [np.zeros(len(values[0]) if values else 1)] * (FEATURES - len(logs))
-            return np.stack([*logs, *padding], axis=1).astype(np.float32)
-        total = models[0].features(columns)
-        for model in models[1:]:
-            total = np.concatenate([total, model.features(columns)], axis=1)
-        return total
-
-    return features
 
 
 def _prior(models: list[CostEstimate]) -> Callable[[Columns], npt.NDArray[np.float64]]:
