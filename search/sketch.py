@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,30 +15,13 @@ from xdsl.dialects.builtin import ModuleOp
 from ..passes.lower.lower_te_to_loop import LowerTeToLoop
 from ..passes.pipeline_text import lower_to_loops
 from ..passes.primitive import Primitive
+from .holes import Columns, Derived, Hole, Kind, Limit
+from .population import Population, Rows
 
-Columns = Mapping[str, npt.NDArray[np.int64]]
-"""The value of each hole for each candidate of a population, `(n,)`."""
+__all__ = ["Columns", "CostEstimate", "Derived", "Draft", "Hole", "Sketch"]
 
 _MARK = 910_000_000
 """Numbers from here on stand for holes while a step is turned into text; no extent comes near."""
-
-
-@dataclass(frozen=True)
-class Hole:
-    """A number to be chosen: its name, what it may be, and what it is without a search."""
-
-    name: str
-    choices: tuple[int, ...]
-    default: int
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A number that follows from the holes, such as the width of a panel from tile and vector width."""
-
-    name: str
-    function: Callable[[Columns], npt.NDArray[np.int64]]
-    default: int
 
 
 @dataclass(frozen=True)
@@ -52,7 +36,7 @@ class Sketch:
     template: str
     holes: tuple[Hole, ...]
     derived: tuple[Derived, ...] = ()
-    limits: tuple[Callable[[Columns], npt.NDArray[np.bool_]], ...] = ()
+    limits: tuple[Limit, ...] = ()
     describe: Callable[[Columns, int], npt.NDArray[np.float32]] | None = None
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
 
@@ -69,66 +53,52 @@ class Sketch:
         return total
 
     @property
-    def default(self) -> npt.NDArray[np.int64]:
+    def default(self) -> Rows:
         """The row of the holes' defaults."""
-        return np.array([h.choices.index(h.default) for h in self.holes], dtype=np.int64)
+        return self.population.default
 
-    def columns(self, rows: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
+    @cached_property
+    def population(self) -> Population:
+        """Where its rows come from."""
+        return Population(self.holes, self.derived, self.limits)
+
+    def columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
         """The values of holes and derived numbers for each row."""
-        values = {h.name: np.asarray(h.choices, dtype=np.int64)[rows[:, i]] for i, h in enumerate(self.holes)}
-        for number in self.derived:
-            values[number.name] = number.function(values)
-        return values
+        return self.population.columns(rows)
 
-    def sample(self, rng: np.random.Generator, n: int) -> npt.NDArray[np.int64]:
-        """Random rows `(n, d)`: of four times as many, those the prior favours, with as much noise as it deserves."""
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
+        """Random legal rows `(n, d)`: of three times as many those that the prior favours, with some noise.
+
+        None where none is legal; one where there is nothing to choose.
+        """
         if not self.holes:
             return np.zeros((1, 0), dtype=np.int64)
-        sizes = np.array([len(h.choices) for h in self.holes])
-        rows = rng.integers(0, sizes, size=(4 * n, len(sizes)))
         if self.prior is None:
-            return rows[:n]
-        rows = rows[self.legal(rows)]
+            return self.population.sample(rng, n)
+        rows = self.population.sample(rng, 3 * n)
         if len(rows) <= 1:
             return rows
         noise = rng.gumbel(size=len(rows)) * 0.25
         order = np.argsort(np.log(self.prior(self.columns(rows))) - noise)
         return rows[order[:n]]
 
-    def mutate(self, rng: np.random.Generator, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Each row with one or two decisions moved: to a neighbour, or anywhere."""
-        if not self.holes or not len(rows):
-            return rows
-        rows = rows.copy()
-        sizes = np.array([len(h.choices) for h in self.holes])
-        n = len(rows)
-        for share in (1.0, 0.4):
-            chosen = rng.integers(0, len(sizes), size=n)
-            which = np.arange(n)[rng.random(n) < share]
-            at = chosen[which]
-            step = rows[which, at] + rng.choice([-1, 1], size=len(which))
-            anywhere = rng.integers(0, sizes[at])
-            moved = np.where(rng.random(len(which)) < 0.6, np.clip(step, 0, sizes[at] - 1), anywhere)
-            rows[which, at] = moved
-        return rows
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
+        """Each row changed a little: see `Population.mutate`."""
+        return self.population.mutate(rng, rows)
 
-    def crossover(
-        self, rng: np.random.Generator, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """Each decision from `a` or from `b`."""
-        return np.where(rng.random(a.shape) < 0.5, a, b)
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
+        """Rows that mix `a` and `b`: see `Population.crossover`."""
+        return self.population.crossover(rng, a, b)
 
-    def legal(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def adopt(self, rng: np.random.Generator, other: Sketch, rows: Rows) -> Rows:
+        """Rows of another sketch as rows of this one, as far as their holes have the same names."""
+        return self.population.adopt(rng, other.population, rows)
+
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which rows keep all limits."""
-        mask = np.ones(len(rows), dtype=bool)
-        if not len(rows):
-            return mask
-        columns = self.columns(rows)
-        for limit in self.limits:
-            mask &= limit(columns)
-        return mask
+        return self.population.legal(rows)
 
-    def features(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         """What the cost model sees of each row."""
         assert self.describe is not None
         return self.describe(self.columns(rows), len(rows))
@@ -161,7 +131,7 @@ class Draft:
     parts: list[str] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
-    limits: list[Callable[[Columns], npt.NDArray[np.bool_]]] = field(default_factory=list)
+    limits: list[Limit] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     """Blocks that a rule has dealt with, and no other one should."""
     names: list[str] = field(default_factory=list)
@@ -190,10 +160,10 @@ class Draft:
             [*self.models],
         )
 
-    def hole(self, name: str, choices: tuple[int, ...], default: int) -> Hole:
-        """A new hole; its default is made one of the choices."""
+    def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
+        """A new hole, as `Hole` has it; its default is made one of the choices."""
         nearest = default if default in choices else min(choices, key=lambda c: abs(c - default))
-        hole = Hole(name, choices, nearest)
+        hole = Hole(name, choices, nearest, kind, axis)
         self.holes.append(hole)
         return hole
 
@@ -205,6 +175,32 @@ class Draft:
         derived = Derived(name, function, int(function(defaults)[0]))
         self.derived.append(derived)
         return derived
+
+    @property
+    def population(self) -> Population:
+        """The candidates so far."""
+        return Population(tuple(self.holes), tuple(self.derived), tuple(self.limits))
+
+    @property
+    def default_seconds(self) -> float:
+        """What the models estimate of the defaults."""
+        columns = self.population.columns(self.population.default[None])
+        return float(sum(model.seconds(columns)[0] for model in self.models))
+
+    def make_defaults_legal(self) -> bool:
+        """Move defaults that break a limit to the candidate that the models like best; False where there is none."""
+        population = self.population
+        if population.legal(population.default[None])[0]:
+            return True
+        rows = population.sample(np.random.default_rng(0), 256)
+        if not len(rows):
+            return False
+        columns = population.columns(rows)
+        best = rows[int(np.argmin(sum((model.seconds(columns) for model in self.models), np.zeros(len(rows)))))]
+        self.holes = [replace(h, default=h.choices[i]) for h, i in zip(self.holes, best, strict=True)]
+        chosen = population.columns(best[None])
+        self.derived = [replace(number, default=int(chosen[number.name][0])) for number in self.derived]
+        return True
 
     def do(self, kind: type[Primitive[Any]], **options: object) -> None:
         """Apply a step, whose options may hold holes and derived numbers, also in tuples and in lists of text parts."""

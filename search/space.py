@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +37,10 @@ def _default_cost(sketch: Sketch) -> float:
 
 
 def _finished(draft: Draft, module: ModuleOp, target: Target) -> Sketch:
+    draft.make_defaults_legal()
     name = "_".join(draft.names) or "plain"
     prior = _prior(draft.models) if draft.models else None
-    sketch = Sketch(
+    return Sketch(
         name=name,
         template=draft.template,
         holes=tuple(draft.holes),
@@ -49,19 +49,6 @@ def _finished(draft: Draft, module: ModuleOp, target: Target) -> Sketch:
         describe=SketchFeatures(module, target, name, draft.template, prior),
         prior=prior,
     )
-    return sketch if sketch.legal(sketch.default[None])[0] else _with_legal_defaults(sketch)
-
-
-def _with_legal_defaults(sketch: Sketch) -> Sketch:
-    """The sketch with the defaults that the prior likes best, where small extents put the usual ones out of limits."""
-    rows = sketch.sample(np.random.default_rng(0), 512)
-    rows = rows[sketch.legal(rows)]
-    if not len(rows):
-        return sketch
-    assert sketch.prior is not None
-    best = rows[int(np.argmin(sketch.prior(sketch.columns(rows))))]
-    holes = tuple(replace(h, default=h.choices[i]) for h, i in zip(sketch.holes, best, strict=True))
-    return replace(sketch, holes=holes)
 
 
 def _prior(models: list[CostEstimate]) -> Callable[[Columns], npt.NDArray[np.float64]]:

@@ -1,13 +1,18 @@
-"""What tiling rules share: each anchor of a draft gets one of its structures, every combination a draft of its own."""
+"""What tiling rules share: each anchor of a draft gets its structures, and their combinations drafts of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from math import prod
 from typing import Protocol, TypeVar
 
 from ...passes.schedule.compute_inline import ComputeInline
 from ..anchor import Anchor, anchors_in, find_anchor
 from ..sketch import CostEstimate, Draft
+
+MOST_COMBINED = 8
+"""Structures of several anchors are combined freely up to so many drafts; beyond, all but one keep their best."""
 
 
 class Structure(Protocol):
@@ -19,40 +24,64 @@ class Structure(Protocol):
 
 
 StructureT = TypeVar("StructureT", bound=Structure)
+OptionT = TypeVar("OptionT")
+Write = Callable[[Draft, Anchor, StructureT, int], CostEstimate]
 
 
 def tile_anchors(
-    draft: Draft,
-    structures: Callable[[Anchor], Sequence[StructureT]],
-    write: Callable[[Draft, Anchor, StructureT, int], CostEstimate],
+    draft: Draft, structures: Callable[[Anchor], Sequence[StructureT]], write: Write[StructureT]
 ) -> list[Draft]:
-    """Tile the anchors of a draft that no rule has settled; several keep one structure each, or they would multiply."""
-    drafts = [draft]
-    for anchor in anchors_in(draft.module):
-        if anchor.block not in draft.settled:
-            drafts = [grown for one in drafts for grown in _tiled(one, anchor, structures, write)]
-    return drafts
+    """Tile the anchors of a draft that no rule has settled, in each combination of structures worth a sketch.
+
+    A structure without a candidate within its limits is left out; an anchor without any is left to later rules.
+    """
+    anchors = [a for a in anchors_in(draft.module) if a.block not in draft.settled]
+    choices: list[list[tuple[int, StructureT] | None]] = []
+    best = draft
+    for anchor in anchors:
+        listed = list(enumerate(structures(anchor)))
+        tried = [(grown, one) for one in listed if (grown := _written(best, anchor, one, write)) is not None]
+        tried.sort(key=lambda pair: pair[0].default_seconds)
+        choices.append([one for _, one in tried] or [None])
+        best = tried[0][0] if tried else _left(best, anchor)
+    found = [best]
+    for combination in list(_combinations(choices))[1:]:
+        other: Draft | None = draft
+        for anchor, chosen in zip(anchors, combination, strict=True):
+            if other is not None:
+                other = _left(other, anchor) if chosen is None else _written(other, anchor, chosen, write)
+        if other is not None:
+            found.append(other)
+    return found
 
 
-def _tiled(
-    draft: Draft,
-    anchor: Anchor,
-    structures: Callable[[Anchor], Sequence[StructureT]],
-    write: Callable[[Draft, Anchor, StructureT, int], CostEstimate],
-) -> list[Draft]:
-    """The draft with each structure of one anchor, or as it is with its padding inlined where there is none."""
-    found = []
-    for number, structure in enumerate(structures(anchor)):
-        if draft.models and number:
-            break
-        grown = draft.copy()
-        fresh = find_anchor(grown.module, anchor.block)
-        if fresh is None:
-            continue
-        grown.models.append(write(grown, fresh, structure, number))
-        grown.names.append(structure.name)
-        found.append(grown)
-    if not found:
-        for pad in anchor.pads:
-            draft.do(ComputeInline, block=pad)
-    return found or [draft]
+def _combinations(choices: Sequence[Sequence[OptionT]]) -> Iterator[tuple[OptionT, ...]]:
+    """One of each, the first of all first; where there are too many, all but one stay the first."""
+    if prod(map(len, choices)) <= MOST_COMBINED or len(choices) == 1:
+        yield from product(*choices)
+        return
+    first = [c[0] for c in choices]
+    yield tuple(first)
+    for position, options in enumerate(choices):
+        for option in options[1:]:
+            yield (*first[:position], option, *first[position + 1 :])
+
+
+def _written(draft: Draft, anchor: Anchor, chosen: tuple[int, StructureT], write: Write[StructureT]) -> Draft | None:
+    """A copy of the draft with one structure of an anchor; None where no candidate of it is within the limits."""
+    grown = draft.copy()
+    fresh = find_anchor(grown.module, anchor.block)
+    if fresh is None:
+        return None
+    number, structure = chosen
+    grown.models.append(write(grown, fresh, structure, number))
+    grown.names.append(structure.name)
+    return grown if grown.make_defaults_legal() else None
+
+
+def _left(draft: Draft, anchor: Anchor) -> Draft:
+    """A copy of the draft with an anchor's padding inlined, as nobody will schedule it."""
+    grown = draft.copy()
+    for pad in anchor.pads:
+        grown.do(ComputeInline, block=pad)
+    return grown

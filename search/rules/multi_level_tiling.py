@@ -27,7 +27,8 @@ from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import Anchor, Operand
-from ..sketch import Derived, Draft, Hole
+from ..holes import Derived, Hole, Kind
+from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ..tile_model import ReduceAxis, TiledAxis, TileModel
 from ._structures import tile_anchors
@@ -117,8 +118,8 @@ class Tiling:
             self.outer += self.rows[:-3]
             self.rows = self.rows[-3:]
 
-    def hole(self, name: str, choices: tuple[int, ...], default: int) -> Hole:
-        return self.draft.hole(f"{self.block}_{name}", choices, default)
+    def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
+        return self.draft.hole(f"{self.block}_{name}", choices, default, kind, axis and f"{self.block}_{axis}")
 
     def write(self) -> TileModel:
         """Apply all steps; returns the model of what came out."""
@@ -133,28 +134,32 @@ class Tiling:
     def _holes(self) -> None:
         extent = prod(a.extent for a in self.variant.vector)
         lanes = tuple(n for n in (self.lanes_count // 2, self.lanes_count) if n >= 1)
-        self.lanes = self.hole("lanes", lanes, self.lanes_count if extent >= self.lanes_count else lanes[0])
+        self.lanes = self.hole("lanes", lanes, self.lanes_count if extent >= self.lanes_count else lanes[0], "vector")
         most = max(1, -(-extent // lanes[0]))
         vectors = tuple(n for n in (1, 2, 3, 4, 5, 6, 7, 8) if n <= most)
-        self.vectors = self.hole("vectors", vectors, min(4, max(1, -(-extent // self.lanes.default))))
-        self.vector_middle = self.hole("vector_tile", _upto(MIDDLE_TILES, most), 1)
+        self.vectors = self.hole("vectors", vectors, min(4, max(1, -(-extent // self.lanes.default))), axis="vector")
+        self.vector_middle = self.hole("vector_tile", _upto(MIDDLE_TILES, most), 1, axis="vector")
         self.row_inner: dict[str, Hole] = {}
         self.row_middle: dict[str, Hole] = {}
         left = max(1, (self.target.vector_registers - 2) // (self.vectors.default + 1))
         reused = {n for o in _vector_operands(self.anchor, self.variant.vector) for n in o.axes}
         for axis in sorted(self.rows, key=lambda a: (a.name in reused, -self.rows.index(a))):
             default = min(left, axis.extent, 6)
-            self.row_inner[axis.name] = self.hole(f"{axis.name}_rows", _upto(ROW_TILES, axis.extent), default)
-            self.row_middle[axis.name] = self.hole(f"{axis.name}_tile", _upto(MIDDLE_TILES, axis.extent), 1)
+            self.row_inner[axis.name] = self.hole(
+                f"{axis.name}_rows", _upto(ROW_TILES, axis.extent), default, axis=axis.name
+            )
+            self.row_middle[axis.name] = self.hole(
+                f"{axis.name}_tile", _upto(MIDDLE_TILES, axis.extent), 1, axis=axis.name
+            )
             left //= max(1, default)
         self.blocked: dict[str, Hole] = {}
         self.unrolled: dict[str, Hole] = {}
         for axis in self.anchor.reduce:
             if axis.extent <= SMALL:
-                self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", (1, axis.extent), 1)
+                self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", (1, axis.extent), 1, "unroll")
                 continue
             unrolls = tuple(n for n in (1, 2, 4, 8) if axis.extent % n == 0)
-            self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", unrolls, 1)
+            self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", unrolls, 1, "unroll")
             blocks = _blocks(axis.extent)
             self.blocked[axis.name] = self.hole(f"{axis.name}_block", blocks, max(b for b in blocks if b <= 256))
         lanes_name, vectors_name = self.lanes.name, self.vectors.name

@@ -105,7 +105,7 @@ class _Rows:
         lanes = lanes_of_block(block, self.target)
         if self.width is None:
             choices = tuple(lanes * n for n in (1, 2, 4, 8))
-            self.width = self.draft.hole(f"{self.last}_width", choices, lanes * 4)
+            self.width = self.draft.hole(f"{self.last}_width", choices, lanes * 4, "vector")
         return self.width
 
     def _partial(self, block: BlockOp) -> None:
