@@ -91,7 +91,7 @@ func.func @sum(%x : memref<256xf32> {lw.name = "x"}, %y : memref<1xf32> {lw.name
         ((8, 1, 1), (32, 1, 1), (0, 2)),
         ((1, 1, 1), (1, 1, 1), (1, 2)),
     ]
-    assert "acc = acc + s[j];" in kernel.source, "a buffer of one element is a variable"
+    assert "acc += partial[j];" in kernel.source, "a buffer of one element is a variable"
 
 
 def launch(body: str, arguments: str, threads: int) -> str:

@@ -39,15 +39,17 @@ def loop(p: KernelPrinter, op: Operation) -> None:
             p.block(body)
             return
     p.settle_all()
-    name = p.names.fresh(counter.name_hint or "i")
-    p.define_literal(counter, [Expr(name)])
     unroll = op.attributes.get(UNROLL)
     if unroll is not None:
         p.line(p.language.unroll(_factor(unroll)))
     start, end_text, by_text = (bound.text for bound in bounds)
-    following = f"++{name}" if by_text == "1" else f"{name} += {by_text}"
-    with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
-        _body(p, body)
+    lowest = bounds[0].number
+    with p.scope():
+        name = p.names.fresh(counter.name_hint or "i")
+        p.define_literal(counter, [Expr(name, natural=lowest is not None and lowest >= 0)])
+        following = f"++{name}" if by_text == "1" else f"{name} += {by_text}"
+        with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
+            _body(p, body)
 
 
 def _is_number(expression: Expr) -> bool:
@@ -91,7 +93,7 @@ def thread(p: KernelPrinter, op: Operation) -> None:
         else:
             text = p.language.thread_axes[axis]
             hint = op.result.name_hint or f"{axis[0]}{axis[-1]}"
-            known = Expr(p.names.fresh(hint))
+            known = Expr(p.names.outermost(hint), natural=True)
             p.head.append(f"const {p.type_of('index')} {known.text} = {text};")
         p.axes[axis] = known
     p.define_literal(op.result, [known])

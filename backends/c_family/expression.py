@@ -29,7 +29,7 @@ class Expr(NamedTuple):
     """An expression; `reads` are the elements it loads, `number` its value where it is an integer literal.
 
     Of integers, `negates` is an expression of the negative value, `plus` a sum's part without constant and its
-    constant, and `unsigned` an expression of the same value of an unsigned type.
+    constant, `unsigned` an expression of the same value of an unsigned type, and `natural` says it is never negative.
     """
 
     text: str
@@ -39,6 +39,7 @@ class Expr(NamedTuple):
     negates: Expr | None = None
     plus: tuple[Expr, int] | None = None
     unsigned: Expr | None = None
+    natural: bool = False
 
     def at_least(self, precedence: int) -> str:
         """Return the text, in parentheses where it binds weaker than asked."""

@@ -5,7 +5,7 @@ Index arithmetic does not overflow, so its terms may change places.
 
 from __future__ import annotations
 
-from .expression import ADD, ATOM, MULTIPLY, UNARY, Expr, infix
+from .expression import ADD, ATOM, EQUALITY, MULTIPLY, UNARY, Expr, infix
 
 _MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "==", "!=": "!="}
 
@@ -94,4 +94,6 @@ def compare(sign: str, precedence: int, a: Expr, b: Expr) -> Expr:
     bound = n - m
     if x.negates is not None:
         x, bound, sign = x.negates, -bound, _MIRRORED[sign]
+    if x.natural and sign == "<=" and bound == 0:
+        return infix("==", EQUALITY, x, literal(0))
     return infix(sign, precedence, x, literal(bound))

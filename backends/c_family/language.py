@@ -30,8 +30,12 @@ class Language:
     value_types: Mapping[str, str] = {}
     memory_types: Mapping[str, str] = {}
     long_suffix = "L"
+    reserved: Sequence[str] = ()
+    """Words of this language alone."""
     thread_axes: Mapping[str, str] = {}
     barrier = ""
+    zeros = "{0}"
+    """What an array is declared with to be all zeros."""
     operations: Mapping[type[Operation], Handler] = {}
     """Operations that are printed in a way of its own."""
 

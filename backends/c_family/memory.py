@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import kernel
 from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
+from .initial import initial_value
 from .language import Handler
 from .printer import Buffer
 from .types import UnsupportedError, bytes_of, kind_of
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 WIDEST_ACCESS_BYTES = 16
 """What one thread moves at once at most."""
+
+
+_SUM = re.compile(r" [-+] ")
+_BRACKETS = re.compile(r"\[[^][]*\]|\([^()]*\)")
 
 
 class Chunk(NamedTuple):
@@ -48,7 +54,7 @@ def load(p: KernelPrinter, op: Operation) -> None:
     if not uniform or all(chunk.lanes == 1 for chunk in chunks):
         p.define(op.value, _masked(p, buffer.kind, [_element(p, buffer, place) for place in places], masks))
         return
-    hint = op.value.name_hint or buffer.name
+    hint = p.hint(op.value)
     condition = p.atoms(op.mask)[0] if op.mask is not None else None
     lanes = []
     for chunk in chunks:
@@ -129,9 +135,16 @@ def _store_chunks(
             whole = _whole(p, buffer.kind, values)
             p.line(condition + words.vector_store(buffer.name, place_text(place), values, whole, buffer.kind, shared))
         elif buffer.scope == "local":
-            p.line(f"{condition}{_register(buffer, place)} = {lanes[chunk.first].text};")
+            p.line(f"{condition}{_assignment(_register(buffer, place), lanes[chunk.first])}")
         else:
             p.line(condition + words.store(buffer.name, place_text(place), lanes[chunk.first], buffer.kind, shared))
+
+
+def _assignment(register: str, value: Expr) -> str:
+    """Return `r = value;`, or `r += a;` where the value is `r + a`."""
+    added = value.text.removeprefix(f"{register} + ")
+    is_sum = value.precedence == ADD and added != value.text and not _SUM.search(_BRACKETS.sub("", added))
+    return f"{register} += {added};" if is_sum else f"{register} = {value.text};"
 
 
 def _whole(p: KernelPrinter, kind: str, values: Sequence[Expr]) -> str | None:
@@ -177,7 +190,12 @@ def alloc(p: KernelPrinter, op: Operation) -> None:
     kind = kind_of(op.buffer.type)
     buffer = Buffer(p.names.fresh(op.buffer.name_hint or op.label.data), kind, "local", size)
     p.buffers[op.buffer] = buffer
-    p.line(f"{p.type_of(kind)} {buffer.name}{'' if buffer.is_scalar else f'[{size}]'};")
+    initial = initial_value(op)
+    start = ""
+    if initial is not None:
+        p.done.update(initial.stores)
+        start = f" = {p.literal(initial.value, kind).text if buffer.is_scalar else p.language.zeros}"
+    p.line(f"{p.type_of(kind)} {buffer.name}{'' if buffer.is_scalar else f'[{size}]'}{start};")
 
 
 def scope_of(op: kernel.AllocOp) -> str:

@@ -10,9 +10,8 @@ alignas alignof and asm auto bool break case catch char class const constexpr co
 double else enum explicit export extern false float for friend goto half if inline int long main mutable namespace new
 not operator or private protected public register restrict return short signed sizeof static struct switch template
 this throw true try typedef typename union unsigned using virtual void volatile while xor uchar ushort uint ulong
-size_t ptrdiff_t threadIdx blockIdx blockDim gridDim warpSize NULL INFINITY NAN M_E M_PI shared_memory global local
-constant kernel read_only write_only read_write image1d_t image2d_t image3d_t sampler_t event_t complex imaginary
-vec_step get_global_id get_local_id get_group_id barrier convert printf prefetch shuffle shuffle2 min max abs fma mad
+size_t ptrdiff_t threadIdx blockIdx blockDim gridDim warpSize NULL INFINITY NAN M_E M_PI shared_memory printf
+prefetch shuffle shuffle2 min max abs fma mad
 floor ceil round rint trunc sqrt rsqrt cbrt exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2
 sinh cosh tanh asinh acosh atanh erf erfc pow fabs fmax fmin fmod fdim copysign select clamp degrees radians mix step
 smoothstep sign cross dot distance length normalize rotate popcount hadd rhadd mul24 mad24 mad_hi mul_hi add_sat
@@ -33,20 +32,41 @@ class Names:
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken: set[str] = {*_RESERVED, *reserved}
         self._next: dict[str, int] = {}
+        self._outside: list[tuple[set[str], dict[str, int]]] = []
+
+    def enter(self) -> None:
+        """Begin a scope: names handed out until it is left may be used again after it."""
+        self._outside.append((set(), dict(self._next)))
+
+    def leave(self) -> None:
+        """End a scope."""
+        inside, self._next = self._outside.pop()
+        self._taken -= inside
+
+    def _take(self, name: str) -> str:
+        self._taken.add(name)
+        if self._outside:
+            self._outside[-1][0].add(name)
+        return name
+
+    def outermost(self, hint: str) -> str:
+        """Return a name that holds in all of the function."""
+        name = self.fresh(hint)
+        for inside, _ in self._outside:
+            inside.discard(name)
+        return name
 
     def fresh(self, hint: str) -> str:
         """Return the hint as a C name, with a number where it is taken."""
         stem = identifier(hint)
         if stem not in self._taken:
-            self._taken.add(stem)
-            return stem
+            return self._take(stem)
         number = self._next.get(stem, 1)
         separator = "_" if stem[-1].isdigit() else ""
         while (name := f"{stem}{separator}{number}") in self._taken:
             number += 1
         self._next[stem] = number + 1
-        self._taken.add(name)
-        return name
+        return self._take(name)
 
 
 def identifier(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType
@@ -76,11 +76,25 @@ def unsigned(operator: str, precedence: int) -> Handler:
     """Handle `a operator b` on the operands' bits taken as unsigned numbers."""
 
     def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
+        if kind == "index" and operator in "/%" and _is_power_of_two(lanes[1].number):
+            return _by_bits(operator, lanes[0], lanes[1].number)
         a, b = (as_unsigned(p, kind, lane) for lane in lanes)
         result = infix(operator, precedence, a, b)
-        return cast_to(p.type_of(kind), result)._replace(unsigned=result if kind not in ("i8", "i16") else None)
+        return cast_to(p.type_of(kind), result)._replace(
+            unsigned=result if kind not in ("i8", "i16") else None, natural=kind == "index"
+        )
 
     return lanewise(template)
+
+
+def _is_power_of_two(number: int | None) -> TypeGuard[int]:
+    return number is not None and number > 0 and number & (number - 1) == 0
+
+
+def _by_bits(operator: str, a: Expr, b: int) -> Expr:
+    """Return the quotient or remainder of an index, which is not negative, by a power of two."""
+    sign, precedence, bits = (">>", SHIFT, b.bit_length() - 1) if operator == "/" else ("&", AND, b - 1)
+    return Expr(f"{a.at_least(UNARY)} {sign} {bits}", precedence, a.reads, natural=True)
 
 
 def as_unsigned(p: KernelPrinter, kind: str, value: Expr) -> Expr:

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.kernel import LaunchOp
 from .expression import ATOM, Expr, Place
+from .hints import hint_of
 from .language import Handler, Language
 from .names import Names
 from .types import UnsupportedError, is_float, kind_of
@@ -62,9 +63,13 @@ class KernelPrinter:
         self.helpers: set[str] = set()
         self.buffers: dict[SSAValue, Buffer] = {}
         self.stored: set[SSAValue] = set()
+        self.done: set[Operation] = set()
+        """Operations that another one was printed with."""
         self.used: dict[SSAValue, None] = {}
         self._values: dict[SSAValue, tuple[Expr, ...]] = {}
         self._waiting: dict[SSAValue, dict[SSAValue, None]] = {}
+        self._known: dict[tuple[str, str], Expr] = {}
+        """Variables by kind and value, to be used instead of the value where it is written again."""
         self._renamed: list[tuple[SSAValue, tuple[Expr, ...]]] = []
         """What values were called before they got names, which hold within the innermost braces only."""
 
@@ -101,7 +106,8 @@ class KernelPrinter:
         """Give a value its expression: a variable if it is used more than once, elsewhere or is long."""
         if value.first_use is None:
             return
-        lanes = tuple(lanes)
+        kind = kind_of(value.type)
+        lanes = tuple(self._known.get((kind, lane.text), lane) for lane in lanes)
         if all(map(_is_repeatable, lanes)) or self._stays(value, lanes):
             self._values[value] = lanes
             for lane in lanes:
@@ -122,7 +128,7 @@ class KernelPrinter:
 
     def _name(self, value: SSAValue, lanes: Sequence[Expr]) -> None:
         kind = kind_of(value.type)
-        hint = value.name_hint or {"index": "i", "i1": "p"}.get(kind, "v")
+        hint = self.hint(value)
         named: dict[str, Expr] = {}
         for number, lane in enumerate(lanes):
             if lane.text not in named:
@@ -134,9 +140,25 @@ class KernelPrinter:
 
     def variable(self, kind: str, hint: str, value: Expr) -> Expr:
         """Write `const type name = value;` and return the name."""
-        name = self.names.fresh(hint)
-        self.line(f"const {self.type_of(kind)} {name} = {value.text};")
-        return Expr(name)
+        known = self._known.get((kind, value.text))
+        if known is not None and not value.reads:
+            return known
+        named = Expr(self.names.fresh(hint), natural=value.natural)
+        self.line(f"const {self.type_of(kind)} {named.text} = {value.text};")
+        if not value.reads:
+            self._known[kind, value.text] = named
+        return named
+
+    def hint(self, value: SSAValue) -> str:
+        """Return what to call a value."""
+        return hint_of(value, self._name_of)
+
+    def _name_of(self, value: SSAValue) -> str | None:
+        """Return the name of a buffer, or of a value that is a variable."""
+        if value in self.buffers:
+            return self.buffers[value].name
+        lanes = self._values.get(value, ())
+        return lanes[0].text if len(lanes) == 1 and lanes[0].text.isidentifier() else None
 
     def type_of(self, kind: str) -> str:
         """Return the type of a variable of the given kind."""
@@ -196,12 +218,22 @@ class KernelPrinter:
         self.lines.append(f"{self.indent}{text}")
 
     @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Let names that are given inside be given again after it."""
+        known = dict(self._known)
+        self.names.enter()
+        yield
+        self.names.leave()
+        self._known = known
+
+    @contextmanager
     def braces(self, head: str) -> Iterator[None]:
         """Write `head {`, what is printed inside, and `}`."""
         self.line(f"{head} {{")
         before, self.indent = self.indent, self.indent + INDENT
         outside, self._renamed = self._renamed, []
-        yield
+        with self.scope():
+            yield
         self.indent = before
         for value, lanes in reversed(self._renamed):
             self._values[value] = lanes
@@ -211,6 +243,8 @@ class KernelPrinter:
     def block(self, block: Block) -> None:
         """Print the operations of a block in order."""
         for op in block.ops:
+            if op in self.done:
+                continue
             handler = self.operations.get(type(op))
             if handler is None:
                 raise UnsupportedError(f"{self.language.title} has no {op.name}: {str(op).partition(chr(10))[0]}")
@@ -226,8 +260,10 @@ def _is_atom(expression: Expr) -> bool:
 
 
 def _is_repeatable(expression: Expr) -> bool:
-    """True for what reads best where it is used: an atom, or a multiple of a variable, which compilers compute once."""
-    return _is_atom(expression) or (not expression.reads and bool(_MULTIPLE_TEXT.fullmatch(expression.text)))
+    """True for what reads best where it is used: an atom, its negative or a multiple, which compilers compute once."""
+    if _is_atom(expression) or expression.reads:
+        return not expression.reads
+    return bool(_MULTIPLE_TEXT.fullmatch(expression.text)) or bool(expression.negates and _is_atom(expression.negates))
 
 
 def _block_of(value: SSAValue) -> Block | None:

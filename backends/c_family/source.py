@@ -128,7 +128,7 @@ class _Function:
 
     def _launch(self, op: kernel.LaunchOp, number: int) -> tuple[KernelPrinter, Launch, list[str]]:
         name = f"{self.name}_k{number}"
-        names = Names([name])
+        names = Names([name, *self.language.reserved])
         p = KernelPrinter(self.language, self.operations, self.long_index, op, names)
         for buffer, label in zip(self.numbers, self.labels, strict=True):
             p.buffers[buffer] = Buffer(label, kind_of(buffer.type), "global", _elements(buffer))

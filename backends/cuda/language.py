@@ -77,6 +77,7 @@ class Cuda(Language):
     long_suffix = "LL"
     thread_axes = {axis: f"(int){axis}" for axis in kernel.THREAD_AXES}
     barrier = "__syncthreads();"
+    zeros = "{}"
 
     def __init__(self, compute_capability: int = 0) -> None:
         self.compute_capability = compute_capability

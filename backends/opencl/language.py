@@ -61,6 +61,11 @@ class OpenCl(Language):
         **{f"threadIdx.{axis}": f"(int)get_local_id({n})" for n, axis in enumerate("xyz")},
     }
     barrier = "barrier(CLK_LOCAL_MEM_FENCE);"
+    reserved = (
+        *("global", "local", "constant", "kernel", "read_only", "write_only", "read_write", "complex", "imaginary"),
+        *("image1d_t", "image2d_t", "image3d_t", "sampler_t", "event_t", "vec_step", "convert", "barrier"),
+        *("get_global_id", "get_local_id", "get_group_id"),
+    )
 
     def __init__(self) -> None:
         self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle}

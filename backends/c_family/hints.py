@@ -1,0 +1,65 @@
+"""What to call a value that the IR gives no name: after the buffer it is a place in or from, or how it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import kernel
+from .types import kind_of
+
+_SCOPES = ("_shared", "_local", "_tile", "_pad")
+"""Ends of the names of copies, which a value loaded from one does without."""
+_BY_KIND = {"index": "i", "i1": "p"}
+_MOST_PARTS = 2
+
+
+def hint_of(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str:
+    """Return what to call a value; `name_of` gives the name of a buffer or of a value that has one."""
+    if value.name_hint:
+        return value.name_hint
+    return _loaded(value, name_of) or _place(value, name_of) or _part(value, name_of) or _plain(value)
+
+
+def _plain(value: SSAValue) -> str:
+    return _BY_KIND.get(kind_of(value.type), "v")
+
+
+def _loaded(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
+    """`A3` for what is read from `A_shared`."""
+    if not isinstance(value.owner, kernel.LoadOp):
+        return None
+    name = name_of(value.owner.buffer)
+    for scope in _SCOPES if name is not None else ():
+        name = name.removesuffix(scope) if name is not None else None
+    return name
+
+
+def _place(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
+    """`A_at` for an index of elements of `A` alone."""
+    if kind_of(value.type) != "index":
+        return None
+    buffers = {_addressed(use.operation, value) for use in value.uses}
+    buffer = buffers.pop() if len(buffers) == 1 else None
+    name = name_of(buffer) if buffer is not None else None
+    return None if name is None else f"{name}_at"
+
+
+def _addressed(op: Operation, value: SSAValue) -> SSAValue | None:
+    return op.buffer if isinstance(op, kernel.LoadOp | kernel.StoreOp) and op.index is value else None
+
+
+def _part(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
+    """`thread_x_div32` and `thread_x_mod32` for the parts of a thread's number, or of a loop's."""
+    parts: list[str] = []
+    while isinstance(value.owner, arith.DivUIOp | arith.RemUIOp) and len(parts) < _MOST_PARTS:
+        whole, by = value.owner.operands
+        if not isinstance(by.owner, arith.ConstantOp) or not isinstance(by.owner.value, IntegerAttr):
+            return None
+        parts.insert(0, f"_{'div' if isinstance(value.owner, arith.DivUIOp) else 'mod'}{by.owner.value.value.data}")
+        value = whole
+    name = name_of(value) if parts else None
+    return None if name is None else name + "".join(parts)

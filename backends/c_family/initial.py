@@ -1,0 +1,77 @@
+"""What a buffer of a thread starts from: the constants stored to it first, written at its declaration."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import kernel
+from .operations import constant_lanes
+
+
+class Initial(NamedTuple):
+    """The value of all elements, and the stores that say so."""
+
+    value: int | float
+    stores: tuple[Operation, ...]
+
+
+def initial_value(alloc: kernel.AllocOp) -> Initial | None:
+    """Return what a buffer's first uses make it: one constant in every element, zero if there are several elements."""
+    block = alloc.parent
+    assert block is not None
+    size = math.prod(alloc.buffer.type.get_shape())
+    users = {_ancestor(use.operation, block) for use in alloc.buffer.uses}
+    written: dict[int, int | float] = {}
+    stores: list[Operation] = []
+    op = alloc.next_op
+    while op is not None and len(written) < size:
+        if op in users:
+            elements = _stored(op, alloc.buffer)
+            if elements is None:
+                return None
+            written.update(elements)
+            stores.append(op)
+        op = op.next_op
+    values = {(value, math.copysign(1, value)) for value in written.values()}
+    if len(written) < size or len(values) != 1:
+        return None
+    ((value, sign),) = values
+    return Initial(value, tuple(stores)) if size == 1 or (value == 0 and sign > 0) else None
+
+
+def _ancestor(op: Operation, block: Block) -> Operation:
+    while op.parent is not block:
+        above = op.parent_op()
+        assert above is not None
+        op = above
+    return op
+
+
+def _stored(op: Operation, buffer: SSAValue) -> dict[int, int | float] | None:
+    """Return the elements that a store makes constants; None where it is something else."""
+    if not isinstance(op, kernel.StoreOp) or op.buffer is not buffer or op.mask is not None:
+        return None
+    start, lanes = _number(op.index), kernel.lanes_of(op.value.type)
+    values = _constants(op.value, lanes)
+    if start is None or values is None:
+        return None
+    return {start + op.offset.data + lane * op.stride.data: value for lane, value in enumerate(values)}
+
+
+def _number(index: SSAValue) -> int | None:
+    owner = index.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _constants(value: SSAValue, lanes: int) -> list[int | float] | None:
+    owner = value.owner
+    if isinstance(owner, vector.BroadcastOp):
+        owner = owner.operands[0].owner
+    return constant_lanes(owner.value, lanes) if isinstance(owner, arith.ConstantOp) else None

@@ -1,0 +1,195 @@
+"""What the C printers make of a kernel reads as people write it: declarations, names, parts of an index, sums."""
+
+import numpy as np
+import pytest
+from gpu_programs import compile_cuda, parse, run_opencl
+
+from loopwright.backends.c_family.names import Names
+from loopwright.backends.cuda.compile import print_cuda
+from loopwright.backends.opencl.compile import print_opencl
+
+
+def kernel(body: str, threads: int = 32, kind: str = "f32", size: int = 64) -> str:
+    """A kernel on x and y in which %t is the thread, %c0, %c1, ... are constants and %z is 0.0."""
+    constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 8, 9))
+    return f"""
+func.func @f(%x : memref<{size}x{kind}> {{lw.name = "x"}}, %y : memref<{size}x{kind}> {{lw.name = "y", lw.output}}) {{
+  lw_kernel.launch grid [1, 1, 1] block [{threads}, 1, 1] {{
+    {constants}
+    %z = arith.constant 0.0 : {kind}
+    %t = lw_kernel.thread "threadIdx.x" : index
+    {body}
+  }}
+  func.return
+}}
+"""
+
+
+def sources(body: str, **options: object) -> tuple[str, str]:
+    text = kernel(body, **options)  # type: ignore[arg-type]
+    module = parse(text)
+    compile_cuda(parse(text), (90,))
+    return print_cuda(module).source, print_opencl(module).source
+
+
+ACCUMULATE = """
+    %a = lw_kernel.alloc "a" : memref<2xf32, "local">
+    {first}
+    lw_kernel.store {start0}, %a[%c0] : f32, memref<2xf32, "local">
+    lw_kernel.store {start1}, %a[%c0 + 1] : f32, memref<2xf32, "local">
+    scf.for %k = %c0 to %c2 step %c1 {{
+      %v = lw_kernel.load %x[%t] : memref<64xf32> -> f32
+      %o = lw_kernel.load %a[%c0] : memref<2xf32, "local"> -> f32
+      %s = arith.addf %o, %v : f32
+      lw_kernel.store %s, %a[%c0] : f32, memref<2xf32, "local">
+    }}
+    %r = lw_kernel.load %a[%c0] : memref<2xf32, "local"> -> f32
+    %q = lw_kernel.load %a[%c1] : memref<2xf32, "local"> -> f32
+    %w = arith.addf %r, %q : f32
+    lw_kernel.store %w, %y[%t] : f32, memref<64xf32>
+"""
+
+
+def accumulate(first: str = "", start0: str = "%z", start1: str = "%z") -> str:
+    return ACCUMULATE.format(first=first, start0=start0, start1=start1)
+
+
+def test_an_array_of_zeros_is_declared_so() -> None:
+    cuda, opencl = sources(accumulate())
+    assert "    float a[2] = {};\n" in cuda and "    float a[2] = {0};\n" in opencl
+    assert "a[1] =" not in cuda and "= 0.0f" not in cuda
+    assert "        a[0] += x[thread_x];\n" in cuda or "        a[0] += x[t];\n" in cuda
+    x = np.arange(64, dtype=np.float32)
+    (y,) = run_opencl(parse(kernel(accumulate())), x)
+    np.testing.assert_array_equal(y[:32], 2 * x[:32])
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"start1": "%one"}, "two values"),
+        ({"start0": "%minus", "start1": "%minus"}, "minus zero"),
+        ({"start0": "%one", "start1": "%one"}, "an array has no short form for ones"),
+        ({"first": '%early = lw_kernel.load %a[%c0] : memref<2xf32, "local"> -> f32'}, "a read comes first"),
+    ],
+)
+def test_other_starts_are_stores(options: dict[str, str], why: str) -> None:
+    numbers = "%one = arith.constant 1.0 : f32\n%minus = arith.constant -0.0 : f32\n"
+    body = accumulate(**{**options, "first": numbers + options.get("first", "")})
+    cuda, _ = sources(body)
+    assert "float a[2];" in cuda, why
+    assert cuda.count("    a[0] = ") == 1 and cuda.count("    a[1] = ") == 1, why
+
+
+def test_stores_in_a_loop_or_under_a_condition_are_no_declaration() -> None:
+    body = """
+    %a = lw_kernel.alloc "a" : memref<1xf32, "local">
+    %p = arith.cmpi slt, %t, %c4 : index
+    scf.if %p {
+      lw_kernel.store %z, %a[%c0] : f32, memref<1xf32, "local">
+    }
+    lw_kernel.store %z, %a[%c0] : f32, memref<1xf32, "local">
+    %r = lw_kernel.load %a[%c0] : memref<1xf32, "local"> -> f32
+    lw_kernel.store %r, %y[%t] : f32, memref<64xf32>"""
+    cuda, _ = sources(body)
+    assert "    float a;\n" in cuda and cuda.count("a = 0.0f;") == 2
+
+
+def test_a_scalar_starts_from_any_constant() -> None:
+    body = """
+    %m = arith.constant 0xff800000 : f32
+    %a = lw_kernel.alloc "a" : memref<1xf32, "local">
+    lw_kernel.store %m, %a[%c0] : f32, memref<1xf32, "local">
+    %r = lw_kernel.load %a[%c0] : memref<1xf32, "local"> -> f32
+    lw_kernel.store %r, %y[%t] : f32, memref<64xf32>"""
+    cuda, opencl = sources(body)
+    assert "float a = __int_as_float(0xff800000);" in cuda and "float a = (-INFINITY);" in opencl
+
+
+@pytest.mark.parametrize(
+    ("sum_of", "written"),
+    [
+        ("%s = arith.addf %o, %v : f32", "a[0] += v;"),
+        ("%d = arith.mulf %v, %v : f32\n%s = arith.addf %o, %d : f32", "a[0] += v * v;"),
+        ("%u = arith.addf %o, %v : f32\n%s = arith.addf %u, %v : f32", "a[0] = a[0] + v + v;"),
+        ("%s = arith.subf %o, %v : f32", "a[0] = a[0] - v;"),
+    ],
+)
+def test_a_sum_is_added_to_only_where_that_is_the_same_sum(sum_of: str, written: str) -> None:
+    body = f"""
+    %a = lw_kernel.alloc "a" : memref<2xf32, "local">
+    %v = lw_kernel.load %x[%t] : memref<64xf32> -> f32
+    lw_kernel.store %v, %y[%t + 32] : f32, memref<64xf32>
+    %o = lw_kernel.load %a[%c0] : memref<2xf32, "local"> -> f32
+    {sum_of}
+    lw_kernel.store %s, %a[%c0] : f32, memref<2xf32, "local">
+    %r = lw_kernel.load %a[%c0] : memref<2xf32, "local"> -> f32
+    lw_kernel.store %r, %y[%t] : f32, memref<64xf32>"""
+    cuda, _ = sources(body)
+    assert written in cuda
+
+
+PARTS = """
+    %0 = arith.divui %t, %c8 : index
+    %1 = arith.remui %t, %c8 : index
+    %2 = arith.remui %t, %c9 : index
+    %3 = arith.addi %0, %1 : index
+    %4 = arith.muli %0, %1 : index
+    %5 = arith.addi %4, %2 : index
+    %6 = arith.cmpi sle, %1, %c0 : index
+    scf.if %6 {
+      %7 = lw_kernel.load %x[%3] : memref<64xf32> -> f32
+      lw_kernel.store %7, %y[%5] : f32, memref<64xf32>
+      %8 = lw_kernel.load %x[%3 + 1] : memref<64xf32> -> f32
+      lw_kernel.store %8, %y[%5 + 32] : f32, memref<64xf32>
+    }"""
+
+
+def test_parts_of_a_thread_are_shifts_and_masks_with_names() -> None:
+    source, _ = sources(PARTS)
+    assert "const int t_div8 = t >> 3;" in source
+    assert "const int t_mod8 = t & 7;" in source
+    assert "const int x_at = t_div8 + t_mod8;" in source
+    assert "const int y_at = t_div8 * t_mod8 + (int)((unsigned)t % 9u);" in source
+    assert "if (t_mod8 == 0) {" in source
+    x = np.arange(64, dtype=np.float32)
+    (y,) = run_opencl(parse(kernel(PARTS)), x)
+    assert [y[t % 9] for t in (0, 8, 16, 24)] == [0, 1, 2, 3]
+    assert [y[t % 9 + 32] for t in (0, 8, 16, 24)] == [1, 2, 3, 4]
+
+
+def test_scopes_share_names_and_nothing_is_computed_twice() -> None:
+    body = """
+    scf.for %k = %c0 to %c4 step %c1 {
+      %i = arith.addi %t, %k : index
+      %v = lw_kernel.load %x[%i] : memref<64xf32> -> f32
+      lw_kernel.store %v, %y[%i] : f32, memref<64xf32>
+    }
+    scf.for %k = %c0 to %c4 step %c1 {
+      %i = arith.addi %t, %k : index
+      %j = arith.addi %t, %k : index
+      %v = lw_kernel.load %x[%i] : memref<64xf32> -> f32
+      %w = lw_kernel.load %x[%i + 8] : memref<64xf32> -> f32
+      lw_kernel.store %v, %y[%j + 16] : f32, memref<64xf32>
+      lw_kernel.store %w, %y[%j + 24] : f32, memref<64xf32>
+    }"""
+    cuda, _ = sources(body)
+    assert cuda.count("for (int k = 0; k < 4; ++k) {") == 2
+    assert cuda.count("= t + k;") == 2, "once in each loop"
+
+
+def test_a_name_of_the_whole_function_stays_taken() -> None:
+    names = Names()
+    names.enter()
+    assert [names.fresh("i"), names.outermost("t"), names.fresh("i")] == ["i", "t", "i1"]
+    names.leave()
+    assert [names.fresh("i"), names.fresh("t")] == ["i", "t1"]
+
+
+def test_words_of_one_language_are_names_in_the_other() -> None:
+    text = kernel(
+        "%v = lw_kernel.load %x[%t] : memref<64xf32> -> f32\nlw_kernel.store %v, %y[%t] : f32, memref<64xf32>"
+    )
+    module = parse(text.replace("%x", "%kernel"))
+    assert "const float* __restrict__ kernel," in print_cuda(module).source
+    assert "__global const float* restrict kernel1," in print_opencl(module).source
