@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,14 @@ class Space(Protocol):
         """Return the schedule text of one row."""
 
 
+@runtime_checkable
+class Adopting(Protocol):
+    """A space that can take over rows of another one: the mutation that changes the sketch."""
+
+    def adopt(self, rng: np.random.Generator, other: Any, rows: Rows) -> Rows:
+        """Return rows of this space, at most as many, that resemble `rows` of the space `other`."""
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A candidate to measure."""
@@ -66,6 +74,8 @@ class _Scored:
 class EvolutionSettings:
     """Sizes and rates. Scores are `mean + explore * spread`; `epsilon` is the share of proposals drawn at random.
 
+    Of a generation, the share `crossover` mixes two parents, `fresh` was just drawn, `migrants` come from the best rows
+    of another space; the rest are mutants.
     Proposals of one batch differ from each other in at least the share `apart` of their decisions while there are
     such: a model fitted to few samples is wrong about whole neighbourhoods, and a batch should not sit in one.
     """
@@ -75,6 +85,7 @@ class EvolutionSettings:
     from_measured: float = 0.25
     crossover: float = 0.25
     fresh: float = 0.1
+    migrants: float = 0.05
     tournament: int = 3
     explore: float = 0.5
     epsilon: float = 0.06
@@ -193,7 +204,9 @@ class Evolution:
                 for row, m, s in zip(rows[space].tolist(), mean.tolist(), spread.tolist(), strict=True):
                     pool[space, tuple(row)] = _Scored(space, tuple(row), m, s)
             if generation < self._settings.generations:
-                rows = [self._breed(rng, s, rows[s], scores[s], fresh[s]) for s in range(len(self.spaces))]
+                migrants = self._migrants(rng, rows, scores)
+                newcomers = [np.concatenate(pair) for pair in zip(migrants, self._some(rng, rows, fresh), strict=True)]
+                rows = [self._breed(rng, s, rows[s], scores[s], newcomers[s]) for s in range(len(self.spaces))]
         return [scored for key, scored in pool.items() if key not in self._seen]
 
     def _shares(self) -> Floats:
@@ -221,8 +234,28 @@ class Evolution:
         means, spreads = (np.split(part, bounds) for part in model.predict(np.concatenate(features)))
         return list(zip(means, spreads, strict=True))
 
-    def _breed(self, rng: np.random.Generator, space: int, rows: Rows, scores: Floats, fresh: Rows) -> Rows:
-        """Return the next generation: the fittest, children of tournament winners, and some newcomers."""
+    def _migrants(self, rng: np.random.Generator, rows: Sequence[Rows], scores: Sequence[Floats]) -> list[Rows]:
+        """Return for each space a few of the best rows of some other space, as rows of its own."""
+        none = [r[:0] for r in rows]
+        ranked = [s for s, space in enumerate(self.spaces) if isinstance(space, Adopting) and len(rows[s]) > 1]
+        if len(ranked) < 2:
+            return none
+        for space in ranked:
+            others = [s for s in ranked if s != space]
+            best = np.array([scores[s].max() for s in others])
+            source = others[int(np.argmax(best + rng.gumbel(size=len(best)) * 0.1))]
+            count = max(1, int(self._settings.migrants * len(rows[space])))
+            chosen = rows[source][np.argsort(-scores[source])[:count]]
+            none[space] = self.spaces[space].adopt(rng, self.spaces[source], chosen)  # type: ignore[attr-defined]
+        return none
+
+    def _some(self, rng: np.random.Generator, rows: Sequence[Rows], fresh: Sequence[Rows]) -> list[Rows]:
+        """Return for each space some of the rows that were just drawn."""
+        counts = [int(self._settings.fresh * len(r)) if len(f) else 0 for r, f in zip(rows, fresh, strict=True)]
+        return [f[rng.integers(max(1, len(f)), size=n)] for f, n in zip(fresh, counts, strict=True)]
+
+    def _breed(self, rng: np.random.Generator, space: int, rows: Rows, scores: Floats, newcomers: Rows) -> Rows:
+        """Return the next generation: the fittest, children of tournament winners, and newcomers."""
         size = len(rows)
         if size < 2:
             return rows
@@ -230,14 +263,17 @@ class Evolution:
         entrants = rng.integers(size, size=(2, size, settings.tournament))
         winners = np.take_along_axis(entrants, scores[entrants].argmax(axis=2)[..., None], axis=2)[..., 0]
         crossed = rng.random(size) < settings.crossover
-        children = rows[winners[0]]
+        parents = rows[winners[0]]
+        children = parents.copy()
         if crossed.any():
-            children[crossed] = sketch.crossover(rng, children[crossed], rows[winners[1][crossed]])
+            children[crossed] = sketch.crossover(rng, parents[crossed], rows[winners[1][crossed]])
         if not crossed.all():
-            children[~crossed] = sketch.mutate(rng, children[~crossed])
+            children[~crossed] = sketch.mutate(rng, parents[~crossed])
+        illegal = ~sketch.legal(children)
+        if illegal.any():  # once more, from the same parents
+            children[illegal] = sketch.mutate(rng, parents[illegal])
         elite = rows[np.argsort(-scores)[: max(1, size // 10)]]
-        new = fresh[rng.integers(len(fresh), size=int(settings.fresh * size))] if len(fresh) else fresh
-        return self._clean(space, np.concatenate([elite, children, new]))[: size + size // 10]
+        return self._clean(space, np.concatenate([elite, newcomers, children]))[: size + size // 10]
 
 
 def _padded(pool: Sequence[_Scored]) -> tuple[Rows, Rows]:

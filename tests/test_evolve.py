@@ -168,3 +168,24 @@ def test_when_everything_fails_candidates_are_drawn_at_random():
     model = fitted(evolution)
     assert not model.ready
     assert len(evolution.propose(model, 16)) == 16
+
+
+class Adopter(FakeSpace):
+    """Takes over rows as they are, and remembers that it did."""
+
+    def __init__(self, name, slowdown=1.0):
+        super().__init__(name, slowdown)
+        self.adopted = 0
+
+    def adopt(self, rng, other, rows):
+        assert other is not self and other.legal(rows).all()
+        self.adopted += len(rows)
+        return rows
+
+
+def test_the_best_rows_of_a_sketch_are_tried_in_others():
+    spaces = [Adopter("a"), Adopter("b", slowdown=1.1)]
+    evolution = filled(spaces)
+    proposals = evolution.propose(fitted(evolution), 16)
+    assert len(proposals) == 16
+    assert all(space.adopted > 0 for space in spaces)
