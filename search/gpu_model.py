@@ -18,12 +18,28 @@ CLOCK_HZ = 1.7e9
 """A clock to turn cycles into seconds with; only ratios matter."""
 LANES_PER_SM = 128
 """FP32 lanes of a multiprocessor since Volta's successors (NVIDIA architecture whitepapers)."""
-SHARED_WORDS_PER_CYCLE = 32
+SCHEDULERS = 4
+"""Warps that a multiprocessor issues from in a cycle."""
 REGISTERS_PER_THREAD = 255
 REGISTERS_PER_SM = 65536
+THREADS_PER_SM = 2048
 SHARED_BYTES_PER_SM = 233472
-GLOBAL_WORDS_PER_CYCLE_SM = 8
-"""Words a multiprocessor gets from the second-level cache in a cycle, about."""
+FILL_BYTES_PER_CYCLE_SM = 40
+"""Bytes a multiprocessor gets from the second-level cache in a cycle, about (measured with matrix products)."""
+MEMORY_BYTES_PER_S = 4.3e12
+GLOBAL_LATENCY = 800
+"""Cycles from a load of global memory to its value, with what queues before it."""
+SHARED_LATENCY = 24
+"""Cycles that a reduction step waits for its operands where it is not unrolled with the next ones."""
+COPY_INSTRUCTIONS = 6
+"""Instructions to move one vector to shared memory, address arithmetic included."""
+STEP_INSTRUCTIONS = 6
+"""Instructions of a loop around a reduction step that is not unrolled."""
+BARRIER_CYCLES = 40
+MOST_FMAS = 2048
+"""Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
+LAUNCH_S = 1.5e-6
+"""Seconds from one kernel of a graph to the next."""
 
 
 @dataclass(frozen=True)
@@ -54,34 +70,55 @@ class Span:
 
 
 @dataclass(frozen=True)
+class GpuOperand:
+    """The tile of an operand in shared memory, dimension by dimension.
+
+    `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along.
+    """
+
+    spans: tuple[Span, ...]
+    vector: str
+    row: str
+
+
+@dataclass(frozen=True)
 class GpuModel:
     """The shape of one tiled reduction on a GPU.
 
-    `operands` are the tiles of what is kept in shared memory, dimension by dimension. `pair` are two axes, with their
+    `operands` are kept in shared memory. `pair` are two axes, with their
     extents, that are tiled as the last one of `axes`. `split` names the hole of parts
-    that the reduction is split into, each on blocks of its own; empty where it is not.
+    that the reduce axis `divided` is split into, each on blocks of its own; empty where it is not. `stages`,
+    `registers` and `unroll` name the holes of the pipeline's depth, of copies through registers, and of the statements
+    that unrolled loops may become.
     """
 
     target: Target
     outer: int
     axes: tuple[GpuAxis, ...]
     reduce: tuple[GpuReduce, ...]
-    operands: tuple[tuple[Span, ...], ...]
+    operands: tuple[GpuOperand, ...]
     element_bytes: int
     variant: int
+    stages: str
+    registers: str
+    unroll: str
     split: str = ""
+    divided: str = ""
     pair: tuple[tuple[str, int], tuple[str, int]] | None = None
 
     @property
     def cores(self) -> int:
         return max(1, self.target.cores)
 
+    def _ones(self, c: Columns) -> Array:
+        return np.ones(len(c[self.stages]))
+
     def threads(self, c: Columns) -> Array:
         """Threads of a block."""
         return self._product(c, [a.thread for a in self.axes])
 
     def _product(self, c: Columns, names: Sequence[str]) -> Array:
-        total = np.ones(len(next(iter(c.values()))))
+        total = self._ones(c)
         for name in names:
             total = total * c[name]
         return total
@@ -93,9 +130,7 @@ class GpuModel:
         """How far a block of threads goes along each axis between two fills of shared memory."""
         sizes = {a.name: self._tile(c, a) for a in self.axes}
         for r in self.reduce:
-            sizes[r.name] = (
-                np.asarray(c[r.step], np.float64) if r.step else np.full(len(next(iter(c.values()))), r.extent)
-            )
+            sizes[r.name] = np.asarray(c[r.step], np.float64) if r.step else self._ones(c) * r.extent
         if self.pair is not None:
             (before, rows), (last, width) = self.pair
             tile = self._tile(c, self.axes[-1])
@@ -103,107 +138,182 @@ class GpuModel:
             sizes[last] = np.minimum(width, tile)
         return sizes
 
+    def _words(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        words = np.ones(1)
+        for span in operand.spans:
+            reach = np.ones(1)
+            for name, stride in span.strides:
+                reach = reach + (sizes[name] - 1) * stride
+            words = words * reach
+        return words
+
     def shared_words(self, c: Columns) -> Array:
-        """Elements in shared memory."""
+        """Elements in shared memory, for each stage of the pipeline."""
         sizes = self._extents(c)
-        total = np.zeros(len(next(iter(c.values()))))
-        for operand in self.operands:
-            words = np.ones(len(total))
-            for span in operand:
-                reach = np.ones(len(total))
-                for name, stride in span.strides:
-                    reach = reach + (sizes[name] - 1) * stride
-                words = words * reach
-            total = total + words
-        return total
+        return np.asarray(np.sum([self._words(o, sizes) for o in self.operands], axis=0) * c[self.stages])
 
     def _accumulators(self, c: Columns) -> Array:
         return self._product(c, [a.inner for a in self.axes]) * self._product(c, [a.virtual for a in self.axes])
 
     def _blocks(self, c: Columns) -> Array:
-        total = np.full(len(next(iter(c.values()))), float(self.outer))
+        total = self._ones(c) * self.outer
         for axis in self.axes:
             total = total * np.ceil(axis.extent / self._tile(c, axis))
         return total * c[self.split] if self.split else total
 
     def _waste(self, c: Columns) -> Array:
-        waste = np.ones(len(next(iter(c.values()))))
+        waste = self._ones(c)
         for axis in self.axes:
             tile = self._tile(c, axis)
             waste = waste * np.ceil(axis.extent / tile) * tile / axis.extent
         return waste
 
+    def _registers(self, c: Columns) -> Array:
+        """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
+        held = self.shared_words(c) / c[self.stages] / self.threads(c) * (c[self.registers] * (c[self.stages] > 1))
+        operands = np.sum([self._loads(c, o)[0] for o in self.operands], axis=0)
+        return np.asarray(self._accumulators(c) + operands + held + 24)
+
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Threads, shared memory, registers and tails within what the target has."""
         threads = self.threads(c)
         mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= 32) & (threads % 32 == 0)
-        mask &= self.shared_words(c) * self.element_bytes <= self.target.max_shared_bytes
-        accumulators = self._accumulators(c)
-        mask &= accumulators <= 128
-        mask &= (accumulators * 1.4 + 32) * threads <= REGISTERS_PER_SM
+        # Rows are padded against bank conflicts, by at most a third of the smallest; the lowering knows it exactly.
+        mask &= self.shared_words(c) * self.element_bytes * 1.05 + 512 <= self.target.max_shared_bytes
+        registers = self._registers(c)
+        mask &= (registers <= REGISTERS_PER_THREAD) & (registers * threads <= REGISTERS_PER_SM)
         mask &= self._waste(c) <= 2.2
         for axis in self.axes:
             mask &= self._tile(c, axis) < 2 * axis.extent
         virtual = self._product(c, [a.virtual for a in self.axes])
-        return np.asarray(mask & (virtual <= max(1, self.target.max_vthreads)))
+        mask &= virtual <= max(1, self.target.max_vthreads)
+        return np.asarray(mask & self._pipeline_fits(c) & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
+
+    def _pipeline_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """No more stages than iterations of the innermost loop that fills shared memory, and none idle."""
+        stages, registers = c[self.stages], c[self.registers]
+        stepped = [r for r in self.reduce if r.step]
+        mask = (registers == 0) | (stages == 2)
+        if not stepped:
+            return np.asarray(mask & (stages == 1))
+        for axis in stepped:
+            mask &= c[axis.step] <= self._depth_of(axis, c)
+        last = stepped[-1]
+        return np.asarray(mask & (stages <= -(-self._depth_of(last, c) // c[last.step])))
+
+    def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
+        """The extent of a reduce axis in one part of a split reduction."""
+        divided = self.split and axis.name == self.divided
+        return np.asarray(axis.extent // c[self.split] if divided else np.full_like(c[self.stages], axis.extent))
+
+    def _copies(self, c: Columns) -> Array:
+        """Reduction steps that are written out one after the other."""
+        step = self._step(c)
+        statements = self._product(c, [a.inner for a in self.axes[:-1]]) + len(self.operands)
+        return np.where(step * statements <= c[self.unroll], step, 1.0)
+
+    def _step(self, c: Columns) -> Array:
+        """Reduction steps between two fills of shared memory."""
+        step = np.ones(len(c[self.stages]))
+        for r in self.reduce:
+            step = step * (c[r.step] if r.step else r.extent)
+        return step
+
+    def _names_of(self, operand: GpuOperand) -> set[str]:
+        """The axes that an operand moves along."""
+        names = {name for span in operand.spans for name, _ in span.strides}
+        if self.pair is not None and {n for n, _ in self.pair} & names:
+            names.add(self.axes[-1].name)
+        return names
+
+    def _loads(self, c: Columns, operand: GpuOperand) -> tuple[Array, Array, Array]:
+        """For one reduction step: elements a thread reads, its loads, and the least cycles that a warp's loads take."""
+        names = self._names_of(operand)
+        words, distinct = np.ones(len(c[self.stages])), np.ones(len(c[self.stages]))
+        lanes = np.full(len(words), 32.0)
+        width = np.ones(len(words))
+        for axis in reversed(self.axes):
+            here = np.minimum(lanes, c[axis.thread])
+            lanes = np.maximum(1.0, lanes // here)
+            if axis.name not in names:
+                continue
+            each = c[axis.virtual] * c[axis.inner]
+            words = words * each
+            distinct = distinct * each * here
+            if axis.name == operand.row:
+                width = np.where(c[axis.inner] % 4 == 0, 4.0, np.where(c[axis.inner] % 2 == 0, 2.0, 1.0))
+        loads = words / width
+        return words, loads, np.maximum(loads, distinct / 32)
 
     def _quantities(self, c: Columns) -> dict[str, Array]:
         threads, accumulators = self.threads(c), self._accumulators(c)
-        blocks, waste = self._blocks(c), self._waste(c)
-        shared = self.shared_words(c)
+        blocks, waste, step = self._blocks(c), self._waste(c), self._step(c)
+        stages, through = c[self.stages].astype(np.float64), c[self.registers] * (c[self.stages] > 1)
+        sizes = self._extents(c)
         depth = np.ones(len(threads))
         for r in self.reduce:
             depth = depth * r.extent
         if self.split:
             depth = depth / c[self.split]
-        step = np.ones(len(threads))
-        for r in self.reduce:
-            step = step * (c[r.step] if r.step else r.extent)
-        inner = [np.asarray(c[a.inner] * c[a.virtual], np.float64) for a in self.axes]
-        loads = np.zeros(len(threads))
+        loads, cycles, moves = np.zeros(len(threads)), np.zeros(len(threads)), np.zeros(len(threads))
         for operand in self.operands:
-            names = {name for span in operand for name, _ in span.strides}
-            if self.pair is not None and self.pair[1][0] in names:
-                names.add(self.axes[-1].name)
-            words = np.ones(len(threads))
-            for axis, size in zip(self.axes, inner, strict=True):
-                words = words * (size if axis.name in names else 1)
-            loads = loads + words
+            _, instructions, wavefronts = self._loads(c, operand)
+            loads, cycles = loads + instructions, cycles + wavefronts
+            vectors = self._words(operand, sizes) / threads / c[operand.vector]
+            moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS + through * c[operand.vector])
+        filled = self.shared_words(c) / stages * self.element_bytes
+        registers = np.minimum(REGISTERS_PER_THREAD, self._registers(c))
         per_sm = np.minimum(
-            np.minimum(2048 // threads, SHARED_BYTES_PER_SM // np.maximum(1, shared * self.element_bytes)),
-            REGISTERS_PER_SM // ((accumulators * 1.4 + 32) * threads),
+            np.minimum(THREADS_PER_SM // threads, SHARED_BYTES_PER_SM // (filled * stages + 1024)),
+            REGISTERS_PER_SM // (np.ceil(registers / 8) * 8 * threads),
         )
         per_sm = np.maximum(1, per_sm)
-        resident = np.minimum(per_sm, np.ceil(blocks / self.cores))
-        warps = resident * threads / 32
+        warps = threads / 32
+        unrolled = self._copies(c)
+        issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + 20
+        wait = step * np.where(unrolled > 1, 2.0, SHARED_LATENCY)
+
+        def iteration(resident: Array) -> Array:
+            """Cycles of one fill of shared memory and its use, of all resident blocks."""
+            together = np.maximum(resident * warps / SCHEDULERS * issue, resident * warps * cycles * step)
+            together = np.maximum(together, resident * filled / FILL_BYTES_PER_CYCLE_SM)
+            alone = np.maximum(warps / SCHEDULERS * issue, issue + wait)
+            ahead = np.maximum(alone, GLOBAL_LATENCY / np.maximum(1.0, stages - 1))
+            alone = np.where(stages > 1, ahead, alone + GLOBAL_LATENCY + BARRIER_CYCLES) + BARRIER_CYCLES
+            return np.maximum(together, alone)
+
+        whole = blocks // (self.cores * per_sm)
+        rest = np.ceil((blocks - whole * self.cores * per_sm) / self.cores)
+        fills = np.ceil(depth / step)
+        total = fills * (whole * iteration(per_sm) + np.where(rest > 0, iteration(np.maximum(1.0, rest)), 0.0))
         waves = np.ceil(blocks / (self.cores * per_sm))
-        balance = waves * self.cores * per_sm / blocks
-        fma = threads * accumulators / LANES_PER_SM
-        words = threads * loads / (SHARED_WORDS_PER_CYCLE * 2.5)
-        fill = shared / step / GLOBAL_WORDS_PER_CYCLE_SM
-        cycles = np.maximum(np.maximum(fma, words), fill)
-        hiding = np.minimum(1.0, warps * np.minimum(accumulators, 16) / 48)
+        fma = warps * accumulators / SCHEDULERS
         return {
-            "cycles": np.maximum(1.0, blocks / self.cores) * depth * cycles / np.maximum(0.05, hiding),
+            "cycles": total + GLOBAL_LATENCY,
             "threads": threads,
             "accumulators": accumulators,
             "blocks": blocks,
             "waste": waste,
-            "shared": shared * self.element_bytes,
+            "shared": filled * stages,
             "step": step,
             "depth": depth,
             "loads": loads / accumulators,
             "per_sm": per_sm,
-            "warps": warps,
+            "warps": np.minimum(per_sm, np.ceil(blocks / self.cores)) * warps,
             "waves": waves,
-            "balance": balance,
-            "fill": fill / fma,
-            "words": words / fma,
+            "balance": waves * self.cores * per_sm / blocks,
+            "fill": filled / step / FILL_BYTES_PER_CYCLE_SM / fma,
+            "words": warps * cycles / fma,
         }
 
     def seconds(self, c: Columns) -> Array:
-        """A rough time: arithmetic, shared and global traffic, how much of the latency other warps hide."""
-        return np.asarray(self._quantities(c)["cycles"] / CLOCK_HZ + 3e-6)
+        """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""
+        seconds = self._quantities(c)["cycles"] / CLOCK_HZ + LAUNCH_S
+        if self.split:
+            outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
+            joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
+            seconds = seconds + LAUNCH_S + joined
+        return np.asarray(seconds)
 
     def features(self, c: Columns) -> npt.NDArray[np.float32]:
         """`(n, FEATURES)`: base-2 logarithms of the quantities, the tile's shape, and the structure."""

@@ -16,12 +16,15 @@ from ...dialects.attributes import Axis
 from ...dialects.combiner import element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
+from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.pipeline import Pipeline
+from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.rfactor import Rfactor
@@ -31,7 +34,7 @@ from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import Anchor, Operand, epilogue_of, find_anchor
-from ..gpu_model import GpuAxis, GpuModel, GpuReduce, Span
+from ..gpu_model import GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
 from ..sketch import Derived, Draft, Hole
 from ..sketch_rules import SketchRule
 from ._structures import tile_anchors
@@ -42,8 +45,9 @@ VIRTUAL = (1, 2, 4)
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 INNER = (1, 2, 4, 7, 8)
 PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-UNROLLED = 16
-"""Copies of a reduction step that the fully unrolled inner loops may be multiplied by."""
+STAGES = (1, 2, 3, 4)
+UNROLLED = (0, 32, 128, 512)
+"""Statements that the loops of a reduction step may become when they are unrolled."""
 
 
 class GpuTiling(SketchRule):
@@ -89,7 +93,7 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
     deep, divides = deepest >= 64, any(deepest % n == 0 for n in PARTS)
     for group in groups:
         yield GpuVariant(group, False)
-        if deep and divides and outputs < 1 << 18:
+        if deep and divides and outputs <= 1 << 20:
             yield GpuVariant(group, True)
 
 
@@ -103,6 +107,8 @@ class Tiling:
         self.number = number
         self.block = anchor.block
         self.split: Hole | None = None
+        self.divided: Axis | None = None
+        self.part = ""
         self.final: str | None = None
         if variant.split:
             anchor = self._split_reduction(anchor)
@@ -139,6 +145,8 @@ class Tiling:
         self.draft.do(Split, block=self.block, loop=deepest.name, factors=(self.split, 0))
         loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
         part = f"{deepest.name}0"
+        self.divided = Axis(f"{deepest.name}1", deepest.extent, True)
+        self.part = part
         self.draft.do(Reorder, block=self.block, loops=(part, *[n for n in loops if n != part]))
         self.draft.do(Rfactor, block=self.block, loop=part)
         self.final = self.block
@@ -186,11 +194,18 @@ class Tiling:
             virtual = self.hole(f"{name}_virtual", _upto(VIRTUAL, extent), 1)
             self.levels[name] = (virtual, thread, inner)
         self.steps: dict[str, Hole] = {}
+        iterations = 1
         for axis in self.anchor.reduce:
             if axis.extent > SMALL:
                 choices = tuple(n for n in (2, 4, 8, 16, 32, 64) if n <= axis.extent)
-                self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, 8)
-        self.vector = self.hole("vector", (1, 2, 4), 1)
+                fitting = [n for n in choices if n <= 8 and 2 * n <= axis.extent]
+                self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, max(fitting, default=choices[0]))
+                iterations = -(-axis.extent // self.steps[axis.name].default)
+        self.vectors = {o.name: self.hole(f"{o.name}_vector", (1, 2, 4), 1) for o in self._distinct()}
+        stages = tuple(n for n in STAGES if self.steps or n == 1)
+        self.stages = self.hole("stages", stages, min(2, iterations))
+        self.registers = self.hole("registers", (0, 1) if self.steps else (0,), 0)
+        self.unrolled = self.hole("unroll", UNROLLED, UNROLLED[-1])
         names = [levels[1].name for levels in self.levels.values()]
         self.threads: Derived = self.draft.derive(
             f"{self.block}_all_threads", lambda c: np.prod([c[n] for n in names], axis=0)
@@ -201,6 +216,7 @@ class Tiling:
     def _stage(self) -> None:
         self.copies: list[str] = []
         self.turned: dict[str, tuple[str, ...]] = {}
+        self.fragments: list[str] = []
         for operand in self._distinct():
             label = f"{operand.name}_shared"
             layout = self._turned(operand)
@@ -211,6 +227,9 @@ class Tiling:
                 do(StorageAlign, block=label, axis=len(layout) - 2, factor=32, offset=4)
                 self.turned[label] = layout
             self.copies.append(label)
+            if self._is_box(operand):
+                self.fragments.append(f"{label}_local")
+                do(CacheRead, block=self.block, buffer=label, scope="local", label=self.fragments[-1])
         for pad in self.anchor.pads:
             self.draft.do(ComputeInline, block=pad)
 
@@ -223,6 +242,14 @@ class Tiling:
         padded = any(operand.name == pad for pad in self.anchor.pads)
         once = sum(o.name == operand.name for o in self.anchor.operands) == 1
         return () if padded or not once else (*(n for n in operand.axes if n != rows[0]), rows[0])
+
+    def _is_box(self, operand: Operand) -> bool:
+        """True where the elements that a thread reads in one reduction step are just a box of its tile's sizes."""
+        spatial = {n for n, _ in self.axes} | {a.name for a in self.outer}
+        fused = {a.name for a in self.variant.fused} if len(self.variant.fused) > 1 else set()
+        moved = [(n, c) for e in operand.indices for n, c in e.terms if not isinstance(n, str) or n in spatial | fused]
+        once = len({n for n, _ in moved}) == len(moved)
+        return once and all(isinstance(n, str) and n in spatial and c == 1 for n, c in moved)
 
     def _distinct(self) -> list[Operand]:
         return list({o.name: o for o in self.anchor.operands}.values())
@@ -251,7 +278,9 @@ class Tiling:
         order = [n for n in around if n not in order] + order
         if order != around:
             do(Reorder, block=block, loops=tuple(order))
-        for group, thread in ((blocks, "blockIdx.x"), (virtual, "vthread"), (threads, "threadIdx.x")):
+        for name in virtual:
+            do(Bind, block=block, loop=name, thread="vthread")
+        for group, thread in ((blocks, "blockIdx.x"), (threads, "threadIdx.x")):
             if len(group) > 1:
                 do(Fuse, block=block, loops=tuple(group))
             do(Bind, block=block, loop="_".join(group), thread=thread)
@@ -261,6 +290,7 @@ class Tiling:
         for name in inner[:-1]:
             do(Unroll, block=block, loop=name)
         do(Vectorize, block=block, loop=inner[-1])
+        do(Pragma, block=block, loop=self.thread_loop, auto_unroll_max_step=self.unrolled)
         self.middle = middle
 
     def _finish(self) -> None:
@@ -275,7 +305,14 @@ class Tiling:
         for name in self.inner[:-1]:
             do(Unroll, block=out, loop=name)
         do(Vectorize, block=out, loop=self.inner[-1])
-        for copy in self.copies:
+        for fragment in self.fragments:
+            around = len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.inner)
+            do(ComputeAt, block=fragment, loop=self.middle[-1], unit_loops=True)
+            loops = [x.loop_name for x in find_block(None, self.draft.module, fragment).enclosing_loops][around:]
+            for name in loops[:-1]:
+                do(Unroll, block=fragment, loop=name)
+            do(Vectorize, block=fragment, loop=loops[-1])
+        for copy, operand in zip(self.copies, self._distinct(), strict=True):
             do(ComputeAt, block=copy, loop=self.reduce_loop, unit_loops=True)
             shared = (
                 len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.middle) - len(self.inner)
@@ -288,10 +325,16 @@ class Tiling:
             if len(loops) > 1:
                 do(Fuse, block=copy, loops=tuple(loops))
             fused = "_".join(loops)
-            do(Split, block=copy, loop=fused, factors=(0, self.threads, self.vector))
+            do(Split, block=copy, loop=fused, factors=(0, self.threads, self.vectors[operand.name]))
             do(Bind, block=copy, loop=f"{fused}1", thread="threadIdx.x")
             do(Vectorize, block=copy, loop=f"{fused}2")
-        self.draft.settled |= {block, out, *self.copies}
+        if self.steps and copies_of(find_block(None, self.draft.module, block).enclosing_loops[self._reduce_depth()]):
+            do(Pipeline, block=block, loop=self.reduce_loop, stages=self.stages, registers=self.registers)
+        self.draft.settled |= {block, out, *self.copies, *self.fragments}
+
+    def _reduce_depth(self) -> int:
+        loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
+        return loops.index(self.reduce_loop)
 
     # -- the model ----------------------------------------------------------------------------------------------------
 
@@ -299,20 +342,34 @@ class Tiling:
         pair = tuple((a.name, a.extent) for a in self.variant.fused)
         model = GpuModel(
             target=self.target,
-            outer=prod(a.extent for a in self.outer),
+            outer=prod(a.extent for a in self.outer if a.name != self.part),
             axes=tuple(GpuAxis(n, extent, *(h.name for h in self.levels[n])) for n, extent in self.axes),
             reduce=tuple(
-                GpuReduce(a.name, a.extent, self.steps[a.name].name if a.name in self.steps else "")
+                GpuReduce(a.name, self._whole(a).extent, self.steps[a.name].name if a.name in self.steps else "")
                 for a in self.anchor.reduce
             ),
-            operands=tuple(self._spans(o) for o in self._distinct()),
+            operands=tuple(self._operand(o) for o in self._distinct()),
             element_bytes=element_bytes(self.anchor.element),
             variant=self.number,
+            stages=self.stages.name,
+            registers=self.registers.name,
+            unroll=self.unrolled.name,
             split=self.split.name if self.split is not None else "",
+            divided=self.divided.name if self.divided is not None else "",
             pair=(pair[0], pair[1]) if len(pair) == 2 else None,
         )
         self.draft.limits.append(model.limit)
         return model
+
+    def _whole(self, axis: Axis) -> Axis:
+        """A reduce axis, or what it was before it was divided among blocks."""
+        return self.divided if self.divided is not None and self.divided.name == axis.name else axis
+
+    def _operand(self, operand: Operand) -> GpuOperand:
+        last = self.variant.fused[-1].name if len(self.variant.fused) == 1 else ""
+        layout = self.turned.get(f"{operand.name}_shared", ())
+        row = layout[-1] if layout else last if last and operand.steps_along(last) else ""
+        return GpuOperand(self._spans(operand), self.vectors[operand.name].name, row)
 
     def _spans(self, operand: Operand) -> tuple[Span, ...]:
         known = {n for n, _ in self.axes} | {a.name for a in (*self.anchor.reduce, *self.variant.fused)}
