@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.opencl.arrays import opencl as opencl
     from loopwright.dialects.target import Target as Target
+    from loopwright.graph.compiler import compile as compile
     from loopwright.graph.network import Network as Network
+    from loopwright.graph.runtime.network import CompiledNetwork as CompiledNetwork
+    from loopwright.graph.runtime.network import load_network as load_network
     from loopwright.graph.tasks import extract_tasks as extract_tasks
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
@@ -48,6 +51,7 @@ __version__ = "0.1.0"
 # Public name -> the module that holds it; the module loads when the name is first used.
 _HOMES = {
     "BenchmarkResult": "loopwright.backends.kernel_function",
+    "CompiledNetwork": "loopwright.graph.runtime.network",
     "ComputeDAG": "loopwright.search.workload",
     "Draft": "loopwright.search.sketch",
     "Kernel": "loopwright.backends.kernel_function",
@@ -70,10 +74,12 @@ _HOMES = {
     "apply_history_best": "loopwright.search.template.history",
     "build": "loopwright.backends.build",
     "callbacks": "loopwright.search.tuners",
+    "compile": "loopwright.graph.compiler",
     "cpu": "loopwright.backends.device_array",
     "cuda": "loopwright.backends.cuda.arrays",
     "measure_option": "loopwright.search.tuners",
     "extract_tasks": "loopwright.graph.tasks",
+    "load_network": "loopwright.graph.runtime.network",
     "opencl": "loopwright.backends.opencl.arrays",
     "pick_best": "loopwright.search.template.history",
     "pretuned": "loopwright.search",

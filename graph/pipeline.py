@@ -59,5 +59,19 @@ def _with_values(net: Network) -> Network:
             net.params.update(zip(names, evaluate_block(net, op, {}), strict=True))
             op.detach()
             op.erase()
+    _inline_numbers(net)
     named = {op.label.data for op in net.module.walk() if isinstance(op, ConstantOp)}
     return Network.from_module(net.module, {name: array for name, array in net.params.items() if name in named})
+
+
+def _inline_numbers(net: Network) -> None:
+    """Write constants of one element into the IR."""
+    for op in [op for op in net.module.walk() if isinstance(op, ConstantOp)]:
+        array = net.params.get(op.label.data)
+        if op.value is None and array is not None and array.size == 1:
+            number = ConstantOp(op.label.data, op.result.type, array.reshape(()).item())
+            assert op.parent is not None
+            op.parent.insert_op_before(number, op)
+            op.result.replace_all_uses_with(number.result)
+            op.detach()
+            op.erase()

@@ -1,0 +1,223 @@
+"""From a network to one executable: kernels by the best schedules there are, constants packed, memory planned."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.ir import SSAValue
+
+from ..backends.arrays import aligned_copy
+from ..backends.signature import Argument
+from ..dialects.graph import ApplyOp, ConstantOp
+from ..dialects.target import Target
+from ..search import records as rec
+from ..search.backend_api import load_backend
+from ..search.records import Record, RecordError
+from ..search.task import SearchTask, resolve_target
+from .builders import Job, build_all
+from .network import Network
+from .runtime.memory import Live, arrange
+from .runtime.network import CompiledNetwork
+from .runtime.package import Package
+from .runtime.plan import KernelInfo, Place, Plan, Port, Step
+from .tasks import GROUPED, GroupTask, group_tasks, has_reduction
+from .types import dtype_of, shape_of
+
+Array = npt.NDArray[Any]
+
+
+class UntunedWarning(UserWarning):
+    """Kernels of a network have no record, and are built with the default schedule."""
+
+
+def compile(
+    net: Network,
+    target: str | Target = "llvm",
+    records: str | os.PathLike[str] | Iterable[Record] | None = None,
+    pipeline: str = GROUPED,
+    processes: int | None = None,
+) -> CompiledNetwork:
+    """Compile a network for a target.
+
+    Each kernel takes its best schedule in `records`, a file or records; where there is none, the default one, which is
+    said once (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
+    once, one a core unless told otherwise.
+    """
+    device = resolve_target(target)
+    grouped = net.transform(pipeline)
+    pairs = list(group_tasks(grouped, device))
+    tasks = list({id(pair.task): pair.task for pair in pairs}.values())
+    backend = f"{__package__.rpartition('.')[0]}.backends.{device.kind}.device"
+    versions = load_backend(backend).versions()
+    schedules = _schedules(net.name, tasks, records, versions)
+    jobs = [Job(task.name, str(task.module), schedule) for task, (schedule, _) in zip(tasks, schedules, strict=True)]
+    artifacts = build_all(backend, jobs, processes)
+    numbers = {id(task): number for number, task in enumerate(tasks)}
+    kernels = [
+        KernelInfo(task.name, task.workload_key, task.flops, schedule, tuned, _bytes_moved(task))
+        for task, (schedule, tuned) in zip(tasks, schedules, strict=True)
+    ]
+    signatures = [_signature(device.kind, artifact) for artifact in artifacts]
+    layout = _Layout(grouped, pairs, numbers, signatures)
+    plan = layout.plan(str(device), kernels, versions)
+    return CompiledNetwork(Package(plan, tuple(artifacts), tuple(layout.constants)))
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """What calling a kernel takes: its arguments, and the bytes of each workspace."""
+
+    arguments: tuple[Argument, ...]
+    workspaces: tuple[int, ...]
+
+
+def _signature(kind: str, artifact: bytes) -> _Signature:
+    if kind == "llvm":
+        from ..backends.llvm.executable import Artifact
+
+        made = Artifact.from_bytes(artifact)
+        return _Signature(made.arguments, (made.workspace_bytes,))
+    from ..backends.c_family.artifact import Artifact as DeviceArtifact
+
+    kernel = DeviceArtifact.from_bytes(artifact, kind).kernel
+    return _Signature(kernel.arguments, tuple(kernel.workspaces))
+
+
+def _schedules(
+    name: str,
+    tasks: list[SearchTask],
+    records: str | os.PathLike[str] | Iterable[Record] | None,
+    versions: Mapping[str, str],
+) -> list[tuple[str, bool]]:
+    """The schedule of each task, and whether it is from a record."""
+    if records is None:
+        return [(task.default_schedule, False) for task in tasks]
+    loaded = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
+    found: list[tuple[str, bool]] = []
+    untuned: list[str] = []
+    for task in tasks:
+        try:
+            found.append((rec.best(loaded, task.compute_dag.hash, str(task.target)).schedule, True))
+        except RecordError:
+            found.append((task.default_schedule, False))
+            if has_reduction(task):
+                untuned.append(task.name)
+    if untuned:
+        shown = ", ".join(untuned[:3]) + (", ..." if len(untuned) > 3 else "")
+        warnings.warn(
+            f"network {name}: {len(untuned)} of {len(tasks)} kernels have no record and take the default schedule "
+            f"({shown})",
+            UntunedWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def _bytes_moved(task: SearchTask) -> int:
+    kinds = (*task.compute_dag.func.function_type.inputs, *task.compute_dag.func.function_type.outputs)
+    return sum(prod(shape_of(kind)) * np.dtype(dtype_of(kind)).itemsize for kind in kinds)
+
+
+@dataclass
+class _Layout:
+    """Decides where every tensor of a grouped network lies, and packs its constants."""
+
+    net: Network
+    pairs: list[GroupTask]
+    numbers: Mapping[int, int]
+    signatures: list[_Signature]
+    constants: list[Array] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._known: dict[tuple[str, str], int] = {}
+        self._stretches: dict[SSAValue, int] = {}
+        self._live: list[Live] = []
+
+    def plan(self, target: str, kernels: list[KernelInfo], versions: Mapping[str, str]) -> Plan:
+        last = len(self.pairs)
+        for argument in self.net.function.body.block.args:
+            self._reserve(argument, -1, last)
+        drafts: list[tuple[int, str, list[tuple[bool, int]], list[int]]] = []
+        for number, pair in enumerate(self.pairs):
+            drafts.append(self._step(number, pair))
+        outputs = [self._source(value.ssa) for value in self.net.outputs.values()]
+        for value in outputs:
+            if not isinstance(value.owner, ConstantOp):
+                self._use(value, last)
+        offsets, arena_bytes = arrange(self._live)
+
+        def place(is_constant: bool, index: int) -> Place:
+            return Place("constant", index) if is_constant else Place("arena", offsets[index])
+
+        steps = [
+            Step(kernel, label, tuple(place(*p) for p in places), tuple(place(False, w) for w in spaces))
+            for kernel, label, places, spaces in drafts
+        ]
+        inputs = [Port(n, v.dtype, v.shape, place(False, self._stretches[v.ssa])) for n, v in self.net.inputs.items()]
+        found = [
+            Port(n, v.dtype, v.shape, place(*self._where(source, None)))
+            for (n, v), source in zip(self.net.outputs.items(), outputs, strict=True)
+        ]
+        total = sum(live.nbytes for live in self._live)
+        shown = {name: version for name, version in versions.items() if not name.startswith("lw-")}
+        return Plan(
+            self.net.name, target, tuple(inputs), tuple(found), tuple(steps), tuple(kernels), arena_bytes, total, shown
+        )
+
+    def _step(self, number: int, pair: GroupTask) -> tuple[int, str, list[tuple[bool, int]], list[int]]:
+        group, kernel = pair.group, self.numbers[id(pair.task)]
+        signature = self.signatures[kernel]
+        places: list[tuple[bool, int]] = []
+        for value, argument in zip(group.inputs, signature.arguments, strict=False):
+            source = self._source(value)
+            if not isinstance(source.owner, ConstantOp):
+                self._use(source, number)
+            places.append(self._where(source, argument))
+        for value in group.outputs:
+            self._reserve(value, number, number)
+            places.append((False, self._stretches[value]))
+        spaces = []
+        for size in signature.workspaces:
+            self._live.append(Live(size, number, number))
+            spaces.append(len(self._live) - 1)
+        return kernel, group.outputs[0].name_hint or group.label.data, places, spaces
+
+    def _reserve(self, value: SSAValue, first: int, last: int) -> None:
+        nbytes = prod(shape_of(value)) * np.dtype(dtype_of(value)).itemsize
+        self._stretches[value] = len(self._live)
+        self._live.append(Live(nbytes, first, last))
+
+    def _use(self, value: SSAValue, step: int) -> None:
+        index = self._stretches[value]
+        live = self._live[index]
+        self._live[index] = Live(live.nbytes, live.first, max(live.last, step))
+
+    def _source(self, value: SSAValue) -> SSAValue:
+        """What holds the elements of a value: views are looked through."""
+        while isinstance(value.owner, ApplyOp):
+            value = value.owner.inputs[0]
+        return value
+
+    def _where(self, source: SSAValue, argument: Argument | None) -> tuple[bool, int]:
+        if not isinstance(source.owner, ConstantOp):
+            return False, self._stretches[source]
+        return True, self._constant(source.owner, argument)
+
+    def _constant(self, op: ConstantOp, argument: Argument | None) -> int:
+        """The number of a constant as an argument wants it: packed once for all steps that want it so."""
+        packing = argument.packing if argument is not None else None
+        layout = "" if packing is None else f"{packing.layout} {dict(packing.extents)}"
+        key = (op.label.data, layout)
+        if key not in self._known:
+            array = self.net.constant_values(op)
+            packed = array if packing is None else packing.pack(array)
+            self._known[key] = len(self.constants)
+            self.constants.append(aligned_copy(np.asarray(packed)))
+        return self._known[key]

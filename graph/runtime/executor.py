@@ -1,0 +1,156 @@
+"""Running a compiled network: inputs in, run, outputs out; timing it whole and step by step."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...backends.arrays import aligned_empty
+from ...backends.kernel_function import BenchmarkResult
+from .device import Session
+from .plan import Plan, Port
+from .profile import Profile, ProfileRow
+
+Array = npt.NDArray[Any]
+_MOST_RUNS = 1_000_000
+
+
+class Executor:
+    """`set_input`, `run`, `get_output`; or all at once: `executor(data)` returns the outputs.
+
+    Inputs keep their values from run to run. One executor is for one thread at a time, and waits for its turn.
+    """
+
+    def __init__(self, plan: Plan, session: Session) -> None:
+        self.plan = plan
+        self._session = session
+        self._inputs = {port.name: port for port in plan.inputs}
+        self._given: set[str] = set()
+        self._ran = False
+        self._lock = threading.RLock()
+
+    @property
+    def input_names(self) -> list[str]:
+        return list(self._inputs)
+
+    @property
+    def output_names(self) -> list[str]:
+        return [port.name for port in self.plan.outputs]
+
+    def set_input(self, name: str | int | None = None, value: Any = None, **inputs: Any) -> None:
+        """Copy an array to an input by name or number, or arrays to inputs by keyword.
+
+        TypeError or ValueError says what an input must be.
+        """
+        given = dict(inputs) if name is None else {self._name(name): value, **inputs}
+        arrays = {self._name(key): _checked(self._inputs[self._name(key)], array) for key, array in given.items()}
+        with self._lock:
+            for key, array in arrays.items():
+                self._session.write(self._inputs[key], array)
+                self._given.add(key)
+
+    def run(self, **inputs: Any) -> None:
+        """Run once; inputs may be given by keyword. ValueError where one was never set."""
+        with self._lock:
+            self.set_input(**inputs)
+            self._require_inputs()
+            self._session.run()
+            self._ran = True
+
+    def get_output(self, output: str | int = 0) -> Array:
+        """A copy of an output, by number or name."""
+        port = self._output(output)
+        with self._lock:
+            if not self._ran:
+                raise ValueError(f"network {self.plan.name}: there is no output before the first run")
+            array = aligned_empty(port.shape, port.dtype)
+            self._session.read(port, array)
+        return array
+
+    def __call__(self, *arrays: Any) -> Array | tuple[Array, ...]:
+        """Run on arrays for all inputs, in order; returns the output, or a tuple of several."""
+        if len(arrays) != len(self._inputs):
+            names = ", ".join(self._inputs)
+            raise TypeError(f"network {self.plan.name} takes {len(self._inputs)} arrays ({names}), got {len(arrays)}")
+        with self._lock:
+            self.run(**dict(zip(self._inputs, arrays, strict=True)))
+            outputs = tuple(self.get_output(n) for n in range(len(self.plan.outputs)))
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def benchmark(self, repeat: int = 3, min_repeat_ms: float = 500.0, number: int = 1) -> BenchmarkResult:
+        """Time runs back to back, at least `number` and `min_repeat_ms` in each of `repeat` rounds.
+
+        Inputs that were not set are random. Copies are not counted; on a GPU the device's clock is read.
+        """
+        with self._lock:
+            self._fill()
+            self._session.time(1)
+            elapsed_s = self._session.time(number)
+            while elapsed_s * 1e3 < min_repeat_ms and number < _MOST_RUNS:
+                growth = min(10.0, max(1.5, 1.1 * min_repeat_ms / 1e3 / max(elapsed_s, 1e-9)))
+                number = min(_MOST_RUNS, int(number * growth) + 1)
+                elapsed_s = self._session.time(number)
+            times_s = [elapsed_s / number] + [self._session.time(number) / number for _ in range(repeat - 1)]
+            self._ran = True
+        return BenchmarkResult(tuple(times_s), number)
+
+    def profile(self, repeat: int = 10) -> Profile:
+        """The time of each step: the median of `repeat` runs, after one to warm up."""
+        with self._lock:
+            self._fill()
+            self._session.time_steps()
+            rounds = [self._session.time_steps() for _ in range(max(1, repeat))]
+            self._ran = True
+        rows = []
+        for number, step in enumerate(self.plan.steps):
+            kernel = self.plan.kernels[step.kernel]
+            rows.append(ProfileRow(step.label, kernel, statistics.median(times_s[number] for times_s in rounds)))
+        return Profile(self.plan.name, tuple(rows))
+
+    def _fill(self) -> None:
+        for seed, (name, port) in enumerate(self._inputs.items()):
+            if name not in self._given:
+                self.set_input(name, _random(port, seed))
+
+    def _require_inputs(self) -> None:
+        missing = [name for name in self._inputs if name not in self._given]
+        if missing:
+            raise ValueError(f"network {self.plan.name}: input '{missing[0]}' was not set")
+
+    def _name(self, key: str | int) -> str:
+        names = list(self._inputs)
+        if isinstance(key, int) and 0 <= key < len(names):
+            return names[key]
+        if key in self._inputs:
+            return str(key)
+        raise ValueError(f"network {self.plan.name} has no input {key!r}; it has {', '.join(names) or 'none'}")
+
+    def _output(self, key: str | int) -> Port:
+        names = self.output_names
+        if isinstance(key, int) and 0 <= key < len(names):
+            return self.plan.outputs[key]
+        if key in names:
+            return self.plan.outputs[names.index(str(key))]
+        raise ValueError(f"network {self.plan.name} has no output {key!r}; it has {', '.join(names)}")
+
+
+def _checked(port: Port, value: Any) -> Array:
+    array = np.asarray(value)
+    if array.dtype != np.dtype(port.dtype):
+        raise TypeError(f"input '{port.name}' must be {port.dtype}, got {array.dtype}")
+    if array.shape != port.shape:
+        raise ValueError(f"input '{port.name}' must have shape {port.shape}, got {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+def _random(port: Port, seed: int) -> Array:
+    generator: Any = np.random.default_rng(seed)
+    values: Sequence[Any] | Array = (
+        generator.standard_normal(port.shape) if "float" in port.dtype else generator.integers(0, 2, port.shape)
+    )
+    return np.asarray(values).astype(port.dtype)

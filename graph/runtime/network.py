@@ -1,0 +1,59 @@
+"""A compiled network: executors of it, and the file that it can be kept in."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from .device import Loaded, load
+from .executor import Executor
+from .package import Package
+from .plan import KernelInfo, Plan
+
+
+class CompiledNetwork:
+    """A network that can be run: `net.executor()`, or kept: `net.save("net.lw")`.
+
+    Executors share kernels and constants; each has memory of its own, so that several may run in threads.
+    """
+
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self._loaded: dict[int, Loaded] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def plan(self) -> Plan:
+        """Steps, kernels and memory."""
+        return self.package.plan
+
+    @property
+    def kernels(self) -> tuple[KernelInfo, ...]:
+        """What is known of each kernel."""
+        return self.plan.kernels
+
+    def executor(self, device: int = 0) -> Executor:
+        """An executor on the target's device of that number."""
+        with self._lock:
+            if device not in self._loaded:
+                self._loaded[device] = load(self.package, device)
+        return Executor(self.plan, self._loaded[device].session())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to one file, for `lw.load_network`."""
+        self.package.save(path)
+
+    def __repr__(self) -> str:
+        plan = self.plan
+        tuned = sum(kernel.tuned for kernel in plan.kernels)
+        inputs, outputs = (", ".join(map(str, ports)) for ports in (plan.inputs, plan.outputs))
+        return (
+            f"<compiled network {plan.name}({inputs}) -> {outputs}: {len(plan.steps)} steps of {len(plan.kernels)} "
+            f"kernels ({tuned} tuned), arena {plan.arena_bytes / 2**20:.1f} MiB, "
+            f"constants {sum(a.nbytes for a in self.package.constants) / 2**20:.1f} MiB>"
+        )
+
+
+def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
+    """The compiled network in a file; nothing of the compiler is needed. PackageError where it is no such file."""
+    return CompiledNetwork(Package.load(path))

@@ -1,0 +1,102 @@
+"""Networks on this CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...backends.arrays import aligned_copy, aligned_empty
+from ...backends.llvm.executable import Artifact
+from ...backends.llvm.jit import Loaded as Code
+from .package import Package
+from .plan import Place, Port
+
+Array = npt.NDArray[Any]
+Call = tuple[Callable[[Any], None], Any]
+
+
+class LlvmNetwork:
+    """The kernels of a network in memory, and its constants."""
+
+    def __init__(self, package: Package) -> None:
+        self.plan = package.plan
+        artifacts = [Artifact.from_bytes(data) for data in package.kernels]
+        self._codes = [Code(artifact.object_code, artifact.threads) for artifact in artifacts]
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        self.functions = [kind(code.run) for code in self._codes]
+        self.constants = [_aligned(array) for array in package.constants]
+
+    def session(self) -> LlvmSession:
+        """Return a session with an arena of its own."""
+        return LlvmSession(self)
+
+    def __del__(self) -> None:
+        for code in getattr(self, "_codes", []):
+            code.close()
+
+
+class LlvmSession:
+    """An arena, and each step as a function and the pointers it takes."""
+
+    def __init__(self, network: LlvmNetwork) -> None:
+        self._network = network
+        self._arena = aligned_empty((max(1, network.plan.arena_bytes),), np.uint8)
+        self._calls: list[Call] = []
+        for step in network.plan.steps:
+            addresses = [self._address(place) for place in (*step.places, *step.workspaces)]
+            pointers = (ctypes.c_void_p * (len(addresses) + 1))(*addresses)
+            self._calls.append((network.functions[step.kernel], pointers))
+
+    def _address(self, place: Place) -> int:
+        if place.is_constant:
+            return int(self._network.constants[place.number].ctypes.data)
+        return int(self._arena.ctypes.data) + place.number
+
+    def _array(self, port: Port) -> Array:
+        if port.place.is_constant:
+            return self._network.constants[port.place.number]
+        stretch = self._arena[port.place.number : port.place.number + port.nbytes]
+        return stretch.view(np.dtype(port.dtype)).reshape(port.shape)
+
+    def write(self, port: Port, array: Array) -> None:
+        self._array(port)[...] = array
+
+    def read(self, port: Port, array: Array) -> None:
+        array[...] = self._array(port)
+
+    def run(self) -> None:
+        for function, pointers in self._calls:
+            function(pointers)
+
+    def finish(self) -> None:
+        """Nothing runs on when `run` has returned."""
+
+    def time(self, number: int) -> float:
+        start_s = time.perf_counter()
+        for _ in range(number):
+            self.run()
+        return time.perf_counter() - start_s
+
+    def time_steps(self) -> list[float]:
+        times_s = []
+        for function, pointers in self._calls:
+            start_s = time.perf_counter()
+            function(pointers)
+            times_s.append(time.perf_counter() - start_s)
+        return times_s
+
+
+def _aligned(array: Array) -> Array:
+    return array if array.ctypes.data % 64 == 0 and array.flags.c_contiguous else aligned_copy(array)
+
+
+def load(package: Package, index: int = 0) -> LlvmNetwork:
+    """Load a network's kernels; there is one CPU."""
+    if index:
+        raise ValueError(f"there is no CPU {index}")
+    return LlvmNetwork(package)
