@@ -1,6 +1,7 @@
 """The GPU schedules under examples/ compute the right thing on OpenCL, and compile for CUDA without a GPU."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -51,3 +52,47 @@ def test_cuda_source_without_a_gpu() -> None:
     source = lw.build(sch).source
     assert source.count("__syncthreads();") == 2
     assert "reinterpret_cast<const float4*>(&b_shared[" in source
+
+
+@pytest.mark.parametrize(("size", "channels", "rows", "columns"), [(9, 8, 2, 4), (14, 4, 1, 16), (8, 6, 3, 3)])
+def test_depthwise(size: int, channels: int, rows: int, columns: int) -> None:
+    opencl_device()
+    depthwise = example("gpu_depthwise")
+    sch = lw.Schedule(depthwise.depthwise(size, channels), target=depthwise.OPENCL)
+    depthwise.schedule(sch, rows, columns)
+    depthwise.check(sch, lw.build(sch))
+
+
+@pytest.mark.parametrize(("rows", "columns", "threads"), [(3, 256, 32), (2, 100, 32), (1, 513, 64)])
+def test_softmax(rows: int, columns: int, threads: int) -> None:
+    opencl_device()
+    softmax = example("gpu_softmax")
+    sch = lw.Schedule(softmax.softmax(rows, columns), target=softmax.OPENCL)
+    softmax.schedule(sch, threads)
+    softmax.check(sch, lw.build(sch))
+
+
+@pytest.mark.parametrize("name", ["gpu_depthwise", "gpu_softmax"])
+def test_an_example_says_what_it_reached(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opencl_device()
+    sizes = ["--size", "8", "--channels", "4"] if name == "gpu_depthwise" else ["--rows", "2", "--columns", "64"]
+    monkeypatch.setattr("sys.argv", [name, *sizes])
+    example(name).main()
+    assert re.fullmatch(r"right; [\d.]+ us, [\d.]+ GB/s\n", capsys.readouterr().out)
+
+
+def test_full_sizes_fit_an_h200() -> None:
+    """The source for CUDA: 16 bytes an access, a row and a tile in registers, one launch."""
+    depthwise, softmax = example("gpu_depthwise"), example("gpu_softmax")
+    sch = lw.Schedule(depthwise.depthwise(112, 32), target="cuda model=h200")
+    depthwise.schedule(sch)
+    kernel = lw.build(sch)
+    assert "*reinterpret_cast<float4*>(&T_relu[" in kernel.source and "const float4 data" in kernel.source
+    rows = lw.Schedule(softmax.softmax(8192, 4096), target="cuda model=h200")
+    softmax.schedule(rows)
+    joined = lw.build(rows)
+    assert "__shfl_xor_sync" in joined.source and "*reinterpret_cast<float4*>(&T_softmax_norm[" in joined.source
+    for (resources,) in (kernel.resources, joined.resources):
+        assert resources.stack_bytes == 0 and resources.registers <= 80

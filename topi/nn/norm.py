@@ -90,7 +90,7 @@ class _Rows:
             raise ShapeError(f"{operator}: statistics need floats, got {data.dtype}: cast the data first")
         self.data = data
         self.axes = several_axes(operator, axis, data.ndim)
-        self.dtype = "float32" if data.dtype == "float16" else data.dtype
+        self.dtype = "float32" if data.dtype in ("float16", "bfloat16") else data.dtype
         self.shape = tuple(n for d, n in enumerate(data.shape) if d not in self.axes)
         extents = tuple(data.shape[d] for d in self.axes)
         self.count = 1

@@ -40,7 +40,7 @@ class _Rows:
     def __init__(self, operator: str, data: Tensor, axis: int) -> None:
         self.data = data
         self.axis = one_axis(operator, axis, data.ndim)
-        self.dtype = "float32" if data.dtype == "float16" else data.dtype
+        self.dtype = "float32" if data.dtype in ("float16", "bfloat16") else data.dtype
         shape = self.others(data.shape)
         k = reduce_axis((0, data.shape[self.axis]), "k")
         self.largest: Tensor = compute(
