@@ -103,7 +103,20 @@ def _opencl() -> Finding:
     version, loader = _version("pyopencl"), _library("libOpenCL.so.1")
     platforms = _opencl_platforms(loader) if loader is not None else 0
     found = [f"pyopencl {version}" if version else "no pyopencl", f"{platforms} platform(s) of the system"]
+    found += _opencl_devices() if version else []
     return _device_finding("opencl", bool(version), bool(version), found)
+
+
+def _opencl_devices() -> list[str]:
+    """What pyopencl, which has a loader of its own, finds; and a driver that nothing tells it of."""
+    from ..backends.opencl.platform import MissingOpenCl, describe, devices, unregistered_driver
+
+    try:
+        found = devices()
+    except MissingOpenCl as error:
+        return [_one_line(error)]
+    more = unregistered_driver([device.platform.name for device in found])
+    return [*(describe(device) for device in found), *([more] if more else [])]
 
 
 def _device_finding(name: str, compiles: bool, runs: bool, found: list[str]) -> Finding:

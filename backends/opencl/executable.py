@@ -58,11 +58,11 @@ class OpenClRuntime(OpenClDevice):
         while waiting:
             runs = min(waiting, _LONGEST_QUEUE)
             self.queue.finish()
-            first, last = self._enqueue(buffers)
+            first = last = self._enqueue(buffers)
             for _ in range(runs - 1):
-                last = self._enqueue(buffers)[1]
-            last.wait()
-            elapsed_s += float(last.profile.end - first.profile.start) * 1e-9
+                last = self._enqueue(buffers)
+            last[-1].wait()
+            elapsed_s += float(last[-1].profile.end - first[0].profile.start) * 1e-9
             waiting -= runs
         return elapsed_s
 
@@ -73,12 +73,22 @@ class OpenClRuntime(OpenClDevice):
             self._flush = self.allocate(flush_bytes)
         cl.enqueue_fill_buffer(self.queue, self._flush, np.zeros(1, np.uint8), 0, flush_bytes)
         self.queue.finish()
-        first, last = self._enqueue(buffers)
-        last.wait()
-        return float(last.profile.end - first.profile.start) * 1e-9
+        events = self._enqueue(buffers)
+        events[-1].wait()
+        return float(events[-1].profile.end - events[0].profile.start) * 1e-9
 
-    def _enqueue(self, buffers: Sequence[Any]) -> tuple[Any, Any]:
-        """Put one run into the queue; returns the events of its first and last kernel."""
+    def time_in_kernels(self, buffers: Sequence[Any], number: int) -> float:
+        """Return the seconds that kernels run in `number` runs, without the time between one and the next."""
+        elapsed_ns = 0
+        for _ in range(0, number, _LONGEST_QUEUE):
+            runs = [self._enqueue(buffers) for _ in range(min(number, _LONGEST_QUEUE))]
+            number -= len(runs)
+            self.queue.finish()
+            elapsed_ns += sum(event.profile.end - event.profile.start for events in runs for event in events)
+        return elapsed_ns * 1e-9
+
+    def _enqueue(self, buffers: Sequence[Any]) -> list[Any]:
+        """Put one run into the queue; returns an event for each of its kernels."""
         import pyopencl as cl
 
         events = []
@@ -86,7 +96,7 @@ class OpenClRuntime(OpenClDevice):
             sizes = tuple(blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True))
             kernel.set_args(*(buffers[number] for number in launch.buffers))
             events.append(cl.enqueue_nd_range_kernel(self.queue, kernel, sizes, launch.block))
-        return events[0], events[-1]
+        return events
 
 
 def _check_limits(artifact: Artifact, device: Any) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from ...dialects.target import Target
 from ..missing import MissingRequirement
 
+NVIDIA_DRIVER = "libnvidia-opencl.so.1"
 INSTALL = "pip install 'loopwright[opencl]'"
 _SIMULATORS = ("oclgrind",)
 """Platforms that check kernels and run them a thousand times slower."""
@@ -26,7 +29,8 @@ def devices() -> tuple[Any, ...]:
     try:
         platforms = cl.get_platforms()
     except cl.LogicError as error:
-        raise MissingOpenCl(f"OpenCL finds no platform ({error}): install a driver, for CPUs {INSTALL}") from error
+        instead = unregistered_driver(()) or f"install a driver, for CPUs {INSTALL}"
+        raise MissingOpenCl(f"OpenCL finds no platform ({error}): {instead}") from error
     found = [
         device
         for platform in platforms
@@ -36,12 +40,31 @@ def devices() -> tuple[Any, ...]:
     return tuple(sorted(found, key=lambda device: not device.type & cl.device_type.GPU))
 
 
+def unregistered_driver(platforms: Sequence[str]) -> str | None:
+    """Return how to make a driver known to OpenCL that is here and of none of the platforms found, by their names.
+
+    NVIDIA's driver in a container often comes without the file that names it.
+    """
+    if any("nvidia" in name.lower() for name in platforms):
+        return None
+    try:
+        ctypes.CDLL(NVIDIA_DRIVER)
+    except OSError:
+        return None
+    return (
+        "NVIDIA's driver is here, but no file tells OpenCL so: write "
+        f"{NVIDIA_DRIVER} into /etc/OpenCL/vendors/nvidia.icd, or into nvidia.icd in a folder that OCL_ICD_VENDORS "
+        "and OPENCL_VENDOR_PATH name"
+    )
+
+
 def device_at(index: int = 0) -> Any:
     """Return a device by its number; raises MissingOpenCl naming those there are."""
     found = devices()
     if index >= len(found):
         names = ", ".join(device.name.strip() for device in found) or "none"
-        raise MissingOpenCl(f"there is no OpenCL device {index}; devices here: {names}")
+        more = unregistered_driver([device.platform.name for device in found])
+        raise MissingOpenCl(f"there is no OpenCL device {index}; devices here: {names}{f'; {more}' if more else ''}")
     return found[index]
 
 
