@@ -1,0 +1,109 @@
+"""The charts of a report: tuning curve, predictions beside measurements, roofline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..records import Record
+from .group import Group, duration
+from .limits import Limits
+from .svg import Chart
+
+
+def curve_chart(group: Group) -> str:
+    """Speed by trial: each trial as a point, the best so far as a line; failures lie on the axis."""
+    trials = group.trials
+    unit = "GFLOP/s" if group.flop else "share of the best speed, %"
+    best_s = min((r.time_s for r in trials), default=math.inf)
+
+    def speed(time_s: float) -> float:
+        if not math.isfinite(time_s):
+            return 0.0
+        return group.gflops_per_s(time_s) if group.flop else 100.0 * best_s / time_s
+
+    top = 1.08 * speed(best_s) or 1.0
+    chart = Chart("Speed of each trial and of the best so far", "trial", unit, (0, max(2, len(trials))), (0.0, top))
+    steps: list[tuple[float, float]] = []
+    for number, time_s in enumerate(group.curve, start=1):
+        if math.isfinite(time_s):
+            steps += [(number, steps[-1][1] if steps else speed(time_s)), (number, speed(time_s))]
+    if steps:
+        chart.line([*steps, (max(2, len(trials)), steps[-1][1])], "best")
+    if group.untuned is not None and speed(group.untuned.time_s) < top:
+        level = speed(group.untuned.time_s)
+        chart.line([(0, level), (max(2, len(trials)), level)], "drop")
+        chart.text((0, level), "untuned", "start", (4, -5))
+    for number, record in enumerate(trials, start=1):
+        if record.ok:
+            style = "early" if record.stopped_early else "twin" if record.reused else "trial"
+            chart.dot((number, speed(record.time_s)), style, _note(group, number, record))
+        else:
+            chart.cross((number, 0.0), "failed", f"trial {number}: {record.error.value}, sketch {record.sketch}")
+    return str(chart)
+
+
+def _note(group: Group, number: int, record: Record) -> str:
+    extra = " (stopped early)" if record.stopped_early else " (same binary as before)" if record.reused else ""
+    return f"trial {number}: {group.speed(record.time_s)}{extra}, sketch {record.sketch}"
+
+
+def prediction_chart(group: Group) -> str | None:
+    """What the cost model said beside what was measured, of candidates that it had not seen; None without any."""
+    pairs = [(r.predicted, r.time_s, r) for r in group.right if r.predicted is not None]
+    if len(pairs) < 3:
+        return None
+    scores, times = [p for p, _, _ in pairs], [1e3 * t for _, t, _ in pairs]
+    chart = Chart(
+        "What the model predicted beside what was measured",
+        "predicted (larger: faster)",
+        "measured, ms (up: faster)",
+        _widened(scores),
+        (max(times) * 1.2, min(times) / 1.2),
+        log_y=True,
+        height=260,
+    )
+    for score, time_s, record in pairs:
+        chart.dot((score, 1e3 * time_s), "trial", f"round {record.round}: {group.speed(time_s)}")
+    return str(chart)
+
+
+def _widened(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    margin = 0.05 * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def roofline_chart(group: Group, limits: Limits) -> str | None:
+    """The best and the untuned schedule below what the device allows at this arithmetic intensity."""
+    if group.best is None or not group.flop or not group.moved_bytes:
+        return None
+    intensity = group.flop / group.moved_bytes
+    ridge = limits.gflops_per_s / limits.gbytes_per_s
+    shown = [("tuned", group.best)] + ([("untuned", group.untuned)] if group.untuned is not None else [])
+    speeds = [group.gflops_per_s(r.time_s) for _, r in shown]
+    low, high = min(intensity, ridge) / 8, max(intensity, ridge) * 8
+    floor = min(min(speeds) / 3, limits.gflops_per_s / 30)
+    chart = Chart(
+        "Roofline",
+        "FLOP per byte of inputs and outputs",
+        "GFLOP/s",
+        (low, high),
+        (floor, limits.gflops_per_s * 2),
+        log_x=True,
+        log_y=True,
+    )
+    start = max(low, floor / limits.gbytes_per_s)
+    chart.line(
+        [(start, limits.gbytes_per_s * start), (ridge, limits.gflops_per_s), (high, limits.gflops_per_s)], "roof"
+    )
+    chart.text((high, limits.gflops_per_s), f"{limits.gflops_per_s:.4g} GFLOP/s", "end", (-4, -6))
+    middle = math.sqrt(start * ridge)
+    chart.text((middle, limits.gbytes_per_s * middle), f"{limits.gbytes_per_s:.4g} GB/s", "end", (-8, -4))
+    chart.line([(intensity, floor), (intensity, limits.reachable(intensity))], "drop")
+    for (name, record), speed in zip(shown, speeds, strict=True):
+        share = speed / limits.reachable(intensity)
+        note = f"{name}: {speed:.4g} GFLOP/s, {share:.0%} of what is possible, {duration(record.time_s)}"
+        chart.dot((intensity, speed), "trial" if name == "untuned" else "winner", note, 5)
+        chart.text((intensity, speed), f"{name} {speed:.4g}", "start", (9, 4))
+    return str(chart)

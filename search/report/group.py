@@ -1,0 +1,160 @@
+"""The records of one workload on one target and device, and the figures that follow from them."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..progress import Round
+from ..records import Record, RecordError, Role, best
+
+if TYPE_CHECKING:
+    from ..task import SearchTask
+
+UNTUNED = "default"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Records of one workload, target and device, in the order of measurement; `task` where the workload is at hand."""
+
+    records: Sequence[Record]
+    task: SearchTask | None = None
+
+    @property
+    def first(self) -> Record:
+        return self.records[0]
+
+    @property
+    def name(self) -> str:
+        """The workload's name: the first item of its key."""
+        return key_parts(self.first.workload_key)[0]
+
+    @property
+    def arguments(self) -> str:
+        """The workload's arguments as text, with their names where they are known."""
+        return key_parts(self.first.workload_key)[1]
+
+    @cached_property
+    def trials(self) -> list[Record]:
+        """What the search tried; where only results were kept, those."""
+        return [r for r in self.records if r.role is Role.TRIAL] or list(self.records)
+
+    @cached_property
+    def right(self) -> list[Record]:
+        """Trials that ran and were right."""
+        return [r for r in self.trials if r.ok]
+
+    @cached_property
+    def best(self) -> Record | None:
+        """The record that counts."""
+        try:
+            return best(self.records)
+        except RecordError:
+            return None
+
+    @cached_property
+    def untuned(self) -> Record | None:
+        """The last record of the schedule without a search."""
+        schedules = {r.schedule for r in self.records if r.sketch == UNTUNED}
+        found = [r for r in self.records if r.ok and r.schedule in schedules]
+        return found[-1] if found else None
+
+    @cached_property
+    def flop(self) -> float:
+        """Arithmetic operations of one run; 0 where nobody knows."""
+        known = [r.flop for r in self.records if r.flop]
+        return known[-1] if known else float(self.task.flops) if self.task is not None else 0.0
+
+    @cached_property
+    def moved_bytes(self) -> int:
+        """Bytes of all inputs and outputs: what moves at least; 0 where nobody knows."""
+        if self.task is None:
+            return 0
+        kind = self.task.compute_dag.func.function_type
+        return sum(_tensor_bytes(t) for t in (*kind.inputs, *kind.outputs))
+
+    @cached_property
+    def errors(self) -> Mapping[str, int]:
+        """Failed trials by code, the most frequent first."""
+        return dict(Counter(r.error.value for r in self.trials if not r.ok).most_common())
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        """The batches of the search, as far as the records say."""
+        found: dict[int, Round] = {}
+        for record in self.trials:
+            if record.round:
+                found.setdefault(record.round, Round(record.round)).records.append(record)
+        return [found[number] for number in sorted(found)]
+
+    @property
+    def curve(self) -> list[float]:
+        """The best seconds after each trial; infinity before the first right one."""
+        times, so_far = [], math.inf
+        for record in self.trials:
+            so_far = min(so_far, record.time_s)
+            times.append(so_far)
+        return times
+
+    def gflops_per_s(self, time_s: float) -> float:
+        """The speed that a time means."""
+        return self.flop / time_s / 1e9
+
+    def speed(self, time_s: float) -> str:
+        """A speed as people read it; the time alone where the operations are not known."""
+        return f"{self.gflops_per_s(time_s):.4g} GFLOP/s ({duration(time_s)})" if self.flop else duration(time_s)
+
+
+def groups(records: Iterable[Record]) -> list[Group]:
+    """Records by workload, target and device, in order of first appearance."""
+    found: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        found.setdefault((record.workload_hash, record.target, record.device), []).append(record)
+    return [Group(sorted(each, key=lambda r: r.timestamp)) for each in found.values()]
+
+
+def key_parts(key: str) -> tuple[str, str]:
+    """A workload key's name and arguments; the key itself where it is none of ours."""
+    try:
+        name, arguments, _ = json.loads(key)
+        values = [_plain(value) for value in arguments]
+    except (ValueError, TypeError):
+        return key, ""
+    from ..named_workloads import named_workloads, parameters
+
+    known = named_workloads().get(name)
+    names = list(parameters(known)) if known is not None else []
+    if len(names) != len(values):
+        return str(name), ", ".join(values)
+    return str(name), " ".join(f"{n}={v}" for n, v in zip(names, values, strict=True))
+
+
+def _plain(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds with a prefix: `12.3 us`."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
+
+
+def repeats(record: Record) -> str:
+    """How long it took, and over how many repeats."""
+    times = record.times_s
+    return f"shortest of {len(times)} repeats, median {duration(statistics.median(times))}" if len(times) > 1 else ""
+
+
+def _tensor_bytes(tensor: Any) -> int:
+    element = tensor.get_element_type()
+    bits = int(getattr(element, "bitwidth", 0) or getattr(getattr(element, "width", None), "data", 32))
+    return int(math.prod(tensor.get_shape())) * max(8, bits) // 8

@@ -1,0 +1,254 @@
+"""A report: one HTML page about all records given, with charts inline and nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
+
+from ...passes.primitive import ScheduleError
+from ..measure import headline
+from ..records import Record, Role
+from .charts import curve_chart, prediction_chart, roofline_chart
+from .group import Group, repeats
+from .importance import FEWEST, Importance, decision_importance, feature_importance
+from .limits import Limits
+from .steps import Step, steps_of
+from .style import STYLE
+
+FindLimits = Callable[[str], Limits | None]
+
+_MOST_BARS = 14
+_LONGEST_TEXT = 200_000
+
+
+def page(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> str:
+    """The page as text."""
+    body = "".join(_body(all_groups, title, find_limits))
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
+    )
+
+
+def _body(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> Iterator[str]:
+    records = [r for group in all_groups for r in group.records]
+    yield f"<h1>{escape(title)}</h1>"
+    if not records:
+        yield "<p>There are no records.</p>"
+        return
+    yield f'<p class="soft">{len(records)} measurements of {_count(len(all_groups), "workload")}, {_when(records)}.</p>'
+    if len(all_groups) > 1:
+        yield _overview(all_groups)
+    for number, group in enumerate(all_groups):
+        yield from _section(group, number, find_limits)
+    versions = {f"{name} {version}" for r in records for name, version in r.versions.items() if name[:3] != "lw-"}
+    yield f'<h2>Made with</h2><p class="soft">{escape(", ".join(sorted(versions)) or "versions not recorded")}</p>'
+
+
+def _when(records: Sequence[Record]) -> str:
+    stamps = [r.timestamp for r in records if r.timestamp]
+    if not stamps:
+        return "at a time not recorded"
+    first, last = (time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(t)) for t in (min(stamps), max(stamps)))
+    return f"made from {first} to {last}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _overview(all_groups: Sequence[Group]) -> str:
+    rows = []
+    for number, group in enumerate(all_groups):
+        best = group.best
+        speedup = group.untuned.time_s / best.time_s if best is not None and group.untuned is not None else None
+        rows.append(
+            [
+                f'<a href="#w{number}">{escape(group.name)}</a> <span class="soft">{escape(group.arguments)}</span>',
+                escape(_device(group)),
+                f"{len(group.right)} of {len(group.trials)}",
+                "-" if best is None else escape(group.speed(best.time_s)),
+                "-" if speedup is None else f"{speedup:.2f}",
+            ]
+        )
+    return "<h2>Workloads</h2>" + _table(("workload", "device", "valid trials", "best", "times untuned"), rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are HTML."""
+    head = "".join(f"<th>{h}</th>" for h in heads)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<table class="wide"><tr>{head}</tr>{body}</table>'
+
+
+def _details(summary: str, content: str) -> str:
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+
+
+def _device(group: Group) -> str:
+    return group.first.device or "a device not recorded"
+
+
+def _section(group: Group, number: int, find_limits: FindLimits) -> Iterator[str]:
+    yield f'<h2 id="w{number}">{escape(group.name)} <span class="soft">{escape(group.arguments)}</span></h2>'
+    limits = find_limits(group.first.target)
+    yield _figures(group, limits)
+    if group.task is not None:
+        yield f"<h3>What is computed</h3><pre>{escape(str(group.task.compute_dag))}</pre>"
+    yield (
+        f"<h3>Tuning curve</h3><figure>{curve_chart(group)}<figcaption>Each trial is a point, the line is the best "
+        "so far. Empty points were clearly slower and were not timed to the end, dashed ones compiled to a binary that "
+        "had been measured before, crosses failed. Point at one for its figures."
+        f"{_after_run_off(group)}</figcaption></figure>"
+    )
+    yield from _model(group)
+    if limits is not None and (chart := roofline_chart(group, limits)) is not None:
+        intensity = group.flop / group.moved_bytes
+        yield (
+            f"<h3>Roofline</h3><figure>{chart}<figcaption>What the device allows at {intensity:.3g} "
+            f"operations for each byte of inputs and outputs ({escape(limits.source)}). Data that stays in caches may "
+            "lie above the slope.</figcaption></figure>"
+        )
+    yield from _best_schedule(group)
+    yield _errors(group)
+    yield from _what_mattered(group)
+
+
+def _after_run_off(group: Group) -> str:
+    """Why the figure above is not the end of the line."""
+    if group.best is None or group.best.role is not Role.WINNER:
+        return ""
+    return (
+        " At the end the best few were timed again in turn, as one trial may have had a lucky moment: the winner of "
+        f"that run-off reached {escape(group.speed(group.best.time_s))}."
+    )
+
+
+def _figures(group: Group, limits: Limits | None) -> str:
+    best, untuned = group.best, group.untuned
+    rows: list[tuple[str, str]] = [("device", _device(group)), ("target", group.first.target)]
+    if best is None:
+        rows.append(("best", "no trial was right"))
+    else:
+        rows.append(("best", ", ".join(filter(None, (group.speed(best.time_s), repeats(best))))))
+        if limits is not None and group.flop and group.moved_bytes:
+            reachable = limits.reachable(group.flop / group.moved_bytes)
+            share = group.gflops_per_s(best.time_s) / reachable
+            rows.append(("of the limit", f"{share:.1%} of {reachable:.4g} GFLOP/s"))
+        if untuned is not None:
+            times = untuned.time_s / best.time_s
+            rows.append(("untuned", f"{group.speed(untuned.time_s)}; tuning made it {times:.2f} times as fast"))
+    right, trials = len(group.right), len(group.trials)
+    errors = ", ".join(f"{n} {code}" for code, n in group.errors.items())
+    rows.append(
+        ("trials", f"{trials}, of which {right} were right ({right / trials:.0%}){'; ' + errors if errors else ''}")
+    )
+    building, running = sum(r.build_s for r in group.records), sum(r.run_s for r in group.records)
+    rows.append(("spent", f"{building:.1f} s of building (in parallel), {running:.1f} s of running and checking"))
+    cells = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+    return f"<table>{cells}</table>"
+
+
+def _model(group: Group) -> Iterator[str]:
+    chart = prediction_chart(group)
+    judged = [(r.number, q) for r in group.rounds if (q := r.quality) is not None]
+    if chart is None and not judged:
+        return
+    yield "<h3>Cost model</h3>"
+    if chart is not None:
+        yield (
+            f"<figure>{chart}<figcaption>Candidates that the model had not seen: the better it is, the closer the "
+            "points lie to a rising line.</figcaption></figure>"
+        )
+    if judged:
+        mean = statistics.fmean(q.rank_correlation for _, q in judged)
+        rows = [[str(n), str(q.samples), f"{q.rank_correlation:.2f}", f"{q.recall:.0%} of {q.k}"] for n, q in judged]
+        table = _table(("round", "candidates", "rank correlation", "of the best, named by the model"), rows)
+        yield _details(f"Ranking by round: correlation {mean:.2f} on average", table)
+
+
+def _best_schedule(group: Group) -> Iterator[str]:
+    best = group.best
+    if best is None:
+        return
+    yield "<h3>Best schedule, step by step</h3>"
+    where = f"Sketch {best.sketch}" + (f", decisions {list(best.decisions)}" if best.decisions else "")
+    config = best.template.get("config") if best.template else None
+    if config:
+        where = f"Template {best.template.get('name', '')}: " + ", ".join(f"{k} = {v}" for k, v in config.items())
+    yield f'<p class="soft">{escape(where)}. A step with a + shows what it changes in the IR.</p>'
+    module = group.task.module if group.task is not None else None
+    try:
+        steps, ir = steps_of(best.schedule, module)
+    except (ValueError, ScheduleError) as error:
+        yield f'<p class="bad">It cannot be replayed: {escape(headline(str(error)))}</p>'
+        return
+    yield f'<ol class="steps">{"".join(_step(step) for step in steps)}</ol>'
+    if module is None:
+        yield '<p class="soft">The workload\'s IR is not at hand, so what the steps change is not shown.</p>'
+    if ir:
+        yield _details("The IR after all steps", f"<pre>{escape(_cut(ir))}</pre>")
+    yield _details("As text, for xdsl-opt -p", f"<pre>{escape(best.schedule)}</pre>")
+    if best.resources:
+        yield _resources(best)
+
+
+def _step(step: Step) -> str:
+    code = f" <code>{escape(step.code)}</code>" if step.code else ""
+    line = f"{escape(step.words)}{code}"
+    if not step.changes:
+        return f"<li>{line}</li>"
+    return f"<li><details><summary>{line}</summary><pre>{''.join(map(_changed, step.changes))}</pre></details></li>"
+
+
+def _changed(line: str) -> str:
+    style = {"+": "add", "-": "cut", "!": "bad", "@": "soft"}.get(line[:1])
+    return f'<span class="{style}">{escape(line)}</span>\n' if style else f"{escape(line)}\n"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n... {len(text) - _LONGEST_TEXT} characters"
+
+
+def _resources(best: Record) -> str:
+    names = list(best.resources[0])
+    rows = [[escape(str(each.get(name, ""))) for name in names] for each in best.resources]
+    return "<h3>What its launches take</h3>" + _table([escape(n.replace("_", " ")) for n in names], rows)
+
+
+def _errors(group: Group) -> str:
+    if not group.errors:
+        return "<h3>Errors</h3><p>None.</p>"
+    rows = []
+    for code, count in group.errors.items():
+        first = next(r for r in group.trials if r.error.value == code)
+        whole = _details(headline(first.message)[:300], f"<pre>{escape(first.message)}</pre>")
+        rows.append([f'<span class="bad">{code}</span>', str(count), whole])
+    return "<h3>Errors</h3>" + _table(("code", "trials", "the first one"), rows)
+
+
+def _what_mattered(group: Group) -> Iterator[str]:
+    sketch, decisions = decision_importance(group)
+    features = feature_importance(group)
+    yield "<h3>What mattered</h3>"
+    if not decisions and not features:
+        yield f'<p class="soft">Too few valid trials of one sketch to tell ({FEWEST} are needed).</p>'
+        return
+    if decisions:
+        yield f'<p class="soft">Decisions of sketch {escape(sketch)}, by how much a prediction of times needs them:</p>'
+        yield _bars(decisions)
+    if features:
+        yield '<p class="soft">Features of the cost model:</p>'
+        yield _bars(features)
+
+
+def _bars(importance: Importance) -> str:
+    rows = "".join(
+        f'<tr><td>{escape(name)}</td><td class="number">{share:.0%}</td>'
+        f'<td><span class="bar" style="width:{22 * share / importance[0][1]:.2f}rem"></span></td></tr>'
+        for name, share in importance[:_MOST_BARS]
+    )
+    return f"<table>{rows}</table>"

@@ -1,0 +1,54 @@
+"""Write a report on records to a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import records as rec
+from ..records import Record, RecordError
+from .group import groups
+from .limits import Limits, limits_of
+from .page import page
+
+if TYPE_CHECKING:
+    from ..task import SearchTask
+
+
+def write_report(
+    records: str | os.PathLike[str] | Iterable[Record],
+    output: str | os.PathLike[str],
+    find_task: Callable[[Record], SearchTask | None] = lambda record: None,
+    measure: bool = True,
+    title: str = "",
+) -> Path:
+    """Write an HTML page about records, or a file of them, which loads nothing from elsewhere; returns its path.
+
+    `find_task` gives the task of a record where the workload is at hand: its IR is then shown step by step. With
+    `measure`, the limits of this machine's CPU are measured where records are of it. RecordError where a file cannot be
+    read or written, or there is no record.
+    """
+    if isinstance(records, str | os.PathLike):
+        name, loaded = os.fspath(records), rec.load(records)
+    else:
+        name, loaded = "records", list(records)
+    if not loaded:
+        raise RecordError(f"no record to report on in {name}: tune first")
+    found = [replace(group, task=find_task(group.first)) for group in groups(loaded)]
+
+    @cache
+    def limits(target: str) -> Limits | None:
+        return limits_of(target, measure)
+
+    text = page(found, title or f"Tuning report of {Path(name).name}", limits)
+    path = Path(output)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RecordError(f"cannot write report {os.fspath(output)!r}: {error.strerror}") from error
+    return path

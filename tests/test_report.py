@@ -1,0 +1,248 @@
+"""The report of a record file: one page that loads nothing, says what happened, and survives what records may hold."""
+
+import contextlib
+import io
+import re
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.cli import main
+from loopwright.passes.discovery import module_stems, pass_factories, pass_name
+from loopwright.search import records as rec
+from loopwright.search.records import ErrorCode, Record, RecordError, Role
+from loopwright.search.report.explain import explain
+from loopwright.search.report.group import duration, groups
+from loopwright.search.report.limits import limits_of
+from loopwright.search.report.steps import steps_of
+from loopwright.search.report.svg import Scale
+from loopwright.search.report.write import write_report
+
+
+def record(time_s=1e-3, **changes):
+    base = Record(
+        workload_key='["conv", [1], "abc"]',
+        workload_hash="abc",
+        target="llvm",
+        sketch="tiled",
+        decisions=(1, 2, 3),
+        schedule='lw-lower-te-to-loop,lw-split{block="conv" loop="i" factors=0,4}',
+        times_s=(time_s,),
+        versions={"loopwright": "0.1", "lw-split": "1"},
+        device="cpu",
+        timestamp=10.0,
+    )
+    return replace(base, **changes)
+
+
+def failed(error=ErrorCode.COMPILE_ERROR, **changes):
+    return record(times_s=(), error=error, message="why", **changes)
+
+
+def call(*argv):
+    """Run a command: exit code, standard output, standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(argv)
+        except SystemExit as stop:
+            code = stop.code
+    return code, out.getvalue(), err.getvalue()
+
+
+VOID = {"meta", "br", "hr", "img"}
+
+
+class Page(HTMLParser):
+    """Reads a page: its text, and whether all that is opened is closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.words, self.links = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [value for name, value in attrs if name in ("href", "src")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def read(path):
+    text = path.read_text()
+    page = Page(text)
+    assert not [link for link in page.links if not link.startswith("#")]
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "") and "<script" not in text
+    for chart in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(chart)
+    return text, page.text
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "matmul.jsonl"
+    code, out, err = call(
+        *("tune", "matmul", "--m", "20", "--n", "36", "--k", "16", "--trials", "20", "--target", "llvm cores=1"),
+        *("--records", str(path)),
+    )
+    assert code == 0, out + err
+    return path
+
+
+def test_the_command_writes_a_page_a_stranger_can_read(tuned):
+    code, out, _ = call("report", str(tuned), "--no-measure")
+    assert code == 0 and out.startswith(str(tuned.with_suffix(".html")))
+    raw, text = read(tuned.with_suffix(".html"))
+    for words in (
+        "Tuning report of matmul.jsonl",
+        "matmul m=20 n=36 k=16",
+        "T_matmul(i, j) += a[i, k] * b[k, j]",
+        "GFLOP/s",
+        "20, of which 20 were right (100%)",
+        "times as fast",
+        "Best schedule, step by step",
+        "Turn each tensor expression into a nest of loops around one block.",
+        "Split loop",
+        "sch.split(",
+        "The IR after all steps",
+        "What mattered",
+        "loopwright 0.1",
+    ):
+        assert words in text, words
+    best = rec.best(rec.load(tuned))
+    assert best.schedule in unescape(raw)
+    assert raw.count("<circle") >= 20
+
+
+def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path, monkeypatch):
+    from loopwright.backends.llvm import peak
+
+    monkeypatch.setattr(peak, "peak_gflops_per_s", lambda target: 100.0)
+    monkeypatch.setattr(peak, "copy_gbytes_per_s", lambda target, size: 10.0)
+    code, _, err = call("report", str(tuned), "-o", str(tmp_path / "r.html"))
+    assert code == 0, err
+    _, text = read(tmp_path / "r.html")
+    # 2 * 20 * 36 * 16 operations on 4 * (20 * 16 + 16 * 36 + 20 * 36) bytes
+    assert "Roofline" in text and "3.56 operations for each byte" in text and "of 35.64 GFLOP/s" in text
+
+
+def test_data_sheets_and_unknown_devices():
+    assert limits_of("cuda model=h200").reachable(1.0) == 4800
+    assert limits_of("cuda model=h200").reachable(100.0) == 67000
+    assert limits_of("cuda model=unheard-of") is limits_of("nonsense") is limits_of("llvm") is None
+    assert limits_of("llvm model=z80", measure=True) is None
+
+
+def many(count, **changes):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 4, size=(count, 3))
+    return [
+        record(1e-3 * (1 + row[0]), decisions=tuple(map(int, row)), timestamp=float(n), flop=2e9, **changes)
+        for n, row in enumerate(rows)
+    ]
+
+
+def test_what_mattered_is_found(tmp_path):
+    config = {"tile_x": 1, "tile_y": 2, "unroll": 3}
+    template = {"name": "my_template", "args": [1], "index": 5, "config": config}
+    path = write_report(many(40, template=template), tmp_path / "r.html")
+    _, text = read(path)
+    mattered = text[text.index("What mattered") :]
+    assert re.search(r"tile_x (9\d|100)%", mattered) and "Template my_template: tile_x = 1" in text
+    assert "The workload's IR is not at hand" in text and "conv" in text
+
+
+def test_a_file_of_several_workloads_and_all_kinds_of_trouble(tmp_path):
+    records = [
+        *many(3),
+        failed(ErrorCode.WRONG_RESULT, timestamp=9.0),
+        replace(failed(ErrorCode.COMPILE_ERROR), message="Traceback ...\n  <b>& more\nValueError: 3 < 4 & 5"),
+        record(2e-3, stopped_early=True),
+        record(2e-3, reused=True),
+        record(1e-3, role=Role.WINNER, timestamp=99.0),
+        record(1e-5, workload_hash="other", workload_key="no json <at all>", device="", schedule="lw-gone{a=1}"),
+        failed(workload_hash="failing", workload_key='["sad", [[1, 2], null], "failing"]'),
+    ]
+    text = read(write_report(records, tmp_path / "r.html"))[1]
+    assert "10 measurements of 3 workloads" in text
+    assert "no json <at all>" in text and "a device not recorded" in text and "sad 1x2, None" in text
+    assert "WRONG_RESULT 1" in text and "ValueError: 3 < 4 & 5" in text and "<b>& more" in text
+    assert "no trial was right" in text and "It cannot be replayed" in text
+    assert "Too few valid trials" in text and "the winner of that run-off reached" in text
+
+
+def test_nothing_to_report_is_a_sentence(tmp_path):
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(RecordError, match=r"no record to report on in .*empty.jsonl: tune first"):
+        write_report(tmp_path / "empty.jsonl", tmp_path / "r.html")
+    with pytest.raises(RecordError, match="cannot write report"):
+        write_report(many(1), tmp_path)
+    code, _, err = call("report", str(tmp_path / "none.jsonl"))
+    assert code == 2 and "No such file" in err
+    rec.append(tmp_path / "r.html", many(1))
+    code, _, err = call("report", str(tmp_path / "r.html"))
+    assert code == 2 and "would replace the record file" in err
+
+
+def test_every_primitive_has_a_sentence():
+    for name in map(pass_name, module_stems("schedule")):
+        step_class = pass_factories()[name]()
+        options = {n: _example(kind) for n, kind in step_class.__annotations__.items() if n != "name"}
+        words = explain(step_class(**options))
+        assert words.endswith(".") and not words.startswith(name.removeprefix("lw-").capitalize() + ":"), words
+
+
+def _example(kind):
+    text = str(kind)
+    if "tuple[int" in text:
+        return (2, 3)
+    if "tuple[str" in text:
+        return ("x", "y")
+    return 2 if text.startswith(("int", "<class 'int'")) else "threadIdx.x"
+
+
+def test_steps_show_what_changes():
+    a = te.placeholder((8,), name="a")
+    task = lw.SearchTask(te.create_module([a, te.compute((8,), lambda i: a[i] * 2.0, name="b")]), target="llvm cores=1")
+    schedule = 'lw-lower-te-to-loop,lw-split{block="b" loop="i" factors=0,4},lw-vectorize{block="b" loop="i1"}'
+    steps, ir = steps_of(schedule, task.module)
+    assert steps[1].words == "Split loop i of b into 2 loops of what is left x 4."
+    assert any(line.startswith("+") and "i1 in 4" in line for line in steps[1].changes)
+    assert any(line.startswith("+") and "vectorized" in line for line in steps[2].changes) and "vectorized" in ir
+    assert not any("a[" in line and line[0] in "+-" for line in steps[2].changes), "indentation is no change"
+    broken, ir = steps_of(schedule.replace("i1", "nowhere"), task.module)
+    assert (
+        ir == ""
+        and broken[2].changes[0].startswith("! ")
+        and [s.text for s in broken] == [s.text.replace("i1", "nowhere") for s in steps]
+    )
+
+
+def test_figures():
+    (group,) = groups([record(2e-3, timestamp=2.0), record(1e-3, timestamp=3.0), failed(timestamp=1.0)])
+    assert group.curve == [float("inf"), 2e-3, 1e-3] and group.errors == {"COMPILE_ERROR": 1}
+    assert [duration(t) for t in (2.0, 1.5e-3, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 us", "3 ns"]
+    assert Scale(0, 48, 0, 480).ticks() == [0, 10, 20, 30, 40]
+    assert Scale(0, 0.9, 0, 480).ticks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
+    assert Scale(0.01, 200, 0, 1, log=True).ticks() == pytest.approx([0.01, 0.1, 1, 10, 100])
+    assert Scale(10, 1, 0, 1, log=True).ticks() == pytest.approx([1, 3, 10])
