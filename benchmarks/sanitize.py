@@ -1,0 +1,219 @@
+"""Run a sample of schedules under NVIDIA's compute-sanitizer: accesses out of bounds (memcheck), races (racecheck).
+
+The schedules are drawn from the search's own sketches of small workloads. Kernels are compiled here; another process
+loads and runs them all, once under each tool, and compares what they give with NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.reference import make_reference
+from loopwright.search.space import generate_sketches
+
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+TARGET = "cuda model=h200"
+INSTALL = "install CUDA's toolkit, or pip install nvidia-cuda-sanitizer-api"
+_MARK = "loopwright kernel: "
+_COMPLAINT = re.compile(r"^=+ (\S.*)$")
+"""The first line of a complaint; those that say more of it are indented."""
+_SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
+_NOISE = ("COMPUTE-SANITIZER", "SUMMARY", "Target application returned")
+
+
+class MissingSanitizer(RuntimeError):
+    """compute-sanitizer, or a device to run it on, is not here."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A kernel to run: what it is, and the schedule that made it."""
+
+    name: str
+    schedule: str
+    artifact: bytes
+    inputs: tuple[Any, ...]
+    expected: tuple[Any, ...]
+    atol: float
+    rtol: float
+
+
+def conv() -> list[te.Tensor]:
+    data, kernel = te.placeholder((1, 8, 14, 14), name="data"), te.placeholder((16, 8, 3, 3), name="kernel")
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_nchw(data, kernel, 1, 1))]
+
+
+def depthwise() -> list[te.Tensor]:
+    data, kernel = te.placeholder((1, 12, 12, 16), name="data"), te.placeholder((3, 3, 16, 1), name="kernel")
+    return [data, kernel, topi.nn.relu(topi.nn.depthwise_conv2d_nhwc(data, kernel, 1, 1))]
+
+
+def matmul() -> list[te.Tensor]:
+    a, b = te.placeholder((72, 64), name="a"), te.placeholder((64, 80), name="b")
+    return [a, b, topi.matmul(a, b)]
+
+
+def softmax() -> list[te.Tensor]:
+    data = te.placeholder((6, 600), name="data")
+    return [data, topi.nn.softmax(data, -1)]
+
+
+def sums() -> list[te.Tensor]:
+    data = te.placeholder((48, 100), name="data")
+    return [data, topi.sum(data, axis=0)]
+
+
+WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (conv, depthwise, matmul, softmax, sums)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=4, help="candidates of each sketch")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=["memcheck", "racecheck"])
+    parser.add_argument("--target", default=TARGET)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--timeout-s", type=float, default=240.0, help="of each tool")
+    parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run is not None:
+        return run_all(pickle.loads(options.run.read_bytes()))
+    try:
+        sanitizer = find_sanitizer()
+        samples = draw(options.target, options.samples, options.seed)
+        print(f"{len(samples)} kernels of {len(WORKLOADS)} workloads, {options.target}", flush=True)
+        clean = [report(tool, sanitize(sanitizer, tool, samples, options.timeout_s)) for tool in options.tools]
+    except MissingSanitizer as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0 if all(clean) else 1
+
+
+def find_sanitizer() -> str:
+    """Return the path of compute-sanitizer: on PATH, in a toolkit, or in NVIDIA's package."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    folders = ["/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer"]
+    folders += [str(folder) for root in roots for folder in root.glob("*/compute-sanitizer")]
+    found = shutil.which("compute-sanitizer") or next(
+        filter(None, (shutil.which("compute-sanitizer", path=folder) for folder in folders)), None
+    )
+    if found is None:
+        raise MissingSanitizer(f"checking CUDA kernels needs compute-sanitizer, which is not here: {INSTALL}")
+    return found
+
+
+def draw(target: str, samples: int, seed: int) -> list[Sample]:
+    """Compile the default of each sketch of each workload, and candidates from anywhere within the limits."""
+    from loopwright.backends.cuda.device import build
+
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for workload in WORKLOADS:
+        task = lw.SearchTask(workload, target=target)
+        reference = make_reference(task.module)
+        for schedule in schedules_of(task, samples, rng):
+            drawn.append(
+                Sample(
+                    workload.__name__,
+                    schedule,
+                    build(str(task.module), schedule),
+                    reference.inputs,
+                    reference.expected,
+                    reference.atol,
+                    reference.rtol,
+                )
+            )
+    return drawn
+
+
+def schedules_of(task: lw.SearchTask, samples: int, rng: np.random.Generator) -> list[str]:
+    found: dict[str, None] = {}
+    for sketch in generate_sketches(task.module, task.target):
+        rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(2000, len(sketch.holes)))
+        rows = np.concatenate([sketch.default[None], rows])
+        for row in rows[sketch.legal(rows)][:samples]:
+            found[sketch.schedule(row)] = None
+    return list(found)
+
+
+def sanitize(sanitizer: str, tool: str, samples: Sequence[Sample], timeout_s: float) -> dict[str, list[str]]:
+    """Run all samples under one tool; returns complaints by the kernel that they are about."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = Path(folder, "samples")
+        given.write_bytes(pickle.dumps(list(samples)))
+        command = [sanitizer, "--tool", tool, sys.executable, __file__, "--run", str(given)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    text = done.stdout + done.stderr
+    if done.returncode == _ABSENT:
+        raise MissingSanitizer(text.strip().splitlines()[0])
+    if _SUMMARY.search(text) is None:
+        raise MissingSanitizer(f"{tool} says nothing of what it found:\n{text[-2000:]}")
+    return complaints_in(text)
+
+
+def complaints_in(text: str) -> dict[str, list[str]]:
+    """Read the output of a run: complaints stand after the mark of the kernel that they are about."""
+    found: dict[str, list[str]] = {}
+    current = "before the first kernel"
+    for line in text.splitlines():
+        if line.startswith(_MARK):
+            current = line.removeprefix(_MARK)
+        elif (complaint := _COMPLAINT.match(line)) and not any(word in line for word in _NOISE):
+            found.setdefault(current, []).append(complaint.group(1))
+        elif line.startswith("WRONG: "):
+            found.setdefault(current, []).append(line)
+    total = sum(int(number) for groups in _SUMMARY.findall(text) for number in groups if number)
+    if total and not found:
+        found["unknown"] = [f"{total} errors"]
+    return found
+
+
+def report(tool: str, found: dict[str, list[str]]) -> bool:
+    """Print what a tool found; True where that is nothing."""
+    print(f"{tool}: {'clean' if not found else f'{len(found)} kernels with complaints'}", flush=True)
+    for name, lines in found.items():
+        print(f"  {name}")
+        for line in dict.fromkeys(lines[:5]):
+            print(f"    {line}")
+    return not found
+
+
+_ABSENT = 77
+
+
+def run_all(samples: Sequence[Sample]) -> int:
+    """Do the work of the process under the tool."""
+    from loopwright.backends.cuda.device import load
+    from loopwright.backends.cuda.driver import MissingCuda
+
+    for number, sample in enumerate(samples):
+        print(f"{_MARK}{number} {sample.name} {sample.schedule}", flush=True)
+        outputs = [np.full(e.shape, 7, e.dtype) for e in sample.expected]
+        try:
+            load(sample.artifact).run([*sample.inputs, *outputs])
+        except MissingCuda as error:
+            print(error, flush=True)
+            return _ABSENT
+        for got, expected in zip(outputs, sample.expected, strict=True):
+            if not np.allclose(got, expected, atol=sample.atol, rtol=sample.rtol):
+                print(f"WRONG: {np.abs(got - expected).max()} off", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
