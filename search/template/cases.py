@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 _CHECKED = 3
+_NEARLY = 0.7
 _DRAWN = 256
 _CAREFUL_FOR = 12
 """Cases that are each checked against single configs; when all of those agreed, so will the others."""
@@ -32,11 +33,16 @@ _CAREFUL_FOR = 12
 
 @dataclass
 class Case:
-    """A trace and its program; `trusted` where single configs have confirmed both."""
+    """A trace and its program; `trusted` where single configs have confirmed both.
+
+    `near` where what they take was about right only: a fill of shared memory by threads that are no divisor of it may
+    reserve a row more.
+    """
 
     trace: Trace
     program: Program
     trusted: bool
+    near: bool = False
 
 
 class Cases:
@@ -120,12 +126,26 @@ class Cases:
                 return False
             if self._task.target.is_gpu:
                 exact = usage(self._task.search_task.schedule_module(made))
-                if exact != Usage(**{name: int(column[i]) for name, column in taken.items()}):
+                found = Usage(**{name: int(column[i]) for name, column in taken.items()})
+                if not _about(found, exact):
                     return False
+                case.near |= found != exact
         return True
 
-    def keeps_limits(self, case: Case, rows: Rows) -> Mask:
-        """Which rows, all covered by a case, keep the limits of the target."""
+    def legal(self, case: Case, rows: Rows) -> Mask:
+        """Which rows, all covered by a case, can be measured: single configs are asked where the case cannot tell."""
+        mask = self.keeps_limits(case, rows)
+        unsure = np.zeros(len(rows), dtype=bool)
+        if not case.trusted:
+            unsure = np.ones(len(rows), dtype=bool)
+        elif case.near:
+            unsure = ~self.keeps_limits(case, rows, _NEARLY)
+        at = np.flatnonzero(unsure & (mask | (not case.trusted)))
+        mask[at] = [self._task.why_not(row) is None for row in rows[at]]
+        return mask
+
+    def keeps_limits(self, case: Case, rows: Rows, share: float = 1.0) -> Mask:
+        """Which rows, all covered by a case, keep the limits of the target, or a share of those on bytes."""
         target = self._task.target
         mask = np.ones(len(rows), dtype=bool)
         if not target.is_gpu or not len(rows):
@@ -133,8 +153,16 @@ class Cases:
         taken = case.program.usage(self._task.config_space.columns(rows), len(rows))
         for name, _, limit in limits(target):
             if limit:
-                mask &= taken[name] <= limit
+                mask &= taken[name] <= (share * limit if name.endswith("bytes") else limit)
         return mask
+
+
+def _about(one: Usage, other: Usage) -> bool:
+    """True where two usages have the same threads, and nearly the same bytes."""
+    if (one.threads, one.vthreads) != (other.threads, other.vthreads):
+        return False
+    pairs = ((one.shared_bytes, other.shared_bytes), (one.local_bytes, other.local_bytes))
+    return all(_NEARLY * max(a, b) <= min(a, b) for a, b in pairs)
 
 
 def _positions(condition: object) -> set[str]:
@@ -143,7 +171,7 @@ def _positions(condition: object) -> set[str]:
     waiting = [condition]
     while waiting:
         expr = waiting.pop()
-        args = getattr(expr, "args", ())
+        args: tuple[Any, ...] = getattr(expr, "args", ())
         if getattr(expr, "op", "") == "knob" and args[1] == POSITION:
             found.add(str(args[0]))
         waiting += [a for a in args if hasattr(a, "op")]

@@ -49,8 +49,8 @@ def _touched(
     for size, strides in zip(reversed(access.shape), reversed(access.strides), strict=True):
         moves = np.zeros_like(extents)
         for i, loop in enumerate(reversed(nest.loops[-LOOPS:])):
-            if strides is not None and loop.name in strides:
-                moves[:, i] = strides[loop.name].evaluate(columns, known)
+            if (stride := strides.get(loop.name)) is not None:
+                moves[:, i] = stride.evaluate(columns, known)
         step += moves * inside
         elements *= np.minimum(size, 1 + np.cumsum(moves * (extents - 1), axis=1))
         inside *= size

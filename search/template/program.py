@@ -39,14 +39,14 @@ class Loop:
 
 @dataclass(frozen=True)
 class Access:
-    """A load or a store of a block: for each dimension how the index moves along the loops, None where not known."""
+    """A load or a store of a block: for each dimension how the index moves along the loops."""
 
     buffer: str
     scope: str
     is_write: bool
     element_bytes: int
     shape: tuple[int, ...]
-    strides: tuple[Strides | None, ...]
+    strides: tuple[Strides, ...]
 
 
 @dataclass(frozen=True)
@@ -175,10 +175,10 @@ def _buffer_size(
         for indices in _uses(block, buffer):
             for dimension, index in enumerate(indices):
                 strides = state.strides(index)
-                if strides is None:
+                span, known = state.span(strides, inner), extents[dimension]
+                if span is None:
                     continue
                 moved |= strides.keys()
-                span, known = state.span(strides, inner), extents[dimension]
                 extents[dimension] = span if known is None else known.at_least(span)
             virtual |= {x.loop_name: state.extents[x.loop_name] for x in loops[:depth] if x.loop_kind == "vthread"}
     if any(e is None for e in extents):

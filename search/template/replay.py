@@ -24,38 +24,39 @@ from ...passes.schedule.split import Split
 from .limits import blocks_of
 from .symbolic import Expr, const, expr_of
 
-Strides = dict[str, Expr]
-"""Loop -> how far one iteration of it moves an index."""
+Strides = dict[str, Expr | None]
+"""Loop -> how far one iteration of it moves an index; None where that is not always the same, as of fused loops."""
 
 
 @dataclass
 class BlockState:
-    """What is known of a block: the extents of the loops around it, and of each iterator its strides along them.
-
-    None stands for an iterator that is no sum over loops, as those of fused loops.
-    """
+    """What is known of a block: the extents of the loops around it, and of each iterator its strides along them."""
 
     extents: dict[str, Expr] = field(default_factory=dict)
-    iterators: dict[str, Strides | None] = field(default_factory=dict)
+    iterators: dict[str, Strides] = field(default_factory=dict)
 
-    def strides(self, index: IndexExpr) -> Strides | None:
-        """How an index over the iterators moves along the loops; None where that is not known."""
+    def strides(self, index: IndexExpr) -> Strides:
+        """How an index over the iterators moves along the loops."""
         total: Strides = {}
         for atom, factor in index.terms:
-            found = self.iterators.get(atom) if isinstance(atom, str) else None
-            if found is None:
-                return None
-            for loop, stride in found.items():
-                step = stride * const(abs(factor))
-                total[loop] = total[loop] + step if loop in total else step
+            if isinstance(atom, str):
+                for loop, stride in self.iterators[atom].items():
+                    before = total.get(loop, const(0))
+                    known = stride is not None and before is not None
+                    total[loop] = before + stride * const(abs(factor)) if known else None  # type: ignore[operator]
+            else:
+                total |= {loop: None for name in atom.expr.axes() for loop in self.iterators[name]}
         return total
 
-    def span(self, strides: Strides, loops: Iterable[str]) -> Expr:
-        """How many elements an index passes over while `loops` run."""
+    def span(self, strides: Strides, loops: Iterable[str]) -> Expr | None:
+        """How many elements an index passes over while `loops` run; None where that is not known."""
         total = const(1)
         for loop in loops:
             if loop in strides:
-                total = total + strides[loop] * (self.extents[loop] - const(1))
+                stride = strides[loop]
+                if stride is None:
+                    return None
+                total = total + stride * (self.extents[loop] - const(1))
         return total
 
 
@@ -101,10 +102,9 @@ class Replay:
                 right = known is not None and known.value == loop.size
                 new.extents[loop.loop_name] = known if known is not None and right else const(loop.size)
             for axis, bound in zip(block.axes, block.bindings.data, strict=True):
-                kept = old.iterators.get(axis.name, ...)
-                if kept is ... or (kept is not None and not kept.keys() <= new.extents.keys()):
-                    kept = _constant_strides(bound)
-                new.iterators[axis.name] = kept
+                kept = old.iterators.get(axis.name)
+                lost = kept is None or not kept.keys() <= new.extents.keys()
+                new.iterators[axis.name] = _constant_strides(bound) if kept is None or lost else kept
             self.states[block.block_name] = new
         for gone in self.states.keys() - {b.block_name for b in blocks}:
             del self.states[gone]
@@ -123,15 +123,16 @@ class Replay:
                     rest = rest if position == at else rest * factor
                 parts[at] = (whole + rest - const(1)) // rest
             inner = const(1)
-            strides: Strides = {}
+            strides: dict[str, Expr] = {}
             for name, part in zip(reversed(names), reversed(parts), strict=True):
                 strides[name] = inner
                 inner = inner * part
             replaced = list(zip(names, parts, strict=True))
             state.extents = _replaced(state.extents, [step.loop], replaced)
             for axis, known in state.iterators.items():
-                if known is not None and step.loop in known:
-                    moved = {name: known[step.loop] * stride for name, stride in strides.items()}
+                if step.loop in known:
+                    whole_stride = known[step.loop]
+                    moved = {name: None if whole_stride is None else whole_stride * s for name, s in strides.items()}
                     rest_of = {k: v for k, v in known.items() if k != step.loop}
                     state.iterators[axis] = {**rest_of, **moved}
         plain.rewrite(plan)
@@ -144,8 +145,9 @@ class Replay:
                 total = total * state.extents[loop]
             state.extents = _replaced(state.extents, list(plain.loops), [(plan.name, total)])
             for axis, known in state.iterators.items():
-                if known is not None and not known.keys().isdisjoint(plain.loops):
-                    state.iterators[axis] = None
+                if not known.keys().isdisjoint(plain.loops):
+                    rest = {k: v for k, v in known.items() if k not in plain.loops}
+                    state.iterators[axis] = {**rest, plan.name: None}
         plain.rewrite(plan)
 
     def _below(self, loop: ForOp) -> list[BlockState]:
@@ -163,30 +165,30 @@ class Replay:
         together: list[str] = []
         if scope_of(block.outputs[0]) == "shared":
             together = [x.loop_name for x in around.enclosing_loops if x.loop_kind.startswith(("threadIdx", "vthread"))]
-        own = {name: extent for name, extent in plan.loops}
+        own = dict(plan.loops)
         path = self.states[around.block_name].extents
         state = BlockState({name: path[name] for name in outer})
         dimension = _written_at(block)
         for axis, bound in zip(block.axes, plan.bindings, strict=True):
             name = next((n for n in bound.axes() if n in own), None)
             extent: Expr = const(axis.extent)
-            low: Strides | None = {} if axis.reduce else None
+            low: Strides = {}
             if axis.name in dimension:
                 extent, low = self._needed(block, readers, dimension[axis.name], outer, together, axis.extent)
             if name is None:
                 state.iterators[axis.name] = low
                 continue
             state.extents[name] = extent
-            state.iterators[axis.name] = None if low is None else {**low, name: const(1)}
+            state.iterators[axis.name] = {**low, name: const(1)}
         plain.rewrite(plan)
         self.states[plain.block] = state
 
     def _needed(
         self, block: BlockOp, readers: list[BlockOp], dimension: int, outer: list[str], together: list[str], size: int
-    ) -> tuple[Expr, Strides | None]:
+    ) -> tuple[Expr, Strides]:
         """How much of a dimension is read below the `outer` loops, and how that moves along them."""
         most: Expr | None = None
-        low: Strides | None = {}
+        low: Strides = {}
         for reader in readers:
             state = self.states[reader.block_name]
             inner = [name for name in state.extents if name not in outer or name in together]
@@ -194,9 +196,9 @@ class Replay:
                 if load.buffer not in block.outputs:
                     continue
                 strides = state.strides(load.indices.data[dimension])
-                if strides is None:
-                    return const(size), None
                 span = state.span(strides, inner)
+                if span is None:
+                    return const(size), dict.fromkeys(outer)
                 most = span if most is None else most.at_least(span)
                 low = {name: s for name, s in strides.items() if name in outer and name not in together}
         return (const(size) if most is None else most.at_most(const(size))), low
@@ -220,10 +222,9 @@ class Replay:
             if load.buffer in known[-1].outputs:
                 for dimension, index in enumerate(load.indices.data):
                     follower, leader = index.as_axis(), written.get(dimension)
-                    strides = source.iterators.get(leader) if leader is not None else None
-                    if follower is not None:
-                        inside = {k: s for k, s in (strides or {}).items() if k in state.extents}
-                        state.iterators[follower] = None if strides is None else inside
+                    if follower is not None and leader is not None:
+                        strides = source.iterators[leader]
+                        state.iterators[follower] = {k: s for k, s in strides.items() if k in state.extents}
         plain.rewrite(plan)
         self.states[plain.block] = state
 
@@ -243,11 +244,13 @@ def _replaced(extents: dict[str, Expr], old: Sequence[str], new: Sequence[tuple[
     return dict(items)
 
 
-def _constant_strides(bound: IndexExpr) -> Strides | None:
-    """Strides of an iterator along loops; None unless it is a sum over them."""
-    if any(not isinstance(atom, str) for atom, _ in bound.terms):
-        return None
-    return {str(atom): const(abs(factor)) for atom, factor in bound.terms}
+def _constant_strides(bound: IndexExpr) -> Strides:
+    """Strides of an iterator along loops, the same for all configs."""
+    found: Strides = {name: None for atom, _ in bound.terms if not isinstance(atom, str) for name in atom.expr.axes()}
+    for atom, factor in bound.terms:
+        if isinstance(atom, str) and atom not in found:
+            found[atom] = const(abs(factor))
+    return found
 
 
 def _written_at(block: BlockOp) -> dict[str, int]:

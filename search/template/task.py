@@ -181,9 +181,7 @@ class TemplateTask:
         for case, at in self.cases.groups(rows):
             if case is None:
                 continue
-            mask[at] = self.cases.keeps_limits(case, rows[at])
-            if not case.trusted:
-                mask[at] = [self.why_not(row) is None for row in rows[at]]
+            mask[at] = self.cases.legal(case, rows[at])
         return mask
 
     def features(self, rows: Rows, kind: str = "itervar") -> npt.NDArray[np.float32]:

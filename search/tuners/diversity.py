@@ -1,0 +1,32 @@
+"""Choosing a batch that is not all alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..template.space import Rows
+
+
+def pick_diverse(
+    rows: Rows, scores: npt.NDArray[np.float64], count: int, weight: float = 0.02
+) -> npt.NDArray[np.int64]:
+    """The positions of up to `count` rows that have high scores and, together, many different choices.
+
+    Greedy for the sum of scores and of `weight` times the distinct (knob, choice) pairs covered, a submodular function
+    (Chen et al., Learning to Optimize Tensor Programs, 2018, section 5.2).
+    """
+    chosen: list[int] = []
+    covered: list[set[int]] = [set() for _ in range(rows.shape[1])]
+    fresh = np.full(len(rows), rows.shape[1], dtype=np.int64)
+    left = np.ones(len(rows), dtype=bool)
+    while len(chosen) < min(count, len(rows)):
+        gain = np.where(left, scores + weight * fresh, -np.inf)
+        best = int(np.argmax(gain))
+        chosen.append(best)
+        left[best] = False
+        for knob, choice in enumerate(rows[best].tolist()):
+            if choice not in covered[knob]:
+                covered[knob].add(choice)
+                fresh -= rows[:, knob] == choice
+    return np.array(chosen, dtype=np.int64)

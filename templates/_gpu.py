@@ -1,0 +1,82 @@
+"""What the templates for GPUs share: blocks, virtual threads, threads and elements; operands in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..search.template.config import Config
+from ..te import Tensor
+from ._operators import operands, start
+
+AXES = "zyx"
+UNROLL_STEPS = (0, 64, 512, 1500)
+
+
+def tiled(
+    cfg: Config, tensors: list[Tensor], spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
+) -> Any:
+    """The schedule of an operator, given by its tensors: knobs `tile_<loop>` for its loops, and how far to unroll.
+
+    Up to three `spatial` loops, in four parts each, go to the axes of blocks and threads, the last one to x; `outer`
+    loops go to the blocks of the first one. `reduce` loops have two parts. Operands are in shared memory; a thread adds
+    up in registers and writes at the end.
+    """
+    sch, block, loops = start(cfg, tensors)
+    for name in spatial:
+        cfg.define_split(f"tile_{name}", loops[name], num_outputs=4)
+    for name in reduce:
+        cfg.define_split(f"tile_{name}", loops[name], num_outputs=2)
+    cfg.define_knob("auto_unroll_max_step", list(UNROLL_STEPS))
+    cfg.define_knob("unroll_explicit", [0, 1])
+    if cfg.is_fallback:
+        _pick_fallback(cfg, spatial, reduce)
+
+    out = sch.cache_write(block, block.name, "local")
+    copies = [sch.cache_read(block, name, "shared") for name in operands(sch, tensors)]
+    if "pad_temp" in sch.blocks:
+        sch.compute_inline("pad_temp")
+    axes = AXES[3 - len(spatial) :]
+    parts = [cfg[f"tile_{name}"].apply(sch, block, loops[name]) for name in spatial]
+    steps = [cfg[f"tile_{name}"].apply(sch, block, loops[name]) for name in reduce]
+    blocks, virtual, threads, inner = ([p[i] for p in parts] for i in range(4))
+    outer_steps, inner_steps = ([s[i] for s in steps] for i in range(2))
+    around = [loops[name] for name in outer]
+    sch.reorder(block, *around, *blocks, *virtual, *threads, *outer_steps, *inner_steps, *inner)
+    if around:
+        blocks[0] = sch.fuse(block, *around, blocks[0])
+    for loop, axis in zip(blocks, axes, strict=True):
+        sch.bind(block, loop, f"blockIdx.{axis}")
+    for loop in virtual:
+        sch.bind(block, loop, "vthread")
+    for loop, axis in zip(threads, axes, strict=True):
+        sch.bind(block, loop, f"threadIdx.{axis}")
+    sch.reverse_compute_at(out, threads[-1])
+    counts = [cfg[f"tile_{name}"].size[2] for name in spatial]
+    for copy in copies:
+        fetch_together(sch, copy, outer_steps[-1], counts, axes)
+    step, explicit = cfg["auto_unroll_max_step"].val, cfg["unroll_explicit"].val
+    sch.pragma(block, blocks[0], auto_unroll_max_step=step, unroll_explicit=explicit)
+    return sch
+
+
+def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: str) -> None:
+    """Fill a shared buffer at a loop, with all threads of the block: `counts` of them on each of `axes`."""
+    before = {str(loop) for loop in sch.get_loops(copy)}
+    sch.compute_at(copy, at, unit_loops=True)
+    path = sch.get_loops(copy)
+    own = path[len(path) - len(before) :]
+    fused = sch.fuse(copy, *own) if len(own) > 1 else own[0]
+    _, *threads = sch.split(copy, fused, [None, *counts])
+    for loop, axis in zip(threads, axes, strict=True):
+        sch.bind(copy, loop, f"threadIdx.{axis}")
+
+
+def _pick_fallback(cfg: Config, spatial: Sequence[str], reduce: Sequence[str]) -> None:
+    """A config without a record: a few elements a thread, up to 8 x 16 threads, and short steps of the reduction."""
+    for name, (threads, inner) in zip(reversed(spatial), ((16, 2), (8, 2), (1, 2)), strict=False):
+        cfg.fallback_split(f"tile_{name}", [None, 1, threads, inner])
+    for name, most in zip(reduce, (8, 3, 3), strict=False):
+        cfg.fallback_split(f"tile_{name}", [None, most])
+    cfg["auto_unroll_max_step"] = 64
+    cfg["unroll_explicit"] = 1

@@ -1,0 +1,24 @@
+"""Convolution of NCHW data on a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..search.template.config import Config
+from ..search.template.registry import template
+from . import _operators as operators
+from ._cpu import tiled
+
+
+@template("conv2d_nchw_cpu")
+def conv2d_nchw_cpu(cfg: Config, *args: Any) -> Any:
+    """As `_operators.conv2d_nchw`; a vector of filters, which are packed, for some pixels of a row."""
+    return tiled(
+        cfg,
+        operators.conv2d_nchw(*args),
+        ("nn", "yy"),
+        "xx",
+        "ff",
+        ("rc", "ry", "rx"),
+        {"kernel": ("ff/<width>", "rc", "ry", "rx", "ff%<width>")},
+    )

@@ -1,0 +1,16 @@
+"""Convolution of NCHW data on a GPU whose shared memory is no faster than its main memory, as Mali's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..search.template.config import Config
+from ..search.template.registry import template
+from . import _operators as operators
+from ._mali import tiled
+
+
+@template("conv2d_nchw_mali")
+def conv2d_nchw_mali(cfg: Config, *args: Any) -> Any:
+    """As `_operators.conv2d_nchw`; filters, rows and columns on z, y and x, images beside the filters."""
+    return tiled(cfg, operators.conv2d_nchw(*args), ("ff", "yy", "xx"), ("rc", "ry", "rx"), ("nn",))

@@ -1,0 +1,16 @@
+"""Matrix product with a transposed weight on a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..search.template.config import Config
+from ..search.template.registry import template
+from . import _operators as operators
+from ._cpu import tiled
+
+
+@template("dense_cpu")
+def dense_cpu(cfg: Config, *args: Any) -> Any:
+    """As `_operators.dense`; a vector of columns, whose weights are packed, for some rows."""
+    return tiled(cfg, operators.dense(*args), (), "i", "j", ("k",), {"weight": ("j/<width>", "k", "j%<width>")})

@@ -1,0 +1,16 @@
+"""Depthwise convolution of NHWC data on a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..search.template.config import Config
+from ..search.template.registry import template
+from . import _operators as operators
+from ._cpu import tiled
+
+
+@template("depthwise_conv2d_nhwc_cpu")
+def depthwise_conv2d_nhwc_cpu(cfg: Config, *args: Any) -> Any:
+    """As `_operators.depthwise_conv2d_nhwc`; a vector of channels for some pixels of a row."""
+    return tiled(cfg, operators.depthwise_conv2d_nhwc(*args), ("nn", "yy"), "xx", "ff", ("ry", "rx"))

@@ -1,0 +1,16 @@
+"""Depthwise convolution of NHWC data on a GPU whose shared memory is no faster than its main memory, as Mali's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..search.template.config import Config
+from ..search.template.registry import template
+from . import _operators as operators
+from ._mali import tiled
+
+
+@template("depthwise_conv2d_nhwc_mali")
+def depthwise_conv2d_nhwc_mali(cfg: Config, *args: Any) -> Any:
+    """As `_operators.depthwise_conv2d_nhwc`; rows, columns and channels on z, y and x."""
+    return tiled(cfg, operators.depthwise_conv2d_nhwc(*args), ("yy", "xx", "ff"), ("ry", "rx"), ("nn",))
