@@ -53,6 +53,14 @@ class Adopting(Protocol):
         """Return rows of this space, at most as many, that resemble `rows` of the space `other`."""
 
 
+@runtime_checkable
+class Estimating(Protocol):
+    """A space that has an idea of how long its rows take before anything was measured."""
+
+    def estimate(self, rows: Rows) -> Floats | None:
+        """Return rough times of legal rows `(n,)` in seconds, comparable among spaces; None where there are none."""
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A candidate to measure."""
@@ -75,7 +83,8 @@ class EvolutionSettings:
     """Sizes and rates. Scores are `mean + explore * spread`; `epsilon` is the share of proposals drawn at random.
 
     Of a generation, the share `crossover` mixes two parents, `fresh` was just drawn, `migrants` come from the best rows
-    of another space; the rest are mutants.
+    of another space; the rest are mutants. Before the model knows anything, the share `estimated` of a batch are the
+    best by the spaces' own estimates.
     Proposals of one batch differ from each other in at least the share `apart` of their decisions while there are
     such: a model fitted to few samples is wrong about whole neighbourhoods, and a batch should not sit in one.
     """
@@ -89,6 +98,7 @@ class EvolutionSettings:
     tournament: int = 3
     explore: float = 0.5
     epsilon: float = 0.06
+    estimated: float = 0.6
     apart: float = 0.3
 
 
@@ -134,6 +144,8 @@ class Evolution:
         if model.ready:
             at_random = max(1, round(self._settings.epsilon * count)) if count > 4 else 0
             self._take_best(proposals, self._evolve(rng, model, fresh), count - at_random)
+        else:
+            self._take_best(proposals, self._estimated(fresh), round(self._settings.estimated * count))
         self._take_random(proposals, rng, fresh, count)
         return proposals
 
@@ -148,6 +160,18 @@ class Evolution:
         _, first = np.unique(rows, axis=0, return_index=True)
         rows = rows[np.sort(first)]
         return rows[self.spaces[space].legal(rows)]
+
+    def _estimated(self, fresh: Sequence[Rows]) -> list[_Scored]:
+        """Return rows that were just drawn, scored by their spaces' own estimates."""
+        pool = []
+        for index, (space, rows) in enumerate(zip(self.spaces, fresh, strict=True)):
+            seconds = space.estimate(rows) if isinstance(space, Estimating) and len(rows) else None
+            if seconds is not None:
+                scores = (-np.log2(seconds)).tolist()
+                pool += [
+                    _Scored(index, tuple(row), score, 0.0) for row, score in zip(rows.tolist(), scores, strict=True)
+                ]
+        return [scored for scored in pool if (scored.space, scored.row) not in self._seen]
 
     def _take_random(
         self, proposals: list[Proposal], rng: np.random.Generator, fresh: Sequence[Rows], count: int

@@ -73,12 +73,14 @@ class Span:
 class GpuOperand:
     """The tile of an operand in shared memory, dimension by dimension.
 
-    `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along.
+    `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along. In a
+    `turned` one, neighbours in global memory are a row apart.
     """
 
     spans: tuple[Span, ...]
     vector: str
     row: str
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class GpuModel:
         """How far a block of threads goes along each axis between two fills of shared memory."""
         sizes = {a.name: self._tile(c, a) for a in self.axes}
         for r in self.reduce:
-            sizes[r.name] = np.asarray(c[r.step], np.float64) if r.step else self._ones(c) * r.extent
+            sizes[r.name] = self._stepped(r, c)
         if self.pair is not None:
             (before, rows), (last, width) = self.pair
             tile = self._tile(c, self.axes[-1])
@@ -216,8 +218,12 @@ class GpuModel:
         """Reduction steps between two fills of shared memory."""
         step = np.ones(len(c[self.stages]))
         for r in self.reduce:
-            step = step * (c[r.step] if r.step else r.extent)
+            step = step * self._stepped(r, c)
         return step
+
+    def _stepped(self, axis: GpuReduce, c: Columns) -> Array:
+        """How far shared memory reaches along a reduce axis."""
+        return np.asarray(c[axis.step] if axis.step else self._depth_of(axis, c), np.float64)
 
     def _names_of(self, operand: GpuOperand) -> set[str]:
         """The axes that an operand moves along."""
@@ -229,9 +235,8 @@ class GpuModel:
     def _loads(self, c: Columns, operand: GpuOperand) -> tuple[Array, Array, Array]:
         """For one reduction step: elements a thread reads, its loads, and the least cycles that a warp's loads take."""
         names = self._names_of(operand)
-        words, distinct = np.ones(len(c[self.stages])), np.ones(len(c[self.stages]))
+        words, distinct, width, conflicts = (self._ones(c) for _ in range(4))
         lanes = np.full(len(words), 32.0)
-        width = np.ones(len(words))
         for axis in reversed(self.axes):
             here = np.minimum(lanes, c[axis.thread])
             lanes = np.maximum(1.0, lanes // here)
@@ -242,8 +247,24 @@ class GpuModel:
             distinct = distinct * each * here
             if axis.name == operand.row:
                 width = np.where(c[axis.inner] % 4 == 0, 4.0, np.where(c[axis.inner] % 2 == 0, 2.0, 1.0))
+                # Vectors with gaps between them meet in the same banks.
+                conflicts = np.where((width > 1) & (here > 1), c[axis.inner] / width, 1.0)
         loads = words / width
-        return words, loads, np.maximum(loads, distinct / 32)
+        return words, loads, np.maximum(loads, distinct / 32 * conflicts)
+
+    def _store_conflicts(self, c: Columns, operand: GpuOperand) -> Array:
+        """How many threads of a warp store into one bank while they turn an operand round: 4 * row + column, padded."""
+        if not operand.turned:
+            return self._ones(c)
+        place = np.arange(32) * c[operand.vector][:, None]
+        row = self._step(c).astype(np.int64)[:, None]
+        banks = np.sort((4 * (place % row) + place // row) % 32, axis=1)
+        run = np.ones(len(banks))
+        longest = np.ones(len(banks))
+        for lane in range(1, 32):
+            run = np.where(banks[:, lane] == banks[:, lane - 1], run + 1, 1)
+            longest = np.maximum(longest, run)
+        return longest
 
     def _quantities(self, c: Columns) -> dict[str, Array]:
         threads, accumulators = self.threads(c), self._accumulators(c)
@@ -255,12 +276,15 @@ class GpuModel:
             depth = depth * r.extent
         if self.split:
             depth = depth / c[self.split]
-        loads, cycles, moves = np.zeros(len(threads)), np.zeros(len(threads)), np.zeros(len(threads))
+        loads, cycles, moves, stored = (np.zeros(len(threads)) for _ in range(4))
         for operand in self.operands:
             _, instructions, wavefronts = self._loads(c, operand)
             loads, cycles = loads + instructions, cycles + wavefronts
             vectors = self._words(operand, sizes) / threads / c[operand.vector]
-            moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS + through * c[operand.vector])
+            scalars = c[operand.vector] if operand.turned else 1
+            stores = through * c[operand.vector] if operand.turned else through
+            moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * np.where(through, 1, scalars) + stores)
+            stored = stored + np.ceil(vectors) * scalars * self._store_conflicts(c, operand)
         filled = self.shared_words(c) / stages * self.element_bytes
         registers = np.minimum(REGISTERS_PER_THREAD, self._registers(c))
         per_sm = np.minimum(
@@ -275,7 +299,7 @@ class GpuModel:
 
         def iteration(resident: Array) -> Array:
             """Cycles of one fill of shared memory and its use, of all resident blocks."""
-            together = np.maximum(resident * warps / SCHEDULERS * issue, resident * warps * cycles * step)
+            together = np.maximum(resident * warps / SCHEDULERS * issue, resident * warps * (cycles * step + stored))
             together = np.maximum(together, resident * filled / FILL_BYTES_PER_CYCLE_SM)
             alone = np.maximum(warps / SCHEDULERS * issue, issue + wait)
             ahead = np.maximum(alone, GLOBAL_LATENCY / np.maximum(1.0, stages - 1))

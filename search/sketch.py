@@ -82,6 +82,10 @@ class Sketch:
         order = np.argsort(np.log(self.prior(self.columns(rows))) - noise)
         return rows[order[:n]]
 
+    def estimate(self, rows: Rows) -> npt.NDArray[np.float64] | None:
+        """The prior's seconds of each row; None where there is no prior."""
+        return None if self.prior is None else self.prior(self.columns(rows))
+
     def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         """Each row changed a little: see `Population.mutate`."""
         return self.population.mutate(rng, rows)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import records as rec
 from .cost_model import CostModel, make_model, relative_speed
-from .evolve import Evolution, Proposal, Space
+from .evolve import Evolution, EvolutionSettings, Proposal, Space
 from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headline
 from .progress import Progress, Silent, TuningState, make_progress
 from .records import ErrorCode, Record, RecordError, Role
@@ -129,7 +129,8 @@ class Tuner:
         self.state = TuningState(task.name, options.num_measure_trials, task.flop)
         self.trials: list[Record] = []
         self._measurer = measurer
-        self._evolution = Evolution(task.spaces, options.seed)
+        settings = EvolutionSettings(estimated=0.0) if options.cost_model == "random" else None
+        self._evolution = Evolution(task.spaces, options.seed, settings)
         model = options.cost_model
         self._model = make_model(model, options.seed) if isinstance(model, str) else model
         self._progress = _progress_of(options.progress)

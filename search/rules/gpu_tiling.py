@@ -196,8 +196,10 @@ class Tiling:
         self.steps: dict[str, Hole] = {}
         iterations = 1
         for axis in self.anchor.reduce:
-            if axis.extent > SMALL:
-                choices = tuple(n for n in (2, 4, 8, 16, 32, 64) if n <= axis.extent)
+            divided = self._whole(axis) is self.divided
+            if axis.extent > SMALL or divided:
+                most = self._whole(axis).extent // 2 if divided else axis.extent
+                choices = tuple(n for n in (2, 4, 8, 16, 32, 64) if n <= most)
                 fitting = [n for n in choices if n <= 8 and 2 * n <= axis.extent]
                 self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, max(fitting, default=choices[0]))
                 iterations = -(-axis.extent // self.steps[axis.name].default)
@@ -369,7 +371,7 @@ class Tiling:
         last = self.variant.fused[-1].name if len(self.variant.fused) == 1 else ""
         layout = self.turned.get(f"{operand.name}_shared", ())
         row = layout[-1] if layout else last if last and operand.steps_along(last) else ""
-        return GpuOperand(self._spans(operand), self.vectors[operand.name].name, row)
+        return GpuOperand(self._spans(operand), self.vectors[operand.name].name, row, bool(layout))
 
     def _spans(self, operand: Operand) -> tuple[Span, ...]:
         known = {n for n, _ in self.axes} | {a.name for a in (*self.anchor.reduce, *self.variant.fused)}
