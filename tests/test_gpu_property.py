@@ -1,21 +1,26 @@
-"""Random schedules for a GPU: lowered, they stay inside of their buffers and give NumPy's result on OpenCL."""
+"""Random schedules for a GPU: lowered, they stay inside of their buffers, are right on OpenCL, and compile for CUDA."""
 
 from collections import Counter
 from random import Random
 
 import numpy as np
-from gpu_programs import opencl_device, run_opencl
+from gpu_programs import CAPABILITIES, compile_cuda, opencl_device, run_opencl
 from hypothesis import settings
 from kernel_bounds import outside
 from lowered_runs import exact_inputs
 from random_gpu_schedules import gpu_scheduled
 from xdsl.utils.exceptions import PassFailedException
 
+from loopwright.backends.cuda.nvrtc_library import libraries
 from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.pipeline_text import schedule_text
 
 SEEDS = range(80) if settings.default.derandomize else range(1000, 3000)
+COMPILED = SEEDS[: len(SEEDS) // 2]
+OLDER = (61, 70)
+"""Architectures that only the compiler of CUDA 12 knows."""
 
 
 def test_random_schedules_are_right_on_opencl() -> None:
@@ -38,3 +43,25 @@ def test_random_schedules_are_right_on_opencl() -> None:
             np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5, err_msg=shown)
         outcomes["run"] += 1
     assert outcomes["run"] > outcomes["refused"], "most of what is drawn is meant to run"
+
+
+def test_random_schedules_compile_for_cuda() -> None:
+    """For each architecture, with what it has: shuffles, maxima by one instruction from sm_80."""
+    known = {capability for library in libraries() for capability in library.capabilities}
+    capabilities = (*CAPABILITIES, *(capability for capability in OLDER if capability in known))
+    outcomes: Counter[str] = Counter()
+    for seed in COMPILED:
+        _, kernel, steps = gpu_scheduled(Random(seed))
+        kernel.attributes["lw.target"] = TargetAttr(parse_target("cuda warp_size=32 compute_capability=90"))
+        try:
+            lower_loop_to_kernel(kernel)
+        except PassFailedException:
+            outcomes["refused"] += 1
+            continue
+        try:
+            compile_cuda(kernel, capabilities)
+        except Exception as error:
+            error.add_note(f"seed {seed}: {schedule_text(steps)}\n{kernel!s}")
+            raise
+        outcomes["compiled"] += 1
+    assert outcomes["compiled"] > outcomes["refused"], "most of what is drawn is meant to compile"
