@@ -11,6 +11,7 @@ from ...passes.analysis.access import consumers, is_argument
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
 from ..anchor import anchors_in
+from ..picks import picked_axes
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
 
@@ -42,6 +43,8 @@ class AlwaysInline(SketchRule):
             if name in pads or name in draft.settled or block.is_reduction or is_argument(block.outputs[0]):
                 continue
             readers = consumers(block)
+            if picked_axes(block):  # repeating it would repeat a product with a matrix
+                continue
             costly = any(op.name in self.costly for op in block.body.block.ops)
             if costly and (len(readers) > 1 or any(r.is_reduction for r in readers)):
                 continue

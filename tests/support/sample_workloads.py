@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwright import te, topi
+from loopwright.topi.nn.winograd import pick_row
 
 Tensors = list[te.Tensor]
 
@@ -52,6 +53,19 @@ def conv_transpose() -> Tensors:
 def winograd() -> Tensors:
     data, kernel = _in("data", 1, 5, 9, 9), _in("kernel", 7, 5, 3, 3)
     return [data, kernel, topi.nn.conv2d_winograd_nchw(data, kernel, (1, 1), tile_size=2)]
+
+
+def winograd_nhwc() -> Tensors:
+    data, kernel = _in("data", 1, 7, 10, 5), _in("kernel", 3, 3, 5, 9)
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_winograd_nhwc(data, kernel, (1, 1), tile_size=2))]
+
+
+def transform_2d() -> Tensors:
+    """The Hadamard transform of 4x4 blocks, rows then columns; nothing is reduced."""
+    data = _in("data", 4, 4, 37)
+    signs = (1, 1, 1, 1), (1, -1, 1, -1), (1, 1, -1, -1), (1, -1, -1, 1)
+    rows = te.compute((4, 4, 37), lambda i, j, p: pick_row(i, signs, lambda k: data[k, j, p]), "rows")
+    return [data, te.compute((4, 4, 37), lambda i, j, p: pick_row(j, signs, lambda k: rows[i, k, p]), "both")]
 
 
 def dense() -> Tensors:
@@ -144,6 +158,8 @@ SAMPLES: dict[str, Callable[[], Tensors]] = {
     "conv3d": conv3d,
     "conv_transpose": conv_transpose,
     "winograd": winograd,
+    "winograd_nhwc": winograd_nhwc,
+    "transform_2d": transform_2d,
     "dense": dense,
     "matmul_transposed": matmul_transposed,
     "batch_matmul": batch_matmul,
