@@ -8,9 +8,11 @@ from gpu_programs import CAPABILITIES, compile_cuda, opencl_device, parse, run_o
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.c_family.types import float_digits, rounded
+from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.llvm.types import brief_text
 from loopwright.dialects import combiner
 from loopwright.dialects.combiner import dtype_name, epsilon
+from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.search.reference import make_reference
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -185,6 +187,46 @@ def test_conversions_to_bfloat16_and_back(source: str, target: str) -> None:
         expected[8:10] = [1.0078125, 1.0]
     np.testing.assert_array_equal(y_got.view(np.uint16), expected.view(np.uint16))
     np.testing.assert_array_equal(z_got, expected.astype(source))
+
+
+DOT = """
+func.func @dot(%a : memref<32xi8> {lw.name = "a"}, %b : memref<32xi8> {lw.name = "b"},
+               %c : memref<8xi32> {lw.name = "c", lw.output}, %d : memref<8xi32> {lw.name = "d", lw.output}) {
+  lw_kernel.launch grid [1, 1, 1] block [8, 1, 1] {
+    %t = lw_kernel.thread "threadIdx.x" : index
+    %n = arith.constant 4 : index
+    %i = arith.muli %t, %n : index
+    %x = lw_kernel.load %a[%i] align 4 : memref<32xi8> -> vector<4xi8>
+    %y = lw_kernel.load %b[%i] align 4 : memref<32xi8> -> vector<4xi8>
+    %v = lw_kernel.convert "extsi" %x : vector<4xi8> -> vector<4xi32>
+    %w = lw_kernel.convert "extsi" %y : vector<4xi8> -> vector<4xi32>
+    %p = arith.muli %v, %w : vector<4xi32>
+    %s = vector.reduction <add>, %p : vector<4xi32> into i32
+    %five = arith.constant 5 : i32
+    %r = arith.addi %five, %s : i32
+    lw_kernel.store %r, %c[%t] : i32, memref<8xi32>
+    %q = vector.reduction <maxsi>, %p : vector<4xi32> into i32
+    lw_kernel.store %q, %d[%t] : i32, memref<8xi32>
+  }
+  func.return
+}
+"""
+
+
+def test_four_products_of_bytes_are_one_instruction_of_cuda() -> None:
+    module = parse(DOT)
+    compile_cuda(module)
+    module.attributes["lw.target"] = TargetAttr(parse_target("cuda compute_capability=75"))
+    source = print_cuda(module).source
+    assert source.count("__dp4a(x, y, 5)") == 1 and source.count("__dp4a") == 1
+    older = parse(DOT)
+    older.attributes["lw.target"] = TargetAttr(parse_target("cuda compute_capability=60"))
+    assert "__dp4a" not in print_cuda(older).source
+    a, b = (np.random.default_rng(n).integers(-128, 128, 32).astype(np.int8) for n in (0, 1))
+    products = a.astype(np.int32).reshape(8, 4) * b.reshape(8, 4)
+    sums, greatest = run_opencl(parse(DOT), a, b)
+    np.testing.assert_array_equal(sums, products.sum(1) + 5)
+    np.testing.assert_array_equal(greatest, products.max(1))
 
 
 def test_bfloat16_literals() -> None:

@@ -132,7 +132,7 @@ def _store_chunks(
         if chunk.lanes > 1:
             values = lanes[chunk.first : chunk.first + chunk.lanes]
             p.vectors.add((buffer.kind, chunk.lanes))
-            whole = _whole(p, buffer.kind, values)
+            whole = whole_vector(p, buffer.kind, values)
             p.line(condition + words.vector_store(buffer.name, place_text(place), values, whole, buffer.kind, shared))
         elif buffer.scope == "local":
             p.line(f"{condition}{_assignment(_register(buffer, place), lanes[chunk.first])}")
@@ -147,7 +147,7 @@ def _assignment(register: str, value: Expr) -> str:
     return f"{register} += {added};" if is_sum else f"{register} = {value.text};"
 
 
-def _whole(p: KernelPrinter, kind: str, values: Sequence[Expr]) -> str | None:
+def whole_vector(p: KernelPrinter, kind: str, values: Sequence[Expr]) -> str | None:
     """Return the vector variable whose lanes, in order, are `values`, if there is one."""
     name = values[0].text.partition(".")[0]
     if p.vector_names.get(name) != (kind, len(values)):

@@ -12,8 +12,10 @@ from ...dialects import kernel
 from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to, joined_reads
 from ..c_family.language import Handler, Language
 from ..c_family.types import UnsupportedError, bytes_of, kind_of
+from . import dot
 from .async_copy import ASYNC_COPIES
 from .async_copy import helper as async_copy_helper
+from .dot import DOT_PRODUCTS
 from .narrow import NARROW
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ class Cuda(Language):
 
     def __init__(self, compute_capability: int = 0) -> None:
         self.compute_capability = compute_capability
-        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, **ASYNC_COPIES}
+        dots = DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
+        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **dots}
 
     def narrow_literal(self, literal: Expr, kind: str) -> Expr:
         return call(NARROW[kind].from_single, literal) if kind in NARROW else literal
