@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from loopwright.schedule import Schedule as Schedule
     from loopwright.search import pretuned as pretuned
     from loopwright.search import tuners as tuners
+    from loopwright.search.best import load_best as load_best
     from loopwright.search.measure import MeasureOptions as MeasureOptions
     from loopwright.search.records import Record as Record
     from loopwright.search.records import RecordError as RecordError
+    from loopwright.search.report.write import write_report as write_report
     from loopwright.search.scheduler.scheduler import TaskScheduler as TaskScheduler
     from loopwright.search.sketch import Draft as Draft
     from loopwright.search.sketch_rules import SketchRule as SketchRule
@@ -79,6 +81,7 @@ _HOMES = {
     "cuda": "loopwright.backends.cuda.arrays",
     "measure_option": "loopwright.search.tuners",
     "extract_tasks": "loopwright.graph.tasks",
+    "load_best": "loopwright.search.best",
     "load_network": "loopwright.graph.runtime.network",
     "opencl": "loopwright.backends.opencl.arrays",
     "pick_best": "loopwright.search.template.history",
@@ -88,6 +91,7 @@ _HOMES = {
     "sketch_rules": "loopwright.search.sketch_rules",
     "template": "loopwright.search.template.registry",
     "tuners": "loopwright.search",
+    "write_report": "loopwright.search.report.write",
 }
 _SUBPACKAGES = ("te", "testing", "topi")
 

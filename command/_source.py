@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..search.best import is_of, name_in, workloads
 from ._errors import UserError
 
 if TYPE_CHECKING:
@@ -99,10 +100,10 @@ def pick_record(path: Path, workload: str | None = None, target: str | None = No
         except ValueError as error:
             raise UserError(str(error)) from None
         loaded = rec.select(loaded, target=wanted)
-    found = [r for r in loaded if workload is None or _is(r, workload)]
+    found = [r for r in loaded if workload is None or is_of(r, workload)]
     if not loaded:
         raise UserError(f"{path} holds no record{'' if target is None else f' of target {wanted}'}: tune first")
-    keys = {r.workload_hash: r.workload_key for r in (found or loaded)}
+    keys = workloads(found or loaded)
     if not found:
         raise UserError(f"{path} holds no record of workload '{workload}'; it holds {_listed(keys)}")
     if len(keys) > 1:
@@ -110,24 +111,8 @@ def pick_record(path: Path, workload: str | None = None, target: str | None = No
     return rec.best(found)
 
 
-def _is(record: Record, workload: str) -> bool:
-    if workload in (record.workload_key, name_in(record.workload_key)):
-        return True
-    return len(workload) >= 4 and record.workload_hash.startswith(workload)
-
-
 def _listed(keys: Mapping[str, str]) -> str:
     return ", ".join(f"{digest} ({name_in(key)})" for digest, key in keys.items())
-
-
-def name_in(key: str) -> str:
-    """The name in a workload key, or the key where it is none of ours."""
-    import json
-
-    try:
-        return str(json.loads(key)[0])
-    except (ValueError, LookupError, TypeError):
-        return key
 
 
 def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:

@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..search.best import name_in
 from ._errors import UserError
-from ._source import name_in
 
 if TYPE_CHECKING:
     from ..search.records import Record
@@ -52,7 +52,10 @@ def _stats(options: argparse.Namespace, records: list[Record]) -> None:
         errors = ", ".join(f"{count} {code}" for code, count in s.errors.items()) or "none"
         best = f"best {s.best_s * 1e3:.4g} ms" if math.isfinite(s.best_s) else "none right"
         print(f"{s.workload_hash} {name_in(s.workload_key)}: {s.trials} trials, {s.ok} right, errors {errors}, {best}")
-        print(f"  {s.device}; {s.measuring_s:.1f} s of building and running\n  {s.target}")
+        counts = ((s.stopped_early, "stopped early"), (s.reused, "of a known binary"))
+        notes = [f"{count} {what}" for count, what in counts if count]
+        spent = ", ".join([f"{s.measuring_s:.1f} s of building and running", *notes])
+        print(f"  {s.device}; {spent}\n  {s.target}")
 
 
 def _best(options: argparse.Namespace, records: list[Record]) -> None:

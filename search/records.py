@@ -301,7 +301,7 @@ def merge(groups: Iterable[Iterable[Record]]) -> list[Record]:
 
 @dataclass(frozen=True)
 class WorkloadStats:
-    """Counts and the best time of one (workload, target, device)."""
+    """Counts and the best time of one (workload, target, device); `stopped_early` and `reused` are among the right."""
 
     workload_key: str
     workload_hash: str
@@ -312,6 +312,10 @@ class WorkloadStats:
     errors: Mapping[str, int]
     best_s: float
     measuring_s: float
+    stopped_early: int = 0
+    reused: int = 0
+    rounds: int = 0
+    seeds: tuple[int, ...] = ()
 
 
 def stats(records: Iterable[Record]) -> list[WorkloadStats]:
@@ -335,4 +339,8 @@ def _group_stats(group: Sequence[Record]) -> WorkloadStats:
         errors=dict(Counter(r.error.value for r in trials if not r.ok).most_common()),
         best_s=_best_of_group(right).time_s if right else math.inf,
         measuring_s=sum(r.build_s + r.run_s for r in group),
+        stopped_early=sum(r.stopped_early for r in trials),
+        reused=sum(r.reused for r in trials),
+        rounds=len({(r.seed, r.round) for r in trials if r.round}),
+        seeds=tuple(sorted({r.seed for r in trials})),
     )

@@ -2,15 +2,18 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 import textwrap
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
 from loopwright.search import records as rec
+from loopwright.search.best import load_best
 from loopwright.search.records import ErrorCode, Record, RecordError, RecordVersionError, RecordWarning, Role
 
 
@@ -188,6 +191,45 @@ def test_distill_merge_stats():
     assert (first.trials, first.ok, first.errors, first.best_s) == (3, 2, {"COMPILE_ERROR": 1}, 1e-3)
     assert (second.workload_hash, second.trials) == ("b", 1)
     assert rec.stats([bad])[0].best_s == math.inf
+
+
+def test_load_best_by_task_name_key_and_hash(tmp_path):
+    path = tmp_path / "r.jsonl"
+    mine = record(workload_key='["conv", [1], "abcd12"]', workload_hash="abcd12")
+    other = record(1e-9, workload_key="no json", workload_hash="ffff", target="cuda", device="gpu")
+    rec.append(path, [record(2e-3, workload_key=mine.workload_key, workload_hash="abcd12"), mine, other])
+    for workload in ("conv", mine.workload_key, "abcd12", "abcd"):
+        assert load_best(path, workload) == mine
+    assert load_best([mine]) == load_best(path, target="llvm") == load_best(path, device="cpu") == mine
+    assert load_best(path, "no json") == other
+    with pytest.raises(RecordError, match=r"2 workloads, choose one of abcd12 \(conv\), ffff \(no json\)"):
+        load_best(path)
+    with pytest.raises(RecordError, match="no record of workload 'abc'; there are records of"):
+        load_best(path, "abc")
+    with pytest.raises(RecordError, match="no record of workload 'conv'; there are records of ffff"):
+        load_best(path, "conv", target="cuda")
+
+
+def test_stats_count_what_was_not_timed_whole():
+    trials = [record(round=1), record(round=1, stopped_early=True), record(round=2, reused=True, seed=8)]
+    (stats,) = rec.stats([*trials, record(role=Role.WINNER)])
+    assert (stats.stopped_early, stats.reused, stats.rounds, stats.seeds) == (1, 1, 2, (7, 8))
+
+
+def test_lines_of_before_and_after_read_the_same():
+    """Without fields that came later, and with some that are still to come."""
+    line = record().to_json()
+    assert not {"round", "predicted", "flop", "resources", "template"} & set(json.loads(line))
+    later = json.dumps(json.loads(line) | {"moon_phase": 0.5})
+    assert Record.from_json(later) == record()
+    whole = record(round=3, predicted=0.0, flop=1e9, resources=({"registers": 32},), template={"name": "t"})
+    assert Record.from_json(whole.to_json()) == whole
+
+
+def test_every_field_is_documented():
+    page = Path(rec.__file__).parents[1] / "docs" / "records.md"
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page.read_text(), re.MULTILINE))))
+    assert named == {field.name for field in fields(Record)}
 
 
 def test_hash_of_a_workload_is_stable():
