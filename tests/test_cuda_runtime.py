@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
+import ml_dtypes
 import numpy as np
 import pytest
 from fake_pycuda import Bindings, FakeDriver
@@ -157,6 +158,16 @@ class Packed:
 def test_dlpack_both_ways(cuda: FakeDriver) -> None:
     device, run = arrays.cuda(0), kernel()
     np.testing.assert_array_equal(run(Packed(device.array(X))).numpy(), 2 * X + 1)
+
+
+def test_bfloat16_passes_by_dlpack(cuda: FakeDriver) -> None:
+    """NumPy lends no memory of it to others, and the CUDA array interface has no word for it."""
+    device, values = arrays.cuda(0), np.arange(8).astype(ml_dtypes.bfloat16).reshape(2, 4)
+    array = device.array(values)
+    np.testing.assert_array_equal(array.numpy(), values)
+    seen = device.view(Packed(array))
+    assert seen is not None and seen.shape == (2, 4) and seen.dtype == values.dtype
+    np.testing.assert_array_equal(seen.numpy(), values)
 
 
 def test_dlpack_frees_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:

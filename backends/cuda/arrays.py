@@ -67,12 +67,12 @@ class CudaDevice:
     def upload(self, buffer: Any, array: Array) -> None:
         with current(self.index) as driver:
             if array.nbytes:
-                driver.memcpy_htod(int(buffer), array)
+                driver.memcpy_htod(int(buffer), _plain(array))
 
     def download(self, array: Array, buffer: Any) -> None:
         with current(self.index) as driver:
             if array.nbytes:
-                driver.memcpy_dtoh(array, int(buffer))
+                driver.memcpy_dtoh(_plain(array), int(buffer))
 
     def array(self, values: Any) -> DeviceArray:
         """Return a copy of a NumPy array on the device."""
@@ -92,7 +92,8 @@ class CudaDevice:
         """
         if isinstance(value, DeviceArray):
             return value if isinstance(value, CudaArray) and value.device.index == self.index else None
-        if (described := getattr(value, "__cuda_array_interface__", None)) is not None:
+        described = getattr(value, "__cuda_array_interface__", None)
+        if described is not None and described["typestr"][1] != "V":  # which has no word for bfloat16
             return self._from_interface(value, described)
         placed = getattr(value, "__dlpack_device__", None)
         if placed is None or tuple(map(int, placed())) != (CUDA, self.index):
@@ -116,6 +117,11 @@ class CudaDevice:
 
     def __repr__(self) -> str:
         return f"<{self}: {self.name}>"
+
+
+def _plain(array: Array) -> Array:
+    """Return an array of a type that NumPy lends to others: bfloat16 as its bits, in the same memory."""
+    return array.reshape(-1).view(np.uint16) if array.dtype.kind == "V" else array
 
 
 def _check_layout(address: int, shape: Sequence[int], strides: Sequence[int] | None) -> None:

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.combiner import teach_numpy
+
 CUDA = 2
 """kDLCUDA in dlpack.h."""
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+_BFLOAT = 4
+"""kDLBfloat in dlpack.h."""
 _NAME, _USED = b"dltensor", b"used_dltensor"
 
 
@@ -68,9 +72,8 @@ def exported(owner: Any, address: int, shape: Sequence[int], dtype: np.dtype[Any
     """Return a capsule for contiguous memory on CUDA device `index`; `owner` lives until the reader is done."""
     count = len(shape)
     numbers = (ctypes.c_int64 * max(1, count))(*shape)
-    tensor = _Tensor(
-        address, CUDA, index, count, _CODES[dtype.kind], 8 * dtype.itemsize, 1, ctypes.cast(numbers, _POINTER), None, 0
-    )
+    code = _BFLOAT if dtype.name == "bfloat16" else _CODES[dtype.kind]
+    tensor = _Tensor(address, CUDA, index, count, code, 8 * dtype.itemsize, 1, ctypes.cast(numbers, _POINTER), None, 0)
     managed = _Managed(tensor, None, _DELETE)
     holder = _Holder(owner, managed, numbers)
     managed.context = id(holder)
@@ -95,9 +98,12 @@ def borrowed(capsule: Any) -> Borrowed:
     get = _api("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     tensor = ctypes.cast(get(capsule, _NAME), ctypes.POINTER(_Managed)).contents.tensor
     letters = {code: letter for letter, code in _CODES.items()}
-    if tensor.lanes != 1 or tensor.code not in letters:
+    if tensor.lanes != 1 or tensor.code not in (*letters, _BFLOAT):
         raise TypeError(f"arrays on the device are of integers or floats, got DLPack type {tensor.code}")
-    kind = "bool" if letters[tensor.code] == "b" else f"{letters[tensor.code]}{tensor.bits // 8}"
+    if tensor.code == _BFLOAT:
+        teach_numpy(kind := "bfloat16")
+    else:
+        kind = "bool" if letters[tensor.code] == "b" else f"{letters[tensor.code]}{tensor.bits // 8}"
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
     return Borrowed(capsule, (tensor.data or 0) + tensor.byte_offset, shape, strides, np.dtype(kind))
