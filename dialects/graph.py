@@ -306,7 +306,7 @@ def _parse_types(parser: Parser) -> list[Attribute]:
 
 def hint(label: str) -> str | None:
     """A name as SSA values may carry it."""
-    text = "".join(c if c.isalnum() and c.isascii() else "_" for c in label).strip("_")
+    text = "".join(c if (c.isalnum() and c.isascii()) or c == "." else "_" for c in label).strip("_.")
     return f"v{text}" if text[:1].isdigit() else text or None
 
 

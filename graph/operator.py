@@ -34,8 +34,8 @@ class Kind(Enum):
     """A kernel of its own, several stages that nothing joins."""
 
 
-Relayout: TypeAlias = Callable[[dict[str, Option], tuple[int, ...]], "dict[str, Option] | None"]
-"""From options and a permutation of the axes (new axis k is old axis `permutation[k]`) to the options for permuted
+Relayout: TypeAlias = Callable[[dict[str, Any], tuple[int, ...]], "dict[str, Any] | None"]
+"""From all options and a permutation of the axes (new axis k is old axis `permutation[k]`) to the options for permuted
 tensors; None where they cannot be permuted."""
 
 
@@ -104,6 +104,18 @@ def _scalar(operator: str, name: str, value: Any) -> bool | int | float | str:
     raise ValueError(f"operator '{operator}': option '{name}' is a number, a word or several of them, got {value!r}")
 
 
+def axis_moves(options: dict[str, Any], permutation: tuple[int, ...]) -> dict[str, Any] | None:
+    """The relayout of operators whose option `axis` is one axis, or several that stay in the result."""
+    axis, rank = options.get("axis"), len(permutation)
+    if options.get("keepdims") is False:
+        return None
+    if axis is None:
+        return options
+    if isinstance(axis, int):
+        return {**options, "axis": permutation.index(axis % rank)}
+    return {**options, "axis": tuple(permutation.index(a % rank) for a in axis)}
+
+
 def elementwise(compute: Compute) -> Operator:
     """An operator that works element by element, in any layout."""
     return Operator(compute, Kind.ELEMENTWISE, lambda options, _: options)
@@ -115,18 +127,18 @@ def anchor(compute: Compute) -> Operator:
 
 
 def opaque(compute: Compute) -> Operator:
-    """An operator with a kernel to itself."""
-    return Operator(compute, Kind.OPAQUE)
+    """An operator with a kernel to itself; its `axis` moves with the layout."""
+    return Operator(compute, Kind.OPAQUE, axis_moves)
 
 
 def reduction(compute: Compute) -> Operator:
-    """An operator that reduces along axes."""
-    return Operator(compute, Kind.REDUCTION)
+    """An operator that reduces along the axes `axis`."""
+    return Operator(compute, Kind.REDUCTION, axis_moves)
 
 
-def injective(compute: Compute) -> Operator:
+def injective(compute: Compute, relayout: Relayout | None = None) -> Operator:
     """An operator that moves elements."""
-    return Operator(compute, Kind.INJECTIVE)
+    return Operator(compute, Kind.INJECTIVE, relayout)
 
 
 def view(compute: Compute) -> Operator:

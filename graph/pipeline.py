@@ -16,7 +16,10 @@ from .evaluate import evaluate_block
 from .network import Network
 from .passes.fold_constants import FUNCTION, NAMES
 
-PREPARE = "lw-graph-simplify,lw-graph-fold-batch-norm,cse,dce,lw-graph-fold-constants,dce"
+PREPARE = (
+    "lw-graph-simplify,lw-graph-fold-batch-norm,lw-graph-sink-views,lw-graph-simplify,cse,dce,"
+    "lw-graph-fold-constants,dce"
+)
 """What every network goes through before its operators are grouped into kernels."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType
@@ -10,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from .. import te
 from ..dialects.combiner import DTYPES, dtype_name
-from ..dialects.graph import Option
+from ..dialects.graph import Option, OptionsAttr
 from .operator import apply
 
 
@@ -40,7 +41,12 @@ def placeholder(value: SSAValue | Attribute, name: str = "p", constant: bool = F
     return te.placeholder(shape_of(value), dtype_of(value), name, constant)
 
 
-def infer(operator: str, kinds: Sequence[Attribute], options: dict[str, Option]) -> list[TensorType[Any]]:
+def infer(operator: str, kinds: Sequence[Attribute], options: Mapping[str, Option]) -> list[TensorType[Any]]:
     """The types an operator gives for tensors of these types; ExpressionError where they do not fit."""
+    return list(_infer(operator, tuple(kinds), OptionsAttr.of(options)))
+
+
+@lru_cache(maxsize=4096)
+def _infer(operator: str, kinds: tuple[Attribute, ...], options: OptionsAttr) -> tuple[TensorType[Any], ...]:
     tensors = [placeholder(kind, f"p{k}") for k, kind in enumerate(kinds)]
-    return [tensor_type(t.shape, t.dtype) for t in apply(operator, tensors, options)]
+    return tuple(tensor_type(t.shape, t.dtype) for t in apply(operator, tensors, options.values))

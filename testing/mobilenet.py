@@ -43,7 +43,7 @@ def mobilenet_v2(
     for stage, (expansion, channels, count, first) in enumerate(_V2):
         for unit in range(count):
             stride = 1 if unit else first
-            x = _inverted(net, x, f"block{stage}_{unit}", expansion, scaled(channels, width), stride)
+            x = _inverted(net, x, f"block{stage}.{unit}", expansion, scaled(channels, width), stride)
     x = net.conv_bn(x, "conv_last", scaled(1280, width), 1, act="relu6")
     return net.classifier(net.global_pool(x), classes)
 

@@ -29,7 +29,7 @@ def resnet(
     for stage, count in enumerate(STAGES[layers]):
         for unit in range(count):
             stride = 2 if stage and not unit else 1
-            x = block(net, x, f"layer{stage + 1}_{unit}", scaled(64 << stage, width), stride)
+            x = block(net, x, f"layer{stage + 1}.{unit}", scaled(64 << stage, width), stride)
     return net.classifier(net.global_pool(x), classes)
 
 

@@ -25,7 +25,7 @@ def resnet3d(
     for stage in range(4):
         for unit in range(2):
             stride = 2 if stage and not unit else 1
-            x = _basic(net, x, f"layer{stage + 1}_{unit}", scaled(64 << stage, width), stride)
+            x = _basic(net, x, f"layer{stage + 1}.{unit}", scaled(64 << stage, width), stride)
     return net.classifier(net.global_pool(x), classes)
 
 

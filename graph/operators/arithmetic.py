@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ... import topi
 from ...te import Tensor
-from ..operator import Kind, Operator, elementwise
+from ..operator import Kind, Operator, axis_moves, elementwise
 
 
 def _bias_add(data: Tensor, bias: Tensor, *, axis: int = 1) -> Tensor:
@@ -33,5 +33,5 @@ greater_equal = elementwise(topi.greater_equal)
 logical_and = elementwise(topi.logical_and)
 logical_or = elementwise(topi.logical_or)
 where = elementwise(topi.where)
-bias_add = Operator(_bias_add, Kind.ELEMENTWISE)
-prelu = Operator(_prelu, Kind.ELEMENTWISE)
+bias_add = Operator(_bias_add, Kind.ELEMENTWISE, axis_moves)
+prelu = Operator(_prelu, Kind.ELEMENTWISE, axis_moves)

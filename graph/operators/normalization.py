@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import topi
 from ...te import Tensor
 from ...topi.arguments import Ints
-from ..operator import opaque
+from ..operator import Kind, Operator, opaque
 
 
 def _softmax(data: Tensor, *, axis: int = -1) -> Tensor:
@@ -47,7 +47,7 @@ def _lrn(
 
 softmax = opaque(_softmax)
 log_softmax = opaque(_log_softmax)
-layer_norm = opaque(_layer_norm)
-rms_norm = opaque(_rms_norm)
+layer_norm = Operator(_layer_norm, Kind.OPAQUE)
+rms_norm = Operator(_rms_norm, Kind.OPAQUE)
 batch_norm = opaque(_batch_norm)
 lrn = opaque(_lrn)

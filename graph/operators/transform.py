@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ... import topi
 from ...te import Tensor
 from ...topi.arguments import Ints
-from ..operator import Kind, Operator, injective, view
+from ..operator import Kind, Operator, axis_moves, injective, view
 
 
 def _transpose(data: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
@@ -73,6 +74,11 @@ def _pad(data: Tensor, *, before: Sequence[int], after: Sequence[int] | None = N
     return topi.nn.pad(data, before, after, value)
 
 
+def _pad_moves(options: dict[str, Any], permutation: tuple[int, ...]) -> dict[str, Any]:
+    moved = {k: tuple(options[k][p] for p in permutation) for k in ("before", "after") if options[k] is not None}
+    return {**options, **moved}
+
+
 def _resize2d(
     data: Tensor,
     *,
@@ -90,13 +96,13 @@ flatten = view(topi.flatten)
 squeeze = view(_squeeze)
 expand_dims = view(_expand_dims)
 broadcast_to = injective(_broadcast_to)
-concatenate = injective(_concatenate)
+concatenate = injective(_concatenate, axis_moves)
 stack = injective(_stack)
-split = injective(_split)
+split = injective(_split, axis_moves)
 strided_slice = injective(_strided_slice)
-flip = injective(_flip)
+flip = injective(_flip, axis_moves)
 tile = injective(_tile)
-repeat = injective(_repeat)
+repeat = injective(_repeat, axis_moves)
 take = Operator(_take, Kind.OPAQUE)
-pad = injective(_pad)
+pad = injective(_pad, _pad_moves)
 resize2d = injective(_resize2d)

@@ -72,7 +72,8 @@ def _transpose(op: ApplyOp) -> SSAValue | None:
     moved = [k for k in order if shape[k] > 1]
     if moved == sorted(moved):
         return Before(op).reshape(source, [shape[k] for k in order])
-    return None if source is op.inputs[0] else Before(op).apply("transpose", source, axes=order)
+    same = source is op.inputs[0] and option(op, "axes") == order
+    return None if same else Before(op).apply("transpose", source, axes=order)
 
 
 def _order(op: ApplyOp) -> tuple[int, ...]:

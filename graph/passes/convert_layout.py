@@ -1,0 +1,152 @@
+"""The pass that brings feature maps into another layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects.graph import ApplyOp, ConstantOp
+from ..operator import operator
+from ..types import infer, shape_of
+from ._rewrite import Before, option
+
+_WEIGHTS = {"conv2d": (2, 3, 1, 0), "conv3d": (2, 3, 4, 1, 0), "depthwise_conv2d": (2, 3, 0, 1)}
+"""How weights of the channels-first form are transposed for the channels-last one."""
+
+
+@dataclass(frozen=True)
+class ConvertLayout(ModulePass):
+    """Convolutions, pooling and resizing in the other layout -> the same in `layout`, NCHW or NHWC.
+
+    What stands between them follows (elementwise operators, concatenation, padding, reductions that keep their axes);
+    transposes are left where a layout meets one that must stay, and on weights, where `lw-graph-fold-constants` computes
+    them. Inputs and outputs of the network keep their layout. With three spatial axes NCDHW and NDHWC are meant.
+    """
+
+    name: ClassVar[str] = "lw-graph-convert-layout"
+    layout: str = "NHWC"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.layout not in ("NCHW", "NHWC"):
+            raise PassFailedException(f"{self}: layout is NCHW or NHWC, got '{self.layout}'")
+        for function in list(op.ops):
+            if isinstance(function, FuncOp):
+                _Conversion(function, self.layout == "NHWC").run()
+
+
+@dataclass
+class _Conversion:
+    """Tensors of one function in the new layout, beside those in the old one."""
+
+    function: FuncOp
+    last: bool
+    new: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    old: dict[SSAValue, SSAValue] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Convert operators in order; what is not converted takes back what it needs."""
+        done: list[Operation] = []
+        for op in list(self.function.body.block.ops):
+            if isinstance(op, ApplyOp) and self._convert(op):
+                done.append(op)
+                continue
+            for position, value in enumerate(op.operands):
+                if value in self.new:
+                    op.operands[position] = self._back(value, op)
+        for op in reversed(done):
+            op.detach()
+            op.erase()
+
+    def _convert(self, op: ApplyOp) -> bool:
+        if "layout" in operator(op.operator.data).defaults:
+            wanted = self._other(str(option(op, "layout")))
+            return wanted is not None and self._convert_window(op, wanted)
+        rank = len(shape_of(op.outputs[0]))
+        if rank not in (4, 5) or not any(v in self.new and len(shape_of(v)) == rank for v in op.inputs):
+            return False
+        return self._convert_between(op, rank)
+
+    def _other(self, layout: str) -> str | None:
+        """The new layout of an operator; None where it has it."""
+        spatial = layout.replace("N", "").replace("C", "")
+        wanted = f"N{spatial}C" if self.last else f"NC{spatial}"
+        return None if layout == wanted else wanted
+
+    def _convert_window(self, op: ApplyOp, wanted: str) -> bool:
+        """A convolution, a pooling or a resize."""
+        before, name = Before(op), op.operator.data
+        inputs = [self._there(op.inputs[0], op)]
+        for weight in op.inputs[1:]:
+            axes = _WEIGHTS[name]
+            inputs.append(before.apply("transpose", weight, axes=axes if self.last else _inverse(axes)))
+        self._put(op, inputs, {**op.options.values, "layout": wanted})
+        return True
+
+    def _convert_between(self, op: ApplyOp, rank: int) -> bool:
+        """An operator for which axes are as good in one order as in another."""
+        found = operator(op.operator.data)
+        if found.relayout is None or any(len(shape_of(v)) != rank for v in op.outputs):
+            return False
+        options = found.relayout({**found.defaults, **op.options.values}, self._axes(rank))
+        vectors = "axis" in found.defaults and len(op.inputs) > 1 and op.operator.data != "concatenate"
+        if options is None:
+            return False
+        inputs = [op.inputs[0] if vectors and k else v for k, v in enumerate(op.inputs)]
+        moved = [self._there(v, op, rank) for v in (inputs[:1] if vectors else inputs)]
+        self._put(op, [*moved, *op.inputs[1:]] if vectors else moved, options)
+        return True
+
+    def _put(self, op: ApplyOp, inputs: list[SSAValue], options: dict[str, Any]) -> None:
+        """Add the operator in the new layout."""
+        name = op.operator.data
+        kept = operator(name).options(name, options)
+        kinds = infer(name, [v.type for v in inputs], kept)
+        made = ApplyOp(name, inputs, kept, kinds, op.outputs[0].name_hint)
+        assert op.parent is not None
+        op.parent.insert_op_before(made, op)
+        self.new.update(zip(op.outputs, made.outputs, strict=True))
+
+    def _axes(self, rank: int) -> tuple[int, ...]:
+        """The transpose from the old layout to the new one."""
+        last = (0, *range(2, rank), 1)
+        return last if self.last else _inverse(last)
+
+    def _there(self, value: SSAValue, place: Operation, rank: int | None = None) -> SSAValue:
+        """A value in the new layout; one of lower rank is broadcast, and gets axes of extent 1."""
+        if value in self.new:
+            return self.new[value]
+        rank = len(shape_of(value)) if rank is None else rank
+        shape = shape_of(value)
+        if len(shape) <= 1 and all(n == 1 for n in shape):
+            return value
+        before = Before(place)
+        full = before.reshape(value, (*(1,) * (rank - len(shape)), *shape))
+        moved = before.apply("transpose", full, axes=self._axes(rank))
+        if not isinstance(value.owner, ConstantOp):
+            self.new[value] = moved
+            self.old[value] = value
+        return moved
+
+    def _back(self, value: SSAValue, place: Operation) -> SSAValue:
+        """A value in the old layout, for an operation that wants that."""
+        if value not in self.old:
+            moved = self.new[value]
+            axes = _inverse(self._axes(len(shape_of(value))))
+            back = Before(place).apply("transpose", moved, axes=axes, label=_hint(value))
+            self.old[value] = back
+        return self.old[value]
+
+
+def _hint(value: SSAValue) -> str | None:
+    return None if isinstance(value, BlockArgument) else value.name_hint
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(axes.index(k) for k in range(len(axes)))

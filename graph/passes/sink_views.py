@@ -1,0 +1,74 @@
+"""The pass that moves changes of shape behind elementwise operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.graph import ApplyOp
+from ..operator import Kind, operator
+from ..types import shape_of
+from ._rewrite import Before, applied, replace, used_once
+
+
+@dataclass(frozen=True)
+class SinkViews(ModulePass):
+    """f(reshape(x), y) -> reshape(f(x, reshape(y))) for elementwise f, so that f can join what gives x.
+
+    The reshape is read by f alone, and has the shape of f's result; y has that shape too, or is broadcast along axes
+    that x has as well.
+    """
+
+    name: ClassVar[str] = "lw-graph-sink-views"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in applied(op):
+            kind = operator(found.operator.data)
+            if kind.kind is Kind.ELEMENTWISE and "axis" not in kind.defaults:
+                _sink(found)
+
+
+def _sink(op: ApplyOp) -> None:
+    wanted = shape_of(op.outputs[0])
+    source = next((s for v in op.inputs if (s := _viewed(v, wanted)) is not None), None)
+    if source is None:
+        return
+    shape = shape_of(source)
+    shapes = [_under(shape_of(v), wanted, shape) for v in op.inputs]
+    if None in shapes:
+        return
+    before = Before(op)
+    inputs = []
+    for value, under in zip(op.inputs, shapes, strict=True):
+        assert under is not None
+        inner = _viewed(value, wanted)
+        inputs.append(inner if inner is not None and shape_of(inner) == under else before.reshape(value, under))
+    made = before.apply(op.operator.data, *inputs, label=op.outputs[0].name_hint, **op.options.values)
+    replace(op, [before.reshape(made, wanted)])
+
+
+def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
+    """What a value is another view of, where only one operation reads it and it has the shape given."""
+    owner = value.owner
+    if not isinstance(owner, ApplyOp) or operator(owner.operator.data).kind is not Kind.VIEW:
+        return None
+    computed = isinstance(owner.inputs[0].owner, ApplyOp)
+    return owner.inputs[0] if computed and used_once(value) and shape_of(value) == shape else None
+
+
+def _under(own: tuple[int, ...], wanted: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape that an input of shape `own`, read for a result of shape `wanted`, has for one of shape `shape`."""
+    if own == wanted:
+        return shape
+    if prod(own) == 1:
+        return ()
+    while own[0] == 1:
+        own = own[1:]
+    count = len(own)
+    return own if wanted[-count:] == shape[-count:] and len(shape) >= count else None

@@ -1,0 +1,30 @@
+// RUN: xdsl-opt %s -p 'lw-graph-convert-layout{layout=NHWC},dce' | filecheck %s
+// RUN: xdsl-opt %s -p 'lw-graph-convert-layout{layout=NHWC},dce,lw-graph-convert-layout{layout=NCHW},lw-graph-simplify,cse,dce' | filecheck %s --check-prefix=BACK
+// RUN: xdsl-opt %s -p 'lw-graph-convert-layout{layout=CHWN}' --verify-diagnostics | filecheck %s --check-prefix=REFUSED
+
+// REFUSED: lw-graph-convert-layout{layout="CHWN"}: layout is NCHW or NHWC, got 'CHWN'
+
+// CHECK-LABEL: func.func @net
+// BACK-LABEL: func.func @net
+func.func @net(%x: tensor<1x4x6x6xf32>, %s: tensor<8x1x1xf32>) -> (tensor<1x8x6x6xf32>, tensor<1x16x1x1xf32>) {
+  %w = lw_graph.constant "w" : tensor<8x4x3x3xf32>
+  // CHECK: %[[x:[a-z_0-9]*]] = lw_graph.apply "transpose" (%x) <axes = [0, 2, 3, 1]>
+  // CHECK-NEXT: %[[w:[a-z_0-9]*]] = lw_graph.apply "transpose" (%w) <axes = [2, 3, 1, 0]>
+  // CHECK-NEXT: %y = lw_graph.apply "conv2d" (%[[x]], %[[w]]) <layout = "NHWC", padding = 1> : (tensor<1x6x6x4xf32>, tensor<3x3x4x8xf32>) -> tensor<1x6x6x8xf32>
+  // BACK: %y = lw_graph.apply "conv2d" (%x, %w) <padding = 1>
+  %y = lw_graph.apply "conv2d" (%x, %w) <padding = 1> : (tensor<1x4x6x6xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x6x6xf32>
+  // CHECK-NEXT: %[[s:[a-z_0-9]*]] = lw_graph.apply "reshape" (%s) <shape = [1, 8, 1, 1]>
+  // CHECK-NEXT: %[[t:[a-z_0-9]*]] = lw_graph.apply "transpose" (%[[s]]) <axes = [0, 2, 3, 1]>
+  // CHECK-NEXT: %z = lw_graph.apply "multiply" (%y, %[[t]]) : (tensor<1x6x6x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x6x6x8xf32>
+  %z = lw_graph.apply "multiply" (%y, %s) : (tensor<1x8x6x6xf32>, tensor<8x1x1xf32>) -> tensor<1x8x6x6xf32>
+  // CHECK-NEXT: %j = lw_graph.apply "concatenate" (%y, %z) <axis = 3>
+  // BACK: %j = lw_graph.apply "concatenate" (%y, %z) <axis = 1>
+  %j = lw_graph.apply "concatenate" (%y, %z) <axis = 1> : (tensor<1x8x6x6xf32>, tensor<1x8x6x6xf32>) -> tensor<1x16x6x6xf32>
+  // CHECK-NEXT: %m = lw_graph.apply "mean" (%j) <axis = [1, 2], keepdims = true>
+  %m = lw_graph.apply "mean" (%j) <axis = [2, 3], keepdims = true> : (tensor<1x16x6x6xf32>) -> tensor<1x16x1x1xf32>
+  // CHECK-NEXT: %[[z:[a-z_0-9]*]] = lw_graph.apply "transpose" (%z) <axes = [0, 3, 1, 2]>
+  // CHECK-NEXT: %[[m:[a-z_0-9]*]] = lw_graph.apply "transpose" (%m) <axes = [0, 3, 1, 2]>
+  // CHECK-NEXT: func.return %[[z]], %[[m]]
+  // BACK-NOT: transpose
+  func.return %z, %m : tensor<1x8x6x6xf32>, tensor<1x16x1x1xf32>
+}

@@ -1,0 +1,42 @@
+// RUN: xdsl-opt %s -p 'lw-graph-simplify,dce' | filecheck %s
+
+// What changes nothing goes, and chains become one.
+// CHECK-LABEL: func.func @chains
+func.func @chains(%x: tensor<1x4x6xf32>) -> tensor<6x4xf32> {
+  %a = lw_graph.apply "identity" (%x) : (tensor<1x4x6xf32>) -> tensor<1x4x6xf32>
+  %b = lw_graph.apply "cast" (%a) <dtype = "float32"> : (tensor<1x4x6xf32>) -> tensor<1x4x6xf32>
+  %c = lw_graph.apply "squeeze" (%b) <axis = 0> : (tensor<1x4x6xf32>) -> tensor<4x6xf32>
+  %d = lw_graph.apply "expand_dims" (%c) <axis = 1> : (tensor<4x6xf32>) -> tensor<4x1x6xf32>
+  %e = lw_graph.apply "reshape" (%d) <shape = [4, 6]> : (tensor<4x1x6xf32>) -> tensor<4x6xf32>
+  %f = lw_graph.apply "transpose" (%e) : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %g = lw_graph.apply "transpose" (%f) <axes = [1, 0]> : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  %h = lw_graph.apply "transpose" (%g) <axes = [-1, 0]> : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  // CHECK-NEXT: %[[v:[a-z_0-9]*]] = lw_graph.apply "reshape" (%x) <shape = [4, 6]> : (tensor<1x4x6xf32>) -> tensor<4x6xf32>
+  // CHECK-NEXT: %h = lw_graph.apply "transpose" (%{{.*}}) <axes = [1, 0]> : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  // CHECK-NEXT: func.return %h
+  func.return %h : tensor<6x4xf32>
+}
+
+// A transpose that moves axes of extent 1 only is a reshape.
+// CHECK-LABEL: func.func @unit_axes
+func.func @unit_axes(%x: tensor<1x8x1x1xf32>) -> tensor<1x1x1x8xf32> {
+  // CHECK-NEXT: %y = lw_graph.apply "reshape" (%x) <shape = [1, 1, 1, 8]>
+  %y = lw_graph.apply "transpose" (%x) <axes = [0, 2, 3, 1]> : (tensor<1x8x1x1xf32>) -> tensor<1x1x1x8xf32>
+  func.return %y : tensor<1x1x1x8xf32>
+}
+
+// As many groups as channels are depthwise; a bias is an addition.
+// CHECK-LABEL: func.func @depthwise
+func.func @depthwise(%x: tensor<1x5x5x4xf32>) -> tensor<1x5x5x8xf32> {
+  // CHECK-NEXT: %w = lw_graph.constant "w" : tensor<3x3x1x8xf32>
+  // CHECK-NEXT: %b = lw_graph.constant "b" : tensor<8xf32>
+  %w = lw_graph.constant "w" : tensor<3x3x1x8xf32>
+  %b = lw_graph.constant "b" : tensor<8xf32>
+  // CHECK-NEXT: %[[w:[a-z]*]] = lw_graph.apply "reshape" (%w) <shape = [3, 3, 4, 2]>
+  // CHECK-NEXT: %y = lw_graph.apply "depthwise_conv2d" (%x, %[[w]]) <layout = "NHWC", padding = 1> : (tensor<1x5x5x4xf32>, tensor<3x3x4x2xf32>) -> tensor<1x5x5x8xf32>
+  %y = lw_graph.apply "conv2d" (%x, %w) <layout = "NHWC", padding = 1, groups = 4> : (tensor<1x5x5x4xf32>, tensor<3x3x1x8xf32>) -> tensor<1x5x5x8xf32>
+  // CHECK-NEXT: %[[b:[a-z_0-9]*]] = lw_graph.apply "reshape" (%b) <shape = [1, 1, 1, 8]>
+  // CHECK-NEXT: %z = lw_graph.apply "add" (%y, %[[b]])
+  %z = lw_graph.apply "bias_add" (%y, %b) <axis = 3> : (tensor<1x5x5x8xf32>, tensor<8xf32>) -> tensor<1x5x5x8xf32>
+  func.return %z : tensor<1x5x5x8xf32>
+}
