@@ -40,6 +40,8 @@ MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
 LAUNCH_S = 1.5e-6
 """Seconds from one kernel of a graph to the next."""
+MOST_HELD = 32
+"""Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +172,14 @@ class GpuModel:
             waste = waste * np.ceil(axis.extent / tile) * tile / axis.extent
         return waste
 
+    def _held(self, c: Columns) -> Array:
+        """Registers of a thread with copies on their way to shared memory."""
+        through = c[self.registers] * (c[self.stages] > 1)
+        return np.asarray(self.shared_words(c) / c[self.stages] / self.threads(c) * through)
+
     def _registers(self, c: Columns) -> Array:
         """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
-        held = self.shared_words(c) / c[self.stages] / self.threads(c) * (c[self.registers] * (c[self.stages] > 1))
+        held = self._held(c)
         operands = np.sum([self._loads(c, o)[0] for o in self.operands], axis=0)
         return np.asarray(self._accumulators(c) + operands + held + 24)
 
@@ -187,6 +194,7 @@ class GpuModel:
         mask &= self._waste(c) <= 2.2
         for axis in self.axes:
             mask &= self._tile(c, axis) < 2 * axis.extent
+        mask &= self._held(c) <= MOST_HELD
         virtual = self._product(c, [a.virtual for a in self.axes])
         mask &= virtual <= max(1, self.target.max_vthreads)
         return np.asarray(mask & self._pipeline_fits(c) & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))

@@ -292,7 +292,7 @@ class Tiling:
         for name in inner[:-1]:
             do(Unroll, block=block, loop=name)
         do(Vectorize, block=block, loop=inner[-1])
-        do(Pragma, block=block, loop=self.thread_loop, auto_unroll_max_step=self.unrolled)
+        do(Pragma, block=block, loop=middle[0], auto_unroll_max_step=self.unrolled)
         self.middle = middle
 
     def _finish(self) -> None:
