@@ -1,0 +1,1 @@
+"""Tuning many tasks together: which of them gets the next trials."""

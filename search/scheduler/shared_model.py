@@ -1,0 +1,58 @@
+"""One cost model for many tasks: each task's view adds its samples to a common training set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..cost_model import CostModel, Floats
+
+
+@dataclass
+class SharedModel:
+    """A cost model that learns from all tasks whose features are equally wide, and so mean the same."""
+
+    model: CostModel
+    _samples: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
+    _width: int = 0
+
+    def view(self, task: int) -> CostModel:
+        """The model as task number `task` sees it."""
+        return _View(self, task)
+
+    def fit(self, task: int, features: Floats, scores: Floats) -> None:
+        """Replace the samples of `task`, and learn from those of all tasks."""
+        self._samples[task] = features, scores
+        self._learn(features.shape[1])
+
+    def predict(self, features: Floats) -> tuple[Floats, Floats]:
+        """Predict, having learned anew if the last to learn had features of another width."""
+        width = features.shape[1]
+        if width != self._width:
+            self._learn(width)
+        if width != self._width:
+            return np.zeros(len(features)), np.ones(len(features))
+        return self.model.predict(features)
+
+    def _learn(self, width: int) -> None:
+        alike = [(f, s) for _, (f, s) in sorted(self._samples.items()) if f.shape[1] == width]
+        if alike:
+            self.model.fit(np.concatenate([f for f, _ in alike]), np.concatenate([s for _, s in alike]))
+            self._width = width
+
+
+@dataclass(frozen=True)
+class _View:
+    shared: SharedModel
+    task: int
+
+    @property
+    def ready(self) -> bool:
+        return self.shared.model.ready
+
+    def fit(self, features: Floats, scores: Floats) -> None:
+        self.shared.fit(self.task, features, scores)
+
+    def predict(self, features: Floats) -> tuple[Floats, Floats]:
+        return self.shared.predict(features)

@@ -1,0 +1,164 @@
+"""What people see while a network is tuned: a live table on a terminal, a line a round elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from .state import SchedulerState
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
+_HEADINGS = ("ID", "Latency (ms)", "Speed (GFLOPS)", "Trials")
+_WIDTHS = (4, 12, 14, 6)
+
+
+class SchedulerProgress(Protocol):
+    """Shows a SchedulerState as it changes."""
+
+    def start(self, state: SchedulerState) -> None:
+        """Begin."""
+
+    def trial(self, state: SchedulerState) -> None:
+        """Show that a trial was done or another phase began."""
+
+    def round(self, state: SchedulerState, task: int) -> None:
+        """Show that a round of `task` was done."""
+
+    def note(self, text: str) -> None:
+        """Say something once."""
+
+    def stop(self, state: SchedulerState) -> None:
+        """End, leaving the last state visible."""
+
+
+def as_text(state: SchedulerState) -> str:
+    """Return the table of tasks, with the summary below it."""
+    rows = [_HEADINGS, *(row.cells() for row in state.rows)]
+    lines = ["| " + " | ".join(f"{c:>{w}}" for c, w in zip(row, _WIDTHS, strict=True)) + " |" for row in rows]
+    rule = "-" * len(lines[0])
+    return "\n".join([rule, lines[0], rule, *lines[1:], rule, state.summary])
+
+
+class Silent:
+    """Shows nothing."""
+
+    def start(self, state: SchedulerState) -> None:
+        """Begin."""
+
+    def trial(self, state: SchedulerState) -> None:
+        """Show nothing."""
+
+    def round(self, state: SchedulerState, task: int) -> None:
+        """Show nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+    def stop(self, state: SchedulerState) -> None:
+        """End."""
+
+
+class Lines:
+    """Plain lines: one a round, and the table at the end and whenever as many rounds as there are tasks passed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rounds = 0
+
+    def start(self, state: SchedulerState) -> None:
+        """Say what is to be done."""
+        resumed = f", {state.resumed} of them from the records" if state.resumed else ""
+        self.note(f"{len(state.rows)} tasks, {state.total} trials{resumed}")
+
+    def trial(self, state: SchedulerState) -> None:
+        """Say nothing."""
+
+    def round(self, state: SchedulerState, task: int) -> None:
+        """Print a line, now and then the table."""
+        row = state.rows[task]
+        _, latency, speed, trials = row.cells()
+        errors = f", errors {row.tuning.error_counts()}" if row.tuning.errors else ""
+        self.note(f"task {task} {row.tuning.task}: {latency} ms, {speed} GFLOPS, {trials} trials{errors}")
+        self._rounds += 1
+        if self._rounds % len(state.rows) == 0:
+            self.note(as_text(state))
+        else:
+            self.note(state.summary)
+
+    def note(self, text: str) -> None:
+        """Print `text`."""
+        print(text, file=self._stream, flush=True)
+
+    def stop(self, state: SchedulerState) -> None:
+        """Print the table."""
+        self.note(as_text(state))
+
+
+class LiveTable:
+    """A live table, drawn anew at each change; no thread redraws it, so that it does not disturb measuring."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live: Live | None = None
+
+    def start(self, state: SchedulerState) -> None:
+        """Begin."""
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=self._stream)
+        self._live = Live(_drawn(state), console=console, auto_refresh=False, vertical_overflow="visible")
+        self._live.start(refresh=True)
+
+    def trial(self, state: SchedulerState) -> None:
+        """Draw."""
+        if self._live is not None:
+            self._live.update(_drawn(state), refresh=True)
+
+    def round(self, state: SchedulerState, task: int) -> None:
+        """Draw."""
+        self.trial(state)
+
+    def note(self, text: str) -> None:
+        """Print `text` above the table."""
+        if self._live is not None and self._live.is_started:
+            self._live.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def stop(self, state: SchedulerState) -> None:
+        """Leave the table as it is."""
+        self.trial(state)
+        if self._live is not None:
+            self._live.stop()
+
+
+def _drawn(state: SchedulerState) -> Group:
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    title = f"[ Task Scheduler ]  {state.done}/{state.total} trials: {state.phase}"
+    table = Table(box=box.SIMPLE, title=title, title_justify="left")
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right")
+    for heading in ("task", "last", "errors"):
+        table.add_column(heading)
+    for row in state.rows:
+        tuning = row.tuning
+        errors = tuning.error_counts() if tuning.errors else ""
+        last = f"{tuning.last.time_s * 1e3:.3f}" if tuning.last is not None and tuning.last.ok else "-"
+        style = "bold" if row.number == state.next_task else None
+        table.add_row(*row.cells(), tuning.task, last, errors, style=style)
+    spent = f"(build {state.build_s:.0f} s, run {state.run_s:.0f} s)"
+    return Group(table, Text(f"{state.summary}  {spent}"))
+
+
+def make_progress(stream: TextIO | None = None) -> SchedulerProgress:
+    """Return the display that suits `stream` (standard error if None)."""
+    stream = sys.stderr if stream is None else stream
+    return LiveTable(stream) if stream.isatty() else Lines(stream)

@@ -1,0 +1,389 @@
+"""The task scheduler spends trials where they pay, resumes anywhere, and ends when told to."""
+
+import io
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_space import FakeSpace
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search import records as rec
+from loopwright.search.cost_model import BoostedTrees, Linear
+from loopwright.search.measure import MeasureOptions
+from loopwright.search.records import Role
+from loopwright.search.scheduler.shared_model import SharedModel
+from loopwright.search.scheduler.strategy import Gradient, RoundRobin, TaskHistory, make_strategy
+from loopwright.search.scheduler.table import Lines, LiveTable, make_progress
+from loopwright.search.timing import TimingSettings
+from loopwright.search.tuner import TuningError, TuningOptions, TuningTask
+
+SCRIPT = Path(__file__).parent / "support" / "scheduling_script.py"
+MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
+SOURCE = np.arange(16, dtype=np.float32)
+
+
+def fake_task(number, slowdown=1.0, space=None, default=None, target="fake"):
+    """A task that at its best takes `slowdown` times as long as FakeSpace does."""
+    space = FakeSpace(slowdown=slowdown) if space is None else space
+    default = f"time={0.002 * slowdown}" if default is None else default
+    data = ([SOURCE], [SOURCE * 2], 1e-6, 1e-6)
+    return TuningTask(f"t{number}", f"key {number}", f"text {number}", target, [space], default, *data, 1e6 * slowdown)
+
+
+def quietly(trials, **options):
+    return TuningOptions(**{"num_measure_trials": trials, "batch_size": 8, "progress": False, **options})
+
+
+def histories(*latencies, flop=1.0, group=None):
+    return [TaskHistory(flop, group, list(one)) for one in latencies]
+
+
+def trials_of(path):
+    return [r for r in rec.load(path) if r.role is Role.TRIAL]
+
+
+# -- strategies -----------------------------------------------------------------------------------------------------
+
+
+def test_every_task_has_a_round_before_any_has_two():
+    tasks = histories([5.0], [], [])
+    for strategy in (Gradient(), RoundRobin()):
+        assert strategy.choose(tasks, sum) == 1
+    tasks[1].alive = False
+    assert Gradient().choose(tasks, sum) == RoundRobin().choose(tasks, sum) == 2
+
+
+def test_round_robin_goes_round():
+    tasks = histories([], [], [])
+    chosen = []
+    for _ in range(7):
+        chosen.append(RoundRobin().choose(tasks, sum))
+        tasks[chosen[-1]].latencies_s.append(1.0)
+    assert chosen == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_gradient_follows_weight_latency_rounds_and_progress():
+    def total(latencies):
+        return latencies[0] + 10 * latencies[1]
+
+    assert Gradient().choose(histories([1.0], [0.2]), total) == 1  # weight
+    assert Gradient().choose(histories([1.0], [0.05]), total) == 0  # latency
+    assert Gradient().choose(histories([1.0] * 4, [0.05]), total) == 1  # rounds without gain
+    improving, stuck = [2.0, 1.6, 1.3, 1.1, 1.0], [1.0] * 5
+    assert Gradient(alpha=0.8).choose(histories(stuck, improving), sum) == 1
+    assert Gradient().choose(histories([1.0], [0.2]), lambda g: max(g)) == 0  # an objective that is no sum
+
+
+def test_gains_are_those_of_the_formula():
+    gains = Gradient(alpha=0.2, beta=2.0, gamma=0.0, window=3).gains(
+        histories([8.0, 6.0, 5.0, 4.0]), lambda g: 3 * g[0]
+    )
+    assert gains == [pytest.approx(3 * (0.2 * (8.0 - 4.0) / 3 + 0.8 * 4.0 / 4), rel=1e-6)]
+    faster = Gradient(gamma=1.0, alpha=0.0).gains(histories([4.0] * 4), sum)
+    assert faster == [pytest.approx(4.0 / 16, rel=1e-6)]
+
+
+def test_a_task_far_behind_its_group_has_more_to_gain():
+    alone = histories([1.0] * 4, [0.1] * 4)
+    together = histories([1.0] * 4, [0.1] * 4, group="conv")
+    plain, alike = (Gradient(alpha=0.0, beta=2.0).gains(tasks, sum) for tasks in (alone, together))
+    assert alike[0] == pytest.approx(1.0 - 2 * 0.1, rel=1e-3) and plain[0] < 0.2
+    assert alike[1] == plain[1]
+    unlike = histories([1.0] * 10, [0.1] * 4, group="conv")  # many rounds more, and still behind
+    assert Gradient(alpha=0.0, beta=2.0).gains(unlike, sum)[0] < 0.1
+
+
+def test_a_task_without_a_right_trial_is_tried_again_before_others():
+    tasks = histories([1.0], [math.inf])
+    assert Gradient().choose(tasks, sum) == 1
+    tasks[1].alive = False
+    assert Gradient().choose(tasks, sum) == 0
+    tasks[0].alive = False
+    assert Gradient().choose(tasks, sum) is None and RoundRobin().choose(tasks, sum) is None
+
+
+@pytest.mark.parametrize("wrong", [{"alpha": 1.5}, {"beta": 0.5}, {"gamma": -1.0}, {"window": 0}])
+def test_constants_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError, match="needs 0 <= alpha <= 1"):
+        Gradient(**wrong)
+
+
+def test_unknown_strategy_is_refused():
+    with pytest.raises(ValueError, match=r"unknown strategy 'best'; there are: gradient, round-robin"):
+        make_strategy("best")
+
+
+# -- the scheduler --------------------------------------------------------------------------------------------------
+
+
+def trials_until(share, strategy, slowdowns, weights, seed):
+    """The trials after which the weighted latency is within `share` of the best there is."""
+    best_s = FakeSpace().best_s() * sum(s * w for s, w in zip(slowdowns, weights, strict=True))
+    scheduler = lw.TaskScheduler(
+        [fake_task(number, slowdown) for number, slowdown in enumerate(slowdowns)],
+        weights,
+        strategy=strategy,
+        groups=["tiled"] * len(slowdowns),
+        callbacks=[lambda state: state.latency_s <= best_s / share],
+    )
+    result = scheduler.tune(quietly(1000, seed=seed), MEASURE, trials_per_round=8)
+    assert result.latency_s <= best_s / share * 1.001
+    return result.state.done
+
+
+def test_gradient_needs_at_most_60_percent_of_round_robins_trials(monkeypatch):
+    """Two heavy layers and six light ones, on a device of known optimum; smaller models than usual, to be quick."""
+    monkeypatch.setattr("loopwright.search.tuner.make_model", lambda name, seed: BoostedTrees(seed, members=2))
+    slowdowns, weights = (3.0, 0.1, 2.0, 0.05, 0.2, 0.02, 0.05, 0.01), (5, 1, 4, 1, 1, 1, 2, 1)
+    trials = {s: trials_until(0.95, s, slowdowns, weights, seed=0) for s in ("gradient", "round-robin")}
+    assert trials["gradient"] <= 0.6 * trials["round-robin"], trials
+
+
+def rounds_until(share, strategy, network, curves):
+    """The rounds after which tasks `(latency at best, weight)` with these curves (times the best) are that good."""
+    tasks = [TaskHistory(flop=best, group="one") for best, _ in network]
+
+    def objective(latencies):
+        return sum(weight * latency for (_, weight), latency in zip(network, latencies, strict=True))
+
+    goal = objective([best for best, _ in network]) / share
+    while any(not t.rounds for t in tasks) or objective([t.latency_s for t in tasks]) > goal:
+        chosen = strategy.choose(tasks, objective)
+        tasks[chosen].latencies_s.append(network[chosen][0] * curves[chosen][tasks[chosen].rounds])
+    return sum(t.rounds for t in tasks)
+
+
+def test_gradient_is_better_over_many_networks():
+    """Random networks with shares as uneven as those of real ones, whose tasks improve now and then, by chance."""
+    rng = np.random.default_rng(0)
+    total = Counter()
+    strategies = {"new": Gradient(), "classic": Gradient(beta=2.0, gamma=0.0), "round robin": RoundRobin()}
+    for _ in range(12):
+        network = list(zip(rng.lognormal(0, 1.5, 12), rng.integers(1, 6, 12), strict=True))
+        gains = np.where(rng.random((12, 400)) < 0.5, rng.uniform(0.4, 1.0, (12, 400)), 1.0)
+        curves = 1 + 6 * np.cumprod(gains, axis=1)
+        total.update({n: rounds_until(0.95, strategy, network, curves) for n, strategy in strategies.items()})
+    assert total["new"] <= 0.85 * total["round robin"] and total["new"] <= 0.75 * total["classic"], total
+
+
+def test_it_never_spends_more_than_it_was_given_and_says_where(tmp_path):
+    path = tmp_path / "net.jsonl"
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1, 0.1), fake_task(2, 0.01)], [1, 2, 1])
+    result = scheduler.tune(quietly(61, records=path), MEASURE)
+    counts = Counter(r.workload_key for r in trials_of(path))
+    assert result.state.done == 61 == counts.total()
+    assert counts["key 0"] > counts["key 1"] >= counts["key 2"] == 8
+    assert [row.tuning.done for row in result.state.rows] == [counts[f"key {n}"] for n in range(3)]
+    assert [b.workload_key for b in result.best] == ["key 0", "key 1", "key 2"]
+    assert result.latency_s == pytest.approx(sum(w * b.time_s for w, b in zip([1, 2, 1], result.best, strict=True)))
+    assert Counter(r.role for r in rec.load(path))[Role.WINNER] == 3
+
+
+def test_resuming_goes_on_as_if_it_had_never_stopped(tmp_path):
+    tasks = [fake_task(0), fake_task(1, 0.4), fake_task(2, 0.1)]
+    whole = lw.TaskScheduler(tasks, load_records=tmp_path / "whole.jsonl")
+    whole.tune(quietly(64), MEASURE, trials_per_round=8)
+    parts = tmp_path / "parts.jsonl"
+    for trials in (24, 40, 64):
+        result = lw.TaskScheduler(tasks, load_records=parts).tune(quietly(trials), MEASURE, trials_per_round=8)
+    assert result.state.resumed == 40
+    assert [r.schedule for r in trials_of(parts)] == [r.schedule for r in trials_of(tmp_path / "whole.jsonl")]
+    before = parts.read_text()
+    again = lw.TaskScheduler(tasks, load_records=parts).tune(quietly(64), MEASURE)
+    assert parts.read_text() == before and again.best == result.best
+
+
+def test_records_to_start_from_and_records_to_write_may_differ(tmp_path):
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    tasks = [fake_task(0), fake_task(1)]
+    lw.TaskScheduler(tasks, load_records=old).tune(quietly(16), MEASURE)
+    before = old.read_text()
+    result = lw.TaskScheduler(tasks, load_records=old).tune(quietly(32, records=new), MEASURE)
+    assert old.read_text() == before and len(trials_of(new)) == 16
+    assert (result.state.resumed, result.state.done) == (16, 32)
+    third = lw.TaskScheduler(tasks, load_records=old).tune(quietly(32, records=new), MEASURE)
+    assert third.state.resumed == 32
+
+
+class TwoRows(FakeSpace):
+    """A space that is soon used up."""
+
+    def _clip(self, rows):
+        return np.tile(np.array([4, 4, 4, 2, 3, 3, 3]), (len(rows), 1)) + (rows[:, :1] % 2) * np.eye(7, dtype=int)[6]
+
+    def sample(self, rng, n):
+        return self._clip(super().sample(rng, n))
+
+    def mutate(self, rng, rows):
+        return self._clip(super().mutate(rng, rows))
+
+
+def test_a_task_that_is_used_up_leaves_its_trials_to_others():
+    tasks = [fake_task(0, 10.0, TwoRows(slowdown=10.0)), fake_task(1, 0.1)]
+    result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
+    assert [row.tuning.done for row in result.state.rows] == [3, 61]
+    only = lw.TaskScheduler(tasks[:1]).tune(quietly(64, cost_model="random"), MEASURE)
+    assert only.state.done == 3 and only.best[0].ok
+
+
+def test_tasks_stop_early_and_so_does_all():
+    tasks = [fake_task(0, 1.0), fake_task(1, 0.2)]
+    by_task = lw.TaskScheduler(tasks).tune(quietly(2000, cost_model="random"), MEASURE, early_stopping_task=16)
+    for row in by_task.state.rows:
+        assert 16 <= row.tuning.done - row.tuning.best_trial < 16 + 8
+    together = lw.TaskScheduler(tasks).tune(quietly(2000, early_stopping=24, cost_model="random"), MEASURE)
+    assert together.state.done < 800 and math.isfinite(together.latency_s)
+
+
+def test_a_time_limit_ends_it():
+    start = time.monotonic()
+    result = lw.TaskScheduler([fake_task(0), fake_task(1)]).tune(quietly(100_000, time_limit_s=1.0), MEASURE)
+    assert time.monotonic() - start < 10 and 8 <= result.state.done < 100_000
+
+
+def test_callbacks_see_rounds_and_trials():
+    rounds, trials = [], []
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[lambda state: rounds.append(state.done)])
+    scheduler.tune(quietly(32, callbacks=[lambda state, record: trials.append(record)]), MEASURE)
+    assert rounds == [8, 16, 24, 32] and len(trials) == 32
+
+
+def test_an_objective_of_ones_own():
+    tasks = [fake_task(0, 1.0), fake_task(1, 0.9), fake_task(2, 0.8)]
+    result = lw.TaskScheduler(tasks, objective=lambda latencies_s: latencies_s[2]).tune(
+        quietly(64, cost_model="random"), MEASURE
+    )
+    assert [row.tuning.done for row in result.state.rows] == [8, 8, 48]
+    assert result.latency_s == result.best[2].time_s
+
+
+class Failing(FakeSpace):
+    def schedule(self, row):
+        return f"run=raise row={','.join(map(str, row))}"
+
+
+def test_a_task_that_always_fails_does_not_stop_the_others():
+    tasks = [fake_task(0, space=Failing(), default="run=raise"), fake_task(1)]
+    result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
+    assert result.best[0] is None and result.best[1].ok and math.isinf(result.latency_s)
+    assert [row.tuning.done for row in result.state.rows] == [24, 40]
+    with pytest.raises(TuningError, match="all 24 trials of t0 failed"):
+        lw.TaskScheduler(tasks[:1]).tune(quietly(64, cost_model="random"), MEASURE)
+
+
+def test_one_model_for_all_tasks_carries_over():
+    """With few trials each, tasks that share a model are faster than tasks that each learn alone."""
+    tasks = [fake_task(number, slowdown) for number, slowdown in enumerate((1.0, 0.9, 0.8, 0.7))]
+    latency_s = {}
+    for share in (False, True):
+        scheduler = lw.TaskScheduler(tasks, strategy="round-robin", share_model=share)
+        latency_s[share] = scheduler.tune(quietly(96, seed=3), MEASURE).latency_s
+    assert latency_s[True] < latency_s[False]
+
+
+def test_a_shared_model_keeps_features_of_other_widths_apart():
+    shared = SharedModel(Linear(fewest=2))
+    wide, narrow = shared.view(0), shared.view(1)
+    rng = np.random.default_rng(0)
+    x, y = rng.random((20, 3)), rng.random((20, 2))
+    assert not narrow.ready
+    wide.fit(x, x[:, 0])
+    assert narrow.ready and np.all(narrow.predict(y)[1] == 1)  # nothing known of such features
+    narrow.fit(y, 1 - y[:, 1])
+    assert np.corrcoef(wide.predict(x)[0], x[:, 0])[0, 1] > 0.9
+    assert np.corrcoef(narrow.predict(y)[0], -y[:, 1])[0, 1] > 0.9
+
+
+def test_arguments_that_make_no_sense_are_refused():
+    one = fake_task(0)
+    with pytest.raises(ValueError, match="there is no task to tune"):
+        lw.TaskScheduler([])
+    with pytest.raises(ValueError, match=r"weights must have one entry for each of the 1 tasks, got 2"):
+        lw.TaskScheduler([one], [1, 2])
+    with pytest.raises(ValueError, match="weights must not be negative"):
+        lw.TaskScheduler([one], [-1])
+    with pytest.raises(ValueError, match="all tasks must be for one target, got fake and other"):
+        lw.TaskScheduler([one, fake_task(1, target="other")])
+    with pytest.raises(ValueError, match=r"at least the number of tasks, 2, got 1"):
+        lw.TaskScheduler([one, one]).tune(quietly(1), MEASURE)
+    with pytest.raises(ValueError, match="task t0 does not say how it is measured"):
+        lw.TaskScheduler([one]).tune(quietly(8))
+
+
+# -- what people see --------------------------------------------------------------------------------------------------
+
+
+def test_the_table_and_the_lines():
+    out = io.StringIO()
+    tasks = [fake_task(0), replace(fake_task(1, 0.1), flop=0.0)]
+    lw.TaskScheduler(tasks, [1, 3]).tune(quietly(24), MEASURE, progress=Lines(out))
+    text = out.getvalue()
+    assert text.startswith("2 tasks, 24 trials\ntask 0 t0: ")
+    *_, table = text.split("|   ID | Latency (ms) | Speed (GFLOPS) | Trials |\n")
+    assert re.search(
+        r"\|    0 \| +\d+\.\d{3} \| +\d+\.\d\d \|     16 \|\n\|    1 \| +\d+\.\d{3} \| +- \|      8 \|\n", table
+    )
+    assert re.search(r"Estimated total latency: \d+\.\d{3} ms  Trials: 24  Used time: \d+ s  Next ID: -\n$", table)
+    assert "Estimated total latency: -  Trials: 8  Used time: " in text and "Next ID: 1\n" in text
+
+
+def test_a_terminal_gets_a_live_table():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    live = make_progress(terminal)
+    assert isinstance(live, LiveTable) and isinstance(make_progress(io.StringIO()), Lines)
+    result = lw.TaskScheduler([fake_task(0), fake_task(1, space=Failing())]).tune(quietly(16), MEASURE, progress=live)
+    live.note("said afterwards")
+    text = terminal.getvalue()
+    assert "[ Task Scheduler ]  16/16 trials: done" in text and "7 RUNTIME_ERROR" in text
+    assert result.state.summary.partition("  Used")[0] in text and text.endswith("said afterwards\n")
+
+
+def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path):
+    path = tmp_path / "net.jsonl"
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
+    command = [sys.executable, str(SCRIPT), str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, process_group=0) as script:
+        while not path.exists() or path.read_text().count("\n") < 20:
+            time.sleep(0.02)
+            assert script.poll() is None
+        os.killpg(script.pid, signal.SIGINT)
+        _, said = script.communicate(timeout=30)
+    assert script.returncode != 0 and re.search(r"interrupted after \d+ trials; they are kept in ", said)
+    assert "KeyboardInterrupt" in said and "Estimated total latency: " in said
+    measured = len(trials_of(path))
+    result = lw.TaskScheduler([fake_task(0), fake_task(1)], load_records=path).tune(quietly(measured + 8), MEASURE)
+    assert result.state.resumed == measured and result.state.done == measured + 8
+    with pytest.raises(ProcessLookupError):
+        os.killpg(script.pid, 0)
+
+
+# -- for this machine -------------------------------------------------------------------------------------------------
+
+
+def test_search_tasks_are_tuned_and_applied(tmp_path):
+    def product(m, n, k):
+        a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
+        return [a, b, topi.matmul(a, b)]
+
+    tasks = [lw.SearchTask(product, args, target="llvm cores=1") for args in ((8, 16, 10), (8, 16, 9), (64, 64, 8))]
+    scheduler = lw.TaskScheduler(tasks, [2, 1, 1], load_records=tmp_path / "net.jsonl")
+    assert scheduler.groups[0] == scheduler.groups[1] != scheduler.groups[2]
+    result = scheduler.tune(TuningOptions(num_measure_trials=9, batch_size=3, progress=False, final_laps=2))
+    assert [row.tuning.done for row in result.state.rows] == [3, 3, 3] and all(b.ok for b in result.best)
+    a, b = np.ones((8, 9), np.float32), np.ones((9, 16), np.float32)
+    assert np.array_equal(tasks[1].apply_best(tmp_path / "net.jsonl")(a, b), np.full((8, 16), 9, np.float32))
