@@ -1,7 +1,7 @@
 """Schedule a matrix product for a GPU by hand, step by step; each step keeps what it computes.
 
-Run: python examples/gpu_matmul.py [--size 64] [--target "cuda compute_capability=90"]
-Prints the source for CUDA, which needs no GPU; runs, checks and times each step on an OpenCL device.
+Run: python examples/gpu_matmul.py [--size 256] [--target "cuda compute_capability=90"] [--source]
+Checks and times each step on the device; with --source prints the last kernel, which needs none.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import loopwright as lw
 from loopwright import te
 
 LIMITS = "max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=16"
-THREADS = 16
-"""Threads along each side of a block."""
+THREADS = (16, 8)
+"""Threads along the rows and columns of a block."""
+VIRTUAL = (2, 4)
+"""Tiles of a thread along each side, spread over the block."""
 TILE = 4
-"""Rows and columns that a thread computes."""
-DEPTH = 8
+"""Rows and columns of such a tile: neighbours, which one vector holds."""
+DEPTH = 16
 """Steps of the reduction between two fills of shared memory."""
 
 
@@ -33,45 +35,67 @@ def matmul(size: int, target: str = "opencl") -> lw.Schedule:
 
 
 def threads(sch: lw.Schedule) -> None:
-    """Blocks of 16 x 16 threads, TILE x TILE neighbours each, the columns of which are a vector."""
+    """Blocks of 128 threads for 128 x 128 elements: each has 2 x 4 tiles of 4 x 4, the rows of which are vectors."""
     i, j, k = sch.get_loops("c")
-    i0, i1, i2 = sch.split("c", i, [None, THREADS, TILE])
-    j0, j1, j2 = sch.split("c", j, [None, THREADS, TILE])
-    sch.reorder("c", i0, j0, i1, j1, k, i2, j2)
-    for loop, thread in ((i0, "blockIdx.y"), (j0, "blockIdx.x"), (i1, "threadIdx.y"), (j1, "threadIdx.x")):
+    i0, i1, i2, i3 = sch.split("c", i, [None, VIRTUAL[0], THREADS[0], TILE])
+    j0, j1, j2, j3 = sch.split("c", j, [None, VIRTUAL[1], THREADS[1], TILE])
+    k0, k1 = sch.split("c", k, [None, DEPTH])
+    sch.reorder("c", i0, j0, i1, j1, i2, j2, k0, k1, i3, j3)
+    for loop, thread in ((i0, "blockIdx.y"), (j0, "blockIdx.x"), (i1, "vthread"), (j1, "vthread")):
         sch.bind("c", loop, thread)
-    sch.unroll("c", i2)
-    sch.vectorize("c", j2)
+    sch.bind("c", sch.fuse("c", i2, j2), "threadIdx.x")
+    sch.unroll("c", i3)
+    sch.vectorize("c", j3)
 
 
 def registers(sch: lw.Schedule) -> None:
     """Add up in registers, and write c at the end."""
-    j1 = sch.get_loops("c")[3]
     copy = sch.cache_write("c", "c", "local")
-    sch.reverse_compute_at(copy, j1)
+    sch.reverse_compute_at(copy, "i2_j2")
     rows, columns = sch.get_loops(copy)[-2:]
     sch.unroll(copy, rows)
     sch.vectorize(copy, columns)
 
 
-def shared(sch: lw.Schedule) -> None:
-    """What a block needs for DEPTH steps of k is read once, by all threads together, and shared."""
-    k0, _ = sch.split("c", "k", [None, DEPTH])
+def fragments(sch: lw.Schedule) -> None:
+    """Read what one step of the reduction takes once, to registers, as vectors."""
     for operand in ("a", "b"):
-        copy = sch.cache_read("c", operand, "shared")
-        sch.compute_at(copy, k0, unit_loops=True)
-        fused = sch.fuse(copy, *sch.get_loops(copy)[-2:])
-        _, y, x = sch.split(copy, fused, [None, THREADS, THREADS])
-        sch.bind(copy, y, "threadIdx.y")
-        sch.bind(copy, x, "threadIdx.x")
+        copy = sch.cache_read("c", operand, "local", label=f"{operand}_local")
+        sch.compute_at(copy, "k1")
+        sch.vectorize(copy, sch.get_loops(copy)[-1])
 
 
-def banks(sch: lw.Schedule) -> None:
-    """Rows of a are padded by four elements: threads that read a column hit different banks."""
-    sch.storage_align("a_shared", axis=0, factor=8, offset=4)
+def shared(sch: lw.Schedule) -> None:
+    """What a block needs for DEPTH steps of k is read once, by all threads together, and shared.
+
+    a is turned round on the way, so that a tile's rows are neighbours; four elements of padding keep the threads that
+    store a column apart in the banks.
+    """
+    for operand, layout in (("a", ("ax1", "ax0")), ("b", ())):
+        copy = sch.cache_read(f"{operand}_local", operand, "shared", layout=layout, label=f"{operand}_shared")
+        if layout:
+            sch.storage_align(copy, axis=0, factor=32, offset=4)
+        sch.compute_at(copy, "k0", unit_loops=True)
+        loops = sch.get_loops(copy)[-2:]
+        if layout:  # threads go along the rows of a in global memory, whatever the layout of the copy
+            sch.reorder(copy, *reversed(loops))
+            loops = loops[::-1]
+        _, thread, vector = sch.split(copy, sch.fuse(copy, *loops), [None, THREADS[0] * THREADS[1], 4])
+        sch.bind(copy, thread, "threadIdx.x")
+        sch.vectorize(copy, vector)
 
 
-STEPS: tuple[Callable[[lw.Schedule], None], ...] = (threads, registers, shared, banks)
+def unrolled(sch: lw.Schedule) -> None:
+    """Write out the DEPTH steps, so that the compiler loads for the next one while it computes this one."""
+    sch.pragma("c", "k1", auto_unroll_max_step=256)
+
+
+def pipeline(sch: lw.Schedule) -> None:
+    """Load the next fill of shared memory to registers before the work on this one, and store it behind it."""
+    sch.software_pipeline("c", "k0", stages=2, registers=1)
+
+
+STEPS: tuple[Callable[[lw.Schedule], None], ...] = (threads, registers, fragments, shared, unrolled, pipeline)
 
 
 def check(sch: lw.Schedule, size: int) -> lw.Kernel:
@@ -85,16 +109,17 @@ def check(sch: lw.Schedule, size: int) -> lw.Kernel:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--target", default="opencl")
+    parser.add_argument("--source", action="store_true", help="print the last kernel; needs no device")
     options = parser.parse_args()
     sch = matmul(options.size, options.target)
     for step in STEPS:
         step(sch)
-        if options.target.startswith("opencl"):
+        if not options.source:
             time_s = check(sch, options.size).benchmark(min_repeat_ms=10, repeat=3).median
             print(f"{step.__name__:12}{2 * options.size**3 / time_s * 1e-9:9.2f} GFLOP/s")
-    if options.target.startswith("cuda"):
+    if options.source:
         print(lw.build(sch).source)
 
 

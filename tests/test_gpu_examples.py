@@ -21,7 +21,7 @@ def example(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("size", [16, 50])
+@pytest.mark.parametrize("size", [50, 132])
 def test_matmul_is_right_after_each_step(size: int) -> None:
     opencl_device()
     matmul = example("gpu_matmul")
@@ -50,7 +50,8 @@ def test_cuda_source_without_a_gpu() -> None:
     for step in matmul.STEPS:
         step(sch)
     source = lw.build(sch).source
-    assert source.count("__syncthreads();") == 2
+    assert source.count("__syncthreads();") == 1  # of each iteration, whose copies run ahead
+    assert "reinterpret_cast<const float4*>(&a_shared[" in source
     assert "reinterpret_cast<const float4*>(&b_shared[" in source
 
 
