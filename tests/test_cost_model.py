@@ -93,7 +93,7 @@ def test_the_same_seed_learns_the_same():
 
 
 def test_unknown_models_are_refused():
-    with pytest.raises(ValueError, match="unknown cost model 'xgb'; there are: trees, linear, random"):
+    with pytest.raises(ValueError, match="unknown cost model 'xgb'; there are: trees, rank, linear, roofline, random"):
         make_model("xgb")
     assert isinstance(make_model("random"), Unknowing)
 

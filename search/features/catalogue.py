@@ -117,6 +117,27 @@ COPIES = (
     Feature("per_operation", "log2", "their instances for each operation of the main stage"),
 )
 
+LEVELS = 5
+"""Loops outside of the straight-line code with features of their own, from the innermost outwards."""
+TILE = 3
+"""Unrolled loops with features of their own, likewise."""
+
+LOOPS = (
+    *(
+        Feature(f"{what}{level}", unit, f"{text} of the {ordinal} loop outside of the code", source)
+        for level, ordinal in enumerate(("innermost", "second", "third", "fourth", "fifth"))
+        for what, unit, text, source in (
+            ("extent", "log", "iterations", AUTOTVM),
+            ("reduces", "0 or 1", "reduction, 1, or not, 0,", AUTOTVM),
+            ("bytes", "log bytes", "bytes touched in all iterations", AUTOTVM),
+        )
+    ),
+    *(
+        Feature(f"tile{level}", "log", f"iterations of the {ordinal} unrolled loop", AUTOTVM)
+        for level, ordinal in enumerate(("innermost", "second", "third"))
+    ),
+)
+
 OTHERS = (
     Feature("iterations", "log", "instances of the other stages with arithmetic"),
     Feature("operations", "log", "their arithmetic"),
@@ -143,7 +164,7 @@ PRIOR = Feature("prior.seconds", "log s", "what the sketch's rule estimates; mis
 def catalogue() -> tuple[Feature, ...]:
     """All columns that are computed from a nest, in their order."""
     groups = [("program", PROGRAM), ("main", MAIN)]
-    groups += [(f"main.{slot}", ACCESS) for slot in SLOTS]
+    groups += [("main.loop", LOOPS), *((f"main.{slot}", ACCESS) for slot in SLOTS)]
     groups += [("copies", COPIES), ("others", OTHERS), ("bound", BOUNDS)]
     return tuple(Feature(f"{group}.{f.name}", f.unit, f.text, f.source) for group, features in groups for f in features)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .catalogue import SLOTS, names
+from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, WARP, machine_of
 from .movement import Movement
@@ -22,7 +22,7 @@ def features_of(nest: Nest) -> list[Size]:
     launches = {kernel: launch_of(view, kernel) for kernel in view.kernels}
     bounds = [bounds_of(view, v, launches[v.kernel]) for v in view.stages]
     candidates = _main_candidates(view)
-    each = [_main(view, v, launches[v.kernel]) | _slots(view, v) for v in candidates]
+    each = [_main(view, v, launches[v.kernel]) | _loops(v) | _slots(view, v) for v in candidates]
     longest = [{"bound.main": _log_s(bounds[v.number].longest_s)} for v in candidates]
     found = _of_largest(candidates, [a | b for a, b in zip(each, longest, strict=True)])
     chosen = _largest(candidates)
@@ -158,6 +158,26 @@ def _tile_bytes(view: StageView) -> Size:
         result = where(is_it, touched, result)
         found = maximum(found, is_it)
     return where(found, result, touched)
+
+
+# -- its loops -----------------------------------------------------------------------------------------------------
+
+
+def _loops(view: StageView) -> Values:
+    """The loops one by one, from the innermost outwards, whether they have more than one iteration or not."""
+    reducing = view.stage.loop_names(reduce=True)
+    body = set(view.body)
+    outside = [(loop, parts) for loop, parts in view.suffixes if loop not in body]
+    values: Values = {}
+    for level in range(LEVELS):
+        loop, parts = outside[level] if level < len(outside) else (None, [])
+        values[f"extent{level}"] = _slog(loop.extent if loop is not None else 1)
+        values[f"reduces{level}"] = float(loop is not None and loop.name in reducing)
+        values[f"bytes{level}"] = _slog(total(parts))
+    tiles = view.loops_of("unrolled")[::-1]
+    for level in range(TILE):
+        values[f"tile{level}"] = _slog(tiles[level].extent if level < len(tiles) else 1)
+    return {f"main.loop.{name}": value for name, value in values.items()}
 
 
 # -- its accesses ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..cost_model import CostModel, Floats
+from ..cost_model import CostModel, Floats, Tasks
 
 
 @dataclass
@@ -36,9 +36,10 @@ class SharedModel:
         return self.model.predict(features)
 
     def _learn(self, width: int) -> None:
-        alike = [(f, s) for _, (f, s) in sorted(self._samples.items()) if f.shape[1] == width]
+        alike = [(t, f, s) for t, (f, s) in sorted(self._samples.items()) if f.shape[1] == width]
         if alike:
-            self.model.fit(np.concatenate([f for f, _ in alike]), np.concatenate([s for _, s in alike]))
+            tasks = np.repeat([t for t, _, _ in alike], [len(s) for _, _, s in alike])
+            self.model.fit(np.concatenate([f for _, f, _ in alike]), np.concatenate([s for _, _, s in alike]), tasks)
             self._width = width
 
 
@@ -51,7 +52,7 @@ class _View:
     def ready(self) -> bool:
         return self.shared.model.ready
 
-    def fit(self, features: Floats, scores: Floats) -> None:
+    def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         self.shared.fit(self.task, features, scores)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,28 @@
+"""Cost models: from the features of candidates to how fast they will be, learned from what was measured."""
+
+from .linear import Linear
+from .make import MODELS, make_model
+from .pretrained import Pretrained
+from .protocol import CostModel, Floats, Tasks, relative_speed
+from .rank import RankTrees
+from .roofline import Roofline
+from .store import CostModelError, load_cost_model
+from .trees import BoostedTrees
+from .unknowing import Unknowing
+
+__all__ = [
+    "MODELS",
+    "BoostedTrees",
+    "CostModel",
+    "CostModelError",
+    "Floats",
+    "Linear",
+    "Pretrained",
+    "RankTrees",
+    "Roofline",
+    "Tasks",
+    "Unknowing",
+    "load_cost_model",
+    "make_model",
+    "relative_speed",
+]

@@ -1,0 +1,115 @@
+"""Regression by gradient-boosted trees: the cost model of a search unless told otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .columns import distinct_columns
+from .protocol import Floats, Tasks, enough, finite, log_scale
+from .store import Saved
+from .trend import Scale, Trend
+
+MANY = 2000
+"""Samples of each member of the ensemble at most: what bounds the time to learn from tens of thousands of records."""
+PENALTY = 10.0
+BINS = 63
+FEW_LEAVES = 8
+MANY_LEAVES = 20
+COLUMNS_A_SPLIT = 0.3
+"""The share of columns that a split chooses from: many say nearly the same."""
+
+
+class BoostedTrees(Saved):
+    """An ensemble on bootstrap samples, each a linear trend and gradient-boosted trees for what it misses.
+
+    It learns `protocol.log_scale` of the scores; the spread is the members' disagreement. `threads` bounds scikit-
+    learn's OpenMP threads: on few cores and few samples more of them only cost time.
+    """
+
+    def __init__(self, seed: int = 0, members: int = 4, fewest: int = 8, threads: int = 1) -> None:
+        self._seed = seed
+        self._count = members
+        self._fewest = fewest
+        self._threads = threads
+        self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._scale: Scale | None = None
+        self._members: list[tuple[Trend, Any]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has been fitted to enough samples, of which some worked."""
+        return bool(self._members)
+
+    def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
+        """Fit all members anew; with too few samples, or none that worked, it is not ready."""
+        self._members = []
+        if not enough(scores, self._fewest):
+            return
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+
+        features, values = finite(features), log_scale(scores)
+        self._columns = distinct_columns(features)
+        if not len(self._columns):
+            return
+        features = features[:, self._columns].astype(np.float64)
+        self._scale = Scale.of(features)
+        rng = np.random.default_rng(self._seed)
+        with threadpool_limits(self._threads):
+            for member in range(self._count):
+                chosen = drawn(rng, len(values), whole=member == 0)
+                self._members.append(self._member(features[chosen], values[chosen], self._seed + member))
+
+    def _member(self, features: Floats, values: Floats, seed: int) -> tuple[Trend, Any]:
+        assert self._scale is not None
+        standardised = self._scale.apply(features)
+        trend = Trend.fitted(standardised, values, PENALTY)
+        return trend, grow(features, values - trend.at(standardised), trees=50, seed=seed)
+
+    def predict(self, features: Floats) -> tuple[Floats, Floats]:
+        """Return the members' mean and standard deviation."""
+        if not self._members:
+            return np.zeros(len(features)), np.ones(len(features))
+        if not len(features):
+            return np.zeros(0), np.zeros(0)
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+
+        assert self._scale is not None
+        chosen = by_column(features, self._columns)
+        standardised = self._scale.apply(chosen)
+        with threadpool_limits(self._threads):
+            each = np.stack([trend.at(standardised) + trees.predict(chosen) for trend, trees in self._members])
+        return each.mean(axis=0), each.std(axis=0)
+
+
+def drawn(rng: np.random.Generator, samples: int, whole: bool) -> npt.NDArray[np.int64]:
+    """The samples of one member: all of them for `whole`, else with repetitions; `MANY` at most."""
+    if whole and samples <= MANY:
+        return np.arange(samples)
+    return rng.integers(samples, size=min(samples, MANY))
+
+
+def by_column(features: Floats, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Finite doubles of some columns, column after column in memory: trees read few columns of many rows."""
+    return np.asarray(finite(features.T[columns].astype(np.float64)).T)
+
+
+def grow(features: Floats, values: Floats, trees: int, seed: int, weight: Floats | None = None) -> Any:
+    """Boost so many trees; with few samples they are small, as most of the time goes into their histograms."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    many = len(values) >= MANY
+    model = HistGradientBoostingRegressor(
+        max_iter=trees,
+        learning_rate=0.2 if many else 0.14,
+        max_leaf_nodes=MANY_LEAVES if many else FEW_LEAVES,
+        min_samples_leaf=int(np.clip(len(values) // 64, 1, 20)),
+        l2_regularization=0.01,
+        max_bins=BINS,
+        max_features=COLUMNS_A_SPLIT,
+        early_stopping=False,
+        random_state=seed,
+    )
+    return model.fit(features, values, sample_weight=weight)

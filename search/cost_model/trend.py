@@ -1,0 +1,52 @@
+"""A linear trend below trees: from few samples it is seen sooner, and trees then learn what it misses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .protocol import Floats
+
+MARGIN = 0.05
+"""How far beyond the values it was fitted to a trend is believed, in their unit."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Means and deviations by which columns are standardised."""
+
+    mean: Floats
+    deviation: Floats
+
+    @classmethod
+    def of(cls, features: Floats) -> Scale:
+        """Those of the columns of `features`; a constant column stays 0."""
+        deviation = features.std(axis=0)
+        return cls(features.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+
+    def apply(self, features: Floats) -> Floats:
+        """The columns, standardised."""
+        return (features - self.mean) / self.deviation
+
+
+@dataclass(frozen=True)
+class Trend:
+    """`offset + standardised @ weights`, kept within the values seen and a margin."""
+
+    weights: Floats
+    offset: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def fitted(cls, standardised: Floats, values: Floats, penalty: float) -> Trend:
+        """Ridge regression; `penalty` is in samples."""
+        offset = float(values.mean())
+        gram = standardised.T @ standardised + penalty * np.eye(standardised.shape[1])
+        weights = np.linalg.solve(gram, standardised.T @ (values - offset))
+        return cls(weights, offset, float(values.min()) - MARGIN, float(values.max()) + MARGIN)
+
+    def at(self, standardised: Floats) -> Floats:
+        """The trend's values."""
+        return np.clip(standardised @ self.weights + self.offset, self.lowest, self.highest)

@@ -1,0 +1,21 @@
+"""No model: the baseline of a search without learning."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .protocol import Floats, Tasks
+from .store import Saved
+
+
+class Unknowing(Saved):
+    """Never ready: candidates are drawn at random."""
+
+    ready = False
+
+    def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
+        """Learn nothing."""
+
+    def predict(self, features: Floats) -> tuple[Floats, Floats]:
+        """Return that everything is possible."""
+        return np.zeros(len(features)), np.ones(len(features))
