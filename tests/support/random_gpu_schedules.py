@@ -6,12 +6,13 @@ from random import Random
 from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te, topi
-from loopwright.dialects.loop import BlockOp, blocks_in, scope_of
+from loopwright.dialects.loop import BlockOp, blocks_in, loops_in, scope_of
 from loopwright.dialects.target import parse_target
 from loopwright.passes.analysis.access import consumers, is_argument, producers
 from loopwright.passes.analysis.nest import buffer_name, functions
 from loopwright.passes.pipeline_text import lower_to_loops
 from loopwright.passes.primitive import Primitive, ScheduleError
+from loopwright.passes.schedule._stages import copies_of
 from loopwright.schedule import primitive_class
 
 TARGET = "opencl max_threads_per_block=64 max_shared_bytes=32768 max_vthreads=8"
@@ -79,6 +80,7 @@ def gpu_scheduled(r: Random) -> tuple[ModuleOp, ModuleOp, list[Primitive]]:
     drawn.move()
     drawn.bind_all()
     drawn.scopes()
+    drawn.pipeline()
     return workload, module, drawn.steps
 
 
@@ -115,6 +117,14 @@ class _Steps:
             if self.r.random() < 0.6:
                 self.r.shuffle(names)
                 self.do("reorder", block=block.block_name, loops=tuple(names))
+
+    def pipeline(self) -> None:
+        """Let the copies of some loops run ahead."""
+        for func in functions(self.module):
+            for loop in [x for x in loops_in(func) if x.loop_kind == "serial" and x.size > 1 and copies_of(x)]:
+                block = next(iter(blocks_in(loop))).block_name
+                options = {"stages": self.r.randint(2, min(4, loop.size)), "registers": self.r.randint(0, 1)}
+                self.do("pipeline", block=block, loop=loop.loop_name, **options)
 
     def fuse(self) -> None:
         block = self.block()
