@@ -128,12 +128,12 @@ class Network:
     def apply(self, name: str, *tensors: Any, label: str | None = None, **options: Any) -> Any:
         """Add an operator; returns its result, or a tuple of several.
 
-        Numbers and arrays among the tensors become constants, numbers of the type of the first tensor. ValueError where
-        operator, options or shapes do not fit.
+        Numbers and arrays among the tensors become constants, numbers of the type of the first tensor that is no bool.
+        ValueError where operator, options or shapes do not fit.
         """
         found = operator(name)
         kept = found.options(name, options)
-        like = next((t.dtype for t in tensors if isinstance(t, Value)), None)
+        like = next((t.dtype for t in tensors if isinstance(t, Value) and t.dtype != "bool"), None)
         values = [t if isinstance(t, Value) else self._as_constant(t, like) for t in tensors]
         try:
             kinds = infer(name, [v.ssa.type for v in values], kept)
@@ -175,7 +175,8 @@ class Network:
 
     def _as_constant(self, value: Any, like: str | None) -> Value:
         if isinstance(value, bool | int | float):
-            return self.constant(np.asarray(value, dtype=like or np.asarray(value).dtype), "number")
+            kind = "float32" if isinstance(value, float) else None
+            return self.constant(np.asarray(value, dtype=like or kind), "number")
         return self.constant(value)
 
     def _unique(self, name: str) -> str:

@@ -14,7 +14,7 @@ from ..passes.discovery import pass_factories
 from .discovery import graph_pass_factories
 from .evaluate import evaluate_block
 from .network import Network
-from .passes.fold_constants import FUNCTION, NAMES
+from .passes.fold_constants import FUNCTION, NAMES, FoldConstants
 
 PREPARE = (
     "lw-graph-simplify,lw-graph-fold-batch-norm,lw-graph-sink-views,lw-graph-simplify,cse,dce,"
@@ -33,9 +33,14 @@ def transform(net: Network, pipeline: str) -> Network:
         passes = PassPipeline.parse_spec(known, pipeline)
     except (ArgSpecParseError, PassFailedException, ValueError, KeyError) as error:
         raise ValueError(f"pipeline '{pipeline}': {error}") from None
-    module = net.module.clone()
-    passes.apply(create_context(), module)
-    return _with_values(Network.from_module(module, net.params))
+    after = Network.from_module(net.module.clone(), net.params)
+    context = create_context()
+    for each in passes.passes:
+        each.apply(context, after.module)
+        if isinstance(each, FoldConstants):
+            _compute(after)
+    named = {op.label.data for op in after.module.walk() if isinstance(op, ConstantOp) and op.value is None}
+    return Network.from_module(after.module, {n: array for n, array in after.params.items() if n in named})
 
 
 def _stock() -> dict[str, Callable[[], type[ModulePass]]]:
@@ -54,7 +59,7 @@ def _stock() -> dict[str, Callable[[], type[ModulePass]]]:
     return {"cse": cse, "dce": dce}
 
 
-def _with_values(net: Network) -> Network:
+def _compute(net: Network) -> None:
     """Compute the constants that the folding pass set apart, and drop their function."""
     for op in list(net.module.ops):
         if isinstance(op, FuncOp) and op.sym_name.data == FUNCTION:
@@ -63,8 +68,6 @@ def _with_values(net: Network) -> Network:
             op.detach()
             op.erase()
     _inline_numbers(net)
-    named = {op.label.data for op in net.module.walk() if isinstance(op, ConstantOp)}
-    return Network.from_module(net.module, {name: array for name, array in net.params.items() if name in named})
 
 
 def _inline_numbers(net: Network) -> None:

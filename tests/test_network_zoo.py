@@ -10,29 +10,8 @@ import pytest
 import loopwright as lw
 
 torch = pytest.importorskip("torch")
+from small_networks import SMALL, feeds_of  # noqa: E402
 from torch_networks import run_torch  # noqa: E402
-
-SMALL: dict[str, dict[str, Any]] = {
-    "resnet-18": {"image": 32, "width": 0.125, "classes": 10},
-    "resnet-34": {"image": 32, "width": 0.125, "classes": 10},
-    "resnet-50": {"image": 32, "width": 0.125, "classes": 10},
-    "resnet-101": {"image": 32, "width": 0.0625, "classes": 10},
-    "resnet-152": {"image": 32, "width": 0.0625, "classes": 10},
-    "resnet3d-18": {"image": 16, "frames": 4, "width": 0.125, "classes": 10},
-    "mobilenet": {"image": 32, "width": 0.25, "classes": 10},
-    "mobilenet_v2": {"image": 32, "width": 0.25, "classes": 10},
-    "vgg-11": {"image": 64, "width": 0.0625, "classes": 10},
-    "vgg-13": {"image": 32, "width": 0.0625, "classes": 10},
-    "vgg-16": {"image": 32, "width": 0.0625, "classes": 10},
-    "vgg-19": {"image": 32, "width": 0.0625, "classes": 10},
-    "squeezenet_v1.1": {"image": 48, "width": 0.25, "classes": 10},
-    "inception_v3": {"image": 75, "width": 0.125, "classes": 10},
-    "densenet-121": {"image": 32, "width": 0.125, "classes": 10},
-    "dcgan": {"width": 0.0625},
-    "mlp": {},
-    "bert_encoder_layer": {"sequence": 12, "hidden": 32, "heads": 4, "inner": 64},
-}
-"""Options under which a network runs in no time."""
 
 # Parameters that are trained, as torchvision 0.20 counts them (its Inception with the second classifier left off).
 COUNTS = {
@@ -46,11 +25,6 @@ COUNTS = {
     "densenet-121": 7_978_856,
     "bert_encoder_layer": 7_087_872,
 }
-
-
-def feeds_of(net: lw.Network, seed: int = 0) -> dict[str, Any]:
-    random = np.random.default_rng(seed)
-    return {name: random.standard_normal(v.shape).astype(v.dtype) for name, v in net.inputs.items()}
 
 
 def test_every_network_has_small_options() -> None:

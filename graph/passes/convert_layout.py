@@ -26,8 +26,9 @@ class ConvertLayout(ModulePass):
     """Convolutions, pooling and resizing in the other layout -> the same in `layout`, NCHW or NHWC.
 
     What stands between them follows (elementwise operators, concatenation, padding, reductions that keep their axes);
-    transposes are left where a layout meets one that must stay, and on weights, where `lw-graph-fold-constants` computes
-    them. Inputs and outputs of the network keep their layout. With three spatial axes NCDHW and NDHWC are meant.
+    transposes are left where a layout meets one that must stay, and on weights, where `lw-graph-fold-constants`
+    computes them. Inputs and outputs of the network keep their layout. With three spatial axes NCDHW and NDHWC are
+    meant.
     """
 
     name: ClassVar[str] = "lw-graph-convert-layout"

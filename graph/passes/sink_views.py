@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from ...dialects.graph import ApplyOp
 from ..operator import Kind, operator
 from ..types import shape_of
-from ._rewrite import Before, applied, replace, used_once
+from ._rewrite import Before, applied, is_constant, replace, used_once
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
     owner = value.owner
     if not isinstance(owner, ApplyOp) or operator(owner.operator.data).kind is not Kind.VIEW:
         return None
-    computed = isinstance(owner.inputs[0].owner, ApplyOp)
+    computed = isinstance(owner.inputs[0].owner, ApplyOp) and not is_constant(value)
     return owner.inputs[0] if computed and used_once(value) and shape_of(value) == shape else None
 
 

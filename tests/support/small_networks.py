@@ -1,0 +1,37 @@
+"""The networks of `lw.testing` so small that they run in no time, and inputs for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import loopwright as lw
+
+SMALL: dict[str, dict[str, Any]] = {
+    "resnet-18": {"image": 32, "width": 0.125, "classes": 10},
+    "resnet-34": {"image": 32, "width": 0.125, "classes": 10},
+    "resnet-50": {"image": 32, "width": 0.125, "classes": 10},
+    "resnet-101": {"image": 32, "width": 0.0625, "classes": 10},
+    "resnet-152": {"image": 32, "width": 0.0625, "classes": 10},
+    "resnet3d-18": {"image": 16, "frames": 4, "width": 0.125, "classes": 10},
+    "mobilenet": {"image": 32, "width": 0.25, "classes": 10},
+    "mobilenet_v2": {"image": 32, "width": 0.25, "classes": 10},
+    "vgg-11": {"image": 64, "width": 0.0625, "classes": 10},
+    "vgg-13": {"image": 32, "width": 0.0625, "classes": 10},
+    "vgg-16": {"image": 32, "width": 0.0625, "classes": 10},
+    "vgg-19": {"image": 32, "width": 0.0625, "classes": 10},
+    "squeezenet_v1.1": {"image": 48, "width": 0.25, "classes": 10},
+    "inception_v3": {"image": 75, "width": 0.125, "classes": 10},
+    "densenet-121": {"image": 32, "width": 0.125, "classes": 10},
+    "dcgan": {"width": 0.0625},
+    "mlp": {},
+    "bert_encoder_layer": {"sequence": 12, "hidden": 32, "heads": 4, "inner": 64},
+}
+"""Options under which a network runs in no time."""
+
+
+def feeds_of(net: lw.Network, seed: int = 0) -> dict[str, Any]:
+    """Random arrays for the inputs of a network, by name."""
+    random = np.random.default_rng(seed)
+    return {name: random.standard_normal(v.shape).astype(v.dtype) for name, v in net.inputs.items()}

@@ -1,0 +1,156 @@
+"""Passes over networks keep their meaning: on the networks of `lw.testing`, and on random ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_networks import SMALL, feeds_of
+from xdsl.parser import Parser
+
+import loopwright as lw
+from loopwright.backends.context import create_context
+from loopwright.dialects.graph import ApplyOp, ConstantOp, GroupOp
+from loopwright.graph.operator import Kind, operator
+from loopwright.graph.pipeline import PREPARE
+from loopwright.graph.tasks import GROUPED
+
+PIPELINES = [
+    "lw-graph-simplify,dce",
+    "lw-graph-fold-batch-norm,cse,dce",
+    "lw-graph-simplify,lw-graph-sink-views,dce",
+    "lw-graph-fold-constants,dce",
+    "lw-graph-fuse",
+    "lw-graph-convert-layout{layout=NHWC},lw-graph-simplify,cse,dce",
+    "lw-graph-convert-layout{layout=NCHW},lw-graph-simplify,cse,dce",
+    GROUPED,
+]
+
+
+def check_same(net: lw.Network, pipeline: str, feeds: dict[str, Any]) -> lw.Network:
+    """Transform a network, and hold the result to the original."""
+    after = net.transform(pipeline)
+    after.module.verify()
+    text = str(after)
+    assert str(Parser(create_context(), text).parse_module()) == text
+    assert (after.input_names, after.output_names) == (net.input_names, net.output_names)
+    for got, want in zip(after.evaluate(**feeds), net.evaluate(**feeds), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, atol=2e-5 * max(1.0, float(np.abs(want).max())), rtol=1e-3)
+    return after
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet_v1.1", "resnet-18", "densenet-121", "dcgan"])
+def test_grouped_networks_mean_the_same(name: str) -> None:
+    net = lw.testing.network(name, **SMALL[name])
+    after = check_same(net, GROUPED, feeds_of(net))
+    outside = [op for op in after.function.body.block.ops if isinstance(op, ApplyOp)]
+    assert all(operator(op.operator.data).kind is Kind.VIEW for op in outside)
+    assert not any(op.operator.data == "batch_norm" for op in after.module.walk() if isinstance(op, ApplyOp))
+
+
+def test_every_convolution_takes_in_what_follows() -> None:
+    net = lw.testing.network("resnet-50", **SMALL["resnet-50"]).transform(GROUPED)
+    labels = [op.label.data for op in net.module.walk() if isinstance(op, GroupOp)]
+    assert set(labels) == {
+        *("conv2d_add_relu", "conv2d_add_add_relu", "conv2d_add"),
+        *("max_pool", "global_avg_pool", "dense_add", "softmax"),
+    }
+    assert labels.count("conv2d_add_add_relu") == 16
+    assert labels.count("conv2d_add") == 4  # the shortcuts
+
+
+def test_constants_do_not_outlive_their_use() -> None:
+    net = lw.testing.network("mobilenet", **SMALL["mobilenet"])
+    after = net.transform(PREPARE)
+    named = {op.label.data for op in after.module.walk() if isinstance(op, ConstantOp)}
+    assert set(after.params) == named
+    assert len(named) == 2 * 28  # a weight and a bias for each of 27 convolutions and the dense layer
+    assert all(net.params[label] is array for label, array in after.params.items() if label in net.params)
+
+
+def test_numbers_that_were_computed_are_in_the_text() -> None:
+    net = lw.Network("net")
+    x = net.input("data", (3,))
+    half = net.exp(net.constant(np.zeros(1, "float32"), "zero")) * 0.5
+    net.output(x * half)
+    after = net.transform(PREPARE)
+    assert "= 0.5 : tensor<1xf32>" in str(after) and not after.params
+    assert list(after.evaluate(data=np.full(3, 2, "float32"))[0]) == [1, 1, 1]
+
+
+class RandomNet:
+    """A network of a few operators on tensors of four axes, drawn by Hypothesis."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.net = lw.Network("random")
+        self.random = np.random.default_rng(draw(st.integers(0, 1000)))
+        self.layout = draw(st.sampled_from(["NCHW", "NHWC"]))
+        self.last = self.layout == "NHWC"
+        shape = (1, 4, 4, 4)
+        self.values = [self.net.input("a", shape), self.net.input("b", shape)]
+        for _ in range(draw(st.integers(1, 10))):
+            step = draw(
+                st.sampled_from([self.unary, self.binary, self.conv, self.norm, self.move, self.reduce, self.shape])
+            )
+            self.values.append(step(draw(st.sampled_from(self.values))))
+        outputs = self.draw(st.lists(st.sampled_from(self.values[2:]), min_size=1, max_size=3, unique_by=id))
+        self.net.output(*outputs)
+
+    def constant(self, *shape: int) -> Any:
+        return self.net.constant(self.random.uniform(0.5, 1.5, shape).astype("float32"), "c")
+
+    def channel(self, count: int) -> tuple[int, ...]:
+        return (1, 1, 1, count) if self.last else (1, count, 1, 1)
+
+    def unary(self, x: Any) -> Any:
+        return self.net.apply(self.draw(st.sampled_from(["relu", "sigmoid", "negative", "identity"])), x)
+
+    def binary(self, x: Any) -> Any:
+        like = [v for v in self.values if v.shape == x.shape]
+        count = x.shape[3 if self.last else 1]
+        other = self.draw(st.sampled_from([*like, self.constant(*self.channel(count)), 0.5, self.constant(1)]))
+        return self.net.apply(self.draw(st.sampled_from(["add", "multiply", "maximum"])), x, other)
+
+    def conv(self, x: Any) -> Any:
+        count = x.shape[3 if self.last else 1]
+        depthwise = self.draw(st.booleans())
+        weight = (3, 3, 1 if depthwise else count, count) if self.last else (count, 1 if depthwise else count, 3, 3)
+        options = {"padding": 1, "layout": self.layout, "groups": count if depthwise else 1}
+        return self.net.conv2d(x, self.constant(*weight) * 0.1, **options)
+
+    def norm(self, x: Any) -> Any:
+        axis = 3 if self.last else 1
+        return self.net.batch_norm(x, *(self.constant(x.shape[axis]) for _ in range(4)), axis=axis)
+
+    def move(self, x: Any) -> Any:
+        kind = self.draw(st.sampled_from(["transpose", "concatenate", "flip", "bias_add", "pool"]))
+        axis = 3 if self.last else 1
+        if kind == "transpose":
+            order = self.draw(st.permutations(range(4)))
+            return self.net.transpose(self.net.transpose(x, axes=order), axes=np.argsort(order))
+        if kind == "concatenate":
+            return self.net.split(self.net.concatenate(x, x, axis=axis), sections=2, axis=axis)[1]
+        if kind == "bias_add":
+            return self.net.bias_add(x, self.constant(x.shape[axis]), axis=axis)
+        if kind == "pool":
+            return self.net.max_pool(x, kernel=3, stride=1, padding=1, layout=self.layout)
+        return self.net.flip(x, axis=self.draw(st.integers(0, 3)))
+
+    def reduce(self, x: Any) -> Any:
+        return x * self.net.mean(x, axis=[1, 2, 3], keepdims=True)
+
+    def shape(self, x: Any) -> Any:
+        flat = self.net.reshape(self.net.reshape(x, shape=(4, -1)), shape=x.shape)
+        return self.net.relu(self.net.reshape(self.net.squeeze(flat, axis=0), shape=x.shape))
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=25)
+def test_random_networks_mean_the_same(data: Any) -> None:
+    net = RandomNet(data.draw).net
+    check_same(net, data.draw(st.sampled_from(PIPELINES)), feeds_of(net))
