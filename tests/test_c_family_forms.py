@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from gpu_programs import compile_cuda, parse, run_opencl
 
+from loopwright.backends.c_family.control import unroll_factor
 from loopwright.backends.c_family.names import Names
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.opencl.compile import print_opencl
+from loopwright.dialects.target import TargetAttr, parse_target
 
 
 def kernel(body: str, threads: int = 32, kind: str = "f32", size: int = 64) -> str:
@@ -176,6 +178,31 @@ def test_scopes_share_names_and_nothing_is_computed_twice() -> None:
     cuda, _ = sources(body)
     assert cuda.count("for (int k = 0; k < 4; ++k) {") == 2
     assert cuda.count("= t + k;") == 2, "once in each loop"
+
+
+@pytest.mark.parametrize(
+    ("trips", "statements", "limit", "factor"),
+    [(8, 10, 80, 8), (8, 10, 79, 4), (9, 10, 89, 8), (32, 80, 1024, 8), (4, 600, 1024, 1), (4, 2000, 1024, 1)],
+)
+def test_unroll_factors(trips: int, statements: int, limit: int, factor: int) -> None:
+    assert unroll_factor(trips, statements, limit) == factor
+
+
+def test_nvidias_opencl_compiler_is_asked_to_unroll_innermost_loops() -> None:
+    body = """
+    scf.for %j = %c0 to %c2 step %c1 {
+      scf.for %k = %c0 to %c4 step %c1 {
+        %i = arith.addi %t, %k : index
+        %v = lw_kernel.load %x[%i] : memref<64xf32> -> f32
+        lw_kernel.store %v, %y[%i] : f32, memref<64xf32>
+      }
+    }"""
+    module = parse(kernel(body))
+    for model, asked in (("nvidia-h200", True), ("h200", True), ("mali-t860", False), ("generic", False)):
+        module.attributes["lw.target"] = TargetAttr(parse_target(f"opencl model={model}"))
+        source = print_opencl(module).source
+        assert source.count("#pragma unroll\n        for (int k") == asked and source.count("#pragma") == asked
+    assert "#pragma" not in print_cuda(module).source
 
 
 def test_a_name_of_the_whole_function_stays_taken() -> None:

@@ -41,8 +41,8 @@ def test_a_schedule_is_replayed_checked_and_timed(benchmark: ModuleType) -> None
     row = benchmark.compare("doubled", doubled, SCHEDULE, benchmark.opencl_index(), 2)
     assert isinstance(row.opencl, float) and 0 < row.opencl < 1
     if row.cuda == "no device":
-        assert row.ratio is None
-        assert benchmark.row_text(row) == f"| doubled | no device | {row.opencl * 1e6:.1f} |  |"
+        assert row.ratio() is None
+        assert benchmark.row_text(row) == f"| doubled | no device | {row.opencl * 1e6:.1f} |  |  |"
 
 
 def test_a_wrong_or_illegal_schedule_is_a_cell_of_the_table(
@@ -59,8 +59,12 @@ def test_a_wrong_or_illegal_schedule_is_a_cell_of_the_table(
 
 
 def test_ratios(benchmark: ModuleType) -> None:
-    assert benchmark.row_text(benchmark.Row("a", 1e-5, 1.2e-5)) == "| a | 10.0 | 12.0 | 1.20x |"
-    assert benchmark.row_text(benchmark.Row("a", 1e-5, 1.3e-5)) == "| a | 10.0 | 13.0 | 1.30x (above) |"
+    launch_s = benchmark.launch_of(benchmark.Row("one element", 1e-6, 3e-6))
+    assert launch_s == pytest.approx(2e-6)
+    assert benchmark.launch_of(benchmark.Row("one element", "no device", 3e-6)) == 0
+    assert benchmark.row_text(benchmark.Row("a", 1e-5, 1.2e-5), launch_s) == "| a | 10.0 | 12.0 | 1.20x | 1.00x |"
+    two = benchmark.Row("a", 1e-5, 1.7e-5, 2)
+    assert benchmark.row_text(two, launch_s) == "| a | 10.0 | 17.0 | 1.70x (above) | 1.30x (above) |"
 
 
 def test_the_table_must_have_the_case(

@@ -29,6 +29,7 @@ def loop(p: KernelPrinter, op: Operation) -> None:
     counter = body.args[0]
     bounds = [p.scalar(value) if _is_number(p.scalar(value)) else p.atoms(value)[0] for value in (low, high, step)]
     numbers = [bound.number for bound in bounds]
+    trips: int | None = None
     if None not in numbers:
         first, end, by = cast("list[int]", numbers)
         trips = max(0, -(-(end - first) // by))
@@ -48,8 +49,25 @@ def loop(p: KernelPrinter, op: Operation) -> None:
         name = p.names.fresh(counter.name_hint or "i")
         p.define_literal(counter, [Expr(name, natural=lowest is not None and lowest >= 0)])
         following = f"++{name}" if by_text == "1" else f"{name} += {by_text}"
+        before = len(p.lines)
         with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
             _body(p, body)
+        if unroll is None and trips is not None and not any(isinstance(inner, _KEEPS_LOOP) for inner in body.walk()):
+            factor = unroll_factor(trips, len(p.lines) - before - 2, p.language.unrolled_statements)
+            if factor > 1:
+                p.lines.insert(before, f"{p.indent}{p.language.unroll(None if factor == trips else factor)}")
+
+
+_KEEPS_LOOP = (scf.ForOp, kernel.BarrierOp)
+"""What makes a loop one that its compiler is not asked to unroll."""
+
+
+def unroll_factor(trips: int, statements: int, limit: int) -> int:
+    """Return how many iterations of so many statements come to at most `limit`: all, or a power of two of them."""
+    if trips * statements <= limit:
+        return trips
+    most = min(trips, limit // max(1, statements))
+    return 1 << (most.bit_length() - 1) if most else 1
 
 
 def _is_number(expression: Expr) -> bool:

@@ -86,6 +86,27 @@ class DeviceExecutable:
             buffers = self._ready or self._upload(args, again=True)
             return self.runtime.time(buffers, number, graph=self.runtime.replays)
 
+    def run_on(self, buffers: Sequence[Any], args: Sequence[Array]) -> None:
+        """Run once on buffers of the open arguments; `args` are the same on the host, for constants that are packed."""
+        given = list(buffers)
+        with self._lock:
+            if self.needs_packing():
+                arrays = self._constants.complete(args)
+                fixed = self._constants.fixed
+                packed = [array for position, array in enumerate(arrays) if position not in fixed]
+                for number, (argument, array) in enumerate(zip(self.arguments, packed, strict=True)):
+                    if argument.packing is not None:
+                        given[number] = self.runtime.allocate(array.nbytes)
+                        self.runtime.upload(given[number], array)
+        self._ready = self.buffers_for(given)
+        self.runtime.launch(self._ready)
+        self.runtime.finish()
+
+    def time_on(self, buffers: Sequence[Any], number: int) -> float:
+        """Return the seconds that `number` runs take on the buffers of the `run_on` before."""
+        with self._lock:
+            return self.runtime.time(self._ready, number, graph=self.runtime.replays)
+
     def buffers_for(self, given: Sequence[Any]) -> list[Any]:
         """Return buffers of all arguments and workspaces from those of the open arguments."""
         with self._lock:

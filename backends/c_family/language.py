@@ -34,6 +34,8 @@ class Language:
     """Words of this language alone."""
     thread_axes: Mapping[str, str] = {}
     barrier = ""
+    unrolled_statements = 0
+    """Innermost loops are unrolled up to so many statements, where their compilers do not do it well by themselves."""
     zeros = "{0}"
     """What an array is declared with to be all zeros."""
     operations: Mapping[type[Operation], Handler] = {}

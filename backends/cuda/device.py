@@ -9,6 +9,7 @@ from typing import Any
 from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
 from ..scheduled import code_versions, scheduled_kernel
+from .checks import CudaChecks
 from .compile import compile_module
 from .driver import describe
 from .nvrtc import MissingCompiler, compiler_version
@@ -37,6 +38,12 @@ def identity(artifact: bytes) -> bytes:
 def resources(artifact: bytes) -> list[dict[str, Any]]:
     """Return what each launch takes, as far as the compiler says: registers, shared bytes, bytes spilled."""
     return [asdict(each) for each in Artifact.from_bytes(artifact, "cuda").resources]
+
+
+@cache
+def checks() -> CudaChecks:
+    """Return the device as one that compares arrays where they are."""
+    return CudaChecks()
 
 
 @cache

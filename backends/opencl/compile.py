@@ -6,16 +6,26 @@ import sys
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.presets import PRESETS
+from ...dialects.target import Target, target_of
 from ..c_family.artifact import Artifact
 from ..c_family.source import KernelSource, print_module
 from .executable import build_program
 from .language import OpenCl
 from .platform import describe, device_at
 
+NVIDIA_STATEMENTS = 1024
+"""Statements of an innermost loop after unrolling, for NVIDIA's OpenCL compiler, which unrolls less than the one for
+CUDA: a matrix product of 4096 on an H200 takes 3.20 ms so, 4.48 ms without (3.38 ms through CUDA)."""
+
 
 def print_opencl(module: ModuleOp) -> KernelSource:
     """Print a kernel-level module as OpenCL C."""
-    return print_module(module, OpenCl(), sys.maxsize)
+    return print_module(module, OpenCl(NVIDIA_STATEMENTS if _is_nvidia(target_of(module)) else 0), sys.maxsize)
+
+
+def _is_nvidia(target: Target) -> bool:
+    return target.model.startswith("nvidia") or ("cuda", target.model) in PRESETS
 
 
 def compile_module(module: ModuleOp, index: int | None = 0) -> Artifact:

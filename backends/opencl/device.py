@@ -10,6 +10,7 @@ from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
 from ..scheduled import code_versions, scheduled_kernel
 from . import executable
+from .checks import OpenClChecks
 from .compile import compile_module
 from .platform import describe, device_at
 
@@ -32,6 +33,12 @@ def identity(artifact: bytes) -> bytes:
 def resources(artifact: bytes) -> list[dict[str, Any]]:
     """Return what each launch takes, as far as the compiler says: registers, shared bytes, bytes spilled."""
     return [asdict(each) for each in Artifact.from_bytes(artifact, "opencl").resources]
+
+
+@cache
+def checks() -> OpenClChecks:
+    """Return the device as one that compares arrays where they are."""
+    return OpenClChecks()
 
 
 @cache

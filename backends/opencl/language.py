@@ -67,7 +67,8 @@ class OpenCl(Language):
         *("get_global_id", "get_local_id", "get_group_id"),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, unrolled_statements: int = 0) -> None:
+        self.unrolled_statements = unrolled_statements
         self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle}
 
     def special_float(self, value: float, kind: str) -> Expr:
