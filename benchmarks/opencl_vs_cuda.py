@@ -103,7 +103,7 @@ def heading(index: int) -> list[str]:
 def table(chosen: Sequence[cases.Case], schedules: Mapping[str, str], index: int, rounds: int) -> Iterator[str]:
     """Time a kernel of one element, then each case, both ways; gives the lines of the table."""
     first = compare("one element", one_element, ONE_ELEMENT, index, rounds)
-    yield row_text(first)
+    yield row_text(first, launch_of(first))
     for case in chosen:
         yield row_text(compare(case.name, case.tensors, schedules[case.name], index, rounds), launch_of(first))
 
