@@ -96,7 +96,7 @@ def check(sch: lw.Schedule, kernel: lw.Kernel) -> None:
 
 
 def report(kernel: lw.Kernel, bytes_moved: int, graph: bool) -> None:
-    """Print the time of a run, and the bandwidth that comes to; replayed where the device can, as the kernel is short."""
+    """Print the time of a run, replayed where the device can, and the bandwidth that comes to."""
     options: dict[str, bool] = {"graph": True} if graph else {}
     time_s = kernel.benchmark(min_repeat_ms=20, **options).median
     print(f"right; {time_s * 1e6:.1f} us, {bytes_moved / time_s * 1e-9:.1f} GB/s")
