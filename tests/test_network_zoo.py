@@ -11,7 +11,8 @@ import loopwright as lw
 
 torch = pytest.importorskip("torch")
 from small_networks import SMALL, feeds_of  # noqa: E402
-from torch_networks import run_torch  # noqa: E402
+
+from loopwright.testing.pytorch import run_torch  # noqa: E402
 
 # Parameters that are trained, as torchvision 0.20 counts them (its Inception with the second classifier left off).
 COUNTS = {
