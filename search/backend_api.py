@@ -27,8 +27,29 @@ class Executable(Protocol):
         """Return the seconds that `number` runs, back to back, take."""
 
 
+class DeviceExecutable(Protocol):
+    """A loaded kernel that also runs on buffers of the device, where the backend has `checks`."""
+
+    def run(self, args: Sequence[Array]) -> None:
+        """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""
+
+    def time(self, args: Sequence[Array], number: int) -> float:
+        """Return the seconds that `number` runs, back to back, take."""
+
+    def run_on(self, buffers: Sequence[Any], args: Sequence[Array]) -> None:
+        """Run once on buffers of all arguments; `args` are the same on the host, for constants that are packed."""
+
+    def time_on(self, buffers: Sequence[Any], number: int) -> float:
+        """Return the seconds that `number` runs take on the buffers of the `run_on` before."""
+
+
 class Backend(Protocol):
-    """A module with these functions, named by its dotted path."""
+    """A module with these functions, named by its dotted path.
+
+    It may have more: `warm_up(role)` imports now what is imported at the moment of use, `identity(artifact)` gives the
+    bytes that decide how an artifact runs, `resources(artifact)` what its launches take, and `checks()` a device that
+    compares arrays in its own memory (`device_checking.Checks`); its executables are DeviceExecutables then.
+    """
 
     def build(self, workload: str, schedule: str) -> bytes:
         """Compile te-level IR text (with its target) under a pass pipeline; raises ScheduleError if it is illegal."""

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from ..dialects.combiner import teach_numpy
+from .backend_api import Executable
+
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 64
-_FENCE_BYTES = 4096
-_FENCE_VALUE = 0xA5
+FENCE_BYTES = 4096
+FENCE_VALUE = 0xA5
 
 
 def _fenced(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Return an aligned array and the raw bytes around it, all set to the fence value."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.empty(size + 2 * _FENCE_BYTES + _ALIGNMENT, dtype=np.uint8)
-    start = _FENCE_BYTES + (-(raw.ctypes.data + _FENCE_BYTES)) % _ALIGNMENT
-    raw[:start] = _FENCE_VALUE
-    raw[start + size :] = _FENCE_VALUE
+    raw = np.empty(size + 2 * FENCE_BYTES + _ALIGNMENT, dtype=np.uint8)
+    start = FENCE_BYTES + (-(raw.ctypes.data + FENCE_BYTES)) % _ALIGNMENT
+    raw[:start] = FENCE_VALUE
+    raw[start + size :] = FENCE_VALUE
     return raw[start : start + size].view(dtype).reshape(shape), raw
 
 
@@ -31,16 +34,28 @@ class Buffers:
     `expected` are the right outputs; an element is right within `atol + rtol * abs(expected)`.
     """
 
-    def __init__(self, inputs: Sequence[str], expected: Sequence[str], atol: float, rtol: float) -> None:
-        self._originals = [np.load(path, mmap_mode="r") for path in inputs]
-        self._expected = [np.load(path) for path in expected]
-        self._bounds = [_bound(e, atol, rtol) for e in self._expected]
+    def __init__(
+        self, inputs: Sequence[str], expected: Sequence[str], atol: float, rtol: float, dtypes: Sequence[str] = ()
+    ) -> None:
+        """Load arrays from files; `dtypes` name the element types of all, where NumPy's format does not know them."""
+        names = [*dtypes] or [""] * (len(inputs) + len(expected))
+        self._originals = [_load(path, name, "r") for path, name in zip(inputs, names, strict=False)]
+        self.expected = [_load(path, name) for path, name in zip(expected, names[len(inputs) :], strict=True)]
+        self._bounds = [_bound(e, atol, rtol) for e in self.expected]
         self._rule = f"atol={atol:g}, rtol={rtol:g}"
-        pairs = [_fenced(a.shape, a.dtype) for a in (*self._originals, *self._expected)]
+        pairs = [_fenced(a.shape, a.dtype) for a in (*self._originals, *self.expected)]
         self.args = [array for array, _ in pairs]
         self._raw = [raw for _, raw in pairs]
-        self._outputs = self.args[len(inputs) :]
+        self.outputs = self.args[len(inputs) :]
         self.restore_inputs()
+
+    def run(self, kernel: Executable) -> None:
+        """Run a kernel once; outputs are complete on return."""
+        kernel.run(self.args)
+
+    def time(self, kernel: Executable, number: int) -> float:
+        """Return the seconds that so many runs take."""
+        return kernel.time(self.args, number)
 
     def restore_inputs(self) -> None:
         """Copy the inputs from their files again."""
@@ -49,14 +64,12 @@ class Buffers:
 
     def poison(self) -> None:
         """Fill the outputs with a value that no right result has there."""
-        for output, expected in zip(self._outputs, self._expected, strict=True):
-            output.fill(_poison_value(expected))
+        for output, expected in zip(self.outputs, self.expected, strict=True):
+            output.fill(poison_value(expected))
 
     def wrong(self) -> str | None:
         """Return what is wrong with the outputs, or None."""
-        for index, (output, expected, bound) in enumerate(
-            zip(self._outputs, self._expected, self._bounds, strict=True)
-        ):
+        for index, (output, expected, bound) in enumerate(zip(self.outputs, self.expected, self._bounds, strict=True)):
             wide = np.result_type(output.dtype, np.float32)
             with np.errstate(invalid="ignore", over="ignore"):
                 right = np.abs(output.astype(wide, copy=False) - expected.astype(wide, copy=False)) <= bound
@@ -79,7 +92,7 @@ class Buffers:
         """Return which memory beside the outputs was written, or None; the process may be corrupt if any was."""
         for index, (array, raw) in enumerate(zip(self.args, self._raw, strict=True)):
             start = array.ctypes.data - raw.ctypes.data
-            if (raw[:start] != _FENCE_VALUE).any() or (raw[start + array.nbytes :] != _FENCE_VALUE).any():
+            if (raw[:start] != FENCE_VALUE).any() or (raw[start + array.nbytes :] != FENCE_VALUE).any():
                 return f"wrote outside of argument {index}"
         for index, (array, original) in enumerate(zip(self.args, self._originals, strict=False)):
             if not np.array_equal(array.view(np.uint8), np.asarray(original).view(np.uint8)):
@@ -94,9 +107,18 @@ def _bound(expected: Array, atol: float, rtol: float) -> Array:
         return np.asarray(np.where(np.isfinite(wide), atol + rtol * np.abs(wide), 0.0), dtype=wide.dtype)
 
 
-def _poison_value(expected: Array) -> Any:
+def _load(path: str, dtype: str, mode: Literal["r"] | None = None) -> Array:
+    array: Array = np.load(path, mmap_mode=mode)
+    if dtype and array.dtype != dtype:
+        teach_numpy(dtype)
+        array = array.view(dtype)
+    return array
+
+
+def poison_value(expected: Array) -> Any:
+    """A value that no right output has where `expected` are the right ones; True where all would do."""
     if expected.dtype == np.bool_:
         return True
-    if not np.issubdtype(expected.dtype, np.floating):
+    if np.issubdtype(expected.dtype, np.integer):
         return np.iinfo(expected.dtype).min + 77
-    return np.finfo(expected.dtype).max if np.isnan(expected).any() else np.nan
+    return 6e4 if np.isnan(expected).any() else np.nan

@@ -199,10 +199,11 @@ class Measurer:
             for index, array in enumerate(arrays):
                 paths[kind].append(str(folder / f"{self._task_number}-{kind}-{index}.npy"))
                 np.save(paths[kind][-1], np.ascontiguousarray(array))
-        tolerances = {"atol": task.atol, "rtol": task.rtol}
+        dtypes = [array.dtype.name for array in (*task.inputs, *task.expected)]
+        rule = {"atol": task.atol, "rtol": task.rtol, "dtypes": dtypes}
         self._task_messages = {
             "builder": {"op": "task", "workload": task.workload},
-            "runner": {"op": "task", **paths, **tolerances},
+            "runner": {"op": "task", **paths, **rule},
         }
 
     @property
@@ -301,10 +302,12 @@ class Measurer:
             self._done.append(again)
 
     def _give(self, worker: WorkerProcess, job: _Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
+        worker.timeout_s = timeout_s
         try:
             if worker.task_number != self._task_number:
                 worker.send(self._task_messages[worker.role])
                 worker.task_number = self._task_number
+                timeout_s += self.options.start_timeout_s  # until it says that it has taken the task over
             worker.send(order, blob)
         except WorkerGone:  # it ended while it was idle, which is not this candidate's doing
             (self._to_build if worker.role == "builder" else self._to_run).appendleft(job)
@@ -327,6 +330,9 @@ class Measurer:
                 worker.ready, worker.deadline_s = True, float("inf")
                 self.versions = dict(message["versions"])
                 self.device = message.get("device", self.device)
+            elif message.get("op") == "taken":
+                worker.started_s = time.monotonic()
+                worker.deadline_s = worker.started_s + worker.timeout_s
             else:
                 self._answered(worker, message, blob)
 
@@ -408,10 +414,10 @@ class Measurer:
             late_s = self.options.start_timeout_s
             raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {worker.epitaph()}")
         if worker.role == "builder":
-            limit = f"building took longer than {self.options.build_timeout_s:g} s"
+            limit = f"building took longer than {worker.timeout_s:g} s"
             self._fail_in(worker, ErrorCode.COMPILE_TIMEOUT, limit)
         else:
-            limit = f"running took longer than {self.options.run_timeout_s:g} s"
+            limit = f"running took longer than {worker.timeout_s:g} s"
             self._fail_in(worker, ErrorCode.RUN_TIMEOUT, limit)
         self._restart(worker)
 

@@ -38,6 +38,7 @@ class WorkerProcess:
         self.jobs_done = 0
         self.task_number = 0
         self.deadline_s = float("inf")
+        self.timeout_s = float("inf")
         self.started_s = time.monotonic()
         self._decoder = wire.Decoder()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)

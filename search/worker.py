@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..backends.missing import MissingRequirement
 from . import wire
@@ -22,8 +22,13 @@ from .records import ErrorCode
 
 if TYPE_CHECKING:
     from .checking import Buffers
+    from .device_checking import DeviceBuffers
 
 _LONGEST_MESSAGE = 6000
+_ROOT = (__package__ or "").rpartition(".")[0]
+_REFUSALS = ((f"{_ROOT}.passes.primitive", "ScheduleError"), ("xdsl.utils.exceptions", "PassFailedException"))
+_COMPILER_ERRORS = ((f"{_ROOT}.backends.c_family.artifact", "CompileError"),)
+"""Classes by module and name, as importing them here would load what not every worker needs."""
 
 Reply = tuple[wire.Message, bytes]
 
@@ -62,8 +67,10 @@ class Runner:
     """Holds the device, and runs, checks and times artifacts on the current task's data."""
 
     def __init__(self, backend: Backend) -> None:
+        from . import checking, device_checking, timing  # noqa: F401 (now, and not in a candidate's time)
+
         self._backend = backend
-        self._buffers: Buffers | None = None
+        self._buffers: Any = None
 
     def hello(self) -> wire.Message:
         """Return what the measurer wants to know first."""
@@ -72,9 +79,12 @@ class Runner:
     def task(self, message: wire.Message) -> None:
         """Load another task's inputs and expected outputs."""
         from .checking import Buffers
+        from .device_checking import DeviceBuffers
 
-        self._buffers = None
-        self._buffers = Buffers(message["inputs"], message["expected"], message["atol"], message["rtol"])
+        data = (message["inputs"], message["expected"], message["atol"], message["rtol"], message.get("dtypes", ()))
+        checks = getattr(self._backend, "checks", None)
+        self._buffers = None  # before others take its place in memory
+        self._buffers = Buffers(*data) if checks is None else DeviceBuffers(checks(), *data)
 
     def work(self, message: wire.Message, blob: bytes) -> Reply:
         """Load one artifact, check its outputs, time it, and check them again."""
@@ -84,17 +94,17 @@ class Runner:
         buffers, settings = self._buffers, TimingSettings(**message["timing"])
         kernel = self._backend.load(blob)
         buffers.poison()
-        kernel.run(buffers.args)
+        buffers.run(kernel)
         if (wrong := self._judge(buffers)) is not None:
             return wrong, b""
         flush = _flusher(settings.flush_bytes) if settings.flush_bytes else None
-        times_s, stopped = measure_times(lambda n: kernel.time(buffers.args, n), settings, message["best_s"], flush)
+        times_s, stopped = measure_times(lambda n: buffers.time(kernel, n), settings, message["best_s"], flush)
         if (wrong := self._judge(buffers)) is not None:
             wrong["message"] = "right at first, but after repeated runs: " + wrong["message"]
             return wrong, b""
         return {"code": ErrorCode.OK, "times_s": times_s, "stopped_early": stopped}, b""
 
-    def _judge(self, buffers: Buffers) -> wire.Message | None:
+    def _judge(self, buffers: Buffers | DeviceBuffers) -> wire.Message | None:
         if (trespass := buffers.trespass()) is not None:
             buffers.restore_inputs()
             return {"code": ErrorCode.WRONG_RESULT, "message": f"the kernel {trespass}", "tainted": True}
@@ -103,8 +113,10 @@ class Runner:
         return None
 
     def code_of(self, error: BaseException) -> ErrorCode:
-        """Name the failure."""
-        return ErrorCode.DEVICE_LOST if isinstance(error, DeviceLost) else ErrorCode.RUNTIME_ERROR
+        """Name the failure; some devices compile what they load."""
+        if isinstance(error, DeviceLost):
+            return ErrorCode.DEVICE_LOST
+        return ErrorCode.COMPILE_ERROR if _is_one_of(error, _COMPILER_ERRORS) else ErrorCode.RUNTIME_ERROR
 
 
 def _flusher(size: int) -> Callable[[], None]:
@@ -119,10 +131,13 @@ def _flusher(size: int) -> Callable[[], None]:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether a primitive or a lowering refused the schedule; who raised that error has imported its module."""
-    root = (__package__ or "").rpartition(".")[0]
-    refusals = ((f"{root}.passes.primitive", "ScheduleError"), ("xdsl.utils.exceptions", "PassFailedException"))
-    kinds = [getattr(sys.modules[home], name) for home, name in refusals if home in sys.modules]
+    """Whether a primitive or a lowering refused the schedule."""
+    return _is_one_of(error, _REFUSALS)
+
+
+def _is_one_of(error: BaseException, classes: Sequence[tuple[str, str]]) -> bool:
+    """Whether an error is of a class, given by module and name; who raised it has imported its module."""
+    kinds = [getattr(sys.modules[home], name) for home, name in classes if home in sys.modules]
     return isinstance(error, tuple(kinds))
 
 
@@ -149,6 +164,7 @@ def _serve(worker: Builder | Runner, connection: socket.socket) -> None:
         try:
             if message["op"] == "task":
                 worker.task(message)
+                connection.sendall(wire.encode({"op": "taken"}))
                 continue
             reply, artifact = worker.work(message, blob)
         except Exception as error:  # the process boundary: whatever a candidate does is its record, not our end

@@ -3,6 +3,7 @@
 import gc
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import ml_dtypes
@@ -13,9 +14,11 @@ from gpu_programs import parse
 
 from loopwright.backends.build import build
 from loopwright.backends.cuda import arrays, dlpack, driver
+from loopwright.backends.cuda.checks import CudaChecks
 from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.dialects.target import TargetAttr, parse_target
+from loopwright.search.device_checking import DeviceBuffers
 
 SHARED = 20000
 TEXT = f"""
@@ -46,11 +49,11 @@ LAUNCHES = [("f_k0", (1, 1, 1), (4, 1, 1), 4 * SHARED), ("f_k1", (2, 1, 1), (2, 
 
 
 def double(x: np.ndarray, ws: np.ndarray) -> None:
-    ws.view(np.float32)[:] = 2 * x.view(np.float32)
+    ws.view(np.float32)[:4] = 2 * x.view(np.float32)[:4]
 
 
 def add_one(y: np.ndarray, ws: np.ndarray) -> None:
-    y.view(np.float32)[:] = ws.view(np.float32) + 1
+    y.view(np.float32)[:4] = ws.view(np.float32)[:4] + 1
 
 
 @pytest.fixture
@@ -240,6 +243,43 @@ def test_short_kernels_are_timed_as_graphs(cuda: FakeDriver, graphs: Bindings) -
     del run, executable
     gc.collect()
     assert graphs.alive == {}, "graphs go with their kernel"
+
+
+def unlike(driver: FakeDriver, a: int, a_at: int, b: int, b_at: int, words: int, count: int) -> None:
+    first, second = driver.at(a + 4 * a_at, 4 * words), driver.at(b + 4 * b_at, 4 * words)
+    found = np.count_nonzero(first.view(np.uint32) != second.view(np.uint32))
+    driver.at(count, 4).view(np.uint32)[0] += found
+
+
+def wrong(
+    driver: FakeDriver, got: int, at: int, expected: int, number: int, atol: float, rtol: float, count: int
+) -> None:
+    x = driver.at(got + 4 * at, 4 * number).view(np.float32)
+    y = driver.at(expected, 4 * number).view(np.float32)
+    driver.at(count, 4).view(np.uint32)[0] += np.count_nonzero(~(abs(x - y) <= atol + rtol * abs(y)))
+
+
+def test_checks_on_the_device(cuda: FakeDriver, graphs: Bindings, tmp_path: Path) -> None:
+    """A kernel on fenced buffers: what checks launch, with kernels of the test's own for those of the device."""
+    cuda.kernels |= {"unlike": unlike, "wrong": wrong}
+    for name, array in (("x", X), ("y", 2 * X + 1)):
+        np.save(tmp_path / f"{name}.npy", array)
+    buffers = DeviceBuffers(CudaChecks(0), [str(tmp_path / "x.npy")], [str(tmp_path / "y.npy")], 0.0, 0.0)
+    executable = kernel()._executable
+    uploads = cuda.log.count("upload")
+    buffers.poison()
+    assert buffers.wrong() == "output 0: 4 of 4 elements differ by more than atol=0, rtol=0, 4 of them NaN " + (
+        "(never written?); the first at (0,): got nan, expected 3.0"
+    )
+    buffers.run(executable)
+    assert buffers.wrong() is None and buffers.trespass() is None
+    assert buffers.time(executable, 60) / 60 == pytest.approx(2e-3) and graphs.made == 1
+    assert cuda.log.count("upload") == uploads, "nothing goes to the device for a candidate"
+    place = buffers._outputs[0]
+    cuda.at(int(place.buffer) + 4096 + 16, 1)[0] = 0
+    assert buffers.trespass() == "wrote outside of argument 1"
+    buffers.restore_inputs()
+    assert buffers.trespass() is None
 
 
 def test_few_graphs_are_kept(cuda: FakeDriver, graphs: Bindings) -> None:

@@ -164,9 +164,9 @@ def test_builds_and_runs_overlap_only_on_request(tmp_path, overlap):
     options = replace(OPTIONS, backend="order_backend", overlap=overlap)
     log = tmp_path / "log"
     with measuring(options) as measurer:
-        found = measurer.measure([f"build=sleep name={n} path={log} time=1e-3" for n in range(4)])
+        found = measurer.measure([f"build=sleep name={n} path={log} time=1e-3" for n in range(8)])
         assert all(m.ok for m in found)
-        # when runs wait for all builds, the four runs follow each other at once; else a build lies between them
+        # when runs wait for all builds, the eight runs follow each other at once; else a build lies between them
         times = [float(line) for line in Path(f"{log}.times").read_text().split()]
         assert (max(np.diff(times)) > 0.07) == overlap
 

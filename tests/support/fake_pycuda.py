@@ -4,6 +4,7 @@
 """
 
 import itertools
+import struct
 from types import ModuleType
 from typing import Any
 
@@ -107,6 +108,12 @@ class FakeDriver(ModuleType):
                 driver.clock_ms += driver.launch_gap_ms
                 driver.launched(self.name, grid, block, args, shared_size)
 
+            def prepared_call(self, grid: Any, block: Any, *args: Any) -> None:
+                """Launch a kernel that takes numbers too; it is given them all, and the driver."""
+                assert driver.stack
+                struct.pack(self.formats, *args)
+                driver.kernels[self.name](driver, *args)
+
         class Stream:
             def __init__(self) -> None:
                 self.handle = next(driver.streams)
@@ -135,7 +142,7 @@ class FakeDriver(ModuleType):
     def launched(self, name: str, grid: Any, block: Any, args: tuple[int, ...], shared_size: int) -> None:
         self.log.append((name, grid, block, shared_size))
         self.clock_ms += 1.0
-        self.kernels[name](*(self.memory[address] for address in args))
+        self.kernels[name](*(self.at(address) for address in args))
 
     def check(self) -> None:
         if self.fails_with:
@@ -151,12 +158,27 @@ class FakeDriver(ModuleType):
         assert self.stack and array.flags.c_contiguous
         self.log.append("upload")
         memoryview(array)  # which bfloat16 does not have
-        self.memory[address][:] = array.reshape(-1).view(np.uint8)
+        self.at(address, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
 
     def memcpy_dtoh(self, array: np.ndarray, address: int) -> None:
         assert self.stack
         self.check()
-        array.reshape(-1).view(np.uint8)[:] = self.memory[address]
+        array.reshape(-1).view(np.uint8)[:] = self.at(address, array.nbytes)
+
+    def memcpy_dtod(self, to: int, source: int, size: int) -> None:
+        assert self.stack
+        self.at(to, size)[:] = self.at(source, size)
+
+    def memset_d32(self, address: int, value: int, count: int) -> None:
+        assert self.stack
+        self.at(address, 4 * count).view(np.uint32)[:] = value
+
+    def at(self, address: int, size: int | None = None) -> np.ndarray:
+        """So many bytes, or all there are, at an address, which may lie inside of an allocation."""
+        start = max(base for base in self.memory if base <= address)
+        whole = self.memory[start]
+        assert address + (size or 0) <= start + len(whole), "outside of the allocation"
+        return whole[address - start : len(whole) if size is None else address - start + size]
 
     def memset_d8(self, address: int, value: int, size: int) -> None:
         assert self.stack

@@ -1,0 +1,121 @@
+"""Checks on a device say what the checks on the host say, and CUDA's compile."""
+
+import numpy as np
+import pytest
+
+from loopwright.backends.c_family.checks import DTYPES, blocks, unlike_source, wrong_source
+from loopwright.backends.cuda.nvrtc import compile_cubin
+from loopwright.dialects.combiner import teach_numpy
+from loopwright.search.checking import Buffers, poison_value
+from loopwright.search.device_checking import DeviceBuffers
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 1.05, 0.5, 3e4, -3e4, np.inf, -np.inf, np.nan]
+
+
+def known(dtype):
+    try:
+        teach_numpy(dtype)
+    except ValueError:
+        pytest.skip("no ml_dtypes")
+    return np.dtype(dtype)
+
+
+@pytest.fixture(scope="module")
+def checks():
+    pytest.importorskip("pyopencl")
+    from loopwright.backends.opencl.device import checks
+
+    return checks()
+
+
+def saved(folder, **arrays):
+    paths = []
+    for name, array in arrays.items():
+        paths.append(str(folder / f"{name}.npy"))
+        np.save(paths[-1], array)
+    return paths
+
+
+class Copying:
+    """A kernel on the host's side of a device: it writes given arrays to the outputs, and perhaps elsewhere."""
+
+    def __init__(self, checks, outputs, after=None):
+        self.checks, self.outputs, self.after = checks, outputs, after
+
+    def run_on(self, buffers, args):
+        for array, buffer in zip(self.outputs, buffers[-len(self.outputs) :], strict=True):
+            self.checks.upload(buffer, array)
+        if self.after is not None:
+            self.after(buffers)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "int32", "int8", "bool"])
+@pytest.mark.parametrize("tolerance", [(0.0, 0.0), (0.1, 1e-2)])
+def test_the_device_judges_as_the_host_does(checks, tmp_path, dtype, tolerance):
+    kind = known(dtype)
+    rng = np.random.default_rng(0)
+    is_float = dtype in DTYPES
+    pairs = [(a, b) for a in SPECIAL for b in SPECIAL] if is_float else [(0, 0), (1, 1), (0, 1), (1, 0)]
+    right = np.array([b for _, b in pairs]).astype(kind)
+    paths = saved(tmp_path, e=right)
+    buffers = DeviceBuffers(checks, [], paths, *tolerance, [dtype])
+    host = Buffers([], paths, *tolerance, [dtype])
+    for trial in range(12):
+        got = right.copy()
+        chosen = rng.integers(len(pairs), size=trial)
+        got[chosen] = np.array([a for a, _ in pairs]).astype(kind)[chosen]
+        buffers.poison()
+        assert dtype == "bool" or buffers.wrong() is not None, "poison is never right"
+        buffers.run(Copying(checks, [got]))
+        host.args[0][...] = got
+        assert buffers.wrong() == host.wrong()
+        assert buffers.trespass() is None
+
+
+def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path):
+    x, y = np.arange(37, dtype=np.float32), np.arange(7, dtype=np.float16)
+    buffers = DeviceBuffers(checks, saved(tmp_path, x=x), saved(tmp_path, y=y), 0.0, 0.0)
+
+    def at(argument, byte):
+        """Write a word somewhere around an argument."""
+        place = (*buffers._inputs, *buffers._outputs)[argument]
+
+        def write(_):
+            whole = np.empty_like(place.whole)
+            checks.download(whole, place.buffer)
+            whole[4096 + byte : 4096 + byte + 4] ^= 0xFF
+            checks.upload(place.buffer, whole)
+
+        return write
+
+    def judged(after):
+        buffers.poison()
+        buffers.run(Copying(checks, [y], after))
+        found = buffers.trespass()
+        buffers.restore_inputs()
+        return found
+
+    assert judged(None) is None
+    assert judged(at(0, 0)) == judged(at(0, 37 * 4 - 4)) == "changed its input 0"
+    assert judged(at(0, -4)) == judged(at(0, 37 * 4)) == judged(at(0, -4096)) == "wrote outside of argument 0"
+    assert judged(at(1, -4)) == judged(at(1, 16)) == judged(at(1, 16 + 4092)) == "wrote outside of argument 1"
+    assert judged(None) is None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cuda_checks_compile(dtype):
+    assert compile_cubin(wrong_source("cuda", dtype), 90).resources[0].spill_store_bytes == 0
+    assert compile_cubin(unlike_source("cuda"), 75).code
+
+
+def test_as_many_blocks_as_are_of_use():
+    assert [blocks(n) for n in (0, 1, 256, 257, 1 << 30)] == [1, 1, 1, 2, 2048]
+
+
+def test_poison_fits_its_type():
+    for dtype in ("float16", "float32", "float64", "int8", "int64"):
+        for values in ([1, 2], [1, np.nan] if dtype.startswith("float") else [3, 4]):
+            expected = np.array(values).astype(dtype)
+            poison = np.full(2, poison_value(expected), dtype)
+            assert not np.array_equal(poison, expected, equal_nan=dtype.startswith("float"))
+            assert not np.isinf(poison.astype(float)).any()

@@ -1,0 +1,153 @@
+"""Real machine code that misbehaves: each fault becomes a record with its code, and the search goes on."""
+
+import contextlib
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from raw_llvm_backend import DOUBLE
+
+from loopwright.search import records as rec
+from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.records import ErrorCode, Role
+from loopwright.search.timing import TimingSettings
+from loopwright.search.tuner import TuningOptions, TuningTask, tune
+
+SOURCE = np.arange(64, dtype=np.float32)
+TASK = MeasureTask("none", [SOURCE], [2 * SOURCE], 1e-6, 1e-6)
+OPTIONS = MeasureOptions(
+    "raw_llvm_backend", builders=1, run_timeout_s=0.8, timing=TimingSettings(repeat=2, min_repeat_ms=0.0)
+)
+
+
+def storing(pointer, offset, value="3.0"):
+    return f"%at = getelementptr float, ptr {pointer}, i64 {offset}\n store float {value}, ptr %at"
+
+
+FAULTS = {
+    "loops forever": ("br label %spin\nspin:\n br label %spin\nnever:", ErrorCode.RUN_TIMEOUT, "longer than 0.8 s"),
+    "writes past the end": (DOUBLE + storing("%y", 64), ErrorCode.WRONG_RESULT, "outside of argument 1"),
+    "writes before the start": (DOUBLE + storing("%y", -1), ErrorCode.WRONG_RESULT, "outside of argument 1"),
+    "writes past its input": (DOUBLE + storing("%x", 70), ErrorCode.WRONG_RESULT, "outside of argument 0"),
+    "changes its input": (DOUBLE + storing("%x", 5), ErrorCode.WRONG_RESULT, "changed its input 0"),
+    "writes to nowhere": (DOUBLE + storing("null", 3), ErrorCode.RUNTIME_ERROR, "killed by SIG"),
+    "one wrong number": (DOUBLE + storing("%y", 7), ErrorCode.WRONG_RESULT, "1 of 64 elements differ"),
+    "never writes": ("br label %done\ndone:", ErrorCode.WRONG_RESULT, "64 of them NaN (never written?)"),
+    "a trap": ("call void @llvm.trap()\n unreachable\ndead:", ErrorCode.RUNTIME_ERROR, "killed by SIG"),
+    "not a program": ("%what = frobnicate", ErrorCode.COMPILE_ERROR, "frobnicate"),
+}
+
+
+def right(number):
+    """A program that is right, and another than those of other numbers."""
+    return DOUBLE + storing("%y", number, f"{2.0 * number}")
+
+
+def alive(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
+
+
+def test_each_fault_has_its_code_and_spares_the_next():
+    with Measurer(OPTIONS) as measurer:
+        measurer.use(TASK)
+        schedules = [s for n, (body, _, _) in enumerate(FAULTS.values()) for s in (body, right(n))]
+        found = measurer.measure(schedules)
+        for (name, (_, code, words)), bad, good in zip(FAULTS.items(), found[::2], found[1::2], strict=True):
+            assert bad.error is code and words in bad.message and bad.times_s == (), f"{name}: {bad.message}"
+            assert good.ok, f"after '{name}': {good.message}"
+        pids = measurer.pids
+    assert not any(map(alive, pids))
+
+
+class Faulty:
+    """A space of programs, one a row: two of three are faulty."""
+
+    name = "faulty"
+    n_decisions = 1
+
+    def sample(self, rng, n):
+        return rng.permutation(30)[: min(n, 30), None].astype(np.int64)
+
+    def mutate(self, rng, rows):
+        return self.sample(rng, len(rows))
+
+    def crossover(self, rng, a, b):
+        return a
+
+    def legal(self, rows):
+        return np.ones(len(rows), bool)
+
+    def features(self, rows):
+        return np.concatenate([rows, rows % 3], axis=1).astype(np.float32)
+
+    def schedule(self, row):
+        number = int(row[0])
+        if number % 3 == 0:
+            return right(number)
+        faults = list(FAULTS.values())[4:]
+        return faults[number % len(faults)][0] + f"\n ; {number}"
+
+
+def test_a_search_among_faults_ends_with_a_right_schedule(tmp_path):
+    path = tmp_path / "r.jsonl"
+    task = TuningTask(
+        *("faults", "k", "none", "llvm", [Faulty()], FAULTS["writes to nowhere"][0]), [SOURCE], [2 * SOURCE], 1e-6, 1e-6
+    )
+    before = {pid for pid in os.listdir("/proc") if pid.isdigit() and worker(pid)}
+    result = tune(task, TuningOptions(num_measure_trials=14, batch_size=7, records=path, progress=False), OPTIONS)
+    trials = [r for r in rec.load(path) if r.role is Role.TRIAL]
+    assert len(trials) == 14 and trials == list(result.trials)
+    assert result.best.ok and result.default is None
+    assert next(r for r in trials if r.sketch == "default").error is ErrorCode.RUNTIME_ERROR
+    codes = {r.error for r in trials}
+    assert {ErrorCode.OK, ErrorCode.WRONG_RESULT, ErrorCode.RUNTIME_ERROR} <= codes
+    assert {pid for pid in os.listdir("/proc") if pid.isdigit() and worker(pid)} == before
+
+
+def worker(pid):
+    with contextlib.suppress(OSError):
+        return "raw_llvm_backend" in Path(f"/proc/{pid}/cmdline").read_text()
+    return False
+
+
+def test_the_same_machine_code_is_measured_once():
+    with Measurer(OPTIONS) as measurer:
+        measurer.use(TASK)
+        first, note, other = measurer.measure([DOUBLE, DOUBLE + "\n ; a note", right(1)])
+        assert (first.reused, note.reused, other.reused) == (False, True, False)
+        assert note.times_s == first.times_s and note.artifact == first.artifact != other.artifact
+
+
+# -- on a device with memory of its own -------------------------------------------------------------------------------
+
+ON_DEVICE = {
+    "past the end": ("y[i] = 2 * x[i]; if (i == 63) y[64] = 1;", ErrorCode.WRONG_RESULT, "outside of argument 1"),
+    "before the start": ("y[i] = 2 * x[i]; y[-1 - i] = 1;", ErrorCode.WRONG_RESULT, "outside of argument 1"),
+    "past its input": ("y[i] = 2 * x[i]; x[64 + i] = 1;", ErrorCode.WRONG_RESULT, "outside of argument 0"),
+    "its input": ("y[i] = 2 * x[i]; x[i] = i + 1;", ErrorCode.WRONG_RESULT, "changed its input 0"),
+    "wrong": ("y[i] = 3 * x[i];", ErrorCode.WRONG_RESULT, "63 of 64 elements differ"),
+    "never written": ("if (i < 60) y[i] = 2 * x[i];", ErrorCode.WRONG_RESULT, "4 of them NaN"),
+    "right at first": (
+        "y[i] = y[i] != y[i] ? 2 * x[i] : -7;",  # while it is poisoned
+        ErrorCode.WRONG_RESULT,
+        "right at first, but after repeated runs: output 0: 64 of 64",
+    ),
+    "loops forever": ("volatile int n = 1; while (n) y[i] = n;", ErrorCode.RUN_TIMEOUT, "longer than"),
+    "not a program": ("y[i] = frobnicate;", ErrorCode.COMPILE_ERROR, "frobnicate"),
+}
+
+
+def test_faults_on_an_opencl_device():
+    pytest.importorskip("pyopencl")
+    options = replace(OPTIONS, backend="raw_opencl_backend", run_timeout_s=3.0)
+    with Measurer(options) as measurer:
+        measurer.use(TASK)
+        schedules = [s for n, (b, _, _) in enumerate(ON_DEVICE.values()) for s in (b, f"y[i] = 2 * x[i]; /* {n} */")]
+        found = measurer.measure(schedules)
+        for (name, (_, code, words)), bad, good in zip(ON_DEVICE.items(), found[::2], found[1::2], strict=True):
+            assert bad.error is code and words in bad.message, f"{name}: {bad.message}"
+            assert good.ok, f"after '{name}': {good.message}"
