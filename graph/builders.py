@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import selectors
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ..backends.cuda.cache import BinaryCache, default_folder
 from ..search.backend_api import load_backend
-from ..search.process import WorkerGone, WorkerProcess, WorkerStartError
+from .build_process import BuildProcess
 
 _FEW = 3
 """So many kernels are compiled here: starting processes takes longer."""
@@ -48,10 +47,9 @@ def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -
             found[number] = known[1]
     missing = [number for number in range(len(jobs)) if number not in found]
     count = processes if processes is not None else len(os.sched_getaffinity(0))
-    count = min(count, len(missing))
-    if count > 1 and len(missing) > _FEW:
-        with contextlib.suppress(WorkerStartError):
-            found.update(_in_processes(backend, {n: jobs[n] for n in missing}, count))
+    if min(count, len(missing)) > 1 and len(missing) > _FEW:
+        with suppress(OSError):  # processes that cannot start or are killed: what is left is compiled here
+            _in_processes(backend, {n: jobs[n] for n in missing}, min(count, len(missing)), found)
     for number in missing:
         if number not in found:
             found[number] = _build_here(backend, jobs[number])
@@ -67,56 +65,32 @@ def _build_here(backend: str, job: Job) -> bytes:
         raise BuildError(f"kernel {job.label} does not compile: {error}") from error
 
 
-def _in_processes(backend: str, jobs: dict[int, Job], count: int) -> dict[int, bytes]:
-    """Compile jobs by number in `count` processes; what a lost process had is left out."""
-    workers: list[WorkerProcess] = []
-    waiting = sorted(jobs, reverse=True)
-    found: dict[int, bytes] = {}
-    selector = selectors.DefaultSelector()
+def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[int, bytes]) -> None:
+    """Compile jobs by number in `count` processes, each fed by a thread, the largest first."""
+    waiting = sorted(jobs, key=lambda n: (len(jobs[n].workload), -n))
+
+    def feed(process: BuildProcess) -> None:
+        while True:
+            try:
+                number = waiting.pop()
+            except IndexError:
+                return
+            error, artifact = process.build(jobs[number].workload, jobs[number].schedule)
+            if error:
+                waiting.clear()
+                raise BuildError(f"kernel {jobs[number].label} does not compile: {error}")
+            found[number] = artifact
+
+    processes: list[BuildProcess] = []
     try:
         for _ in range(count):
-            workers.append(WorkerProcess("builder", backend, {}))
-            selector.register(workers[-1], selectors.EVENT_READ, workers[-1])
-        alive = len(workers)
-        while alive and (waiting or any(w.job is not None for w in workers)):
-            for key, _ in selector.select(timeout=60.0):
-                worker: WorkerProcess = key.data
-                try:
-                    for message, blob in worker.receive():
-                        _take(worker, message, blob, jobs, found)
-                    if worker.idle and waiting:
-                        _give(worker, waiting.pop(), jobs)
-                except WorkerGone:
-                    selector.unregister(worker)
-                    worker.job = None
-                    alive -= 1
+            processes.append(BuildProcess(backend))
+        with ThreadPoolExecutor(count) as threads:
+            for result in [threads.submit(feed, process) for process in processes]:
+                result.result()
     finally:
-        selector.close()
-        for worker in workers:
-            worker.kill()
-    return found
-
-
-def _take(
-    worker: WorkerProcess, message: dict[str, Any], blob: bytes, jobs: dict[int, Job], found: dict[int, bytes]
-) -> None:
-    if message.get("op") == "hello":
-        worker.ready = True
-        return
-    if message.get("op") == "failed":
-        raise WorkerStartError(message["message"])
-    number = worker.job
-    assert number is not None
-    worker.job = None
-    if message["code"] != "OK":
-        raise BuildError(f"kernel {jobs[number].label} does not compile: {message['message']}")
-    found[number] = blob
-
-
-def _give(worker: WorkerProcess, number: int, jobs: dict[int, Job]) -> None:
-    worker.job = number
-    worker.send({"op": "task", "workload": jobs[number].workload})
-    worker.send({"op": "work", "id": number, "schedule": jobs[number].schedule})
+        for process in processes:
+            process.close()
 
 
 def _key(backend: str, job: Job) -> tuple[str, ...]:

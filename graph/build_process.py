@@ -1,0 +1,58 @@
+"""A process that compiles kernels for the one that starts it (`python -m ...build_process BACKEND DESCRIPTOR`)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+from ..search import wire
+from ..search.backend_api import load_backend
+
+
+class BuildProcess:
+    """The side that asks: one job after another; OSError where the process has ended."""
+
+    def __init__(self, backend: str) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._decoder = wire.Decoder()
+        command = [sys.executable, "-P", "-m", __name__, backend, str(theirs.fileno())]
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        with theirs:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONPATH": path}
+            )
+
+    def build(self, workload: str, schedule: str) -> tuple[str, bytes]:
+        """Compile one kernel; returns what is wrong with it, if something is, and the artifact."""
+        self._socket.sendall(wire.encode({"workload": workload, "schedule": schedule}))
+        reply = wire.receive(self._socket, self._decoder)
+        if reply is None:
+            raise ConnectionError(f"a process that compiles kernels ended with status {self._process.wait()}")
+        return reply[0]["error"], reply[1]
+
+    def close(self) -> None:
+        """End the process."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def main(backend: str, descriptor: int) -> None:
+    """Compile what is asked for until nobody asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection, decoder = socket.socket(fileno=descriptor), wire.Decoder()
+    module = load_backend(backend)
+    while (received := wire.receive(connection, decoder)) is not None:
+        job, error, artifact = received[0], "", b""
+        try:
+            artifact = module.build(job["workload"], job["schedule"])
+        except Exception as failure:  # the process boundary: whoever asked says it
+            error = str(failure) or type(failure).__name__
+        connection.sendall(wire.encode({"error": error}, artifact))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

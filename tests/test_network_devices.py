@@ -1,0 +1,154 @@
+"""Compiled networks on devices with memory of their own: on OpenCL for real, on CUDA with a driver in memory."""
+
+from __future__ import annotations
+
+import bisect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_pycuda import Bindings, FakeDriver
+from small_networks import SMALL, feeds_of
+
+import loopwright as lw
+from loopwright.backends.cuda import driver
+
+H200 = "cuda model=h200"
+
+
+@pytest.fixture
+def opencl() -> str:
+    pytest.importorskip("pyopencl")
+    from loopwright.backends.opencl.platform import MissingOpenCl, device_at
+
+    try:
+        device_at()
+    except MissingOpenCl as error:
+        pytest.skip(str(error))
+    return "opencl"
+
+
+def test_network_on_opencl(opencl: str, tmp_path: Path) -> None:
+    net = lw.testing.mlp(batch=2)
+    feeds = feeds_of(net)
+    lw.compile(net, opencl).save(tmp_path / "mlp.lw")
+    compiled = lw.load_network(tmp_path / "mlp.lw")
+    first, second = compiled.executor(), compiled.executor()
+    first.set_input(**feeds)
+    second.set_input("data", np.zeros((2, 1, 28, 28), "float32"))
+    second.run()
+    first.run()
+    (want,) = net.evaluate(**feeds)
+    np.testing.assert_allclose(first.get_output(0), want, rtol=1e-3)
+    assert not np.allclose(second.get_output(0), want, rtol=1e-3)
+    assert first.benchmark(repeat=1, min_repeat_ms=1).mean > 0
+    assert len(first.profile(repeat=1).rows) == 4
+
+
+def test_convolutions_on_opencl(opencl: str) -> None:
+    net = lw.Network("net")
+    random = np.random.default_rng(0)
+    x = net.input("data", (1, 8, 8, 4))
+    y = net.conv2d(x, net.constant(random.standard_normal((3, 3, 4, 16), np.float32)), padding=1, layout="NHWC")
+    y = net.relu(net.bias_add(y, net.constant(random.standard_normal(16, np.float32)), axis=3))
+    z = net.conv2d(y, net.constant(random.standard_normal((1, 1, 16, 16), np.float32)), layout="NHWC")
+    net.output(net.max_pool(net.relu(z + y), kernel=2, layout="NHWC"), net.transpose(y, axes=(0, 3, 1, 2)))
+    feeds = feeds_of(net)
+    outputs = lw.compile(net, opencl).executor()(*feeds.values())
+    for got, want in zip(outputs, net.evaluate(**feeds), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+
+class ArenaDriver(FakeDriver):
+    """Memory that may be addressed anywhere in an allocation; all kernels do the same with a tensor and a result."""
+
+    def __init__(self) -> None:
+        super().__init__({"main_k0": self.add_one})
+
+    @staticmethod
+    def add_one(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+        count = min(len(x), len(y), 32)
+        y[:count].view(np.float32)[:] = x[:count].view(np.float32) + 1
+
+    def at(self, address: int) -> np.ndarray[Any, Any]:
+        starts = sorted(self.memory)
+        start = starts[bisect.bisect_right(starts, address) - 1]
+        return self.memory[start][address - start :]
+
+    def launched(self, name: str, grid: Any, block: Any, args: tuple[int, ...], shared_size: int) -> None:
+        self.clock_ms += 1.0
+        self.log.append(name)
+        self.kernels[name](*(self.at(address) for address in args))
+
+    def memcpy_htod_async(self, address: int, array: np.ndarray[Any, Any], stream: Any) -> None:
+        data = np.asarray(memoryview(array)).reshape(-1).view(np.uint8)
+        self.at(address)[: data.size] = data
+
+    def memcpy_dtoh_async(self, array: np.ndarray[Any, Any], address: int, stream: Any) -> None:
+        flat = array.reshape(-1).view(np.uint8)
+        flat[:] = self.at(address)[: flat.size]
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArenaDriver]:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    fake = ArenaDriver()
+    package = ModuleType("pycuda")
+    package.driver = fake  # type: ignore[attr-defined]
+    package.__spec__ = sys.__spec__
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", fake)
+    for cached in (driver.pycuda_driver, driver._context):
+        cached.cache_clear()
+    yield fake
+    for cached in (driver.pycuda_driver, driver._context):
+        cached.cache_clear()
+    assert fake.stack == []
+
+
+def steps_net() -> lw.Network:
+    net = lw.Network("steps")
+    x = net.input("data", (8,))
+    y = net.relu(x)
+    net.output(y, net.exp(y))
+    return net
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_network_on_cuda_is_replayed(cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch, graphs: bool) -> None:
+    bindings = Bindings(cuda)
+    import cuda.bindings as package
+
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
+    monkeypatch.setattr(package, "driver", bindings, raising=False)
+    monkeypatch.setattr("loopwright.graph.runtime.on_cuda.can_replay", lambda: graphs)
+    executor = lw.compile(steps_net(), H200, processes=1).executor()
+    data = np.arange(8, dtype="float32")
+    executor.set_input("data", data)
+    executor.run()
+    cuda.log.clear()
+    executor.run()
+    assert cuda.log == ["main_k0", "main_k0"]
+    assert bindings.made == (1 if graphs else 0)
+    assert (executor.get_output(0) == data + 1).all()
+    assert (executor.get_output(1) == data + 2).all()
+    executor.set_input("data", data + 10)
+    executor.run()
+    assert (executor.get_output(1) == data + 12).all()
+    assert bindings.made == (1 if graphs else 0)
+    assert executor.benchmark(repeat=2, min_repeat_ms=10).mean == pytest.approx(2e-3)  # a millisecond a kernel
+    del executor
+    assert not bindings.alive
+
+
+def test_small_network_compiles_for_cuda() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    net = lw.testing.network("mlp", **SMALL["mlp"])
+    compiled = lw.compile(net, H200, processes=1)
+    assert compiled.plan.kind == "cuda"
+    assert len(compiled.package.kernels) == 4 and all(compiled.package.kernels)
+    assert compiled.plan.target.startswith("cuda model=h200")
