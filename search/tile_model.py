@@ -20,6 +20,12 @@ FMA_LATENCY = 4
 FMA_PER_CYCLE = 2
 LOADS_PER_CYCLE = 2
 L2_BYTES_PER_CYCLE = 32
+PACK_CYCLES = 1.0
+"""Cycles to lay out one element anew where it stays in the caches (measured on a Zen 5)."""
+FAR_PACK_CYCLES = 3.0
+"""Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
+FAR_L2 = 8
+"""Panels of so many second-level caches go through memory whole."""
 FEATURES = 24
 
 
@@ -47,7 +53,8 @@ class ReduceAxis:
 class TileModel:
     """The shape of one tiled reduction: extents, holes, and along which axes each operand moves.
 
-    Axes that became lanes together are one axis here, under one name.
+    Axes that became lanes together are one axis here, under one name. `packed` are the elements that are laid out anew
+    before the reduction, all at once.
     """
 
     target: Target
@@ -62,6 +69,7 @@ class TileModel:
     variant: int
     operands: tuple[frozenset[str], ...]
     padded_inline: bool
+    packed: int = 0
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, its vectors and one broadcast fit the registers."""
@@ -202,6 +210,8 @@ class TileModel:
             cycles = cycles + packed / L2_BYTES_PER_CYCLE * 4
         if self.panel == "direct":
             cycles = cycles * 1.1
+        far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * self.target.l2_bytes))
+        cycles = cycles + self.packed * (PACK_CYCLES + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * 1.1
         return np.asarray(cycles / CYCLES_PER_S)
@@ -230,7 +240,7 @@ class TileModel:
             np.log2(q["row_tile"] / l2),
             np.log2(q["lanes"]),
             np.full(len(q["rows"]), float(self.variant)),
-            np.full(len(q["rows"]), float(("direct", "root", "inner").index(self.panel))),
+            np.full(len(q["rows"]), float(("direct", "root", "inner", "ahead").index(self.panel))),
             np.full(len(q["rows"]), float(self.padded_inline)),
             np.log2(q["fmas"] * q["unrolled"]),
             (q["rows"] % 2),

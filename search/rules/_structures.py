@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 from typing import Protocol, TypeVar
 
+from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
 from ..anchor import Anchor, anchors_in, find_anchor
 from ..sketch import CostEstimate, Draft
@@ -68,13 +69,19 @@ def _combinations(choices: Sequence[Sequence[OptionT]]) -> Iterator[tuple[Option
 
 
 def _written(draft: Draft, anchor: Anchor, chosen: tuple[int, StructureT], write: Write[StructureT]) -> Draft | None:
-    """A copy of the draft with one structure of an anchor; None where no candidate of it is within the limits."""
+    """A copy of the draft with one structure of an anchor.
+
+    None where a primitive refuses a step of it, or no candidate of it is within the limits.
+    """
     grown = draft.copy()
     fresh = find_anchor(grown.module, anchor.block)
     if fresh is None:
         return None
     number, structure = chosen
-    grown.models.append(write(grown, fresh, structure, number))
+    try:
+        grown.models.append(write(grown, fresh, structure, number))
+    except ScheduleError:
+        return None
     grown.names.append(structure.name)
     return grown if grown.make_defaults_legal() else None
 

@@ -31,6 +31,7 @@ from ..holes import Derived, Hole, Kind
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ..tile_model import ReduceAxis, TiledAxis, TileModel
+from ._ahead import may_be_packed_ahead, pack_ahead
 from ._structures import tile_anchors
 from .injective import spread
 
@@ -57,7 +58,10 @@ class MultiLevelTiling(SketchRule):
 
 @dataclass(frozen=True)
 class Variant:
-    """One structure: the axes that become lanes, where the operand along them is packed, and what is done with pads."""
+    """One structure: the axes that become lanes, where the operand along them is packed, and what is done with pads.
+
+    `panel` is direct (not packed), root (before all tiles), inner (in a tile), or ahead (a constant, before any run).
+    """
 
     vector: tuple[Axis, ...]
     panel: str
@@ -84,8 +88,12 @@ def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
     for group in groups:
         moving = _vector_operands(anchor, group)
         direct = len(group) == 1 and all(o.steps_along(group[0].name) for o in moving)
-        shared = len(moving) < len(anchor.operands) and len(moving) == 1
-        packs = (["direct"] if direct else []) + (["root", "inner"] if shared and not _all_along(anchor, group) else [])
+        once = all(sum(o.buffer is other.buffer for other in anchor.operands) == 1 for o in moving)
+        shared = len(moving) < len(anchor.operands) and len(moving) == 1 and once
+        names = tuple(a.name for a in group)
+        ahead = shared and all(may_be_packed_ahead(o, names) for o in moving)
+        packed = ["ahead"] if ahead else ["root", "inner"]
+        packs = (["direct"] if direct else []) + (packed if shared and not _all_along(anchor, group) else [])
         for panel in packs or ["direct"]:
             yield Variant(group, panel, False)
             if anchor.pads and panel == "direct":
@@ -181,8 +189,13 @@ class Tiling:
     def _stage(self) -> None:
         """Panels, and what becomes of padding."""
         self.panels: list[str] = []
-        if self.variant.panel != "direct":
-            for operand in _vector_operands(self.anchor, self.variant.vector):
+        moving = _vector_operands(self.anchor, self.variant.vector)
+        for operand in moving:
+            if self.variant.panel == "ahead" and self.panel_width is not None:
+                pack_ahead(
+                    self.draft, self.block, operand, tuple(a.name for a in self.variant.vector), self.panel_width
+                )
+            elif self.variant.panel != "direct":
                 self.panels.append(self._pack(operand))
         for pad in self.anchor.pads:
             packed = any(pad == o.name for o in _vector_operands(self.anchor, self.variant.vector))
@@ -309,9 +322,14 @@ class Tiling:
             variant=self.number,
             operands=tuple(frozenset(o.axes) for o in self.anchor.operands),
             padded_inline=self.variant.inline_pads,
+            packed=self._packed() if self.variant.panel == "root" else 0,
         )
         self.draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]
         return model
+
+    def _packed(self) -> int:
+        extents = {a.name: a.extent for a in (*self.anchor.spatial, *self.anchor.reduce)}
+        return sum(prod(extents[n] for n in o.axes) for o in _vector_operands(self.anchor, self.variant.vector))
 
 
 def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
