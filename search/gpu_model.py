@@ -38,6 +38,9 @@ STEP_INSTRUCTIONS = 6
 BARRIER_CYCLES = 40
 MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
+BANKS = 32
+PADDING = 4
+"""Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 LAUNCH_S = 1.5e-6
 """Seconds from one kernel of a graph to the next."""
 MOST_HELD = 32
@@ -137,9 +140,11 @@ class GpuModel:
             sizes[r.name] = self._stepped(r, c)
         if self.pair is not None:
             (before, rows), (last, width) = self.pair
-            tile = self._tile(c, self.axes[-1])
-            sizes[before] = np.minimum(rows, np.ceil(tile / width) + (tile % width != 0))
-            sizes[last] = np.minimum(width, tile)
+            tile = self._tile(c, self.axes[-1]).astype(np.int64)
+            # A tile starts at any multiple of the common divisor: where it may straddle a row, rows are taken whole.
+            touched = (width - np.gcd(tile, width) + tile - 1) // width + 1
+            sizes[before] = np.minimum(rows, touched).astype(np.float64)
+            sizes[last] = np.where(touched == 1, tile, width).astype(np.float64)
         return sizes
 
     def _words(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
@@ -149,6 +154,8 @@ class GpuModel:
             for name, stride in span.strides:
                 reach = reach + (sizes[name] - 1) * stride
             words = words * reach
+        if operand.turned:
+            words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
         return words
 
     def shared_words(self, c: Columns) -> Array:
@@ -187,8 +194,7 @@ class GpuModel:
         """Threads, shared memory, registers and tails within what the target has."""
         threads = self.threads(c)
         mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= 32) & (threads % 32 == 0)
-        # Rows are padded against bank conflicts, by at most a third of the smallest; the lowering knows it exactly.
-        mask &= self.shared_words(c) * self.element_bytes * 1.05 + 512 <= self.target.max_shared_bytes
+        mask &= self.shared_words(c) * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
         registers = self._registers(c)
         mask &= (registers <= REGISTERS_PER_THREAD) & (registers * threads <= REGISTERS_PER_SM)
         mask &= self._waste(c) <= 2.2

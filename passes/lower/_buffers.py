@@ -133,6 +133,7 @@ def _place(
         once = {name: ZERO for name, (_, last) in everywhere.items() if last == 0}
         tails = [e.substitute(once) for e in block.conditions]
         caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in tails}
+        narrowed = _narrowed(inner, tails)
         for d, expr in enumerate(indices):
             plain = expr.substitute(bound)
             at = plain.simplify(everywhere)
@@ -141,7 +142,8 @@ def _place(
             if gpu and scope == "shared":
                 # The threads that fill it together may be more than there are elements: a predicate holds some back.
                 capped = interval_of(plain.substitute(once), inner, caps)
-                part = capped if capped.extent < part.extent else part
+                narrow = interval_of(at, narrowed)
+                part = min(part, capped, narrow, key=lambda p: p.extent)
             if position == 0:
                 boxes.append(part)
             elif (known := boxes[d]) is not None:
@@ -164,6 +166,19 @@ def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
     """True for a copy that `pipeline` has marked: the first dimension of its buffer are the stages."""
     notes = block.annotations
     return buffer in block.outputs and notes is not None and PIPELINE_STAGES in notes.data
+
+
+def _narrowed(ranges: Ranges, conditions: Sequence[IndexExpr]) -> dict[str, tuple[int, int]]:
+    """The ranges of loops where the conditions hold: `7 - 4 * i - j >= 0` leaves 0 and 1 to `i`."""
+    found = dict(ranges)
+    for condition in conditions:
+        if any(c >= 0 or ranges.get(a, (-1, 0))[0] < 0 for a, c in condition.terms if isinstance(a, str)):
+            continue
+        if all(isinstance(a, str) for a, _ in condition.terms):
+            for a, c in condition.terms:
+                assert isinstance(a, str)
+                found[a] = (found[a][0], min(found[a][1], max(0, condition.const // -c)))
+    return found
 
 
 def _own_threads(owner: ForOp | None, blocks: Sequence[BlockOp]) -> Ranges:

@@ -34,7 +34,7 @@ from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import Anchor, Operand, epilogue_of, find_anchor
-from ..gpu_model import GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
+from ..gpu_model import BANKS, PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
 from ..sketch import Derived, Draft, Hole
 from ..sketch_rules import SketchRule
 from ._structures import tile_anchors
@@ -225,8 +225,8 @@ class Tiling:
             do = self.draft.do
             do(CacheRead, block=self.block, buffer=operand.name, scope="shared", layout=layout, label=label)
             if layout:
-                # Four elements more in a row: vectors stay aligned, and neighbouring rows start in other banks.
-                do(StorageAlign, block=label, axis=len(layout) - 2, factor=32, offset=4)
+                # Vectors stay aligned, and neighbouring rows start in other banks.
+                do(StorageAlign, block=label, axis=len(layout) - 2, factor=BANKS, offset=PADDING)
                 self.turned[label] = layout
             self.copies.append(label)
             if self._is_box(operand):
