@@ -145,11 +145,12 @@ class ConstantOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:
         label = parser.parse_str_literal()
-        number = None
+        number: bool | int | float | None = None
         if parser.parse_optional_punctuation("="):
-            number = _parse_scalar(parser)
-            if isinstance(number, str):
+            value = _parse_scalar(parser)
+            if isinstance(value, str):
                 parser.raise_error("a constant is a number")
+            number = value
         parser.parse_punctuation(":")
         return cls(label, parser.parse_type(), number)
 

@@ -57,7 +57,7 @@ def _run(net: Network, ops: Iterable[Operation], values: dict[SSAValue, Array]) 
             results = apply_arrays(op, [values[v] for v in op.inputs])
             values.update(zip(op.outputs, results, strict=True))
         elif isinstance(op, GroupOp):
-            inner = dict(zip(op.body.block.args, [values[v] for v in op.inputs], strict=True))
+            inner: dict[SSAValue, Array] = dict(zip(op.body.block.args, [values[v] for v in op.inputs], strict=True))
             values.update(zip(op.outputs, _run(net, op.body.block.ops, inner), strict=True))
         else:
             raise TypeError(f"operation '{op.name}' has no place in a network")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
@@ -49,17 +49,21 @@ class Value:
     def __repr__(self) -> str:
         return f"<{self.name}: {self.dtype}{list(self.shape)}>"
 
+    def _with(self, operator: str, other: Value | float) -> Value:
+        result: Value = self.net.apply(operator, self, other)
+        return result
+
     def __add__(self, other: Value | float) -> Value:
-        return self.net.apply("add", self, other)
+        return self._with("add", other)
 
     def __sub__(self, other: Value | float) -> Value:
-        return self.net.apply("subtract", self, other)
+        return self._with("subtract", other)
 
     def __mul__(self, other: Value | float) -> Value:
-        return self.net.apply("multiply", self, other)
+        return self._with("multiply", other)
 
     def __truediv__(self, other: Value | float) -> Value:
-        return self.net.apply("divide", self, other)
+        return self._with("divide", other)
 
 
 class Network:
@@ -106,7 +110,7 @@ class Network:
         self._function.properties["arg_attrs"] = ArrayAttr(
             [DictionaryAttr({"lw.name": StringAttr(n)}) for n in (*names, name)]
         )
-        self._function.update_function_type()
+        self._update_type()
         return Value(self, argument)
 
     def constant(self, values: Any, name: str | None = None, dtype: str | None = None) -> Value:
@@ -168,10 +172,16 @@ class Network:
                 unique = f"{wanted}_{count}"
             taken.append(unique)
         results = [*last.operands, *(v.ssa for v in values)]
-        last.detach()
+        self._function.body.block.detach_op(last)
         self._function.body.block.add_op(ReturnOp(*results))
         self._function.properties["res_attrs"] = ArrayAttr([DictionaryAttr({"lw.name": StringAttr(n)}) for n in taken])
-        self._function.update_function_type()
+        self._update_type()
+
+    def _update_type(self) -> None:
+        block = self._function.body.block
+        assert block.last_op is not None
+        kinds = [[v.type for v in values] for values in (block.args, block.last_op.operands)]
+        self._function.properties["function_type"] = FunctionType.from_lists(*kinds)
 
     def _as_constant(self, value: Any, like: str | None) -> Value:
         if isinstance(value, bool | int | float):

@@ -92,7 +92,7 @@ def _same(value: Option, default: Any) -> bool:
 
 
 def _plain(operator: str, name: str, value: Any) -> Option:
-    if isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0)):
+    if isinstance(value, list | tuple) or len(getattr(value, "shape", ())) == 1:
         return tuple(_scalar(operator, name, v) for v in value)
     return _scalar(operator, name, value)
 

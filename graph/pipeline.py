@@ -14,6 +14,7 @@ from ..passes.discovery import pass_factories
 from .discovery import graph_pass_factories
 from .evaluate import evaluate_block
 from .network import Network
+from .passes._rewrite import erase
 from .passes.fold_constants import FUNCTION, NAMES, FoldConstants
 
 PREPARE = (
@@ -65,8 +66,7 @@ def _compute(net: Network) -> None:
         if isinstance(op, FuncOp) and op.sym_name.data == FUNCTION:
             names = [name.data for name in op.attributes[NAMES].data]  # type: ignore[attr-defined]
             net.params.update(zip(names, evaluate_block(net, op, {}), strict=True))
-            op.detach()
-            op.erase()
+            erase(op)
     _inline_numbers(net)
 
 
@@ -79,5 +79,4 @@ def _inline_numbers(net: Network) -> None:
             assert op.parent is not None
             op.parent.insert_op_before(number, op)
             op.result.replace_all_uses_with(number.result)
-            op.detach()
-            op.erase()
+            erase(op)

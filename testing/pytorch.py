@@ -51,7 +51,7 @@ class TorchNetwork:
                 if name not in functions:
                     raise ValueError(f"operator '{name}' has no PyTorch form here")
                 options = {**operator(name).defaults, **op.options.values}
-                inputs, results = list(op.inputs), list(op.outputs)
+                inputs, results = [*op.inputs], list[SSAValue](op.outputs)
                 if bias is not None:
                     skipped.add(bias)
                     inputs, results = [*inputs, bias.inputs[1]], list(bias.outputs)

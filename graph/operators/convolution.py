@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ... import topi
 from ...te import ShapeError, Tensor
 from ...topi.arguments import Ints, Padding
@@ -61,9 +63,10 @@ def _conv2d_transpose(
     return topi.nn.conv2d_transpose_nchw(data, weight, stride, padding, output_padding, groups)
 
 
-def _layout(operator: str, layout: str, known: object) -> str:
-    if layout not in known:  # type: ignore[operator]
-        raise ShapeError(f"{operator}: layout is one of {', '.join(known)}, got {layout}")  # type: ignore[call-overload]
+def _layout(operator: str, layout: str, known: Iterable[str]) -> str:
+    names = list(known)
+    if layout not in names:
+        raise ShapeError(f"{operator}: layout is one of {', '.join(names)}, got {layout}")
     return layout
 
 

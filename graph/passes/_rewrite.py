@@ -42,8 +42,13 @@ def replace(op: Operation, values: Sequence[SSAValue]) -> None:
         if result.name_hint is not None and isinstance(value.owner, ApplyOp):
             value.name_hint = result.name_hint
         result.replace_all_uses_with(value)
-    op.detach()
-    op.erase()
+    erase(op)
+
+
+def erase(op: Operation) -> None:
+    """Drop an operation whose results nothing reads."""
+    assert op.parent is not None
+    op.parent.erase_op(op)
 
 
 def applied(module: ModuleOp) -> list[ApplyOp]:

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects.graph import ApplyOp, ConstantOp
 from ..operator import operator
 from ..types import infer, shape_of
-from ._rewrite import Before, option
+from ._rewrite import Before, erase, option
 
 _WEIGHTS = {"conv2d": (2, 3, 1, 0), "conv3d": (2, 3, 4, 1, 0), "depthwise_conv2d": (2, 3, 0, 1)}
 """How weights of the channels-first form are transposed for the channels-last one."""
@@ -62,8 +62,7 @@ class _Conversion:
                 if value in self.new:
                     op.operands[position] = self._back(value, op)
         for op in reversed(done):
-            op.detach()
-            op.erase()
+            erase(op)
 
     def _convert(self, op: ApplyOp) -> bool:
         if "layout" in operator(op.operator.data).defaults:

@@ -62,7 +62,8 @@ def _function(moved: list[ApplyOp], results: list[SSAValue], names: list[str]) -
     block = Block()
     constants: dict[Operation, SSAValue] = {}
     for op in moved:
-        op.detach()
+        assert op.parent is not None
+        op.parent.detach_op(op)
         for position, value in enumerate(op.inputs):
             owner = value.owner
             if not isinstance(owner, ConstantOp) or owner.parent is block:

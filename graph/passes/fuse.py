@@ -138,7 +138,9 @@ def _last_shape(members: list[ApplyOp], order: dict[Operation, int]) -> SSAValue
 def _make_group(members: list[ApplyOp]) -> None:
     inside = set[Operation](members)
     last = members[-1]
-    outputs = [v for op in members for v in op.outputs if any(use.operation not in inside for use in v.uses)]
+    outputs: list[SSAValue] = [
+        v for op in members for v in op.outputs if any(use.operation not in inside for use in v.uses)
+    ]
     outputs = outputs or list(last.outputs)
     inputs: dict[SSAValue, None] = {}
     for op in members:
@@ -168,7 +170,8 @@ def _fill(body: Block, members: list[ApplyOp], names: dict[SSAValue, SSAValue], 
                 names[value] = number.result
             if value in names:
                 op.operands[position] = names[value]
-        op.detach()
+        assert op.parent is not None
+        op.parent.detach_op(op)
         body.add_op(op)
     body.add_op(YieldOp(operands=[outputs]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -103,7 +103,7 @@ def _conv2d(op: ApplyOp) -> SSAValue | None:
     multiplier = filters // channels
     shape = (*extents[:2], channels, multiplier) if last else (channels, multiplier, *extents[2:])
     before = Before(op)
-    options = with_options(op, groups=None)
+    options: dict[str, Any] = dict(with_options(op, groups=None))
     return before.apply("depthwise_conv2d", data, before.reshape(weight, shape), **options)
 
 

@@ -45,7 +45,7 @@ class Package:
                 file.writestr(f"kernels/{number}", artifact)
             for number, array in enumerate(self.constants):
                 with file.open(f"constants/{number}", "w", force_zip64=True) as member:
-                    member.write(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+                    member.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Package:
