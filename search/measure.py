@@ -5,91 +5,31 @@ from __future__ import annotations
 import itertools
 import os
 import selectors
+import socket
 import tempfile
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import wire
+from .measurement import MeasureError as MeasureError
+from .measurement import Measurement as Measurement
+from .measurement import MeasureOptions as MeasureOptions
+from .measurement import MeasureTask as MeasureTask
+from .measurement import PreflightError as PreflightError
+from .measurement import headline as headline
 from .process import WorkerGone, WorkerProcess, WorkerStartError
 from .records import ErrorCode
 from .timing import TimingSettings
 
 _MOST_LOST_IN_A_ROW = 5
-
-
-class MeasureError(Exception):
-    """Measuring cannot go on, whatever the candidate."""
-
-
-class PreflightError(MeasureError):
-    """Not even a tiny kernel runs on the target; the text says what is wrong."""
-
-
-@dataclass(frozen=True)
-class MeasureOptions:
-    """How to measure. `backend` is a module path; `env` goes to every worker, `threads` to kernels as OpenMP threads.
-
-    With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
-    `preflight` gives a tiny task and its schedule, which are measured first of all: PreflightError if that fails.
-    """
-
-    backend: str
-    builders: int = 0  # 0: one a core
-    overlap: bool = False
-    build_timeout_s: float = 30.0
-    run_timeout_s: float = 10.0
-    start_timeout_s: float = 60.0
-    timing: TimingSettings = field(default_factory=TimingSettings)
-    threads: int | None = None
-    build_nice: int = 0
-    recycle_after: int = 1000
-    env: Mapping[str, str] = field(default_factory=dict)
-    preflight: Callable[[], tuple[MeasureTask, str]] | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
-class MeasureTask:
-    """A workload's IR text, data for it, and the right outputs, to be met within `atol + rtol * abs(expected)`."""
-
-    workload: str
-    inputs: Sequence[npt.NDArray[Any]]
-    expected: Sequence[npt.NDArray[Any]]
-    atol: float
-    rtol: float
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What became of one candidate; `times_s` are seconds per run, one number a repeat.
-
-    Of one `stopped_early` they are of fewer repeats or of probes, and so less exact. One `reused` compiled to the
-    artifact of an earlier candidate, and has its result. `resources` are what each launch takes on a GPU.
-    """
-
-    job: int
-    schedule: str
-    error: ErrorCode
-    message: str = ""
-    times_s: tuple[float, ...] = ()
-    build_s: float = 0.0
-    run_s: float = 0.0
-    artifact: str = ""
-    stopped_early: bool = False
-    reused: bool = False
-    resources: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ran and was right."""
-        return self.error is ErrorCode.OK
 
 
 @dataclass
@@ -114,7 +54,8 @@ class _Job:
 class Measurer:
     """Builder processes and a runner process, fed one candidate after another.
 
-    Use as a context manager: on leaving, whatever the reason, no process stays behind. Not for several threads.
+    Use as a context manager: on leaving, whatever the reason, no process stays behind. Not for several threads. Where
+    builds and runs overlap, a thread of its own hands out work while the caller thinks.
     """
 
     def __init__(self, options: MeasureOptions) -> None:
@@ -135,12 +76,22 @@ class Measurer:
         self._known: dict[str, Measurement] = {}
         self._workers: list[WorkerProcess] = []
         self._lost_in_a_row = 0
+        self._changed = threading.Condition()
+        """Held by who looks at or changes what is to do and what is done."""
+        self._thread: threading.Thread | None = None
+        self._ending = False
+        self._failure: BaseException | None = None
+        self._bell: socket.socket | None = None
+        self._clapper: socket.socket | None = None
         self._selector: selectors.BaseSelector | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Measurer:
         self._folder = tempfile.TemporaryDirectory(prefix="loopwright-")
         self._selector = selectors.DefaultSelector()
+        self._bell, self._clapper = socket.socketpair()
+        self._selector.register(self._bell, selectors.EVENT_READ, None)
+        self._ending, self._failure = False, None
         try:
             for role in ["runner"] + ["builder"] * (self.options.builders or os.cpu_count() or 1):
                 self._start(role)
@@ -148,6 +99,9 @@ class Measurer:
                 self._step()
             if self.options.preflight is not None:
                 self._preflight(*self.options.preflight())
+            if self.options.overlap:
+                self._thread = threading.Thread(target=self._serve, name="measurer", daemon=True)
+                self._thread.start()
         except BaseException:
             self.close()
             raise
@@ -172,6 +126,11 @@ class Measurer:
 
     def close(self) -> None:
         """End every worker; harmless when repeated."""
+        if self._thread is not None:
+            self._ending = True
+            self._ring()
+            self._thread.join()
+            self._thread = None
         for worker in self._workers:
             worker.kill()
         self._workers.clear()
@@ -181,6 +140,9 @@ class Measurer:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+        for end in (self._bell, self._clapper):
+            if end is not None:
+                end.close()
 
     def use(self, task: MeasureTask) -> None:
         """Take over `task` for what is submitted from now on; nothing may be pending."""
@@ -209,7 +171,8 @@ class Measurer:
     @property
     def pending(self) -> int:
         """Number of candidates submitted and not yet given back."""
-        return len(self._jobs) + len(self._done)
+        with self._changed:
+            return len(self._jobs) + len(self._done)
 
     @property
     def pids(self) -> list[int]:
@@ -230,17 +193,17 @@ class Measurer:
         if self._task is None:
             raise ValueError("no task to measure: call use() first")
         jobs = [_Job(next(self._numbers), schedule, fresh, laps) for schedule in schedules]
-        for job in jobs:
-            self._jobs[job.number] = job
-            self._to_build.append(job)
+        with self._changed:
+            for job in jobs:
+                self._jobs[job.number] = job
+                self._to_build.append(job)
+        self._ring()
         return [job.number for job in jobs]
 
     def results(self) -> Iterator[Measurement]:
         """Yield measurements as they finish, until nothing is pending; more may be submitted meanwhile."""
         while self.pending:
-            while not self._done:
-                self._step()
-            yield self._done.popleft()
+            yield self._next()
 
     def measure(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[Measurement]:
         """Submit schedules and return their measurements in the same order."""
@@ -248,23 +211,60 @@ class Measurer:
         found = {measurement.job: measurement for measurement in self.results()}
         return [found[number] for number in numbers]
 
+    def _next(self) -> Measurement:
+        """Return the next result, waiting for it."""
+        with self._changed:
+            while not self._done:
+                if self._thread is None:
+                    self._step()
+                elif self._failure is not None:
+                    raise self._failure
+                else:
+                    self._changed.wait()
+            return self._done.popleft()
+
+    def _serve(self) -> None:
+        """What the thread does: hand out work and take in answers until the end, or until measuring cannot go on."""
+        try:
+            while not self._ending:
+                self._step()
+        except BaseException as error:  # it belongs to the caller, who waits
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _ring(self) -> None:
+        """Make the thread look at what is to do."""
+        if self._thread is not None and self._clapper is not None:
+            self._clapper.send(b"!")
+
     def _step(self) -> None:
         """Hand out work, wait until a worker answers or is late, and take in what happened."""
         assert self._selector is not None, "the measurer is not running"
-        self._dispatch()
-        if self._done:
-            return
+        with self._changed:
+            self._dispatch()
+            self._changed.notify_all()
+            if self._done and self._thread is None:
+                return
         busy = {worker.role for worker in self._workers if worker.job is not None}
         start_s = time.monotonic()
         soonest_s = min(worker.deadline_s for worker in self._workers)
-        assert soonest_s < float("inf"), "nothing is under way, so nothing would ever be reported"
-        events = self._selector.select(max(0.0, soonest_s - start_s))
+        is_idle = soonest_s == float("inf")
+        assert self._thread is not None or not is_idle, "nothing is under way, so nothing would ever be reported"
+        events = self._selector.select(None if is_idle else max(0.0, soonest_s - start_s))
         now_s = time.monotonic()
-        self.building_s += now_s - start_s if "builder" in busy else 0.0
-        self.running_s += now_s - start_s if "runner" in busy else 0.0
-        for key, _ in events:
-            if key.data in self._workers:
-                self._receive(key.data)
+        with self._changed:
+            self.building_s += now_s - start_s if "builder" in busy else 0.0
+            self.running_s += now_s - start_s if "runner" in busy else 0.0
+            self._take_in([key.data for key, _ in events], now_s)
+            self._changed.notify_all()
+
+    def _take_in(self, ready: Sequence[WorkerProcess | None], now_s: float) -> None:
+        for worker in ready:
+            if worker is None and self._bell is not None:
+                self._bell.recv(4096)
+            elif worker is not None and worker in self._workers:
+                self._receive(worker)
         for worker in list(self._workers):
             if worker.deadline_s <= now_s and worker in self._workers:
                 self._expired(worker)
@@ -446,12 +446,6 @@ class Measurer:
         worker.deadline_s = worker.started_s + options.start_timeout_s
         self._workers.append(worker)
         self._selector.register(worker, selectors.EVENT_READ, worker)
-
-
-def headline(text: str) -> str:
-    """The line of an error's text that says most: the last one of a traceback, else the first."""
-    lines = text.strip().splitlines() or [""]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
 
 
 def _what_is_wrong(found: Measurement, backend: str, device: str) -> str:

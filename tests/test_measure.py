@@ -47,7 +47,7 @@ def alive(pid):
         return False
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=10.0):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
@@ -169,6 +169,39 @@ def test_builds_and_runs_overlap_only_on_request(tmp_path, overlap):
         # when runs wait for all builds, the eight runs follow each other at once; else a build lies between them
         times = [float(line) for line in Path(f"{log}.times").read_text().split()]
         assert (max(np.diff(times)) > 0.07) == overlap
+
+
+OVERLAPPING = replace(OPTIONS, overlap=True)
+
+
+def test_work_goes_on_while_the_caller_thinks(tmp_path):
+    log = tmp_path / "log"
+    with measuring(replace(OVERLAPPING, backend="order_backend")) as measurer:
+        measurer.submit([f"name={n} path={log} time=1e-3" for n in range(6)])
+        assert wait_until(lambda: log.exists() and len(log.read_text()) == 6), "nobody asked for a result yet"
+        assert measurer.pending == 6
+        assert [m.ok for m in measurer.results()] == [True] * 6 and measurer.pending == 0
+
+
+def test_what_ends_measuring_reaches_the_caller_of_an_overlapping_one():
+    with measuring(OVERLAPPING) as measurer:
+        with pytest.raises(MeasureError, match="lost 5 times in a row"):
+            measurer.measure([f"run=lost n={n}" for n in range(6)])
+        pids = measurer.pids
+    assert not any(map(alive, pids))
+
+
+def test_overlapping_measurers_end_whatever_they_do():
+    for schedule in ("time=0.001", "run=hang time=1", "build=hang"):
+        with measuring(OVERLAPPING) as measurer:
+            measurer.submit([schedule] * 3)
+            pids = measurer.pids
+        assert not any(map(alive, pids))
+    with measuring(replace(OVERLAPPING, run_timeout_s=0.3, build_timeout_s=0.3)) as measurer:
+        codes = [m.error for m in measurer.measure(["run=hang time=1", "build=hang", "run=segv", "time=0.001"])]
+        assert codes == [ErrorCode.RUN_TIMEOUT, ErrorCode.COMPILE_TIMEOUT, ErrorCode.RUNTIME_ERROR, ErrorCode.OK]
+        measurer.use(doubling_task(n=8))
+        assert measurer.measure(["time=0.001"])[0].ok
 
 
 def test_workers_are_recycled():
