@@ -190,6 +190,7 @@ class Tiling:
         """Panels, and what becomes of padding."""
         self.panels: list[str] = []
         moving = _vector_operands(self.anchor, self.variant.vector)
+        packed = {operand.name for operand in moving}  # asked now: packing ahead replaces the buffers
         for operand in moving:
             if self.variant.panel == "ahead" and self.panel_width is not None:
                 pack_ahead(
@@ -198,8 +199,7 @@ class Tiling:
             elif self.variant.panel != "direct":
                 self.panels.append(self._pack(operand))
         for pad in self.anchor.pads:
-            packed = any(pad == o.name for o in _vector_operands(self.anchor, self.variant.vector))
-            if self.variant.inline_pads or (self.panels and packed):
+            if self.variant.inline_pads or (self.panels and pad in packed):
                 self.draft.do(ComputeInline, block=pad)
             else:
                 spread(self.draft, pad, self.target)
