@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.opencl.arrays import opencl as opencl
     from loopwright.dialects.target import Target as Target
+    from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
+    from loopwright.frontends.onnx.importer import from_onnx as from_onnx
     from loopwright.graph.compiler import compile as compile
     from loopwright.graph.network import Network as Network
     from loopwright.graph.runtime.network import CompiledNetwork as CompiledNetwork
@@ -61,6 +63,7 @@ _HOMES = {
     "LocalRunner": "loopwright.search.tuners",
     "MeasureOptions": "loopwright.search.measure",
     "Network": "loopwright.graph.network",
+    "OnnxImportError": "loopwright.frontends.onnx.errors",
     "Record": "loopwright.search.records",
     "RecordError": "loopwright.search.records",
     "Schedule": "loopwright.schedule",
@@ -81,6 +84,7 @@ _HOMES = {
     "cuda": "loopwright.backends.cuda.arrays",
     "measure_option": "loopwright.search.tuners",
     "extract_tasks": "loopwright.graph.tasks",
+    "from_onnx": "loopwright.frontends.onnx.importer",
     "load_best": "loopwright.search.best",
     "load_network": "loopwright.graph.runtime.network",
     "opencl": "loopwright.backends.opencl.arrays",

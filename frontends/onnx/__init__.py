@@ -1,0 +1,1 @@
+"""Networks from ONNX models: `lw.from_onnx`."""

@@ -1,0 +1,29 @@
+"""Converters by the name of the ONNX operator: functions of that name in the modules of `operators/`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .node import Node
+
+Converter = Callable[[Node], Any]
+
+
+@cache
+def converters() -> dict[str, Converter]:
+    """All converters: functions whose name begins with a capital letter."""
+    folder = Path(__file__).parent / "operators"
+    found: dict[str, Converter] = {}
+    for file in sorted(folder.glob("*.py")):
+        if file.stem.startswith("_"):
+            continue
+        module = importlib.import_module(f".operators.{file.stem}", __package__)
+        for name, function in vars(module).items():
+            if name[0].isupper() and inspect.isfunction(function) and function.__module__ == module.__name__:
+                found[name] = function
+    return found

@@ -1,0 +1,34 @@
+"""What cannot be imported, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class OnnxImportError(ValueError):
+    """A model cannot be imported; the text lists everything that stands in the way, a line each."""
+
+    def __init__(self, model: str, reasons: Sequence[str]) -> None:
+        self.reasons = tuple(reasons)
+        count = f"{len(reasons)} reasons" if len(reasons) > 1 else "a reason"
+        super().__init__(f"model '{model}' cannot be imported, for {count}:" + "".join(f"\n  {r}" for r in reasons))
+
+
+class UnsupportedNode(Exception):
+    """A node cannot be converted; the text says why, without the node."""
+
+
+class NeedsConstantError(UnsupportedNode):
+    """A node's meaning depends on the values of a tensor that is not constant."""
+
+    def __init__(self, tensor: str, what: str) -> None:
+        self.tensor = tensor
+        super().__init__(f"{what} '{tensor}' must be a constant")
+
+
+class NeedsInputsError(OnnxImportError):
+    """A model could be imported if the values of some of its inputs were known: `inputs`."""
+
+    def __init__(self, model: str, reasons: Sequence[str], inputs: Sequence[str]) -> None:
+        super().__init__(model, reasons)
+        self.inputs = tuple(inputs)

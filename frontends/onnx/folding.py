@@ -1,0 +1,45 @@
+"""Nodes whose inputs are all known are evaluated by ONNX's own reference implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import UnsupportedNode
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+Array = npt.NDArray[Any]
+
+_BY_CHANCE = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+
+
+def foldable(node: NodeProto) -> bool:
+    """Whether the node gives the same for the same inputs."""
+    return node.op_type not in _BY_CHANCE and not (node.op_type == "Dropout" and len(node.input) > 2)
+
+
+def evaluate(node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int]) -> Sequence[Array]:
+    """The results of a node; UnsupportedNode where the reference implementation does not know them."""
+    from onnx import TypeProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    graph = helper.make_graph(
+        [node],
+        "node",
+        [helper.make_value_info(name, TypeProto()) for name in inputs],
+        [helper.make_value_info(name, TypeProto()) for name in node.output if name],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in opsets.items()])
+    try:
+        found = ReferenceEvaluator(model).run(None, dict(inputs))
+    except Exception as error:  # whatever the reference implementation raises for a node that it cannot evaluate
+        raise UnsupportedNode(f"its constant inputs cannot be evaluated: {error}") from error
+    results = iter([np.asarray(value) for value in found])
+    return [next(results) if name else np.zeros(0) for name in node.output]

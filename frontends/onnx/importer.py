@@ -1,0 +1,229 @@
+"""From an ONNX model to a network, node by node."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...graph.network import Network, Value
+from .discovery import converters
+from .errors import NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
+from .folding import evaluate, foldable
+from .model import declared_shape, inputs_of, opsets, prepare, read_model
+from .node import Node, Operand
+from .types import SUPPORTED, type_name
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+Array = npt.NDArray[Any]
+
+
+def from_onnx(
+    model: str | os.PathLike[str] | bytes | ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Array] | None = None,
+    name: str | None = None,
+) -> Network:
+    """The network of an ONNX model: a path (weights may lie in files beside it), its bytes, or a ModelProto.
+
+    `shapes` gives extents of inputs that the model leaves open, `constants` values of inputs that are to be the same in
+    every run. Operator sets from 9 on. OnnxImportError lists everything that is not supported, before any work.
+    """
+    called, proto = read_model(model, name)
+    importer = _Importer(called, prepare(called, proto), shapes or {}, constants or {})
+    return importer.run()
+
+
+class _Importer:
+    """One import. A tensor of the model is a value of the network, an array that is known, or `None`: not converted."""
+
+    def __init__(
+        self, name: str, model: ModelProto, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]
+    ) -> None:
+        self.name, self.model = name, model
+        self.opsets = opsets(model)
+        self.shapes, self.constants = shapes, constants
+        self.net = Network(_identifier(name))
+        self.tensors: dict[str, Operand | None] = {"": None}
+        self.lifted: dict[str, Value] = {}
+        self.depends: dict[str, frozenset[str]] = {}
+        self.reasons: dict[str, None] = {}
+        self.wanted: dict[str, None] = {}
+
+    def run(self) -> Network:
+        self._inputs()
+        self._constants(self.model.graph)
+        if not self.reasons:
+            self._nodes(self.model.graph)
+        if not self.reasons:
+            self._outputs()
+        if self.wanted and len(self.reasons) == len(self.wanted):
+            raise NeedsInputsError(self.name, list(self.reasons), self._inputs_behind(self.wanted))
+        if self.reasons:
+            raise OnnxImportError(self.name, list(self.reasons))
+        return self.net
+
+    def _refuse(self, reason: str) -> None:
+        self.reasons.setdefault(reason)
+
+    def _inputs(self) -> None:
+        infos = {info.name: info for info in inputs_of(self.model.graph)}
+        for given in (self.shapes, self.constants):
+            for name in given:
+                if name not in infos:
+                    self._refuse(f"there is no input '{name}'; there are {', '.join(infos) or 'none'}")
+        for name, info in infos.items():
+            self.depends[name] = frozenset({name})
+            if name in self.constants:
+                self.tensors[name] = np.asarray(self.constants[name])
+                continue
+            shape = self._shape(name, declared_shape(info))
+            if shape is not None:
+                self.tensors[name] = self.net.input(name, shape, type_name(info.type.tensor_type.elem_type))
+
+    def _shape(self, name: str, declared: list[int | str] | None) -> list[int] | None:
+        given = self.shapes.get(name)
+        if given is None:
+            if declared is not None and all(isinstance(n, int) and n > 0 for n in declared):
+                return [int(n) for n in declared]
+            shown = "of unknown rank" if declared is None else f"of shape ({', '.join(map(str, declared))})"
+            self._refuse(f"input '{name}' is {shown}: give its extents, shapes={{'{name}': (...)}}")
+            return None
+        fits = declared is None or (
+            len(declared) == len(given)
+            and all(d == g for d, g in zip(declared, given, strict=True) if isinstance(d, int))
+        )
+        if not fits or any(int(n) < 1 for n in given):
+            self._refuse(f"input '{name}' has the shape {declared}, {tuple(given)} does not fit")
+            return None
+        return [int(n) for n in given]
+
+    def _constants(self, graph: GraphProto) -> None:
+        from onnx import numpy_helper
+
+        for tensor in graph.initializer:
+            self.tensors[tensor.name] = numpy_helper.to_array(tensor)
+        for sparse in graph.sparse_initializer:
+            self._refuse(f"initializer '{sparse.values.name}' is sparse, which is not supported")
+
+    def _nodes(self, graph: GraphProto) -> None:
+        for node in graph.node:
+            self._node(node)
+
+    def _node(self, node: NodeProto) -> None:
+        missing = [name for name in node.input if name and name not in self.tensors]
+        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in node.input))
+        for result in node.output:
+            self.depends[result] = taint
+        operands = [self.tensors.get(name) for name in node.input]
+        if missing or any(o is None and name for o, name in zip(operands, node.input, strict=True)):
+            return  # something before it was refused
+        try:
+            results = self._converted(node, operands)
+        except NeedsConstantError as error:
+            self._refuse(f"{_place(node)}: {error}")
+            self.wanted.setdefault(error.tensor)
+            return
+        except (UnsupportedNode, ValueError) as error:
+            self._refuse(f"{_place(node)}: {error}")
+            return
+        for name, result in zip(node.output, results, strict=False):
+            if name:
+                self.tensors[name] = result
+        for name in node.output[len(results) :]:
+            if name and self._is_read(name):
+                self._refuse(f"{_place(node)}: its result '{name}' is not supported")
+
+    def _converted(self, node: NodeProto, operands: Sequence[Operand | None]) -> Sequence[Operand]:
+        if node.op_type == "If":
+            return self._branch(node, operands[0])
+        known = {name: o for name, o in zip(node.input, operands, strict=True) if isinstance(o, np.ndarray)}
+        if len(known) == len({name for name in node.input if name}) and foldable(node):
+            return evaluate(node, known, self.opsets)
+        if node.op_type not in converters():
+            raise UnsupportedNode("the operator is not supported")
+        attributes = {a.name: _attribute(a) for a in node.attribute}
+        label = node.name or next((name for name in node.output if name), node.op_type)
+        seen = Node(
+            self.net,
+            node.op_type,
+            self.opsets[""],
+            _identifier(label),
+            list(node.input),
+            operands,
+            attributes,
+            list(node.output),
+            self._lift,
+        )
+        made = converters()[node.op_type](seen)
+        return list(made) if isinstance(made, tuple | list) else [made]
+
+    def _branch(self, node: NodeProto, condition: Operand | None) -> Sequence[Operand]:
+        """The results of the branch that a known condition takes."""
+        if not isinstance(condition, np.ndarray):
+            raise NeedsConstantError(node.input[0], "condition")
+        taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        graph = next(a.g for a in node.attribute if a.name == taken)
+        self._constants(graph)
+        self._nodes(graph)
+        found = [self.tensors.get(result.name) for result in graph.output]
+        if any(f is None for f in found):
+            raise UnsupportedNode("the branch taken cannot be converted")
+        return [f for f in found if f is not None]
+
+    def _lift(self, array: Array, name: str) -> Value:
+        if array.dtype.name not in SUPPORTED:
+            raise UnsupportedNode(f"constant '{name}' has elements of type {array.dtype.name}")
+        if name not in self.lifted:
+            self.lifted[name] = self.net.constant(array, name or None)
+        return self.lifted[name]
+
+    def _is_read(self, name: str) -> bool:
+        from .model import _nodes
+
+        graph = self.model.graph
+        return any(name in node.input for node in _nodes(graph)) or any(o.name == name for o in graph.output)
+
+    def _outputs(self) -> None:
+        for info in self.model.graph.output:
+            found = self.tensors.get(info.name)
+            if found is None:
+                self._refuse(f"output '{info.name}' is not computed by any node")
+                continue
+            try:
+                value = found if isinstance(found, Value) else self._lift(found, info.name)
+            except (UnsupportedNode, ValueError) as error:
+                self._refuse(f"output '{info.name}': {error}")
+                continue
+            self.net.output(value, names=[info.name])
+
+    def _inputs_behind(self, tensors: Mapping[str, None]) -> list[str]:
+        found = [name for tensor in tensors for name in sorted(self.depends.get(tensor, ()))]
+        return list(dict.fromkeys(name for name in found if name not in self.constants))
+
+
+def _attribute(attribute: Any) -> Any:
+    """An attribute as a Python value: texts decoded, tensors as arrays."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        return [v.decode() if isinstance(v, bytes) else v for v in value]
+    return value
+
+
+def _place(node: NodeProto) -> str:
+    return f"{node.op_type} '{node.name or next((name for name in node.output if name), '')}'"
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "_.$-" else "_" for c in name) or "model"

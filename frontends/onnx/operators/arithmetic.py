@@ -1,0 +1,118 @@
+"""Operators on several tensors, element by element, with broadcasting."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from ....graph.network import Value
+from ..errors import UnsupportedNode
+from ..node import Node
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def _binary(node: Node, operator: str) -> Value:
+    found: Value = node.apply(operator, node.value(0), node.value(1))
+    return found
+
+
+def _folded(node: Node, operator: str) -> Value:
+    return reduce(lambda a, b: node.net.apply(operator, a, b, label=node.label), node.values())
+
+
+def Add(node: Node) -> Value:
+    return _binary(node, "add")
+
+
+def Sub(node: Node) -> Value:
+    return _binary(node, "subtract")
+
+
+def Mul(node: Node) -> Value:
+    return _binary(node, "multiply")
+
+
+def Div(node: Node) -> Value:
+    """Of integers: rounded towards zero."""
+    return _binary(node, "divide" if node.dtype() in _FLOATS else "truncate_divide")
+
+
+def Mod(node: Node) -> Value:
+    """With the divisor's sign, or with the dividend's (fmod)."""
+    if node.get("fmod", 0):
+        return _binary(node, "fmod")
+    if node.dtype() in _FLOATS:
+        raise UnsupportedNode("of floats there is only fmod=1")
+    return _binary(node, "mod")
+
+
+def Pow(node: Node) -> Value:
+    """Of the base's type; powers of integers are computed in double precision."""
+    base, exponent = node.value(0), node.value(1)
+    kind = base.dtype
+    if kind not in _FLOATS:
+        base = node.net.cast(base, dtype="float64")
+    if exponent.dtype != base.dtype:
+        exponent = node.net.cast(exponent, dtype=base.dtype)
+    result = node.apply("power", base, exponent)
+    return result if kind in _FLOATS else node.net.cast(node.net.round(result), dtype=kind)
+
+
+def And(node: Node) -> Value:
+    return _binary(node, "logical_and")
+
+
+def Or(node: Node) -> Value:
+    return _binary(node, "logical_or")
+
+
+def Xor(node: Node) -> Value:
+    return _binary(node, "logical_xor")
+
+
+def Equal(node: Node) -> Value:
+    return _binary(node, "equal")
+
+
+def Less(node: Node) -> Value:
+    return _binary(node, "less")
+
+
+def LessOrEqual(node: Node) -> Value:
+    return _binary(node, "less_equal")
+
+
+def Greater(node: Node) -> Value:
+    return _binary(node, "greater")
+
+
+def GreaterOrEqual(node: Node) -> Value:
+    return _binary(node, "greater_equal")
+
+
+def Max(node: Node) -> Value:
+    return _folded(node, "maximum")
+
+
+def Min(node: Node) -> Value:
+    return _folded(node, "minimum")
+
+
+def Sum(node: Node) -> Value:
+    return _folded(node, "add")
+
+
+def Mean(node: Node) -> Value:
+    return _folded(node, "add") * (1.0 / len(node.operands))
+
+
+def Where(node: Node) -> Value:
+    found: Value = node.apply("where", node.value(0), node.value(1), node.value(2))
+    return found
+
+
+def PRelu(node: Node) -> Value:
+    x, slope = node.value(0), node.value(1)
+    below = node.net.multiply(x, slope)
+    found: Value = node.apply("where", node.net.less(x, node.number_like(0, x)), below, x)
+    return found

@@ -1,0 +1,150 @@
+"""Resizing: along one axis after the other, as the product with a matrix, or as a move where it is one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....graph.network import Value
+from ..errors import UnsupportedNode
+from ..folding import evaluate
+from ..node import Array, Node, axis_of
+from .movement import gathered
+
+_LETTERS = "abcdefghijklmnop"
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis to resize: from `extent` to `output` elements, `scale` as it was asked for."""
+
+    axis: int
+    extent: int
+    output: int
+    scale: float
+    roi: tuple[float, float]
+
+
+def Resize(node: Node) -> Value:
+    if node.version < 11:
+        return _resized(node, _by_scales(node, 1), {"coordinate_transformation_mode": "asymmetric"}, "floor")
+    axes = _by_sizes(node) if node.has(3) else _by_scales(node, 2)
+    attributes = {k: v for k, v in node.attributes.items() if k not in ("axes", "keep_aspect_ratio_policy")}
+    return _resized(node, axes, attributes, str(node.get("nearest_mode", "round_prefer_floor")))
+
+
+def Upsample(node: Node) -> Value:
+    return _resized(node, _by_scales(node, 1), {"coordinate_transformation_mode": "asymmetric"}, "floor")
+
+
+def _chosen(node: Node) -> list[int]:
+    rank = len(node.shape())
+    return [axis_of(a, rank) for a in node.ints("axes") or range(rank)]
+
+
+def _roi(node: Node, count: int) -> list[tuple[float, float]]:
+    wanted = node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    if not wanted or not node.has(1):
+        return [(0.0, 1.0)] * count
+    flat = node.constant(1, "roi").reshape(-1).tolist()
+    return list(zip(flat[:count], flat[count:], strict=True))
+
+
+def _by_scales(node: Node, position: int) -> list[_Axis]:
+    axes = _chosen(node)
+    scales = node.get("scales") or node.constant(position, "scales").reshape(-1).tolist()
+    if len(scales) != len(axes):
+        raise UnsupportedNode(f"{len(scales)} scales do not fit {len(axes)} axes")
+    shape, rois = node.shape(), _roi(node, len(axes))
+    return [_Axis(a, shape[a], int(shape[a] * s), s, r) for a, s, r in zip(axes, scales, rois, strict=True)]
+
+
+def _by_sizes(node: Node) -> list[_Axis]:
+    axes, shape = _chosen(node), node.shape()
+    sizes = [int(n) for n in node.constant(3, "sizes").reshape(-1)]
+    if len(sizes) != len(axes):
+        raise UnsupportedNode(f"{len(sizes)} sizes do not fit {len(axes)} axes")
+    scales = [n / shape[a] for n, a in zip(sizes, axes, strict=True)]
+    policy = node.get("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        common = min(scales) if policy == "not_larger" else max(scales)
+        scales = [common] * len(axes)
+        sizes = [int(common * shape[a] + 0.5) for a in axes]
+    rois = _roi(node, len(axes))
+    return [_Axis(a, shape[a], n, s, r) for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)]
+
+
+def _resized(node: Node, axes: Sequence[_Axis], attributes: dict[str, Any], nearest: str) -> Value:
+    x, mode = node.value(), str(node.get("mode", "nearest"))
+    moved = [a for a in axes if a.output != a.extent or not math.isclose(a.scale, 1.0) or a.roi != (0.0, 1.0)]
+    if any(a.output < 1 for a in moved):
+        raise UnsupportedNode("the result has no elements")
+    if mode == "linear" and (plain := _bilinear(node, x, moved, attributes)) is not None:
+        return plain
+    outside = np.ones((), dtype=x.dtype)
+    for a in moved:
+        matrix, inside = _matrix(node, a, mode, {**attributes, "nearest_mode": nearest})
+        if mode == "nearest":
+            x = gathered(node, x, a.axis, matrix.argmax(axis=1))
+        else:
+            x = _multiplied(node, x, a.axis, matrix.astype(x.dtype))
+        shape = [1] * len(x.shape)
+        shape[a.axis] = a.output
+        outside = outside * inside.astype(outside.dtype).reshape(shape)
+    value = float(attributes.get("extrapolation_value", 0.0))
+    if (outside == 1).all():
+        return x
+    if mode == "nearest":
+        return node.net.where(outside == 1, x, node.number_like(value, x))
+    return node.net.add(x, ((1 - outside) * value).astype(x.dtype)) if value else x
+
+
+def _bilinear(node: Node, x: Value, axes: Sequence[_Axis], attributes: dict[str, Any]) -> Value | None:
+    """The network's own operator, where it means the same."""
+    mode = attributes.get("coordinate_transformation_mode", "half_pixel")
+    if mode == "pytorch_half_pixel" and all(a.output > 1 for a in axes):
+        mode = "half_pixel"
+    special = attributes.get("antialias") or attributes.get("exclude_outside")
+    if special or mode not in ("half_pixel", "asymmetric", "align_corners") or "float" not in x.dtype:
+        return None
+    if len(x.shape) != 4 or {a.axis for a in axes} - {2, 3}:
+        return None
+    if any(a.output < 1 or not math.isclose(a.scale * a.extent, a.output, rel_tol=1e-9) for a in axes):
+        return None
+    size = list(x.shape[2:])
+    for a in axes:
+        size[a.axis - 2] = a.output
+    found: Value = node.apply("resize2d", x, size=size, method="bilinear", coordinate_mode=mode)
+    return found
+
+
+def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> tuple[Array, Array]:
+    """What the reference implementation makes of each unit vector, `(output, extent)`, and which outputs are inside."""
+    from onnx import helper
+
+    crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    kept = {k: v for k, v in attributes.items() if k not in ("mode", "extrapolation_value")}
+    exact = axis.output == int(np.float32(axis.scale) * axis.extent)
+    names = ["x", "roi" if crops else "", "scales" if exact else "", "" if exact else "sizes"]
+    resize = helper.make_node("Resize", names, ["y"], mode=mode, extrapolation_value=0.0, **kept)
+    given: dict[str, Array] = {"x": np.eye(axis.extent)}
+    if crops:
+        given["roi"] = np.array([0.0, axis.roi[0], 1.0, axis.roi[1]], dtype=np.float32)
+    if exact:
+        given["scales"] = np.array([1.0, axis.scale], dtype=np.float32)
+    else:
+        given["sizes"] = np.array([axis.extent, axis.output], dtype=np.int64)
+    (made,) = evaluate(resize, given, {"": 19})
+    matrix = np.asarray(made).T
+    return matrix, (matrix != 0).any(axis=1) if crops else np.ones(axis.output, dtype=bool)
+
+
+def _multiplied(node: Node, x: Value, axis: int, matrix: Array) -> Value:
+    letters = _LETTERS[: len(x.shape)]
+    equation = f"{letters},z{letters[axis]}->{letters.replace(letters[axis], 'z')}"
+    found: Value = node.apply("einsum", x, matrix, equation=equation)
+    return found

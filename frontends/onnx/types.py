@@ -1,0 +1,22 @@
+"""Element types of ONNX, and NumPy's names of those that networks have."""
+
+from __future__ import annotations
+
+from functools import cache
+
+SUPPORTED = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "bool")
+"""Element types of networks by NumPy's names."""
+
+
+@cache
+def _names() -> dict[int, str]:
+    from onnx import TensorProto
+
+    renamed = {"float": "float32", "double": "float64"}
+    numbers = TensorProto.DataType.items()
+    return {number: renamed.get(name.lower(), name.lower()) for name, number in numbers}
+
+
+def type_name(number: int) -> str:
+    """NumPy's name of an element type by its number in ONNX; ONNX's own, in small letters, where NumPy has none."""
+    return _names().get(number, f"type {number}")

@@ -1,0 +1,79 @@
+"""Operators that read at places which a tensor gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import te
+from ...te import ShapeError, Tensor, compute, reduce_axis
+from ...te.errors import format_shape
+from ...te.expr import Expr
+from ...topi.arguments import Ints, Padding, one_axis, padding_of, spread
+from ..operator import Kind, Operator, anchor
+
+
+def _take_along_axis(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+    """data[..., indices[i], ...] element by element, a sum over the axis with all but one term zero."""
+    place = one_axis("take_along_axis", axis, data.ndim)
+    if indices.ndim != data.ndim:
+        raise ShapeError(
+            f"take_along_axis: indices {format_shape(indices.shape)} and data {format_shape(data.shape)} "
+            "have different numbers of axes"
+        )
+    k = reduce_axis((0, data.shape[place]), "k")
+
+    def element(*i: Expr) -> Any:
+        value = data[(*i[:place], k, *i[place + 1 :])]
+        return te.sum(te.select(te.cast(k, indices.dtype) == indices[i], value, te.const(0, data.dtype)), axis=k)
+
+    result: Tensor = compute(indices.shape, element, "T_take_along_axis")
+    return result
+
+
+def _max_pool_places(
+    data: Tensor,
+    *,
+    kernel: Ints,
+    stride: Ints | None = None,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    column_major: bool = False,
+) -> Tensor:
+    """Where in the flattened data (N, C, ...) the first largest element of each window is, int32."""
+    from ... import topi
+
+    count = data.ndim - 2
+    layout = "NC" + "DHW"[3 - count :]
+    shape = topi.nn.max_pool(data, kernel, stride, padding, dilation, ceil_mode, layout).shape
+    kernels = spread("max_pool_places", "kernel", kernel, count)
+    strides = spread("max_pool_places", "stride", kernels if stride is None else stride, count)
+    dilations = spread("max_pool_places", "dilation", dilation, count)
+    windows = tuple((k - 1) * d + 1 for k, d in zip(kernels, dilations, strict=True))
+    before, _ = padding_of("max_pool_places", padding, data.shape[2:], windows, strides)
+    axes = [reduce_axis((0, k), f"r{d}") for d, k in enumerate(kernels)]
+    lowest = te.min_value(data.dtype)
+
+    def join(x: Any, y: Any) -> tuple[Expr, Expr]:
+        first = te.any(x[1] > y[1], te.all(x[1] == y[1], x[0] < y[0]))
+        return te.select(first, x[0], y[0]), te.select(first, x[1], y[1])
+
+    argmax = te.comm_reducer(join, lambda i, v: (te.max_value(i), te.min_value(v)), "argmax")
+
+    def element(*i: Expr) -> Any:
+        at = [i[2 + d] * strides[d] + axes[d] * dilations[d] - before[d] for d in range(count)]
+        inside = te.all(*(c for d, p in enumerate(at) for c in (p >= 0, p < data.shape[2 + d])))
+        value = te.select(inside, data[(*i[:2], *at)], lowest)
+        place: Expr = i[0] * data.shape[1] + i[1]
+        order = list(reversed(range(count))) if column_major else list(range(count))
+        for d in order:
+            place = place * data.shape[2 + d] + at[d]
+        return argmax((te.select(inside, place, te.max_value("int32")), value), axis=axes)
+
+    found: Any = compute(shape, element, "pool_place")
+    result: Tensor = found[0]
+    return result
+
+
+take_along_axis = Operator(_take_along_axis, Kind.OPAQUE)
+max_pool_places = anchor(_max_pool_places)

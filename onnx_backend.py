@@ -1,0 +1,170 @@
+"""ONNX's standard backend interface (`onnx.backend.base`): models run by kernels of loopwright.
+
+`prepare(model).run(inputs)`, `run_model`, `run_node`, `is_compatible` and `supports_device`, as functions of this
+module and as methods of its class `Backend`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .frontends.onnx.errors import NeedsInputsError, OnnxImportError
+from .frontends.onnx.importer import from_onnx
+from .frontends.onnx.model import inputs_of, read_model
+from .graph.compiler import UntunedWarning
+from .graph.compiler import compile as compile_network
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+    from .graph.runtime.executor import Executor
+    from .graph.runtime.network import CompiledNetwork
+
+Array = npt.NDArray[Any]
+
+_TARGETS = {"CPU": "llvm", "CUDA": "cuda"}
+
+
+class Prepared:
+    """A model that can be run; `options` are those of `lw.compile`.
+
+    Kernels are compiled at the first run, when the shapes of inputs are known, and again for other shapes. Inputs that
+    decide shapes (of one axis at most, such as the shape that Reshape takes) are constants of what is compiled.
+    """
+
+    def __init__(self, model: ModelProto, target: str, options: Mapping[str, Any]) -> None:
+        self.model, self.target, self.options = model, target, dict(options)
+        self.names = [info.name for info in inputs_of(model.graph)]
+        self.outputs = [info.name for info in model.graph.output]
+        self._executors: dict[Any, Executor] = {}
+        self._fixed: set[str] = set()
+        self.compiled: CompiledNetwork | None = None
+
+    def run(self, inputs: Any, **_: Any) -> tuple[Array, ...]:
+        """The outputs for inputs in order, or by name."""
+        feeds = self._feeds(inputs)
+        executor = self._executor(feeds)
+        for name in executor.input_names:
+            executor.set_input(name, feeds[name])
+        executor.run()
+        found = [executor.get_output(number) for number in range(len(self.outputs))]
+        from onnx.backend.base import namedtupledict
+
+        made: tuple[Array, ...] = namedtupledict("Outputs", self.outputs)(*found)
+        return made
+
+    def _feeds(self, inputs: Any) -> dict[str, Array]:
+        if isinstance(inputs, Mapping):
+            given = dict(inputs)
+        else:
+            listed = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+            names = [info.name for info in self.model.graph.input] if len(listed) > len(self.names) else self.names
+            given = dict(zip(names, listed, strict=False))
+        missing = [name for name in self.names if name not in given]
+        if missing:
+            raise ValueError(f"model {self.model.graph.name}: input '{missing[0]}' is missing")
+        return {name: np.asarray(given[name]) for name in self.names}
+
+    def _executor(self, feeds: Mapping[str, Array]) -> Executor:
+        key = tuple((a.shape, a.tobytes() if n in self._fixed else b"") for n, a in feeds.items())
+        if key not in self._executors:
+            self._executors[key] = self._compile(feeds)
+            key = tuple((a.shape, a.tobytes() if n in self._fixed else b"") for n, a in feeds.items())
+        return self._executors.setdefault(key, next(reversed(self._executors.values())))
+
+    def _compile(self, feeds: Mapping[str, Array]) -> Executor:
+        import warnings
+
+        while True:
+            shapes = {name: array.shape for name, array in feeds.items() if name not in self._fixed}
+            constants = {name: feeds[name] for name in sorted(self._fixed)}
+            try:
+                net = from_onnx(self.model, shapes, constants)
+                break
+            except NeedsInputsError as error:
+                small = {name for name in error.inputs if feeds[name].ndim <= 1}
+                if small != set(error.inputs):
+                    raise
+                self._fixed |= small
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UntunedWarning)
+            self.compiled = compile_network(net, self.target, **self.options)
+        return self.compiled.executor()
+
+
+def prepare(model: Any, device: str = "CPU", **options: Any) -> Prepared:
+    """A model (a path, bytes or a ModelProto) made ready to run; ValueError for a device that there is none of."""
+    _, proto = read_model(model)
+    if not supports_device(device):
+        raise ValueError(f"there is no device {device} here; devices are CPU and CUDA")
+    target = options.pop("target", _TARGETS[device.partition(":")[0]])
+    return Prepared(proto, target, {k: v for k, v in options.items() if k in ("records", "processes", "pipeline")})
+
+
+def run_model(model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[Array, ...]:
+    """The outputs of a model for inputs in order, or by name."""
+    return prepare(model, device, **options).run(inputs)
+
+
+def run_node(
+    node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **options: Any
+) -> tuple[Array, ...]:
+    """The results of a single node; `opset_version` says of which operator set (the newest unless told otherwise)."""
+    from onnx import TypeProto, defs, helper
+
+    arrays = [np.asarray(a) for a in (inputs.values() if isinstance(inputs, Mapping) else inputs)]
+    named = [name for name in node.input if name]
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in zip(named, arrays, strict=True)
+    ]
+    outputs = [helper.make_value_info(name, TypeProto()) for name in node.output if name]
+    version = int(options.pop("opset_version", defs.onnx_opset_version()))
+    graph = helper.make_graph([node], node.op_type, infos, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
+    return run_model(model, arrays, device, **options)
+
+
+def is_compatible(model: ModelProto, device: str = "CPU", **_: Any) -> bool:
+    """Whether a model can be imported; inputs may still have open shapes."""
+    try:
+        from_onnx(model)
+    except NeedsInputsError:
+        return True
+    except OnnxImportError as error:
+        return all("give its extents" in reason for reason in error.reasons)
+    return supports_device(device)
+
+
+def supports_device(device: str) -> bool:
+    """Whether models can run there: CPU, or CUDA where there is such a device."""
+    kind = device.partition(":")[0]
+    if kind != "CUDA":
+        return kind == "CPU"
+    from .backends.build import named_target
+
+    try:
+        named_target("cuda")
+    except (ValueError, RuntimeError, OSError, ImportError):
+        return False
+    return True
+
+
+@cache
+def _backend() -> type:
+    from onnx.backend.base import Backend as Base
+
+    functions: Sequence[Any] = (prepare, run_model, run_node, is_compatible, supports_device)
+    return type("Backend", (Base,), {f.__name__: staticmethod(f) for f in functions})
+
+
+def __getattr__(name: str) -> Any:
+    """`Backend`, the class of ONNX's interface, is made when it is first asked for: it needs the package onnx."""
+    if name == "Backend":
+        return _backend()
+    raise AttributeError(f"module 'loopwright.onnx_backend' has no attribute {name!r}")
