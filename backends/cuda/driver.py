@@ -17,6 +17,7 @@ _FATAL = (
     "illegal",
     "misaligned",
     "launch failed",
+    "launch failure",
     "launch timed out",
     "assert",
     "ECC",
