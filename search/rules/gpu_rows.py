@@ -95,7 +95,11 @@ class _Rows:
             if name != self.last and self.scope == "local":
                 self.draft.do(SetScope, block=name, scope="local")
             return
-        loops = block.enclosing_loops
+        loops = [x for x in block.enclosing_loops if x.loop_kind == "serial"]
+        if not loops:  # rows of one element
+            if name != self.last and self.scope == "local":
+                self.draft.do(SetScope, block=name, scope="local")
+            return
         inner = loops[-1].loop_name
         self.draft.do(Split, block=name, loop=inner, factors=(0, self.threads))
         self.draft.do(Bind, block=name, loop=f"{inner}1", thread="threadIdx.x")
@@ -135,6 +139,9 @@ class _Rows:
         if not loops:
             return
         sizes = {x.loop_name: x.size for x in block.enclosing_loops}
+        if all(sizes[n] == 1 for n in loops):
+            self._one_result(name, loops)
+            return
         tiled = [n for n in loops if sizes[n] > 1][-2:]
         inner = []
         for position, axis in enumerate(tiled):
@@ -156,6 +163,12 @@ class _Rows:
         do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
         do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
         self._registers(name, f"{fused}1", inner)
+
+    def _one_result(self, name: str, loops: list[str]) -> None:
+        """A single result by a single thread."""
+        if len(loops) > 1:
+            self.draft.do(Fuse, block=name, loops=tuple(loops))
+        self.draft.do(Bind, block=name, loop="_".join(loops), thread="blockIdx.x")
 
     def _registers(self, name: str, thread: str, inner: list[str]) -> None:
         """Results wait in registers until they are final."""
