@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("records", type=Path, nargs="+", help="record files, of one or several workloads")
     parser.add_argument(
-        "-o", "--output", type=Path, help="page to write, replaced if it exists (default: the first file's name .html)"
+        "-o",
+        "--output",
+        type=Path,
+        help="page to write, or the curve alone (.svg); default: the first file's name .html",
     )
     parser.add_argument(
         "--workload-file",

@@ -14,6 +14,8 @@ from .ranking import RankingQuality, ranking_quality
 from .records import Record
 
 _BARS = "▁▂▃▄▅▆▇█"
+_TELLING = 8
+"""Candidates of a round that is not over yet, below which its ranking says little."""
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -69,8 +71,12 @@ class TuningState:
 
     @property
     def quality(self) -> RankingQuality | None:
-        """How well the cost model ranked the candidates of the last round that can tell."""
-        return next((q for r in reversed(self.rounds) if (q := r.quality) is not None), None)
+        """How well the cost model ranked the candidates of the last round that can tell: over, or half over."""
+        for round_ in reversed(self.rounds):
+            quality = round_.quality
+            if quality is not None and (round_ is not self.rounds[-1] or quality.samples >= _TELLING):
+                return quality
+        return None
 
     def begin_round(self) -> None:
         """Begin another batch of the search."""

@@ -191,6 +191,14 @@ def test_a_file_of_several_workloads_and_all_kinds_of_trouble(tmp_path):
     assert "Too few valid trials" in text and "the winner of that run-off reached" in text
 
 
+def test_the_curve_alone(tmp_path):
+    path = write_report(many(5), tmp_path / "curve.svg")
+    root = ElementTree.fromstring(path.read_text())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and path.read_text().count("<circle") == 5
+    with pytest.raises(RecordError, match=r"a curve is of one workload, records holds 2: write a page \(.html\)"):
+        write_report([*many(2), record(workload_hash="other")], tmp_path / "curve.svg")
+
+
 def test_nothing_to_report_is_a_sentence(tmp_path):
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(RecordError, match=r"no record to report on in .*empty.jsonl: tune first"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import records as rec
 from ..records import Record, RecordError
+from .charts import curve_chart
 from .group import groups
 from .limits import Limits, limits_of
 from .page import page
@@ -28,6 +29,8 @@ def write_report(
 ) -> Path:
     """Write an HTML page about records, or a file of them, which loads nothing from elsewhere; returns its path.
 
+    To an `output` that ends in `.svg` it writes the tuning curve alone, of records of one workload.
+
     `find_task` gives the task of a record where the workload is at hand: its IR is then shown step by step. With
     `measure`, the limits of this machine's CPU are measured where records are of it. RecordError where a file cannot be
     read or written, or there is no record.
@@ -44,8 +47,13 @@ def write_report(
     def limits(target: str) -> Limits | None:
         return limits_of(target, measure)
 
-    text = page(found, title or f"Tuning report of {Path(name).name}", limits)
     path = Path(output)
+    if path.suffix == ".svg":
+        if len(found) > 1:
+            raise RecordError(f"a curve is of one workload, {name} holds {len(found)}: write a page (.html)")
+        text = curve_chart(found[0]) + "\n"
+    else:
+        text = page(found, title or f"Tuning report of {Path(name).name}", limits)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
