@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp
+from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, OptionsAttr, YieldOp
 from ..dialects.interpret.te import run_te
 from ..te import create_module
 from .operator import Kind, apply, operator
@@ -69,6 +71,11 @@ def apply_arrays(op: ApplyOp, arrays: Sequence[Array]) -> list[Array]:
     name = op.operator.data
     if operator(name).kind is Kind.VIEW:
         return [arrays[0].reshape(shape_of(op.outputs[0]))]
-    tensors = [placeholder(v, f"p{k}") for k, v in enumerate(op.inputs)]
-    made = apply(name, tensors, op.options.values)
-    return run_te(create_module([*tensors, *made]), list(arrays))
+    return run_te(_expressions(name, tuple(v.type for v in op.inputs), op.options), list(arrays))
+
+
+@lru_cache(maxsize=512)
+def _expressions(name: str, kinds: tuple[Attribute, ...], options: OptionsAttr) -> ModuleOp:
+    """An operator on tensors of these types as tensor expressions; networks repeat themselves."""
+    tensors = [placeholder(kind, f"p{k}") for k, kind in enumerate(kinds)]
+    return create_module([*tensors, *apply(name, tensors, options.values)])
