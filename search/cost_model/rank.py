@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .columns import distinct_columns, snapped
 from .protocol import Floats, Tasks, enough, finite, log_scale
 from .store import Saved
-from .trees import BINS, PENALTY, by_column, drawn, grow
+from .trees import BINS, by_column, drawn, grow, spread_of, trend_of
 from .trend import Scale, Trend
 
 STAGES = 10
@@ -27,9 +27,9 @@ STEEPNESS = 8.0
 
 
 class RankTrees(Saved):
-    """An ensemble of gradient-boosted rankers on bootstrap samples; the spread is their disagreement."""
+    """Pairs of gradient-boosted rankers on bootstrap samples, with trends and a spread as those of `BoostedTrees`."""
 
-    def __init__(self, seed: int = 0, members: int = 3, fewest: int = 8, threads: int = 1) -> None:
+    def __init__(self, seed: int = 0, members: int = 4, fewest: int = 8, threads: int = 1) -> None:
         self._seed = seed
         self._count = members
         self._fewest = fewest
@@ -61,15 +61,15 @@ class RankTrees(Saved):
             for member in range(self._count):
                 rng = np.random.default_rng([self._seed, member])
                 chosen = drawn(rng, len(values), whole=member == 0)
-                self._members.append(self._ranker(rng, features[chosen], values[chosen], tasks[chosen]))
+                trend = trend_of(member, self._scale.apply(features[chosen]), values[chosen])
+                stages = self._stages(rng, trend, features[chosen], values[chosen], tasks[chosen])
+                self._members.append((trend, stages))
 
-    def _ranker(
-        self, rng: np.random.Generator, features: Floats, values: Floats, tasks: Tasks
-    ) -> tuple[Trend, list[Any]]:
+    def _stages(
+        self, rng: np.random.Generator, trend: Trend, features: Floats, values: Floats, tasks: Tasks
+    ) -> list[Any]:
         assert self._scale is not None
-        standardised = self._scale.apply(features)
-        trend = Trend.fitted(standardised, values, PENALTY)
-        ranks = trend.at(standardised)
+        ranks = trend.at(self._scale.apply(features))
         features = snapped(features, BINS)
         stages: list[Any] = []
         for _ in range(STAGES):
@@ -78,10 +78,10 @@ class RankTrees(Saved):
             stage = grow(features, push / weight, TREES, int(rng.integers(1 << 31)), weight)
             ranks = ranks + stage.predict(features)
             stages.append(stage)
-        return trend, stages
+        return stages
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
-        """Return the members' mean and standard deviation, on the scale of the scores that they were taught."""
+        """Return the members' mean and their spread, on the scale of the scores that they were taught."""
         if not self._members:
             return np.zeros(len(features)), np.ones(len(features))
         if not len(features):
@@ -96,7 +96,7 @@ class RankTrees(Saved):
                 np.sum([trend.at(standardised), *(s.predict(chosen) for s in stages)], axis=0)
                 for trend, stages in self._members
             ]
-        return np.mean(each, axis=0), np.std(each, axis=0)
+        return np.mean(each, axis=0), spread_of(np.stack(each))
 
 
 def _pushes(rng: np.random.Generator, ranks: Floats, values: Floats, tasks: Tasks) -> tuple[Floats, Floats]:

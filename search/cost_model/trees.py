@@ -18,15 +18,17 @@ PENALTY = 10.0
 BINS = 63
 FEW_LEAVES = 8
 MANY_LEAVES = 20
-COLUMNS_A_SPLIT = 0.3
-"""The share of columns that a split chooses from: many say nearly the same."""
+COLUMNS_A_SPLIT = 32
+"""About how many columns a split chooses from, where there are more: many say nearly the same."""
 
 
 class BoostedTrees(Saved):
-    """An ensemble on bootstrap samples, each a linear trend and gradient-boosted trees for what it misses.
+    """Pairs of gradient-boosted trees on bootstrap samples; every second pair learns what a linear trend misses.
 
-    It learns `protocol.log_scale` of the scores; the spread is the members' disagreement. `threads` bounds scikit-
-    learn's OpenMP threads: on few cores and few samples more of them only cost time.
+    A trend is seen in fewer samples than trees need, but is wrong about a best that lies in the middle: both kinds
+    together rank better than either alone. It learns `protocol.log_scale` of the scores; the spread is how much the two
+    of a pair disagree. `threads` bounds scikit-learn's OpenMP threads: on few cores and few samples more of them only
+    cost time.
     """
 
     def __init__(self, seed: int = 0, members: int = 4, fewest: int = 8, threads: int = 1) -> None:
@@ -60,16 +62,16 @@ class BoostedTrees(Saved):
         with threadpool_limits(self._threads):
             for member in range(self._count):
                 chosen = drawn(rng, len(values), whole=member == 0)
-                self._members.append(self._member(features[chosen], values[chosen], self._seed + member))
+                self._members.append(self._member(member, features[chosen], values[chosen]))
 
-    def _member(self, features: Floats, values: Floats, seed: int) -> tuple[Trend, Any]:
+    def _member(self, number: int, features: Floats, values: Floats) -> tuple[Trend, Any]:
         assert self._scale is not None
         standardised = self._scale.apply(features)
-        trend = Trend.fitted(standardised, values, PENALTY)
-        return trend, grow(features, values - trend.at(standardised), trees=50, seed=seed)
+        trend = trend_of(number, standardised, values)
+        return trend, grow(features, values - trend.at(standardised), trees=50, seed=self._seed + number)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
-        """Return the members' mean and standard deviation."""
+        """Return the members' mean, and their spread."""
         if not self._members:
             return np.zeros(len(features)), np.ones(len(features))
         if not len(features):
@@ -81,7 +83,22 @@ class BoostedTrees(Saved):
         standardised = self._scale.apply(chosen)
         with threadpool_limits(self._threads):
             each = np.stack([trend.at(standardised) + trees.predict(chosen) for trend, trees in self._members])
-        return each.mean(axis=0), each.std(axis=0)
+        return each.mean(axis=0), spread_of(each)
+
+
+def trend_of(member: int, standardised: Floats, values: Floats) -> Trend:
+    """The trend that a member's trees begin from: the mean alone in the first pair, in the third, ..."""
+    if member // 2 % 2:
+        return Trend.fitted(standardised, values, PENALTY)
+    return Trend.flat(standardised, values)
+
+
+def spread_of(each: Floats) -> Floats:
+    """How unsure members `(m, n)` are: the mean distance of the two of a pair from their middle, `(n,)`."""
+    pairs = len(each) // 2
+    if not pairs:
+        return np.zeros(each.shape[1])
+    return np.asarray(np.abs(each[: 2 * pairs : 2] - each[1 : 2 * pairs : 2]).mean(axis=0) / 2.0)
 
 
 def drawn(rng: np.random.Generator, samples: int, whole: bool) -> npt.NDArray[np.int64]:
@@ -108,7 +125,7 @@ def grow(features: Floats, values: Floats, trees: int, seed: int, weight: Floats
         min_samples_leaf=int(np.clip(len(values) // 64, 1, 20)),
         l2_regularization=0.01,
         max_bins=BINS,
-        max_features=COLUMNS_A_SPLIT,
+        max_features=float(np.clip(COLUMNS_A_SPLIT / features.shape[1], 0.3, 1.0)),
         early_stopping=False,
         random_state=seed,
     )

@@ -47,6 +47,12 @@ class Trend:
         weights = np.linalg.solve(gram, standardised.T @ (values - offset))
         return cls(weights, offset, float(values.min()) - MARGIN, float(values.max()) + MARGIN)
 
+    @classmethod
+    def flat(cls, standardised: Floats, values: Floats) -> Trend:
+        """The mean of the values, everywhere."""
+        mean = float(values.mean())
+        return cls(np.zeros(standardised.shape[1]), mean, mean, mean)
+
     def at(self, standardised: Floats) -> Floats:
         """The trend's values."""
         return np.clip(standardised @ self.weights + self.offset, self.lowest, self.highest)
