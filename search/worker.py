@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .device_checking import DeviceBuffers
 
 _LONGEST_MESSAGE = 6000
+_NOT_ITS_DOING = (AssertionError, MemoryError, OSError)
+"""Errors of ours or of the machine, which say nothing about the candidate."""
 _ROOT = (__package__ or "").rpartition(".")[0]
 _REFUSALS = ((f"{_ROOT}.passes.primitive", "ScheduleError"), ("xdsl.utils.exceptions", "PassFailedException"))
 _COMPILER_ERRORS = ((f"{_ROOT}.backends.c_family.artifact", "CompileError"),)
@@ -60,6 +62,8 @@ class Builder:
 
     def code_of(self, error: BaseException) -> ErrorCode:
         """Name the failure."""
+        if isinstance(error, _NOT_ITS_DOING):
+            return ErrorCode.UNKNOWN
         return ErrorCode.INSTANTIATION_ERROR if _is_refusal(error) else ErrorCode.COMPILE_ERROR
 
 
@@ -116,6 +120,8 @@ class Runner:
         """Name the failure; some devices compile what they load."""
         if isinstance(error, DeviceLost):
             return ErrorCode.DEVICE_LOST
+        if isinstance(error, _NOT_ITS_DOING):
+            return ErrorCode.UNKNOWN
         return ErrorCode.COMPILE_ERROR if _is_one_of(error, _COMPILER_ERRORS) else ErrorCode.RUNTIME_ERROR
 
 

@@ -67,6 +67,8 @@ def test_good_candidates_are_timed_and_slow_ones_stopped():
 
 MISBEHAVIOUR = [
     ("build=raise", ErrorCode.COMPILE_ERROR, "no such instruction: frobnicate"),
+    ("build=assert", ErrorCode.UNKNOWN, "our bug"),
+    ("run=disk", ErrorCode.UNKNOWN, "No space left on device"),
     ("build=killed", ErrorCode.COMPILE_ERROR, "killed by SIGKILL"),
     ("run=raise", ErrorCode.RUNTIME_ERROR, "launch failed"),
     ("run=segv", ErrorCode.RUNTIME_ERROR, "killed by SIGSEGV"),
@@ -131,6 +133,31 @@ def test_a_worker_killed_while_idle_costs_no_candidate():
         for pid in measurer.pids:
             os.kill(pid, signal.SIGKILL)
         assert [m.ok for m in measurer.measure(["time=0.001", "time=0.002"])] == [True, True]
+
+
+@pytest.mark.parametrize("role", ["builder", "runner"])
+def test_a_worker_killed_at_work_from_outside_gets_a_second_chance(role):
+    options = replace(OPTIONS, overlap=True, run_timeout_s=20.0, build_timeout_s=20.0)
+    with measuring(options) as measurer:
+        slow = "build=sleep time=0.001" if role == "builder" else "run=slowly time=0.001"
+        assert measurer.measure(["time=0.01"])[0].ok  # the task is taken over
+        measurer.submit([slow])
+        worker = next(w for w in measurer._workers if w.role == role)
+        assert wait_until(lambda: worker.job is not None)
+        os.kill(worker.pid, signal.SIGKILL)
+        (found,) = measurer.results()
+        assert found.ok and worker.pid not in measurer.pids
+
+
+def test_every_error_code_is_tested_for():
+    tested = {code for _, code, _ in MISBEHAVIOUR}
+    elsewhere = {
+        ErrorCode.OK,
+        ErrorCode.INSTANTIATION_ERROR,  # test_refused_schedules_are_instantiation_errors
+        ErrorCode.COMPILE_TIMEOUT,  # test_hangs_end_at_their_timeouts
+        ErrorCode.RUN_TIMEOUT,
+    }
+    assert tested | elsewhere == set(ErrorCode)
 
 
 def test_a_device_that_stays_lost_ends_measuring():
@@ -246,13 +273,13 @@ def test_no_process_stays_after_leaving():
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("run", ["hang", "spin"])
-def test_workers_die_with_their_parent(number, run):
+@pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
+def test_workers_die_with_their_parent(number, run, overlap):
     script = textwrap.dedent(f"""
         import sys
         sys.path[:0] = {sys.path!r}
         from measuring_parent import main
-        main({run!r})
+        main({run!r}, {overlap})
         """)
     parent = subprocess.Popen(
         [sys.executable, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

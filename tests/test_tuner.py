@@ -167,6 +167,23 @@ def test_a_full_disk_costs_the_records_not_the_result():
     assert "record(s) could not be saved" in shown.getvalue()
 
 
+def test_a_disk_full_for_a_while_costs_nothing(tmp_path, monkeypatch):
+    path, calls, shown = tmp_path / "r.jsonl", [], io.StringIO()
+    append = rec.append
+
+    def sometimes(file, records):
+        calls.append(len(records))
+        if 3 <= len(calls) <= 6:
+            raise RecordError("cannot write record file: No space left on device")
+        append(file, records)
+
+    monkeypatch.setattr(rec, "append", sometimes)
+    options = TuningOptions(num_measure_trials=12, records=path, progress=Lines(shown))
+    result = tune(doubling(FakeSpace()), options, MEASURE)
+    assert [r for r in rec.load(path) if r.role is Role.TRIAL] == result.trials
+    assert shown.getvalue().count("No space left") == 1 and "could not be saved" not in shown.getvalue()
+
+
 def test_a_record_file_that_cannot_be_is_refused_before_measuring(tmp_path):
     with pytest.raises(RecordError, match="cannot open record file"):
         tune(doubling(FakeSpace()), quietly(records=tmp_path), MEASURE)

@@ -86,5 +86,7 @@ class Trials:
             artifact=measurement.artifact,
             stopped_early=measurement.stopped_early,
             reused=measurement.reused,
+            flop=float(task.flops),
+            resources=measurement.resources,
             template={"name": task.name, "args": list(task.args), "index": config.index, "config": config.values},
         )

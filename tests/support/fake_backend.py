@@ -24,6 +24,8 @@ def build(workload, schedule):
             from loopwright.passes.primitive import ScheduleError
 
             raise ScheduleError("split", {}, "factor 3 does not divide 8")
+        case "assert":
+            raise AssertionError("our bug")
         case "hang":
             time.sleep(1000)
         case "killed":
@@ -48,6 +50,8 @@ class Kernel:
         match self.fields.get("run"):
             case "raise":
                 raise RuntimeError("launch failed")
+            case "disk":
+                raise OSError(28, "No space left on device")
             case "hang":
                 ctypes.CDLL(None).pause()
             case "spin":  # never lets go of the interpreter
@@ -74,6 +78,9 @@ class Kernel:
             case "dirty":
                 result[...] = source * 2
                 source[0] = 7
+            case "slowly":
+                time.sleep(0.3)
+                result[...] = source * 2
             case "log":
                 result[...] = source * 2
                 with open(self.fields["path"], "a") as log:

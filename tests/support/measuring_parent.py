@@ -5,9 +5,9 @@ import numpy as np
 from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask
 
 
-def main(run):
+def main(run, overlap=False):
     source = np.arange(4, dtype=np.float32)
-    with Measurer(MeasureOptions("fake_backend", builders=1, run_timeout_s=60)) as measurer:
+    with Measurer(MeasureOptions("fake_backend", builders=1, run_timeout_s=60, overlap=overlap)) as measurer:
         measurer.use(MeasureTask("workload", [source], [source * 2], 0, 0))
         print(*measurer.pids, flush=True)
         measurer.measure([f"run={run} time=1"])
