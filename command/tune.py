@@ -1,4 +1,4 @@
-"""Search for a fast schedule of a workload, check the result and report what it reaches."""
+"""Search for fast schedules of a workload or a network, and report what it reaches."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
+from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
 from ._source import beside, file_task, named_task
 
@@ -25,14 +26,17 @@ _INTERRUPTED = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from ..search.named_workloads import named_workloads, parameters
 
-    parser.add_argument("workload", help="a name (below), or a file of te-level IR (.mlir)")
+    parser.add_argument("workload", help="a name (below), a file of te-level IR (.mlir), or an ONNX model (.onnx)")
     parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
-    parser.add_argument("--trials", type=_positive, default=64, help="schedules to measure in all (default: 64)")
+    parser.add_argument(
+        "--trials", type=_positive, help="schedules to measure in all (default: 64, for networks 64 for each task)"
+    )
     parser.add_argument(
         "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    add_network_options(parser)
     options: dict[str, Any] = {}
     for workload in named_workloads().values():
         options |= parameters(workload)
@@ -62,6 +66,11 @@ def _positive(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     from ..search.task import TuningOptions
 
+    if is_network(options.workload):
+        from ._tune_network import tune_network
+
+        _require_no_shape(options)
+        return tune_network(options)
     task = _task(options)
     records = options.records or Path(f"{task.name}.jsonl")
     say = sys.stderr if options.json else sys.stdout
@@ -71,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     workload = _write_workload(task, records)
     start_s = time.monotonic()
     try:
-        result = task.tune(TuningOptions(num_measure_trials=options.trials, records=records, seed=options.seed))
+        result = task.tune(TuningOptions(num_measure_trials=options.trials or 64, records=records, seed=options.seed))
     except KeyboardInterrupt:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
@@ -90,10 +99,16 @@ def _task(options: argparse.Namespace) -> SearchTask:
     shape = {k.removeprefix("shape_"): v for k, v in vars(options).items() if k.startswith("shape_")}
     path = Path(options.workload)
     if path.suffix or path.is_file():
-        if shape:
-            raise UserError(f"shapes are for workloads by name: {path} has its own, so leave out --{next(iter(shape))}")
+        _require_no_shape(options)
         return file_task(path, options.target)
     return named_task(options.workload, shape, options.target)
+
+
+def _require_no_shape(options: argparse.Namespace) -> None:
+    for name in vars(options):
+        if name.startswith("shape_"):
+            flag = name.removeprefix("shape_")
+            raise UserError(f"shapes are for workloads by name: {options.workload} has its own, so leave out --{flag}")
 
 
 def _write_workload(task: SearchTask, records: Path) -> Path:

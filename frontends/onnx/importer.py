@@ -92,7 +92,7 @@ class _Importer:
             if declared is not None and all(isinstance(n, int) and n > 0 for n in declared):
                 return [int(n) for n in declared]
             shown = "of unknown rank" if declared is None else f"of shape ({', '.join(map(str, declared))})"
-            self._refuse(f"input '{name}' is {shown}: give its extents, shapes={{'{name}': (...)}}")
+            self._refuse(f"input '{name}' is {shown}: give its extents, shapes={{'{name}': (...)}} (--input-shape)")
             return None
         fits = declared is None or (
             len(declared) == len(given)

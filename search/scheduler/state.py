@@ -33,7 +33,7 @@ class TaskRow:
     def cells(self) -> tuple[str, str, str, str]:
         """ID, latency in ms, GFLOPS and trials as text; `-` for what is unknown."""
         known = math.isfinite(self.latency_s)
-        latency = f"{self.latency_s * 1e3:.3f}" if known else "-"
+        latency = f"{self.latency_s * 1e3:.4g}" if known else "-"
         speed = f"{self.gflops_per_s:.2f}" if known and self.history.flop else "-"
         return str(self.number), latency, speed, str(self.tuning.done)
 
@@ -75,7 +75,7 @@ class SchedulerState:
     @property
     def summary(self) -> str:
         """The line below the table."""
-        latency = f"{self.latency_s * 1e3:.3f} ms" if math.isfinite(self.latency_s) else "-"
+        latency = f"{self.latency_s * 1e3:.4g} ms" if math.isfinite(self.latency_s) else "-"
         following = "-" if self.next_task is None else str(self.next_task)
         return (
             f"Estimated total latency: {latency}  Trials: {self.done}  Used time: {self.used_s:.0f} s  "

@@ -151,7 +151,7 @@ def _drawn(state: SchedulerState) -> Group:
     for row in state.rows:
         tuning = row.tuning
         errors = tuning.error_counts() if tuning.errors else ""
-        last = f"{tuning.last.time_s * 1e3:.3f}" if tuning.last is not None and tuning.last.ok else "-"
+        last = f"{tuning.last.time_s * 1e3:.4g}" if tuning.last is not None and tuning.last.ok else "-"
         style = "bold" if row.number == state.next_task else None
         table.add_row(*row.cells(), tuning.task, last, errors, style=style)
     spent = f"(build {state.build_s:.0f} s, run {state.run_s:.0f} s)"

@@ -1,0 +1,157 @@
+"""Where a command's network comes from: an ONNX model, a network by name, or a compiled one in a file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UserError
+
+if TYPE_CHECKING:
+    from ..graph.network import Network
+    from ..graph.runtime.network import CompiledNetwork
+
+COMPILED = ".lw"
+"""The suffix of files with compiled networks."""
+
+
+def add_network_options(parser: argparse.ArgumentParser) -> None:
+    """What a network takes beside its name."""
+    parser.add_argument(
+        "--input-shape",
+        action="append",
+        default=[],
+        metavar="NAME=N,C,H,W",
+        help="extents of an input that an ONNX model leaves open; may be given several times",
+    )
+    parser.add_argument("--batch", type=int, help="batch of a network by name (default: 1)")
+    parser.add_argument("--layout", choices=["NCHW", "NHWC"], help="bring the network into this layout")
+
+
+def add_compile_options(parser: argparse.ArgumentParser) -> None:
+    """What compiling takes, for commands that need a network ready to run."""
+    parser.add_argument("model", help="an ONNX model (.onnx), a network by name, or a compiled network (.lw)")
+    parser.add_argument("--target", help="'llvm' (the default) is this machine, 'cuda' its GPU, and so on")
+    parser.add_argument(
+        "--records", type=Path, help="record file with tuned schedules (default: <model>.jsonl, if it exists)"
+    )
+    add_network_options(parser)
+
+
+def is_network(text: str) -> bool:
+    """Whether a word names a network rather than a workload."""
+    if Path(text).suffix == ".onnx":
+        return True
+    from ..testing import NETWORKS
+
+    return text in NETWORKS
+
+
+def read_network(options: argparse.Namespace, text: str) -> Network:
+    """The network of an ONNX file or a name, in the layout asked for."""
+    path = Path(text)
+    if path.suffix == ".onnx":
+        if options.batch is not None:
+            raise UserError(f"{path}: --batch is for networks by name; give --input-shape NAME=N,...")
+        net = _from_file(path, _shapes(options.input_shape))
+    else:
+        net = _by_name(text, options)
+    if options.layout is not None:
+        net = net.transform(f'lw-graph-convert-layout{{layout="{options.layout}"}}')
+    return net
+
+
+def _from_file(path: Path, shapes: dict[str, Sequence[int]]) -> Network:
+    try:
+        from ..frontends.onnx.importer import from_onnx
+
+        return from_onnx(path, shapes)
+    except ModuleNotFoundError as error:
+        raise UserError(f"{path}: reading ONNX models needs {error.name}: pip install 'loopwright[onnx]'") from None
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _by_name(name: str, options: argparse.Namespace) -> Network:
+    from ..testing import NETWORKS, network
+
+    if name not in NETWORKS:
+        raise UserError(f"there is no network '{name}': give a .onnx file or one of {', '.join(NETWORKS)}")
+    if options.input_shape:
+        raise UserError(f"{name} has its own shapes: --input-shape is for ONNX models")
+    try:
+        return network(name, batch=options.batch or 1, layout=options.layout or "NCHW")
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _shapes(given: Sequence[str]) -> dict[str, Sequence[int]]:
+    shapes: dict[str, Sequence[int]] = {}
+    for text in given:
+        name, equals, extents = text.rpartition("=")
+        if not equals or not all(part.strip().isdigit() for part in extents.split(",")):
+            raise UserError(f"--input-shape takes NAME=N,C,H,W with whole numbers, got '{text}'")
+        shapes[name] = [int(part) for part in extents.split(",")]
+    return shapes
+
+
+def records_for(options: argparse.Namespace, name: str) -> Path | None:
+    """The record file asked for, or the one that is there by default."""
+    if options.records is not None:
+        if not options.records.is_file():
+            raise UserError(f"there is no record file {options.records}: tune first")
+        found: Path = options.records
+        return found
+    usual = Path(f"{name}.jsonl")
+    return usual if usual.is_file() else None
+
+
+def name_of(text: str) -> str:
+    """What files of a network are called."""
+    return Path(text).stem if Path(text).suffix in (".onnx", COMPILED) else text
+
+
+def compiled_network(options: argparse.Namespace) -> CompiledNetwork:
+    """The network compiled, or read from the file that holds it compiled."""
+    if Path(options.model).suffix == COMPILED:
+        return _load(options)
+    from ..graph.compiler import compile
+
+    net = read_network(options, options.model)
+    try:
+        return compile(net, options.target or "llvm", records_for(options, name_of(options.model)))
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _load(options: argparse.Namespace) -> CompiledNetwork:
+    from ..graph.runtime.network import load_network
+
+    ignored = {"--target": options.target, "--records": options.records, "--layout": options.layout}
+    given = [flag for flag, value in ignored.items() if value is not None]
+    if given:
+        raise UserError(f"{options.model} is compiled already: {given[0]} is for ONNX models and networks by name")
+    try:
+        return load_network(options.model)
+    except OSError as error:
+        raise UserError(f"cannot read {options.model}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def as_json(net: CompiledNetwork) -> dict[str, Any]:
+    """What scripts may want to know of a compiled network."""
+    plan = net.plan
+    return {
+        "network": plan.name,
+        "target": plan.target,
+        "inputs": {port.name: [port.dtype, list(port.shape)] for port in plan.inputs},
+        "outputs": {port.name: [port.dtype, list(port.shape)] for port in plan.outputs},
+        "steps": len(plan.steps),
+        "kernels": len(plan.kernels),
+        "tuned_kernels": sum(kernel.tuned for kernel in plan.kernels),
+        "arena_bytes": plan.arena_bytes,
+        "constant_bytes": sum(array.nbytes for array in net.package.constants),
+    }

@@ -1,0 +1,108 @@
+"""Tune all tasks of a network, compile it with what was found, and report what it reaches."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UserError
+from ._network import name_of, read_network
+from ._report import table
+
+if TYPE_CHECKING:
+    from ..search.scheduler.scheduler import NetworkResult
+
+INTERRUPTED = 130
+TRIALS_A_TASK = 64
+
+
+def tune_network(options: argparse.Namespace) -> int:
+    """Carry out `loopwright tune` for a network."""
+    from ..graph.compiler import compile
+    from ..graph.tasks import extract_tasks
+    from ..search.scheduler.scheduler import TaskScheduler
+    from ..search.tuner import TuningOptions
+
+    net = read_network(options, options.workload)
+    try:
+        tasks, weights = extract_tasks(net, options.target)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    records = options.records or Path(f"{name_of(options.workload)}.jsonl")
+    say = sys.stderr if options.json else sys.stdout
+    for number, (task, weight) in enumerate(zip(tasks, weights, strict=True)):
+        print(f"task {number:>3}: {weight} x {task.name}, {task.flops / 1e6:.1f} MFLOP, {task.workload_key}", file=say)
+    known = " (exists: gone on with)" if records.exists() else ""
+    print(f"\nrecords: {records}{known}", file=say, flush=True)
+    trials = options.trials or TRIALS_A_TASK * len(tasks)
+    if trials < len(tasks):
+        raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
+    tuning = TuningOptions(num_measure_trials=trials, records=records, seed=options.seed)
+    start_s = time.monotonic()
+    try:
+        result = TaskScheduler(tasks, weights, load_records=records).tune(tuning)
+    except KeyboardInterrupt:
+        again = shlex.join(["loopwright", *options.command_line])
+        print(f"go on with: {again}", file=sys.stderr)
+        return INTERRUPTED
+    wall_s = time.monotonic() - start_s
+    compiled = compile(net, options.target, records)
+    measured = compiled.executor().benchmark(repeat=3, min_repeat_ms=200)
+    report = _report(options, result, measured.median, wall_s, records)
+    print(json.dumps(report) if options.json else _as_text(report, repr(compiled)))
+    return 0 if all(best is not None for best in result.best) else 1
+
+
+def _report(
+    options: argparse.Namespace, result: NetworkResult, measured_s: float, wall_s: float, records: Path
+) -> dict[str, Any]:
+    from ..search.scheduler.scheduler import NetworkResult
+
+    assert isinstance(result, NetworkResult)
+    rows = result.state.rows
+    defaults = [row.weight * row.tuning.default.time_s for row in rows if row.tuning.default is not None]
+    untuned_s = sum(defaults) if len(defaults) == len(rows) else math.nan
+    return {
+        "network": name_of(options.workload),
+        "target": options.target,
+        "latency_s": measured_s,
+        "tasks_s": result.latency_s if math.isfinite(result.latency_s) else None,
+        "untuned_tasks_s": None if math.isnan(untuned_s) else untuned_s,
+        "trials": result.state.done,
+        "resumed": result.state.resumed,
+        "wall_s": wall_s,
+        "records": os.fspath(records),
+        "tasks": [
+            {
+                "task": row.number,
+                "name": row.tuning.task,
+                "weight": row.weight,
+                "latency_s": row.latency_s if math.isfinite(row.latency_s) else None,
+                "gflops_per_s": row.gflops_per_s,
+                "trials": row.tuning.done,
+                "errors": dict(row.tuning.errors),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _as_text(report: dict[str, Any], compiled: str) -> str:
+    tasks_s, untuned_s = report["tasks_s"], report["untuned_tasks_s"]
+    estimated = "-" if tasks_s is None else f"{tasks_s * 1e3:.4g} ms"
+    if tasks_s and untuned_s:
+        estimated += f"; untuned {untuned_s * 1e3:.4g} ms, {untuned_s / tasks_s:.2f} times as long"
+    rows = [
+        ("latency", f"{report['latency_s'] * 1e3:.4g} ms from input to output"),
+        ("tasks", estimated),
+        ("trials", f"{report['trials']} ({report['resumed']} from the records); {report['wall_s']:.1f} s"),
+        ("records", report["records"]),
+    ]
+    return f"\n{compiled}\n{table(rows)}"

@@ -1,0 +1,118 @@
+"""Run a network once, on given or random inputs; --profile shows where the time goes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UserError
+from ._network import add_compile_options, as_json, compiled_network
+
+if TYPE_CHECKING:
+    from ..graph.runtime.executor import Executor
+    from ..graph.runtime.plan import Port
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_compile_options(parser)
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="values of an input (others are random); may be given several times",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default: 0)")
+    parser.add_argument("-o", "--output", type=Path, help="write the outputs to this .npz file")
+    parser.add_argument("--profile", action="store_true", help="print the time of each step")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    given = _given(options.input)
+    net = compiled_network(options)
+    executor = net.executor()
+    _feed(executor, net.plan.inputs, given, options.seed)
+    executor.run()
+    outputs = {name: executor.get_output(name) for name in executor.output_names}
+    if options.output is not None:
+        try:
+            np.savez(options.output, **outputs)
+        except OSError as error:
+            raise UserError(f"cannot write {options.output}: {error.strerror}") from None
+    profile = executor.profile() if options.profile else None
+    if options.json:
+        print(json.dumps({**as_json(net), "results": {n: _summary(a) for n, a in outputs.items()}, **_rows(profile)}))
+        return 0
+    for name, array in outputs.items():
+        shown = ", ".join(f"{key} {value:.6g}" for key, value in _summary(array).items() if isinstance(value, float))
+        print(f"{name}: {array.dtype}{list(array.shape)}, {shown}")
+    if profile is not None:
+        print(f"\n{profile}")
+    return 0
+
+
+def _given(texts: list[str]) -> dict[str, Any]:
+    import numpy as np
+
+    found = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals:
+            raise UserError(f"--input takes NAME=FILE.npy, got '{text}'")
+        try:
+            found[name] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    return found
+
+
+def _feed(executor: Executor, ports: tuple[Port, ...], given: dict[str, Any], seed: int) -> None:
+    import numpy as np
+
+    rng: Any = np.random.default_rng(seed)
+    names = [port.name for port in ports]
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        raise UserError(f"there is no input '{unknown[0]}'; inputs are {', '.join(names)}")
+    for port in ports:
+        if port.name in given:
+            try:
+                executor.set_input(port.name, given[port.name])
+            except (TypeError, ValueError) as error:
+                raise UserError(str(error)) from None
+        else:
+            drawn = rng.standard_normal(port.shape) if "float" in port.dtype else rng.integers(0, 2, port.shape)
+            executor.set_input(port.name, np.asarray(drawn).astype(port.dtype))
+
+
+def _summary(array: Any) -> dict[str, Any]:
+    import numpy as np
+
+    wide = np.asarray(array).astype(np.float64)
+    return {
+        "shape": list(array.shape),
+        "min": float(wide.min()),
+        "max": float(wide.max()),
+        "mean": float(wide.mean()),
+    }
+
+
+def _rows(profile: Any) -> dict[str, Any]:
+    if profile is None:
+        return {}
+    rows = [
+        {
+            "step": row.label,
+            "operators": row.kernel.label,
+            "time_s": row.time_s,
+            "gflops_per_s": row.gflops_per_s,
+            "tuned": row.kernel.tuned,
+        }
+        for row in profile
+    ]
+    return {"profile": rows, "total_s": profile.total_s}
