@@ -92,11 +92,10 @@ class GpuOperand:
 class GpuModel:
     """The shape of one tiled reduction on a GPU.
 
-    `operands` are kept in shared memory. `pair` are two axes, with their
-    extents, that are tiled as the last one of `axes`. `split` names the hole of parts
-    that the reduce axis `divided` is split into, each on blocks of its own; empty where it is not. `stages`,
-    `registers` and `unroll` name the holes of the pipeline's depth, of copies through registers, and of the statements
-    that unrolled loops may become.
+    `operands` are kept in shared memory. `pair` are two axes, with their extents, that are tiled as the last one of
+    `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, and
+    `join` the results that a thread adds parts up for; empty where it is not. `stages`, `registers` and `unroll` name
+    the holes of the pipeline's depth, of copies through registers, and of the statements that unrolled loops may become.
     """
 
     target: Target
@@ -111,6 +110,7 @@ class GpuModel:
     unroll: str
     split: str = ""
     divided: str = ""
+    join: str = ""
     pair: tuple[tuple[str, int], tuple[str, int]] | None = None
 
     @property
@@ -350,7 +350,7 @@ class GpuModel:
         if self.split:
             outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
-            seconds = seconds + LAUNCH_S + joined
+            seconds = seconds + LAUNCH_S + joined * (0.75 + 0.25 / c[self.join])
         return np.asarray(seconds)
 
     def features(self, c: Columns) -> npt.NDArray[np.float32]:

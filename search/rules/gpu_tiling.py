@@ -45,6 +45,8 @@ VIRTUAL = (1, 2, 4)
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 INNER = (1, 2, 4, 7, 8)
 PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+MOST_PARTS = 64
+"""Parts of a split reduction that are loaded one after the other without a loop."""
 STAGES = (1, 2, 3, 4)
 UNROLLED = (0, 32, 128, 512)
 """Statements that the loops of a reduction step may become when they are unrolled."""
@@ -109,6 +111,7 @@ class Tiling:
         self.split: Hole | None = None
         self.divided: Axis | None = None
         self.part = ""
+        self.width: Hole | None = None
         self.final: str | None = None
         if variant.split:
             anchor = self._split_reduction(anchor)
@@ -165,15 +168,22 @@ class Tiling:
             name = find_block(None, self.draft.module, self.final).block_name
             out = f"{name}_sum"
             do(CacheWrite, block=self.final, scope="local", label=out)
-        loops = tuple(x.loop_name for x in find_block(None, self.draft.module, out).enclosing_loops)
+        around = find_block(None, self.draft.module, out).enclosing_loops
+        loops = tuple(x.loop_name for x in around)
         fused = "_".join(loops)
         if len(loops) > 1:
             do(Fuse, block=out, loops=loops)
-        do(Split, block=out, loop=fused, factors=(0, 128))
+        self.width = width = self.hole("join_vector", tuple(n for n in (1, 2, 4) if around[-1].size % n == 0), 1)
+        do(Split, block=out, loop=fused, factors=(0, 128, width))
         do(Bind, block=out, loop=f"{fused}0", thread="blockIdx.x")
         do(Bind, block=out, loop=f"{fused}1", thread="threadIdx.x")
-        do(ComputeAt, block=self.final, loop=f"{fused}1")
+        do(Vectorize, block=out, loop=f"{fused}2")
+        do(ComputeAt, block=self.final, loop=f"{fused}1", unit_loops=True)
         do(SetScope, block=self.final, scope="local")
+        *spatial, part = [x.loop_name for x in find_block(None, self.draft.module, self.final).enclosing_loops][2:]
+        do(Reorder, block=self.final, loops=(part, *spatial))
+        do(Pragma, block=self.final, loop=part, auto_unroll_max_step=MOST_PARTS)
+        do(Vectorize, block=self.final, loop=spatial[-1])
         self.draft.settled |= {self.final, out}
         assert whole is None or whole.block == self.final
 
@@ -357,6 +367,7 @@ class Tiling:
             registers=self.registers.name,
             unroll=self.unrolled.name,
             split=self.split.name if self.split is not None else "",
+            join=self.width.name if self.width is not None else "",
             divided=self.divided.name if self.divided is not None else "",
             pair=(pair[0], pair[1]) if len(pair) == 2 else None,
         )
