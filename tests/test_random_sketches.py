@@ -71,7 +71,7 @@ def test_random_candidates_are_right_on_opencl() -> None:
             check(outputs, task, f"seed {seed}: {schedule}")
 
 
-@pytest.mark.parametrize("extents", [(7, 49, 13), (97, 10, 31), (1, 1000, 7)])
+@pytest.mark.parametrize("extents", [(7, 49, 13), (97, 10, 31), (1, 1000, 7), (9, 18, 521)])
 def test_tiles_need_not_divide_extents(extents: tuple[int, int, int]) -> None:
     """Extents without useful factors are tiled all the same, with a tail."""
     m, n, k = extents

@@ -169,7 +169,9 @@ class Tiling:
             unrolls = tuple(n for n in (1, 2, 4, 8) if axis.extent % n == 0)
             self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", unrolls, 1, "unroll")
             blocks = _blocks(axis.extent)
-            self.blocked[axis.name] = self.hole(f"{axis.name}_block", blocks, max(b for b in blocks if b <= 256))
+            self.blocked[axis.name] = self.hole(
+                f"{axis.name}_block", blocks, max((b for b in blocks if b <= 256), default=blocks[0])
+            )
         lanes_name, vectors_name = self.lanes.name, self.vectors.name
         self.panel_width: Derived | None = None
         if self.variant.panel != "direct":
@@ -179,10 +181,10 @@ class Tiling:
                 self._exact(axis)
 
     def _exact(self, axis: Axis) -> None:
-        """Blocks of a reduce axis cover it without a tail."""
+        """Blocks of a reduce axis cover it without a tail, but for those that cannot."""
         block, unroll = self.blocked[axis.name].name, self.unrolled[axis.name].name
         extent = axis.extent
-        self.draft.limits.append(lambda c: extent % (c[block] * c[unroll]) == 0)
+        self.draft.limits.append(lambda c: (extent % (c[block] * c[unroll]) == 0) | (extent % c[block] != 0))
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -337,9 +339,11 @@ def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
 
 
 def _blocks(extent: int) -> tuple[int, ...]:
-    """Divisors of a reduce extent, the ones that are not tiny."""
+    """Divisors of a reduce extent, the ones that are not tiny; where none makes a block, blocks that leave a tail."""
     divisors = [d for d in range(1, extent + 1) if extent % d == 0]
     kept = [d for d in divisors if d >= 8 or d == extent] or [extent]
+    if extent > 512 and not any(16 <= d <= 512 for d in kept):
+        kept = sorted({*kept, 128, 256, 512})
     return tuple(
         kept if len(kept) <= 12 else [int(d) for d in np.array(kept)[np.linspace(0, len(kept) - 1, 12).astype(int)]]
     )
