@@ -94,15 +94,16 @@ class TuningState:
             self.best, self.best_trial = record, self.done
         self.curve.append(math.inf if self.best is None else self.best.time_s)
         if record.round:
-            self._round_of(record.round).records.append(record)
+            self.of_round(record.round).records.append(record)
 
-    def _round_of(self, number: int) -> Round:
+    def of_round(self, number: int) -> Round:
+        """The round of a number, which is made if there is none."""
         for known in reversed(self.rounds):
             if known.number == number:
                 return known
         self.rounds.append(Round(number))
         self.rounds.sort(key=lambda r: r.number)
-        return self._round_of(number)
+        return self.of_round(number)
 
     @property
     def elapsed_s(self) -> float:
@@ -232,47 +233,48 @@ class LiveTable:
         from rich import box
         from rich.table import Table
 
-        curve = sparkline(state.curve)
         table = Table(
             box=box.SIMPLE,
             title=f"{state.task}: {state.phase}",
             title_justify="left",
-            caption=f"speed of the best, by trial: {curve}" if curve else None,
+            caption="\n".join(f"{name}: {text}" for name, text in _notes(state).items() if text),
             caption_justify="left",
         )
-        cells = _cells(state)
+        cells = {
+            "round": str(state.round),
+            "trials": f"{state.done}/{state.total}",
+            "valid": f"{state.valid}/{state.done}",
+            "best": state.speed(state.best),
+            "last": state.speed(state.last),
+            "untuned": state.speed(state.default),
+        }
         for name in cells:
             table.add_column(name)
         table.add_row(*cells.values())
         return table
 
 
-def _cells(state: TuningState) -> dict[str, str]:
-    """The cells of the live table by column."""
-    valid = f"{state.valid}/{state.done}" if state.done else "-"
+def _notes(state: TuningState) -> dict[str, str]:
+    """The lines below the live table."""
+    model = [str(state.quality)] if state.quality is not None else []
+    spent = f"{state.search_s:.1f} / {state.build_s:.1f} / {state.run_s:.1f} s"
     return {
-        "round": str(state.round),
-        "trials": f"{state.done}/{state.total}",
-        "valid": valid if not state.errors else f"{valid} ({state.error_counts()})",
-        "best": state.speed(state.best),
-        "last": state.speed(state.last),
-        "predicted": _prediction(state),
-        "untuned": state.speed(state.default),
-        "model": "-" if state.quality is None else str(state.quality),
-        "elapsed": f"{state.elapsed_s:.1f} s",
-        "search / build / run": f"{state.search_s:.1f} / {state.build_s:.1f} / {state.run_s:.1f} s",
+        "errors": state.error_counts() if state.errors else "",
+        "model": "; ".join([*model, *_prediction(state)]),
+        "time": f"{state.elapsed_s:.1f} s (search / build / run: {spent})",
+        "speed of the best, by trial": sparkline(state.curve),
     }
 
 
-def _prediction(state: TuningState) -> str:
-    """What the cost model said of the last trial beside its rank in the round: `3rd of 16, was 5th`."""
+def _prediction(state: TuningState) -> list[str]:
+    """Where in its round the cost model ranked the last trial, and where it came out; nothing if it said nothing."""
     record = state.last
     if record is None or record.predicted is None or not record.round:
-        return "-"
-    known = [r for r in state._round_of(record.round).records if r.predicted is not None]
+        return []
+    known = [r for r in state.of_round(record.round).records if r.predicted is not None]
     expected = 1 + sum(r.predicted > record.predicted for r in known if r.predicted is not None)
     measured = 1 + sum(r.time_s < record.time_s for r in known)
-    return f"no. {expected} of {len(known)}, is no. {measured}"
+    return [f"the last trial of {len(known)} was predicted no. {expected}, is no. {measured}"]
 
 
 def sparkline(best_s: Sequence[float], width: int = 60) -> str:

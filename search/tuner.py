@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -108,8 +110,17 @@ def tune(task: TuningTask, options: TuningOptions, measure: MeasureOptions) -> T
     Ctrl-C passes through, with everything measured so far in the record file. Raises TuningError when no trial
     succeeds, RecordError when the record file cannot be opened, WorkerStartError when nothing can be measured.
     """
+    loading = threading.Thread(target=_load_learning, args=(options,), daemon=True)
+    loading.start()  # while the workers start
     with Measurer(measure) as measurer:
+        loading.join()
         return Tuner(task, options, measurer).run()
+
+
+def _load_learning(options: TuningOptions) -> None:
+    """Import what the first fit of a cost model would import, a second's work, if there will be one."""
+    if options.num_measure_trials > options.batch_size and options.cost_model != "random":
+        importlib.import_module("sklearn.ensemble")
 
 
 @dataclass(frozen=True)

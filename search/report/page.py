@@ -74,7 +74,9 @@ def _overview(all_groups: Sequence[Group]) -> str:
                 "-" if speedup is None else f"{speedup:.2f}",
             ]
         )
-    return "<h2>Workloads</h2>" + _table(("workload", "device", "valid trials", "best", "times untuned"), rows)
+    return "<h2>Workloads</h2>" + _table(
+        ("workload", "device", "valid trials", "best", "times as fast as untuned"), rows
+    )
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -179,8 +181,9 @@ def _best_schedule(group: Group) -> Iterator[str]:
     config = best.template.get("config") if best.template else None
     if config:
         where = f"Template {best.template.get('name', '')}: " + ", ".join(f"{k} = {v}" for k, v in config.items())
-    yield f'<p class="soft">{escape(where)}. A step with a + shows what it changes in the IR.</p>'
     module = group.task.module if group.task is not None else None
+    hint = " A step with a + shows what it changes in the IR." if module is not None else ""
+    yield f'<p class="soft">{escape(where)}.{hint}</p>'
     try:
         steps, ir = steps_of(best.schedule, module)
     except (ValueError, ScheduleError) as error:
@@ -188,7 +191,10 @@ def _best_schedule(group: Group) -> Iterator[str]:
         return
     yield f'<ol class="steps">{"".join(_step(step) for step in steps)}</ol>'
     if module is None:
-        yield '<p class="soft">The workload\'s IR is not at hand, so what the steps change is not shown.</p>'
+        yield (
+            '<p class="soft">The workload\'s IR is not at hand, so what the steps change is not shown; '
+            "<code>loopwright report --workload-file FILE.mlir</code> takes it.</p>"
+        )
     if ir:
         yield _details("The IR after all steps", f"<pre>{escape(_cut(ir))}</pre>")
     yield _details("As text, for xdsl-opt -p", f"<pre>{escape(best.schedule)}</pre>")
