@@ -95,7 +95,7 @@ class GpuModel:
     `operands` are kept in shared memory. `pair` are two axes, with their extents, that are tiled as the last one of
     `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, and
     `join` the results that a thread adds parts up for; empty where it is not. `stages`, `registers` and `unroll` name
-    the holes of the pipeline's depth, of copies through registers, and of the statements that unrolled loops may become.
+    the holes of the pipeline's depth, of copies through registers, and of statements that unrolled loops may become.
     """
 
     target: Target
