@@ -19,8 +19,9 @@ from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
 from ..search import records as rec
 from ..search.backend_api import load_backend
-from ..search.records import Record, RecordError
+from ..search.records import Record, RecordVersionError
 from ..search.task import SearchTask, resolve_target
+from ..search.template.history import History, best_record
 from .builders import Job, build_all
 from .network import Network
 from .runtime.memory import Live, arrange
@@ -46,8 +47,9 @@ def compile(
 ) -> CompiledNetwork:
     """Compile a network for a target.
 
-    Each kernel takes its best schedule in `records`, a file or records; where there is none, the default one, which is
-    said once (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
+    Each kernel takes its best schedule in `records`, a file or records, else in the histories applied around the call
+    (`lw.apply_history_best`), else among the pre-tuned ones, else the default one; kernels that `records` lack are said
+    once (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
     once, one a core unless told otherwise.
     """
     device = resolve_target(target)
@@ -97,18 +99,17 @@ def _schedules(
     versions: Mapping[str, str],
 ) -> list[tuple[str, bool]]:
     """The schedule of each task, and whether it is from a record."""
-    if records is None:
-        return [(task.default_schedule, False) for task in tasks]
-    loaded = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
+    given: History | None = None
+    if records is not None:
+        loaded = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
+        given = History(loaded)
     found: list[tuple[str, bool]] = []
     untuned: list[str] = []
     for task in tasks:
-        try:
-            found.append((rec.best(loaded, task.compute_dag.hash, str(task.target)).schedule, True))
-        except RecordError:
-            found.append((task.default_schedule, False))
-            if has_reduction(task):
-                untuned.append(task.name)
+        record = _record(task, given, versions)
+        found.append((task.default_schedule if record is None else record.schedule, record is not None))
+        if record is None and given is not None and has_reduction(task):
+            untuned.append(task.name)
     if untuned:
         shown = ", ".join(untuned[:3]) + (", ..." if len(untuned) > 3 else "")
         warnings.warn(
@@ -118,6 +119,19 @@ def _schedules(
             stacklevel=3,
         )
     return found
+
+
+def _record(task: SearchTask, given: History | None, versions: Mapping[str, str]) -> Record | None:
+    """The best record of a task: of those given, else of the histories applied around, else of the pre-tuned ones."""
+    known = given.query(task.target, task.compute_dag.hash) if given is not None else None
+    record = known or best_record(task.target, task.compute_dag.hash)
+    if record is None:
+        return None
+    try:
+        rec.check_replayable(record, versions)
+    except RecordVersionError:
+        return None
+    return record
 
 
 def _bytes_moved(task: SearchTask) -> int:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,9 +171,13 @@ def test_records_are_used_and_what_lacks_one_is_said_once() -> None:
     assert compiled.kernels[0].schedule == plain
     (data,) = feeds_of(net).values()
     np.testing.assert_allclose(compiled.executor()(data)[0], net.evaluate(data=data)[0], rtol=1e-4)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), lw.apply_history_best([record]):
         warnings.simplefilter("error")
-        lw.compile(net, TARGET, processes=1)  # nobody asked for records
+        around = lw.compile(net, TARGET, processes=1)  # nobody asked for records
+    assert [k.tuned for k in around.kernels] == [True, False, False, False]
+    other = replace(record, versions={"lw-lower-te-to-loop": "0"})
+    with pytest.warns(UntunedWarning, match="4 of 4 kernels"):
+        assert not any(k.tuned for k in lw.compile(net, TARGET, records=[other], processes=1).kernels)
 
 
 def test_outputs_may_be_inputs_constants_and_views() -> None:
