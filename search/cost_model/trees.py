@@ -16,7 +16,8 @@ MANY = 2000
 """Samples of each member of the ensemble at most: what bounds the time to learn from tens of thousands of records."""
 PENALTY = 10.0
 BINS = 63
-FEW_LEAVES = 8
+FEWEST_FOR_TREND = 8
+FEW_LEAVES = 15
 MANY_LEAVES = 20
 COLUMNS_A_SPLIT = 32
 """About how many columns a split chooses from, where there are more: many say nearly the same."""
@@ -87,10 +88,14 @@ class BoostedTrees(Saved):
 
 
 def trend_of(member: int, standardised: Floats, values: Floats) -> Trend:
-    """The trend that a member's trees begin from: the mean alone in the first pair, in the third, ..."""
-    if member // 2 % 2:
-        return Trend.fitted(standardised, values, PENALTY)
-    return Trend.flat(standardised, values)
+    """The trend that a member's trees begin from: the mean alone in the first pair, in the third, ...
+
+    Failures, which have no speed, would tilt it.
+    """
+    right = values >= 0
+    if member // 2 % 2 == 0 or np.count_nonzero(right) < FEWEST_FOR_TREND:
+        return Trend.flat(standardised, values)
+    return Trend.fitted(standardised[right], values[right], PENALTY)
 
 
 def spread_of(each: Floats) -> Floats:
