@@ -68,6 +68,9 @@ class Prepared:
         missing = [name for name in self.names if name not in given]
         if missing:
             raise ValueError(f"model {self.model.graph.name}: input '{missing[0]}' is missing")
+        wrong = [name for name in self.names if isinstance(given[name], list | tuple)]
+        if wrong:
+            raise OnnxImportError(self.model.graph.name, [f"input '{wrong[0]}' is a sequence, not a tensor"])
         return {name: np.asarray(given[name]) for name in self.names}
 
     def _executor(self, feeds: Mapping[str, Array]) -> Executor:

@@ -135,11 +135,30 @@ def _ceildiv(f: Function, op: Operation) -> None:
 
 
 def _divided(f: Function, op: Operation) -> tuple[str, str, str, str, str]:
-    a, b = (f.names[operand] for operand in op.operands)
+    a, b = f.names[op.operands[0]], _divisor(f, op)
     kind = f.type(op.results[0].type)
     q = f.put(f"sdiv {kind} {a}, {b}")
     r = f.put(f"srem {kind} {a}, {b}")
     return a, b, kind, q, f.put(f"icmp ne {kind} {r}, {_zero(op)}")
+
+
+def _divisor(f: Function, op: Operation) -> str:
+    """The second operand; in vectors 1 for 0: lanes that a mask leaves out hold 0, and dividing by it traps."""
+    b, kind = f.names[op.operands[1]], f.type(op.operands[1].type)
+    lanes = lanes_of(op.operands[1].type)
+    if lanes is None:
+        return b
+    is_zero = f.put(f"icmp eq {kind} {b}, zeroinitializer")
+    ones = splat_text("1", kind.rpartition(" ")[2].rstrip(">"), lanes)
+    return f.put(f"select {_truth(op)} {is_zero}, {kind} {ones}, {kind} {b}")
+
+
+def _division(instruction: str) -> Handler:
+    def emit(f: Function, op: Operation) -> None:
+        kind = f.type(op.results[0].type)
+        f.names[op.results[0]] = f.put(f"{instruction} {kind} {f.names[op.operands[0]]}, {_divisor(f, op)}")
+
+    return emit
 
 
 def _step(f: Function, op: Operation, kind: str, q: str, direction: str, condition: str) -> None:
@@ -337,10 +356,10 @@ HANDLERS: dict[type[Operation], Handler] = {
     arith.AddiOp: _binary("add", "add nsw"),
     arith.SubiOp: _binary("sub", "sub nsw"),
     arith.MuliOp: _binary("mul", "mul nsw"),
-    arith.DivSIOp: _binary("sdiv"),
-    arith.DivUIOp: _binary("udiv"),
-    arith.RemSIOp: _binary("srem"),
-    arith.RemUIOp: _binary("urem"),
+    arith.DivSIOp: _division("sdiv"),
+    arith.DivUIOp: _division("udiv"),
+    arith.RemSIOp: _division("srem"),
+    arith.RemUIOp: _division("urem"),
     arith.FloorDivSIOp: _floordiv,
     arith.CeilDivSIOp: _ceildiv,
     arith.AndIOp: _binary("and"),

@@ -22,7 +22,8 @@ _BY_CHANCE = frozenset(
 
 def foldable(node: NodeProto) -> bool:
     """Whether the node gives the same for the same inputs."""
-    return node.op_type not in _BY_CHANCE and not (node.op_type == "Dropout" and len(node.input) > 2)
+    training = node.op_type == "Dropout" and len(node.input) > 2
+    return node.domain in ("", "ai.onnx") and node.op_type not in _BY_CHANCE and not training
 
 
 def evaluate(node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int]) -> Sequence[Array]:
@@ -41,5 +42,7 @@ def evaluate(node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, 
         found = ReferenceEvaluator(model).run(None, dict(inputs))
     except Exception as error:  # whatever the reference implementation raises for a node that it cannot evaluate
         raise UnsupportedNode(f"its constant inputs cannot be evaluated: {error}") from error
+    if not all(isinstance(value, np.ndarray | np.generic) for value in found):
+        raise UnsupportedNode("it gives a sequence or an optional value, not a tensor")
     results = iter([np.asarray(value) for value in found])
     return [next(results) if name else np.zeros(0) for name in node.output]

@@ -13,8 +13,17 @@ from ...graph.network import Network, Value
 from .discovery import converters
 from .errors import NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
 from .folding import evaluate, foldable
-from .model import declared_shape, inputs_of, opsets, prepare, read_model
-from .node import Node, Operand
+from .model import (
+    STANDARD,
+    declared_shape,
+    inputs_of,
+    nodes_of,
+    opsets,
+    prepare,
+    read_model,
+    unsupported_inputs,
+)
+from .node import Node, Operand, numpy_type
 from .types import SUPPORTED, type_name
 
 if TYPE_CHECKING:
@@ -54,12 +63,13 @@ class _Importer:
         self.depends: dict[str, frozenset[str]] = {}
         self.reasons: dict[str, None] = {}
         self.wanted: dict[str, None] = {}
+        self.unknown: dict[tuple[str, str], list[str]] = {}
 
     def run(self) -> Network:
         self._inputs()
         self._constants(self.model.graph)
-        if not self.reasons:
-            self._nodes(self.model.graph)
+        self._nodes(self.model.graph)
+        self._unknown_operators()
         if not self.reasons:
             self._outputs()
         if self.wanted and len(self.reasons) == len(self.wanted):
@@ -71,8 +81,16 @@ class _Importer:
     def _refuse(self, reason: str) -> None:
         self.reasons.setdefault(reason)
 
+    def _unknown_operators(self) -> None:
+        for (domain, operator), labels in sorted(self.unknown.items()):
+            what = f"operator {operator}" + ("" if domain in STANDARD else f" of domain {domain}")
+            count = f"{len(labels)} nodes, the first" if len(labels) > 1 else "node"
+            self._refuse(f"{what} is not supported ({count} '{labels[0]}')")
+
     def _inputs(self) -> None:
         infos = {info.name: info for info in inputs_of(self.model.graph)}
+        for reason in unsupported_inputs(self.model):
+            self._refuse(reason)
         for given in (self.shapes, self.constants):
             for name in given:
                 if name not in infos:
@@ -82,14 +100,18 @@ class _Importer:
             if name in self.constants:
                 self.tensors[name] = np.asarray(self.constants[name])
                 continue
+            dtype = type_name(info.type.tensor_type.elem_type)
+            if info.type.WhichOneof("value") != "tensor_type" or dtype not in SUPPORTED:
+                continue
             shape = self._shape(name, declared_shape(info))
             if shape is not None:
-                self.tensors[name] = self.net.input(name, shape, type_name(info.type.tensor_type.elem_type))
+                empty = 0 in shape  # nothing is known of it but its type, so it is known
+                self.tensors[name] = np.zeros(shape, numpy_type(dtype)) if empty else self.net.input(name, shape, dtype)
 
     def _shape(self, name: str, declared: list[int | str] | None) -> list[int] | None:
         given = self.shapes.get(name)
         if given is None:
-            if declared is not None and all(isinstance(n, int) and n > 0 for n in declared):
+            if declared is not None and all(isinstance(n, int) for n in declared):
                 return [int(n) for n in declared]
             shown = "of unknown rank" if declared is None else f"of shape ({', '.join(map(str, declared))})"
             self._refuse(f"input '{name}' is {shown}: give its extents, shapes={{'{name}': (...)}} (--input-shape)")
@@ -98,7 +120,7 @@ class _Importer:
             len(declared) == len(given)
             and all(d == g for d, g in zip(declared, given, strict=True) if isinstance(d, int))
         )
-        if not fits or any(int(n) < 1 for n in given):
+        if not fits or any(int(n) < 0 for n in given):
             self._refuse(f"input '{name}' has the shape {declared}, {tuple(given)} does not fit")
             return None
         return [int(n) for n in given]
@@ -116,13 +138,13 @@ class _Importer:
             self._node(node)
 
     def _node(self, node: NodeProto) -> None:
-        missing = [name for name in node.input if name and name not in self.tensors]
-        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in node.input))
-        for result in node.output:
-            self.depends[result] = taint
         operands = [self.tensors.get(name) for name in node.input]
-        if missing or any(o is None and name for o, name in zip(operands, node.input, strict=True)):
+        if not self._convertible(node, operands):
+            self.unknown.setdefault((node.domain, node.op_type), []).append(_label(node))
+            return
+        if any(o is None and name for o, name in zip(operands, node.input, strict=True)):
             return  # something before it was refused
+        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in node.input))
         try:
             results = self._converted(node, operands)
         except NeedsConstantError as error:
@@ -135,25 +157,29 @@ class _Importer:
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self.tensors[name] = result
+                self.depends[name] = taint if isinstance(result, Value) else frozenset()
         for name in node.output[len(results) :]:
             if name and self._is_read(name):
                 self._refuse(f"{_place(node)}: its result '{name}' is not supported")
 
+    def _convertible(self, node: NodeProto, operands: Sequence[Operand | None]) -> bool:
+        """Whether there is a converter, or none is needed because all inputs are known."""
+        if node.domain in STANDARD and (node.op_type in converters() or node.op_type == "If"):
+            return True
+        return _known(node, operands)
+
     def _converted(self, node: NodeProto, operands: Sequence[Operand | None]) -> Sequence[Operand]:
         if node.op_type == "If":
             return self._branch(node, operands[0])
-        known = {name: o for name, o in zip(node.input, operands, strict=True) if isinstance(o, np.ndarray)}
-        if len(known) == len({name for name in node.input if name}) and foldable(node):
-            return evaluate(node, known, self.opsets)
-        if node.op_type not in converters():
-            raise UnsupportedNode("the operator is not supported")
+        if _known(node, operands):
+            read = {name for name in self._read_by(node) if isinstance(self.tensors.get(name), np.ndarray)}
+            return evaluate(node, {name: np.asarray(self.tensors[name]) for name in sorted(read)}, self.opsets)
         attributes = {a.name: _attribute(a) for a in node.attribute}
-        label = node.name or next((name for name in node.output if name), node.op_type)
         seen = Node(
             self.net,
             node.op_type,
             self.opsets[""],
-            _identifier(label),
+            _identifier(_label(node)),
             list(node.input),
             operands,
             attributes,
@@ -162,6 +188,11 @@ class _Importer:
         )
         made = converters()[node.op_type](seen)
         return list(made) if isinstance(made, tuple | list) else [made]
+
+    def _read_by(self, node: NodeProto) -> set[str]:
+        """The tensors that a node reads, those that its branches read from around them included."""
+        inner = [a.g for a in node.attribute if a.HasField("g")]
+        return {*node.input, *(name for graph in inner for n in nodes_of(graph) for name in n.input)} - {""}
 
     def _branch(self, node: NodeProto, condition: Operand | None) -> Sequence[Operand]:
         """The results of the branch that a known condition takes."""
@@ -184,10 +215,8 @@ class _Importer:
         return self.lifted[name]
 
     def _is_read(self, name: str) -> bool:
-        from .model import _nodes
-
         graph = self.model.graph
-        return any(name in node.input for node in _nodes(graph)) or any(o.name == name for o in graph.output)
+        return any(name in node.input for node in nodes_of(graph)) or any(o.name == name for o in graph.output)
 
     def _outputs(self) -> None:
         for info in self.model.graph.output:
@@ -221,8 +250,18 @@ def _attribute(attribute: Any) -> Any:
     return value
 
 
+def _known(node: NodeProto, operands: Sequence[Operand | None]) -> bool:
+    """Whether a node can be evaluated now."""
+    present = zip(operands, node.input, strict=True)
+    return foldable(node) and all(isinstance(o, np.ndarray) for o, name in present if name)
+
+
+def _label(node: NodeProto) -> str:
+    return node.name or next((name for name in node.output if name), node.op_type)
+
+
 def _place(node: NodeProto) -> str:
-    return f"{node.op_type} '{node.name or next((name for name in node.output if name), '')}'"
+    return f"{node.op_type} '{_label(node)}'"
 
 
 def _identifier(name: str) -> str:

@@ -14,13 +14,14 @@ from .types import SUPPORTED, type_name
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-OLDEST = 9
-"""The oldest operator set that is read; `onnx.version_converter` brings older models there."""
+OLDEST = 7
+"""The oldest operator set that is read, the first with broadcasting as it is now."""
 
 STANDARD = ("", "ai.onnx")
 """Names of ONNX's own domain."""
 
-_HERE = frozenset({"If", "Identity", "Constant"})
+_WHOLE = frozenset({"If", "Range"})
+"""Operators that are left as they are: the importer knows the one, and evaluates the other."""
 
 
 def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
@@ -49,27 +50,32 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
 def prepare(name: str, model: ModelProto) -> ModelProto:
     """The model with its functions, and operators that are only known as functions, replaced by what they stand for.
 
-    OnnxImportError lists the operators and types that cannot be imported.
+    OnnxImportError where the model is not valid or too old.
     """
     import onnx
 
     versions = opsets(model)
-    if versions.get("", OLDEST) < OLDEST:
-        raise OnnxImportError(
-            name,
-            [f"its operator set is {versions['']}, at least {OLDEST} is needed: use onnx.version_converter first"],
-        )
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         raise OnnxImportError(name, [f"it is not valid: {_first_line(error)}"]) from error
+    if versions.get("", OLDEST) < OLDEST:
+        model = _newer(name, model, versions[""])
     if model.functions:
         model = onnx.inliner.inline_local_functions(model, convert_version=False)
     model = _expanded(model)
-    reasons = [*_unknown_operators(model), *_unsupported_inputs(model)]
-    if reasons:
-        raise OnnxImportError(name, reasons)
     return model
+
+
+def _newer(name: str, model: ModelProto, version: int) -> ModelProto:
+    """A model of an old operator set in the oldest one that is read."""
+    from onnx import version_converter
+
+    try:
+        return version_converter.convert_version(model, OLDEST)
+    except Exception as error:  # the converter raises RuntimeError, and others that it does not document
+        reason = f"its operator set is {version}, and onnx cannot bring it to {OLDEST}: {_first_line(error)}"
+        raise OnnxImportError(name, [reason]) from error
 
 
 def opsets(model: ModelProto) -> dict[str, int]:
@@ -96,17 +102,20 @@ def _expanded(model: ModelProto) -> ModelProto:
     from onnx import inliner
 
     for _ in range(4):
-        wanted = sorted({(n.domain, n.op_type) for n in _nodes(model.graph) if _expandable(n, opsets(model))})
+        wanted = sorted({(n.domain, n.op_type) for n in nodes_of(model.graph) if _expandable(n, opsets(model))})
         if not wanted:
             break
-        model = inliner.inline_selected_functions(model, wanted, inline_schema_functions=True)
+        try:
+            model = inliner.inline_selected_functions(model, wanted, inline_schema_functions=True)
+        except RuntimeError:  # the type of an input that a definition depends on is not known
+            break
     return model
 
 
 def _expandable(node: NodeProto, versions: Mapping[str, int]) -> bool:
     import onnx
 
-    if node.domain not in STANDARD or node.op_type in converters() or node.op_type in _HERE:
+    if node.domain not in STANDARD or node.op_type in converters() or node.op_type in _WHOLE:
         return False
     try:
         schema = onnx.defs.get_schema(node.op_type, versions[""], node.domain)
@@ -115,39 +124,19 @@ def _expandable(node: NodeProto, versions: Mapping[str, int]) -> bool:
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def _nodes(graph: GraphProto) -> Sequence[NodeProto]:
+def nodes_of(graph: GraphProto) -> Sequence[NodeProto]:
     """All nodes, those of branches included."""
     found = []
     for node in graph.node:
         found.append(node)
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                found.extend(_nodes(attribute.g))
+                found.extend(nodes_of(attribute.g))
     return found
 
 
-def _unknown_operators(model: ModelProto) -> list[str]:
-    """A reason for each operator without a converter, but for those whose inputs may all be constants."""
-    produced = {i.name for i in inputs_of(model.graph)}
-    unknown: dict[tuple[str, str], list[str]] = {}
-    for node in model.graph.node:
-        runtime = any(name in produced for name in node.input)
-        if runtime:
-            produced.update(node.output)
-        standard = node.domain in STANDARD
-        if standard and (node.op_type in converters() or node.op_type in _HERE):
-            continue
-        if runtime or not standard:
-            unknown.setdefault((node.domain, node.op_type), []).append(node.name or next(iter(node.output), ""))
-    reasons = []
-    for (domain, operator), labels in sorted(unknown.items()):
-        what = f"operator {operator}" + ("" if domain in STANDARD else f" of domain {domain}")
-        count = f"{len(labels)} nodes, the first" if len(labels) > 1 else "node"
-        reasons.append(f"{what} is not supported ({count} '{labels[0]}')")
-    return reasons
-
-
-def _unsupported_inputs(model: ModelProto) -> list[str]:
+def unsupported_inputs(model: ModelProto) -> list[str]:
+    """A reason for each input that networks cannot have."""
     reasons = []
     for info in inputs_of(model.graph):
         kind = info.type.WhichOneof("value")

@@ -98,10 +98,11 @@ class Node:
 
     def number_like(self, number: float, like: Value) -> Array:
         """A number as an array of another tensor's type."""
-        return np.asarray(number, dtype=_numpy_type(like.dtype))
+        return np.asarray(number, dtype=numpy_type(like.dtype))
 
 
-def _numpy_type(name: str) -> Any:
+def numpy_type(name: str) -> Any:
+    """What NumPy takes for the name of an element type."""
     if name == "bfloat16":
         import ml_dtypes
 

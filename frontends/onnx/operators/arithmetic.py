@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import reduce
 
 from ....graph.network import Value
-from ..errors import UnsupportedNode
 from ..node import Node
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -41,9 +40,12 @@ def Mod(node: Node) -> Value:
     """With the divisor's sign, or with the dividend's (fmod)."""
     if node.get("fmod", 0):
         return _binary(node, "fmod")
-    if node.dtype() in _FLOATS:
-        raise UnsupportedNode("of floats there is only fmod=1")
-    return _binary(node, "mod")
+    if node.dtype() not in _FLOATS:
+        return _binary(node, "mod")
+    net, rest, divisor = node.net, _binary(node, "fmod"), node.value(1)
+    zero = node.number_like(0, divisor)
+    unlike = net.less(net.multiply(net.sign(rest), net.sign(divisor)), zero)
+    return net.where(unlike, net.add(rest, divisor), rest)
 
 
 def Pow(node: Node) -> Value:
@@ -68,6 +70,13 @@ def Or(node: Node) -> Value:
 
 def Xor(node: Node) -> Value:
     return _binary(node, "logical_xor")
+
+
+def BitwiseNot(node: Node) -> Value:
+    """-1 - x, as two's complement has it."""
+    x = node.value()
+    found: Value = node.apply("subtract", node.net.constant(node.number_like(-1, x), "ones"), x)
+    return found
 
 
 def Equal(node: Node) -> Value:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ....graph.network import Value
 from ..errors import UnsupportedNode
-from ..node import Node, Operand
+from ..node import Node, Operand, numpy_type
 from ..types import SUPPORTED, type_name
 
 
@@ -137,8 +139,6 @@ def Dropout(node: Node) -> Operand | list[Operand]:
         raise UnsupportedNode("dropout by chance (training_mode) is not supported")
     if len(node.results) < 2 or not node.results[1]:
         return node.operand(0)
-    import numpy as np
-
     return [node.operand(0), np.ones(node.shape(), dtype=bool)]
 
 
@@ -227,6 +227,9 @@ def CastLike(node: Node) -> Operand:
 def _cast(node: Node, dtype: str) -> Operand:
     if dtype not in SUPPORTED:
         raise UnsupportedNode(f"elements of type {dtype} are not supported")
+    known = node.operand(0)
+    if isinstance(known, np.ndarray):
+        return known.astype(numpy_type(dtype))
     x = node.value()
     if x.dtype == dtype:
         return x

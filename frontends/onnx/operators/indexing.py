@@ -57,6 +57,27 @@ def GatherND(node: Node) -> Value:
     return node.apply("take", flat, net.add(place, offsets), axis=0)
 
 
+def Compress(node: Node) -> Value:
+    """The slices where a known condition holds."""
+    x, places = node.value(), np.flatnonzero(node.constant(1, "condition"))
+    if "axis" in node.attributes:
+        return gathered(node, x, axis_of(int(node.get("axis")), len(x.shape)), places)
+    return gathered(node, node.net.reshape(x, shape=(prod(x.shape),)), 0, places)
+
+
+def ReverseSequence(node: Node) -> Value:
+    """Of each sample the first elements backwards, as many as a known length says."""
+    x, lengths = node.value(), node.constant(1, "sequence_lens").reshape(-1)
+    batch, time = int(node.get("batch_axis", 1)), int(node.get("time_axis", 0))
+    steps = np.arange(x.shape[time])
+    places = np.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
+    shape = [1] * len(x.shape)
+    shape[batch], shape[time] = x.shape[batch], x.shape[time]
+    turned = (places if batch < time else places.T).reshape(shape)
+    wide = np.broadcast_to(turned, x.shape).astype(np.int32)
+    return node.apply("take_along_axis", x, wide, axis=time)
+
+
 def OneHot(node: Node) -> Value:
     indices, net = node.value(), node.net
     depth = int(node.constant(1, "depth").reshape(-1)[0])

@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 
 from ....graph.network import Value
-from ..errors import UnsupportedNode
-from ..node import Array, Node, Operand, axis_of
+from ..errors import NeedsConstantError, UnsupportedNode
+from ..node import Array, Node, Operand, axis_of, numpy_type
 from .convolution import padded_or_cut
 
 _FAR = 2**31 - 1
@@ -21,6 +21,15 @@ def Shape(node: Node) -> Array:
 
 def Size(node: Node) -> Array:
     return np.asarray(prod(node.shape()), dtype=np.int64)
+
+
+def ConstantOfShape(node: Node) -> Operand:
+    raise NeedsConstantError(node.names[0], "shape")  # with a known one it is evaluated
+
+
+def Range(node: Node) -> Operand:
+    missing = next(name for name, x in zip(node.names, node.operands, strict=True) if isinstance(x, Value))
+    raise NeedsConstantError(missing, "bound")
 
 
 def Reshape(node: Node) -> Value:
@@ -66,7 +75,7 @@ def Concat(node: Node) -> Value:
     return parts[0] if len(parts) == 1 else node.apply("concatenate", *parts, axis=axis)
 
 
-def Split(node: Node) -> list[Value]:
+def Split(node: Node) -> list[Operand]:
     x = node.value()
     axis, count = axis_of(int(node.get("axis", 0)), len(x.shape)), len(node.results)
     extent = x.shape[axis]
@@ -74,21 +83,29 @@ def Split(node: Node) -> list[Value]:
     if sizes is None:
         each = -(-extent // int(node.get("num_outputs", count)))
         sizes = [min(each, extent - k * each) for k in range(count)]
-    if min(sizes) < 1 or sum(sizes) != extent:
+    if min(sizes) < 0 or sum(sizes) != extent:
         raise UnsupportedNode(f"parts of {sizes} do not make up axis {axis} of shape {x.shape}")
-    if len(sizes) == 1:
-        return [x]
-    cuts = np.cumsum(sizes)[:-1].tolist()
-    return list(node.apply("split", x, sections=cuts, axis=axis))
+    full = [n for n in sizes if n]
+    cuts = np.cumsum(full)[:-1].tolist()
+    parts = iter([x] if len(full) == 1 else node.apply("split", x, sections=cuts, axis=axis))
+    return [next(parts) if n else _empty(x, axis) for n in sizes]
 
 
-def Slice(node: Node) -> Value:
+def _empty(x: Value, axis: int) -> Array:
+    """A tensor like another, without elements along an axis."""
+    return np.zeros((*x.shape[:axis], 0, *x.shape[axis + 1 :]), numpy_type(x.dtype))
+
+
+def Slice(node: Node) -> Operand:
     x = node.value()
     begin, end = node.ints("starts", 1) or [], node.ints("ends", 2) or []
     axes = node.ints("axes", 3) or list(range(len(begin)))
     steps = node.ints("steps", 4) or [1] * len(begin)
     near = [[max(-_FAR, min(_FAR, v)) for v in values] for values in (begin, end, steps)]
     places = [axis_of(a, len(x.shape)) for a in axes]
+    for d, b, e, s in zip(places, *near, strict=True):
+        if not range(x.shape[d])[b:e:s]:
+            return _empty(x, d)
     return node.apply("strided_slice", x, begin=near[0], end=near[1], strides=near[2], axes=places)
 
 
@@ -177,7 +194,8 @@ def DepthToSpace(node: Node) -> Value:
 def SpaceToDepth(node: Node) -> Value:
     x, net, b = node.value(), node.net, int(node.get("blocksize"))
     n, c, h, w = x.shape
-    moved = node.apply("transpose", net.reshape(x, shape=(n, c, h // b, b, w // b, b)), axes=(0, 3, 5, 1, 2, 4))
+    order = (0, 3, 5, 1, 2, 4) if node.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    moved = node.apply("transpose", net.reshape(x, shape=(n, c, h // b, b, w // b, b)), axes=order)
     return net.reshape(moved, shape=(n, c * b**2, h // b, w // b))
 
 

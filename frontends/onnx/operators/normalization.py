@@ -61,6 +61,14 @@ def BatchNormalization(node: Node) -> Value | list[Value]:
     return [normal, *running]
 
 
+def MeanVarianceNormalization(node: Node) -> Value:
+    """(x - mean) / (standard deviation + 1e-9)."""
+    x, net, axes = node.value(), node.net, node.ints("axes") or [0, 2, 3]
+    deviation = net.subtract(x, net.mean(x, axis=axes, keepdims=True))
+    spread = net.sqrt(net.mean(net.square(deviation), axis=axes, keepdims=True))
+    return node.apply("divide", deviation, spread + 1e-9)
+
+
 def InstanceNormalization(node: Node) -> Value:
     x = node.value()
     return _channels(node, _normal(node, x, tuple(range(2, len(x.shape))), float(node.get("epsilon", 1e-5))))

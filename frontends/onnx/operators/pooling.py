@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -62,24 +63,31 @@ def AveragePool(node: Node) -> Value:
 
 
 def _dilated_average(node: Node, win: Window, count_padding: bool, ceil_mode: bool) -> Value:
-    """Sums of windows, as a convolution with ones of each channel, divided by how many elements each has."""
+    """Sums of windows divided by how many elements each has, those of the padding included or not."""
+    x, counts = node.value(), np.ones(())
+    total, steps = _window_sums(node, x, win, ceil_mode)
+    for d, n in enumerate(x.shape[2:]):
+        starts = np.arange(steps[d]) * win.strides[d] - win.before[d]
+        places = starts[:, None] + np.arange(win.kernel[d]) * win.dilations[d]
+        low, high = (-win.before[d], n + win.after[d]) if count_padding else (0, n)
+        counts = counts[..., None] * ((places >= low) & (places < high)).sum(axis=1)
+    return node.apply("multiply", total, (1.0 / counts).astype(x.dtype))
+
+
+def _window_sums(node: Node, x: Value, win: Window, ceil_mode: bool) -> tuple[Value, list[int]]:
+    """Sums of windows with gaps, as a convolution of each channel with ones; and how many windows there are."""
     from .convolution import convolve
 
-    x = node.value()
-    if ceil_mode:
-        raise UnsupportedNode("ceil_mode with dilations is not supported")
-    channels = x.shape[1]
-    ones = np.ones((channels, 1, *win.kernel), dtype=x.dtype)
-    total = convolve(node, x, node.lift(ones, f"{node.label}_ones"), win, channels)
-    if count_padding:
-        return total * (1.0 / prod(win.kernel))
-    counts = np.ones((), dtype=x.dtype)
+    after, counts = list(win.after), []
     for d, n in enumerate(x.shape[2:]):
-        starts = np.arange(total.shape[2 + d]) * win.strides[d] - win.before[d]
-        places = starts[:, None] + np.arange(win.kernel[d]) * win.dilations[d]
-        inside = ((places >= 0) & (places < n)).sum(axis=1).astype(x.dtype)
-        counts = counts[..., None] * inside
-    return node.apply("multiply", total, 1.0 / counts)
+        steps, rest = divmod(n + win.before[d] + win.after[d] - win.extents[d], win.strides[d])
+        if ceil_mode and rest and (steps + 1) * win.strides[d] < n + win.before[d]:
+            steps += 1
+            after[d] += win.strides[d] - rest
+        counts.append(steps + 1)
+    ones = np.ones((x.shape[1], 1, *win.kernel), dtype=x.dtype)
+    grown = replace(win, after=tuple(after))
+    return convolve(node, x, node.lift(ones, f"{node.label}_ones"), grown, x.shape[1]), counts
 
 
 def GlobalMaxPool(node: Node) -> Value:
@@ -93,9 +101,10 @@ def GlobalAveragePool(node: Node) -> Value:
 def LpPool(node: Node) -> Value:
     """The p-norm of each window, from the mean of powers, padding counted as zeros."""
     layout, win, p = _layout(node), _window(node), float(node.get("p", 2))
-    if set(win.dilations) != {1}:
-        raise UnsupportedNode("dilations are not supported")
     powers = node.net.power(node.net.abs(node.value()), p)
+    if set(win.dilations) != {1}:
+        total, _ = _window_sums(node, powers, win, bool(node.get("ceil_mode", 0)))
+        return node.apply("power", total, 1.0 / p)
     mean = node.net.avg_pool(
         powers,
         kernel=win.kernel,
