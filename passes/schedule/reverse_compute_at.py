@@ -102,7 +102,7 @@ class ReverseComputeAt(Primitive[Plan]):
             rule = f"'{early.block_name}' reads what '{self.block}' writes and would run before it"
             raise self.error(rule, at=early)
         inner = {name: (0, extent - 1) for name, extent in loops}
-        require_inputs(self, block, values, inner, path, latest + 1, order)
+        require_inputs(self, block, values, inner, path, latest + 1, order, without=producer)
         where += [e.substitute(values) for e in required_conditions(self, block)]
         bindings = tuple(values[a.name] for a in block.axes)
         ranges = {**ranges_of(path), **inner}

@@ -2,6 +2,7 @@
 // RUN: xdsl-opt %s -p 'lw-reorder{block=C loops=i,j,k},lw-fuse{block=C loops=i,j},lw-split{block=C loop=i_j factors=0,4},lw-reverse-compute-at{block=R loop=i_j0}' | filecheck %s --check-prefix=FUSED
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=S loop=a}' | filecheck %s --check-prefix=SLICE
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=T loop=a}' | filecheck %s --check-prefix=SUM
+// RUN: xdsl-opt %s -p 'lw-fuse{block=P loops=u,v},lw-split{block=P loop=u_v factors=0,4},lw-reverse-compute-at{block=Q1 loop=u_v1}' | filecheck %s --check-prefix=TAIL
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=R loop=k}' --verify-diagnostics | filecheck %s --check-prefix=REDUCE
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=R loop=z}' --verify-diagnostics | filecheck %s --check-prefix=LOOP
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=C loop=i}' --verify-diagnostics | filecheck %s --check-prefix=INPUTS
@@ -144,3 +145,32 @@ func.func @rows(%X: memref<5x6xf32> {lw.name = "X"}, %S: memref<3x6xf32> {lw.nam
 // TORN: lw-reverse-compute-at{block="T" loop="b"}: 'T' reduces over what it reads, all of which must be computed inside of 'b' in loops of its own
 
 // OTHER: lw-reverse-compute-at{block="N" loop="a" producer="S"}: 'N' must read what a block 'S' writes, it reads from Q
+
+// A tail: in the last iterations the axis of extent 1 would be 1, were they not masked; the reader has the mask too.
+func.func @tail(%x: memref<1x6x2xf32> {lw.name = "x"}, %y: memref<1x6xf32> {lw.name = "y", lw.output}) {
+  %p = lw_loop.alloc "p" : memref<1x6xf32>
+  lw_loop.for u in 1 {
+    lw_loop.for v in 6 {
+      lw_loop.for r in 2 {
+        lw_loop.block P (u in 1 = u, v in 6 = v, reduce r in 2 = r) writes %p[u, v] : memref<1x6xf32> add {
+          %e = lw_loop.load %x[u, v, r] : memref<1x6x2xf32>
+          lw_te.yield %e : f32
+        }
+      }
+    }
+  }
+  lw_loop.for v in 6 {
+    lw_loop.block Q1 (v in 6 = v) writes %y[0, v] : memref<1x6xf32> {
+      %e = lw_loop.load %p[0, v] : memref<1x6xf32>
+      %f = arith.addf %e, %e : f32
+      lw_te.yield %f : f32
+    }
+  }
+  func.return
+}
+// TAIL-LABEL: func.func @tail
+// TAIL: lw_loop.for u_v0 in 2 {
+// TAIL-NEXT: lw_loop.for u_v1 in 4 {
+// TAIL-NEXT: lw_loop.for r in 2 {
+// TAIL-NEXT: lw_loop.block P ({{.*}}) where (5 - u_v0 * 4 - u_v1 >= 0)
+// TAIL: lw_loop.block Q1 (v in 6 = u_v0 * 4 + u_v1) where (5 - u_v0 * 4 - u_v1 >= 0)
