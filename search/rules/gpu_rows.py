@@ -13,6 +13,7 @@ from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.rfactor import Rfactor
@@ -25,6 +26,8 @@ from ..chains import along_reduce, next_chain, row_dimensions
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
 
+UNROLLED = (0, 16, 64)
+"""Steps of a short reduction that are written out: their loads do not wait for each other."""
 REGISTERS = 32
 """Elements of a row that a thread keeps in registers, at most; longer rows wait in shared memory."""
 
@@ -62,6 +65,11 @@ class _Rows:
         paired = any(find_block(None, self.draft.module, n).combiner.data == "custom" for n in self.chain)
         if len(self.chain) == 1 and (not deep or extent < 64 or paired):
             self._one_thread_a_result(block)
+            return
+        first = find_block(None, self.draft.module, self.chain[0])
+        if len(self.chain) == 2 and not deep and first.is_reduction and epilogue_of(first) == self.last:
+            self.draft.settled.discard(self.last)
+            self._one_thread_a_result(first)
             return
         names = [e.as_axis() for e in block.write_indices[0]]
         around = [x.loop_name for x in block.enclosing_loops]
@@ -162,6 +170,9 @@ class _Rows:
         do(Split, block=name, loop=fused, factors=(0, self.draft.hole(f"{name}_threads", threads, min(256, most))))
         do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
         do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
+        if rest:
+            limit = self.draft.hole(f"{name}_unroll", UNROLLED, UNROLLED[-1])
+            do(Pragma, block=name, loop=rest[0], auto_unroll_max_step=limit)
         self._registers(name, f"{fused}1", inner)
 
     def _one_result(self, name: str, loops: list[str]) -> None:
