@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from loopwright.search import pretuned as pretuned
     from loopwright.search import tuners as tuners
     from loopwright.search.best import load_best as load_best
+    from loopwright.search.cost_model import CostModelError as CostModelError
+    from loopwright.search.cost_model import load_cost_model as load_cost_model
+    from loopwright.search.history import train_cost_model as train_cost_model
     from loopwright.search.measure import MeasureOptions as MeasureOptions
     from loopwright.search.records import Record as Record
     from loopwright.search.records import RecordError as RecordError
@@ -57,6 +60,7 @@ _HOMES = {
     "BenchmarkResult": "loopwright.backends.kernel_function",
     "CompiledNetwork": "loopwright.graph.runtime.network",
     "ComputeDAG": "loopwright.search.workload",
+    "CostModelError": "loopwright.search.cost_model",
     "Draft": "loopwright.search.sketch",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.tuners",
@@ -84,6 +88,7 @@ _HOMES = {
     "cuda": "loopwright.backends.cuda.arrays",
     "measure_option": "loopwright.search.tuners",
     "extract_tasks": "loopwright.graph.tasks",
+    "load_cost_model": "loopwright.search.cost_model",
     "from_onnx": "loopwright.frontends.onnx.importer",
     "load_best": "loopwright.search.best",
     "load_network": "loopwright.graph.runtime.network",
@@ -94,6 +99,7 @@ _HOMES = {
     "register_workload": "loopwright.search.workload",
     "sketch_rules": "loopwright.search.sketch_rules",
     "template": "loopwright.search.template.registry",
+    "train_cost_model": "loopwright.search.history",
     "tuners": "loopwright.search",
     "write_report": "loopwright.search.report.write",
 }

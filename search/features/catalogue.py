@@ -161,6 +161,15 @@ BOUNDS = (
 PRIOR = Feature("prior.seconds", "log s", "what the sketch's rule estimates; missing for IR of unknown origin")
 
 
+def described() -> list[str]:
+    """The features as lines of a table: name, unit, what it says, source; those of accesses once for all of them."""
+    groups = [("program", PROGRAM), ("main", MAIN), ("main.loop", LOOPS), (f"main.<{'|'.join(SLOTS)}>", ACCESS)]
+    groups += [("copies", COPIES), ("others", OTHERS), ("bound", BOUNDS)]
+    lines = [(f"{group}.{f.name}", f) for group, features in groups for f in features] + [(PRIOR.name, PRIOR)]
+    width = max(len(name) for name, f in lines if f not in ACCESS)
+    return [f"{name:<{width}}  {f.unit:<9}  {f.text}{f' [{f.source}]' if f.source else ''}" for name, f in lines]
+
+
 def catalogue() -> tuple[Feature, ...]:
     """All columns that are computed from a nest, in their order."""
     groups = [("program", PROGRAM), ("main", MAIN)]
