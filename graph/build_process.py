@@ -7,9 +7,32 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import dataclass
 
+from xdsl.parser import Parser
+
+from ..dialects.target import target_of
 from ..search import wire
 from ..search.backend_api import load_backend
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel, and the schedule that made it."""
+
+    schedule: str
+    artifact: bytes
+
+
+def build(backend: str, workload: str, schedule: str | None) -> Built:
+    """Compile te-level IR text, with its target, under a schedule, or the default one where it is None."""
+    if schedule is None:
+        from ..backends.context import create_context
+        from ..search.task import SearchTask
+
+        module = Parser(create_context(), workload).parse_module()
+        schedule = SearchTask(module, target=target_of(module)).default_schedule
+    return Built(schedule, load_backend(backend).build(workload, schedule))
 
 
 class BuildProcess:
@@ -25,13 +48,16 @@ class BuildProcess:
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONPATH": path}
             )
 
-    def build(self, workload: str, schedule: str) -> tuple[str, bytes]:
-        """Compile one kernel; returns what is wrong with it, if something is, and the artifact."""
+    def build(self, workload: str, schedule: str | None) -> Built:
+        """Compile one kernel as `build` does; RuntimeError says what is wrong with it."""
         self._socket.sendall(wire.encode({"workload": workload, "schedule": schedule}))
         reply = wire.receive(self._socket, self._decoder)
         if reply is None:
             raise ConnectionError(f"a process that compiles kernels ended with status {self._process.wait()}")
-        return reply[0]["error"], reply[1]
+        message, artifact = reply
+        if message["error"]:
+            raise RuntimeError(message["error"])
+        return Built(message["schedule"], artifact)
 
     def close(self) -> None:
         """End the process."""
@@ -44,14 +70,13 @@ def main(backend: str, descriptor: int) -> None:
     """Compile what is asked for until nobody asks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection, decoder = socket.socket(fileno=descriptor), wire.Decoder()
-    module = load_backend(backend)
     while (received := wire.receive(connection, decoder)) is not None:
-        job, error, artifact = received[0], "", b""
+        job, error, built = received[0], "", Built("", b"")
         try:
-            artifact = module.build(job["workload"], job["schedule"])
+            built = build(backend, job["workload"], job["schedule"])
         except Exception as failure:  # the process boundary: whoever asked says it
             error = str(failure) or type(failure).__name__
-        connection.sendall(wire.encode({"error": error}, artifact))
+        connection.sendall(wire.encode({"error": error, "schedule": built.schedule}, built.artifact))
 
 
 if __name__ == "__main__":

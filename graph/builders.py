@@ -14,10 +14,12 @@ from pathlib import Path
 
 from ..backends.cuda.cache import BinaryCache, default_folder
 from ..search.backend_api import load_backend
-from .build_process import BuildProcess
+from .build_process import BuildProcess, Built, build
 
 _FEW = 3
 """So many kernels are compiled here: starting processes takes longer."""
+DEFAULT = "default"
+"""Stands for the default schedule where kernels are kept."""
 
 
 class BuildError(RuntimeError):
@@ -26,25 +28,25 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """A workload as IR text, with its target, and the schedule to compile it with."""
+    """A workload as IR text, with its target, and the schedule to compile it with: the default one for None."""
 
     label: str
     workload: str
-    schedule: str
+    schedule: str | None
 
 
-def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -> list[bytes]:
-    """The artifact of each job, by a backend's module path; BuildError names the kernel that does not compile.
+def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -> list[Built]:
+    """The kernel of each job, by a backend's module path; BuildError names the one that does not compile.
 
     `processes` is how many compile at once: one a core unless told otherwise, 1 compiles in this process.
     """
     store = BinaryCache(default_folder().with_name("kernels"))
     keys = [_key(backend, job) for job in jobs]
-    found: dict[int, bytes] = {}
+    found: dict[int, Built] = {}
     for number, key in enumerate(keys):
         known = store.get(key)
         if known is not None:
-            found[number] = known[1]
+            found[number] = Built(*known)
     missing = [number for number in range(len(jobs)) if number not in found]
     count = processes if processes is not None else len(os.sched_getaffinity(0))
     if min(count, len(missing)) > 1 and len(missing) > _FEW:
@@ -54,18 +56,18 @@ def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -
         if number not in found:
             found[number] = _build_here(backend, jobs[number])
     for number in missing:
-        store.put(keys[number], "", found[number])
+        store.put(keys[number], found[number].schedule, found[number].artifact)
     return [found[number] for number in range(len(jobs))]
 
 
-def _build_here(backend: str, job: Job) -> bytes:
+def _build_here(backend: str, job: Job) -> Built:
     try:
-        return load_backend(backend).build(job.workload, job.schedule)
+        return build(backend, job.workload, job.schedule)
     except Exception as error:
         raise BuildError(f"kernel {job.label} does not compile: {error}") from error
 
 
-def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[int, bytes]) -> None:
+def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[int, Built]) -> None:
     """Compile jobs by number in `count` processes, each fed by a thread, the largest first."""
     waiting = sorted(jobs, key=lambda n: (len(jobs[n].workload), -n))
 
@@ -75,11 +77,11 @@ def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[in
                 number = waiting.pop()
             except IndexError:
                 return
-            error, artifact = process.build(jobs[number].workload, jobs[number].schedule)
-            if error:
+            try:
+                found[number] = process.build(jobs[number].workload, jobs[number].schedule)
+            except RuntimeError as error:
                 waiting.clear()
-                raise BuildError(f"kernel {jobs[number].label} does not compile: {error}")
-            found[number] = artifact
+                raise BuildError(f"kernel {jobs[number].label} does not compile: {error}") from None
 
     processes: list[BuildProcess] = []
     try:
@@ -95,7 +97,7 @@ def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[in
 
 def _key(backend: str, job: Job) -> tuple[str, ...]:
     versions = load_backend(backend).versions()
-    return (backend, job.workload, job.schedule, json.dumps(versions, sort_keys=True), _code_digest())
+    return (backend, job.workload, job.schedule or DEFAULT, json.dumps(versions, sort_keys=True), _code_digest())
 
 
 @cache
@@ -103,7 +105,7 @@ def _code_digest() -> str:
     """A digest of the code that makes kernels, so that none outlives a change of it."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
-    for folder in ("dialects", "passes", "backends"):
+    for folder in ("dialects", "te", "passes", "backends", "search"):
         for file in sorted((root / folder).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()

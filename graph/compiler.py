@@ -59,17 +59,17 @@ def compile(
     backend = f"{__package__.rpartition('.')[0]}.backends.{device.kind}.device"
     versions = load_backend(backend).versions()
     schedules = _schedules(net.name, tasks, records, versions)
-    jobs = [Job(task.name, str(task.module), schedule) for task, (schedule, _) in zip(tasks, schedules, strict=True)]
-    artifacts = build_all(backend, jobs, processes)
+    jobs = [Job(task.name, str(task.module), schedule) for task, schedule in zip(tasks, schedules, strict=True)]
+    built = build_all(backend, jobs, processes)
     numbers = {id(task): number for number, task in enumerate(tasks)}
     kernels = [
-        KernelInfo(task.name, task.workload_key, task.flops, schedule, tuned, _bytes_moved(task))
-        for task, (schedule, tuned) in zip(tasks, schedules, strict=True)
+        KernelInfo(task.name, task.workload_key, task.flops, made.schedule, given is not None, _bytes_moved(task))
+        for task, given, made in zip(tasks, schedules, built, strict=True)
     ]
-    signatures = [_signature(device.kind, artifact) for artifact in artifacts]
+    signatures = [_signature(device.kind, made.artifact) for made in built]
     layout = _Layout(grouped, pairs, numbers, signatures)
     plan = layout.plan(str(device), kernels, versions)
-    return CompiledNetwork(Package(plan, tuple(artifacts), tuple(layout.constants)))
+    return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(layout.constants)))
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,17 @@ def _schedules(
     tasks: list[SearchTask],
     records: str | os.PathLike[str] | Iterable[Record] | None,
     versions: Mapping[str, str],
-) -> list[tuple[str, bool]]:
-    """The schedule of each task, and whether it is from a record."""
+) -> list[str | None]:
+    """The schedule of each task; None for the default one."""
     given: History | None = None
     if records is not None:
         loaded = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
         given = History(loaded)
-    found: list[tuple[str, bool]] = []
+    found: list[str | None] = []
     untuned: list[str] = []
     for task in tasks:
         record = _record(task, given, versions)
-        found.append((task.default_schedule if record is None else record.schedule, record is not None))
+        found.append(None if record is None else record.schedule)
         if record is None and given is not None and has_reduction(task):
             untuned.append(task.name)
     if untuned:

@@ -235,10 +235,11 @@ def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: py
     x = net.input("data", (8, 8))
     net.output(*(net.sum(x + float(k), axis=1) for k in range(5)))
     tasks, _ = lw.extract_tasks(net, TARGET)
-    jobs = [Job(t.name, str(t.module), t.default_schedule) for t in tasks]
+    jobs = [Job(t.name, str(t.module), None) for t in tasks]
     assert len(jobs) == 5
     built = build_all(backend, jobs, processes=2)
-    assert all(built)
+    assert [b.schedule for b in built] == [t.default_schedule for t in tasks]
+    assert all(b.artifact for b in built)
     files = list((tmp_path / "loopwright" / "kernels").glob("*/*.bin"))
     assert len(files) == 5
     monkeypatch.setattr("loopwright.graph.builders._in_processes", None)
