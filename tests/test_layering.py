@@ -39,7 +39,7 @@ HEAVY |= {"torch"}
 
 
 def package_files() -> list[Path]:
-    folders = [*MAY_IMPORT, "command", "frontends"]
+    folders = [*MAY_IMPORT, "command", "frontends", "testing"]
     return sorted([*ROOT.glob("*.py"), *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))])
 
 
