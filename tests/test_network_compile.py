@@ -113,6 +113,9 @@ assert not loaded, loaded
     np.testing.assert_allclose(np.load(tmp_path / "prob.npy"), net.evaluate(data=data)[0], rtol=1e-4)
     again = lw.load_network(tmp_path / "small.lw")
     assert again.plan == small.plan
+    plan = replace(again.plan, target=again.plan.target.replace("model=", "model=other-"))
+    with pytest.raises(PackageError, match=r"network small is compiled for other-.*, this CPU is .*: compile it again"):
+        lw.CompiledNetwork(replace(again.package, plan=plan)).executor()
     (tmp_path / "other").write_text("no network")
     with pytest.raises(PackageError, match=r"other is no compiled network"):
         lw.load_network(tmp_path / "other")

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.llvm.executable import Artifact
+from ...backends.llvm.host import host_target
 from ...backends.llvm.jit import Loaded as Code
-from .package import Package
+from ...dialects.target import Target, parse_target
+from .package import Package, PackageError
 from .plan import Place, Port
 
 Array = npt.NDArray[Any]
@@ -96,7 +98,12 @@ def _aligned(array: Array) -> Array:
 
 
 def load(package: Package, index: int = 0) -> LlvmNetwork:
-    """Load a network's kernels; there is one CPU."""
+    """Load a network's kernels; there is one CPU. PackageError where they are for another model of CPU."""
     if index:
         raise ValueError(f"there is no CPU {index}")
+    wanted, here = parse_target(package.plan.target).model, host_target().model
+    if wanted not in (here, Target().model):
+        raise PackageError(
+            f"network {package.plan.name} is compiled for {wanted}, this CPU is {here}: compile it again"
+        )
     return LlvmNetwork(package)
