@@ -124,12 +124,12 @@ TILE = 3
 
 LOOPS = (
     *(
-        Feature(f"{what}{level}", unit, f"{text} of the {ordinal} loop outside of the code", source)
+        Feature(f"{what}{level}", unit, text.format(f"the {ordinal} loop outside of the code"), source)
         for level, ordinal in enumerate(("innermost", "second", "third", "fourth", "fifth"))
         for what, unit, text, source in (
-            ("extent", "log", "iterations", AUTOTVM),
-            ("reduces", "0 or 1", "reduction, 1, or not, 0,", AUTOTVM),
-            ("bytes", "log bytes", "bytes touched in all iterations", AUTOTVM),
+            ("extent", "log", "iterations of {}", AUTOTVM),
+            ("reduces", "0 or 1", "whether {} is over a reduce iterator", AUTOTVM),
+            ("bytes", "log bytes", "bytes touched in all iterations of {}", AUTOTVM),
         )
     ),
     *(
