@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,3 +117,8 @@ def test_a_rule_that_gives_up_every_way_leaves_an_error() -> None:
     task = lw.SearchTask(lambda: [x, te.compute((4,), lambda i: x[i] + 1.0, name="y")], target=CPU, rules=[Nothing()])
     with pytest.raises(ValueError, match="sketch rule 'nothing' left no draft"):
         task.sketches  # noqa: B018
+
+
+def test_the_page_names_every_rule() -> None:
+    page = (Path(lw.__file__).parent / "docs" / "sketch_rules.md").read_text()
+    assert not [stem for stem in registry.rule_stems() if f"`{stem}`" not in page]
