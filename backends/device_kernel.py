@@ -20,8 +20,9 @@ class DeviceKernel(Kernel):
     """Called with NumPy arrays, a kernel copies them to the device and its outputs back, and returns NumPy arrays.
 
     Called with an array on the device among them, it works there without a copy (NumPy arrays among the inputs are
-    copied), returns arrays on the device, and may still be running: `.numpy()` waits. Arrays of other packages count as
-    on the device where they have a CUDA array interface or DLPack. The device is opened when it is first needed.
+    copied), returns the outputs given or new arrays on the device, and may still be running: `.numpy()` waits. Arrays
+    of other packages count as on the device where they have a CUDA array interface or DLPack. The device is opened when
+    it is first needed.
     """
 
     _executable: DeviceExecutable
@@ -48,7 +49,7 @@ class DeviceKernel(Kernel):
         self._check_overlaps(given)
         given += [runtime.empty(argument.shape, argument.dtype) for argument in self.arguments[len(given) :]]
         runtime.launch(self._executable.buffers_for([array.buffer for array in given]))
-        outputs = given[len(self._inputs) :]
+        outputs = arrays[len(self._inputs) :] or given[len(self._inputs) :]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _check_overlaps(self, given: list[DeviceArray]) -> None:
