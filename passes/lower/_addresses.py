@@ -198,9 +198,9 @@ class Addresses:
         whole = max(0, -(lowest // atom.divisor))
         value = inner
         if whole:
-            key = ("raised", atom.expr, whole * atom.divisor, inner.type)
+            raised = ("raised", atom.expr, whole * atom.divisor, inner.type)
             more = constant(whole * atom.divisor)
-            value = self._once(depth, key, lambda: _index_op(arith.AddiOp, inner, more))
+            value = self._once(depth, raised, lambda: _index_op(arith.AddiOp, inner, more))
         if isinstance(atom, Mod):
             return self._once(depth, ("atom", atom, inner.type), lambda: _index_op(arith.RemUIOp, value, by))
         key = ("atom", atom, whole, inner.type)

@@ -297,14 +297,14 @@ class Lowering:
 
     def _copies(self, op: ForOp, body: Callable[[], None]) -> None:
         name = op.loop_name
-        around = self.at.env.get(name), self.at.ranges.get(name)
+        around, extent = self.at.env.get(name), self.at.ranges.get(name)
         for value in range(op.size):
             self.at.env[name] = value
             self.at.ranges[name] = (value, value)
             body()
         del self.at.env[name], self.at.ranges[name]
-        if around[0] is not None and around[1] is not None:  # a bound loop in a bound loop, each of one iteration
-            self.at.env[name], self.at.ranges[name] = around
+        if around is not None and extent is not None:  # a bound loop in a bound loop, each of one iteration
+            self.at.env[name], self.at.ranges[name] = around, extent
 
     def _lanes(self, op: ForOp, body: Callable[[], None]) -> None:
         self.at.lane, self.at.lanes = op.loop_name, op.size
