@@ -86,13 +86,13 @@ def _is_of(record: Record, task: Task) -> bool:
 def train_cost_model(
     records: str | os.PathLike[str] | Iterable[Record],
     tasks: Sequence[Task],
-    model: str | CostModel = "trees",
+    model: str | CostModel = "rank",
     seed: int = 0,
 ) -> Pretrained:
     """A cost model that knows the records of `tasks`, for `TuningOptions(cost_model=...)` of another task.
 
-    The tasks should be for the same target. It keeps in mind what it knows while it learns of the new task. ValueError
-    where there is nothing to learn from.
+    The tasks should be for the same target. What is known is kept in mind while it learns of the new task; ranking by
+    pairs carries over best, as it never compares candidates of two tasks. ValueError where there is nothing to learn.
     """
     known = history_of(records, tasks)
     if not len(known.times_s):

@@ -61,7 +61,7 @@ class RankTrees(Saved):
             for member in range(self._count):
                 rng = np.random.default_rng([self._seed, member])
                 chosen = drawn(rng, len(values), whole=member == 0)
-                trend = trend_of(member, self._scale.apply(features[chosen]), values[chosen])
+                trend = _trend_within(member, self._scale.apply(features[chosen]), values[chosen], tasks[chosen])
                 stages = self._stages(rng, trend, features[chosen], values[chosen], tasks[chosen])
                 self._members.append((trend, stages))
 
@@ -97,6 +97,16 @@ class RankTrees(Saved):
                 for trend, stages in self._members
             ]
         return np.mean(each, axis=0), spread_of(np.stack(each))
+
+
+def _trend_within(member: int, standardised: Floats, values: Floats, tasks: Tasks) -> Trend:
+    """The trend that a member begins from: of the differences of what worked within tasks."""
+    right = values >= 0
+    standardised, values, tasks = standardised[right], values[right], tasks[right]
+    _, number, counts = np.unique(tasks, return_inverse=True, return_counts=True)
+    means = np.stack([np.bincount(number, column) for column in standardised.T], axis=1) / counts[:, None]
+    level = np.bincount(number, values) / counts
+    return trend_of(member, standardised - means[number], values - level[number])
 
 
 def _pushes(rng: np.random.Generator, ranks: Floats, values: Floats, tasks: Tasks) -> tuple[Floats, Floats]:

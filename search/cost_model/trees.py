@@ -68,7 +68,8 @@ class BoostedTrees(Saved):
     def _member(self, number: int, features: Floats, values: Floats) -> tuple[Trend, Any]:
         assert self._scale is not None
         standardised = self._scale.apply(features)
-        trend = trend_of(number, standardised, values)
+        right = values >= 0  # failures, which have no speed, would tilt it
+        trend = trend_of(number, standardised[right], values[right])
         return trend, grow(features, values - trend.at(standardised), trees=50, seed=self._seed + number)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
@@ -88,14 +89,10 @@ class BoostedTrees(Saved):
 
 
 def trend_of(member: int, standardised: Floats, values: Floats) -> Trend:
-    """The trend that a member's trees begin from: the mean alone in the first pair, in the third, ...
-
-    Failures, which have no speed, would tilt it.
-    """
-    right = values >= 0
-    if member // 2 % 2 == 0 or np.count_nonzero(right) < FEWEST_FOR_TREND:
-        return Trend.flat(standardised, values)
-    return Trend.fitted(standardised[right], values[right], PENALTY)
+    """The trend that a member's trees begin from, of what worked; the mean alone in the first pair, the third, ..."""
+    if member // 2 % 2 == 0 or len(values) < FEWEST_FOR_TREND:
+        return Trend.flat(standardised.shape[1], float(values.mean()) if len(values) else 0.0)
+    return Trend.fitted(standardised, values, PENALTY)
 
 
 def spread_of(each: Floats) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .protocol import Floats
 
-MARGIN = 0.05
+MARGIN = 0.3
 """How far beyond the values it was fitted to a trend is believed, in their unit."""
 
 
@@ -48,10 +48,9 @@ class Trend:
         return cls(weights, offset, float(values.min()) - MARGIN, float(values.max()) + MARGIN)
 
     @classmethod
-    def flat(cls, standardised: Floats, values: Floats) -> Trend:
-        """The mean of the values, everywhere."""
-        mean = float(values.mean())
-        return cls(np.zeros(standardised.shape[1]), mean, mean, mean)
+    def flat(cls, columns: int, value: float) -> Trend:
+        """The same value everywhere."""
+        return cls(np.zeros(columns), value, value, value)
 
     def at(self, standardised: Floats) -> Floats:
         """The trend's values."""

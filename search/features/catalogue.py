@@ -26,7 +26,8 @@ SOURCES = {
 class Feature:
     """One column: its name, its unit, what it says, and where the idea is from.
 
-    `log` units are `log2(1 + x)`; `log s` is `log2` of seconds.
+    `log` units are `log2(1 + x)`. What grows with the workload is relative to it, so that tasks compare: `/work` to the
+    operations it asks for (the feature `program.work`), `/ideal` to their time with all cores and vectors full.
     """
 
     name: str
@@ -38,20 +39,20 @@ class Feature:
 PROGRAM = (
     Feature("stages", "log", "blocks"),
     Feature("kernels", "log", "nests, each a kernel on a GPU"),
-    Feature("operations", "log", "arithmetic of all stages, tails and recomputation included", ANSOR),
-    Feature("iterations", "log", "instances of all stages", ANSOR),
-    Feature("global_bytes", "log bytes", "different bytes of scope global that stages touch, stage by stage", ANSOR),
-    Feature("near_bytes", "log bytes", "bytes that all stages ask of caches or global memory, in whole sectors", CUDA),
-    Feature("intensity", "log", "operations for each of the global bytes", ROOFLINE),
+    Feature("work", "log", "arithmetic that the workload asks for, in additions: what others are relative to", ANSOR),
+    Feature("operations", "log2/work", "arithmetic of all stages, tails and recomputation included", ANSOR),
+    Feature("iterations", "log2/work", "instances of all stages", ANSOR),
+    Feature("global_bytes", "log2/work", "different bytes of scope global that stages touch, stage by stage", ROOFLINE),
+    Feature("near_bytes", "log2/work", "bytes that all stages ask of caches or global memory, in whole sectors", CUDA),
     Feature("waste", "log2", "largest share of instances that tails and recomputation add"),
     Feature("shared_bytes", "log bytes", "shared memory of a block, largest of all kernels", ANSOR),
     Feature("kept_bytes", "log bytes", "buffers between stages that stay in scope global", ANSOR),
 )
 
 MAIN = (
-    Feature("iterations", "log", "instances", ANSOR),
+    Feature("iterations", "log2/work", "instances", ANSOR),
     Feature("waste", "log2", "instances for each point of its iterators: tails, recomputation"),
-    *(Feature(f"operations.{k}", "log", f"arithmetic of kind {k} in all instances", ANSOR) for k in KINDS),
+    *(Feature(f"operations.{k}", "1/work", f"arithmetic of kind {k} in all instances", ANSOR) for k in KINDS),
     Feature("tasks", "log", "blocks of threads, or iterations of parallel loops", ANSOR),
     Feature("threads", "log", "threads of a block", ANSOR),
     Feature("virtual_threads", "log", "virtual threads of a thread", ANSOR),
@@ -69,8 +70,8 @@ MAIN = (
     Feature("requests_per_operation", "log2", "loads and stores of the straight-line code for each operation", CUDA),
     Feature("intensity_thread", "log2", "operations for each byte that one thread touches", ANSOR),
     Feature("intensity_block", "log2", "operations for each byte that one block or task touches", ANSOR),
-    Feature("l1_bytes", "log bytes", "bytes into the first-level cache, by the outermost loop that fits it"),
-    Feature("l2_bytes", "log bytes", "bytes into the second-level cache, likewise"),
+    Feature("l1_bytes", "log2/work", "bytes into the first-level cache, by the outermost loop that fits it"),
+    Feature("l2_bytes", "log2/work", "bytes into the second-level cache, likewise"),
     Feature("tile_in_l1", "log2", "bytes touched in the innermost loop outside of the code, as a share of the cache"),
     Feature("block_in_l2", "log2", "bytes touched by one block or task, as a share of the second-level cache"),
     Feature("balance", "share", "share of the cores' time in which they have a task", CUDA),
@@ -85,10 +86,10 @@ MAIN = (
 )
 
 ACCESS = (
-    Feature("bytes", "log bytes", "bytes in all instances", ANSOR),
-    Feature("unique_bytes", "log bytes", "different bytes", ANSOR),
-    Feature("lines", "log", "cache lines in all instances, by the innermost step", ANSOR),
-    Feature("unique_lines", "log", "different cache lines", ANSOR),
+    Feature("bytes", "log2/work", "bytes in all instances", ANSOR),
+    Feature("unique_bytes", "log2/work", "different bytes", ANSOR),
+    Feature("lines", "log2/work", "cache lines in all instances, by the innermost step", ANSOR),
+    Feature("unique_lines", "log2/work", "different cache lines", ANSOR),
     Feature("stride", "log", "elements from one iteration of the innermost loop to the next", ANSOR),
     Feature("reused", "0 or 1", "whether a loop around repeats it", ANSOR),
     Feature("reuse_count", "log", "iterations of the innermost loop that repeats it", ANSOR),
@@ -107,14 +108,13 @@ ACCESS = (
 )
 
 COPIES = (
-    Feature("iterations", "log", "instances of all stages without arithmetic"),
-    Feature("bytes", "log bytes", "bytes they read, in whole sectors", CUDA),
+    Feature("iterations", "1/work", "instances of all stages without arithmetic"),
+    Feature("bytes", "1/work", "bytes they read, in whole sectors", CUDA),
     Feature("waste", "log2", "largest share of instances that tails and recomputation add"),
     Feature("per_thread", "log", "most runs of their straight-line code in one thread", AUTOTVM),
     Feature("lanes", "log", "fewest elements of a vector"),
     Feature("sectors", "log", "most sectors of one request of a warp to global memory", CUDA),
     Feature("bank_conflicts", "log2", "most repetitions of one request of a warp to shared memory", CUDA),
-    Feature("per_operation", "log2", "their instances for each operation of the main stage"),
 )
 
 LEVELS = 5
@@ -139,26 +139,28 @@ LOOPS = (
 )
 
 OTHERS = (
-    Feature("iterations", "log", "instances of the other stages with arithmetic"),
-    Feature("operations", "log", "their arithmetic"),
+    Feature("iterations", "1/work", "instances of the other stages with arithmetic"),
+    Feature("operations", "1/work", "their arithmetic"),
     Feature("waste", "log2", "largest share of instances that tails and recomputation add"),
     Feature("tasks", "log", "fewest blocks or tasks of one of them"),
     Feature("lanes", "log", "fewest elements of a vector"),
-    Feature("global_bytes", "log bytes", "different bytes of scope global that they touch"),
+    Feature("global_bytes", "1/work", "different bytes of scope global that they touch"),
 )
 
 BOUNDS = (
-    Feature("arithmetic", "log s", "time by arithmetic alone, with the waves and vectors there are", ROOFLINE),
-    Feature("issue", "log s", "time by instructions issued", ROOFLINE),
-    Feature("far", "log s", "time by bytes of memory", ROOFLINE),
-    Feature("near", "log s", "time by bytes of the second-level cache", ROOFLINE),
-    Feature("inner", "log s", "time by bytes of the first-level cache or shared memory, conflicts included", ROOFLINE),
-    Feature("latency", "log s", "time by latency that other warps, or other accumulators, do not hide", ROOFLINE),
-    Feature("main", "log s", "the largest of these for the main stage", ROOFLINE),
-    Feature("total", "log s", "the largest of these for each stage, summed, and the launches", ROOFLINE),
+    Feature("arithmetic", "log2/ideal", "time by arithmetic alone, with the waves and vectors there are", ROOFLINE),
+    Feature("issue", "log2/ideal", "time by instructions issued", ROOFLINE),
+    Feature("far", "log2/ideal", "time by bytes of memory", ROOFLINE),
+    Feature("near", "log2/ideal", "time by bytes of the second-level cache", ROOFLINE),
+    Feature(
+        "inner", "log2/ideal", "time by bytes of the first-level cache or shared memory, conflicts included", ROOFLINE
+    ),
+    Feature("latency", "log2/ideal", "time by latency that other warps, or other accumulators, do not hide", ROOFLINE),
+    Feature("main", "log2/ideal", "the largest of these for the main stage", ROOFLINE),
+    Feature("total", "log2/ideal", "the largest of these for each stage, summed, and the launches", ROOFLINE),
 )
 
-PRIOR = Feature("prior.seconds", "log s", "what the sketch's rule estimates; missing for IR of unknown origin")
+PRIOR = Feature("prior.seconds", "log2/ideal", "what the sketch's rule estimates; missing for IR of unknown origin")
 
 
 def described() -> list[str]:

@@ -18,18 +18,36 @@ Values = dict[str, Size]
 
 def features_of(nest: Nest) -> list[Size]:
     """One size for each name of `catalogue.names()`, in that order."""
-    view = NestView(nest)
+    return features_of_view(NestView(nest))
+
+
+def features_of_view(view: NestView) -> list[Size]:
+    """The same from a view of a nest."""
     launches = {kernel: launch_of(view, kernel) for kernel in view.kernels}
     bounds = [bounds_of(view, v, launches[v.kernel]) for v in view.stages]
     candidates = _main_candidates(view)
-    each = [_main(view, v, launches[v.kernel]) | _loops(v) | _slots(view, v) for v in candidates]
-    longest = [{"bound.main": _log_s(bounds[v.number].longest_s)} for v in candidates]
+    work = useful_operations(view)
+    ideal_s = ideal_seconds(view)
+    each = [_main(view, v, launches[v.kernel], work) | _loops(v) | _slots(view, v, work) for v in candidates]
+    longest = [{"bound.main": _ratio(bounds[v.number].longest_s, ideal_s)} for v in candidates]
     found = _of_largest(candidates, [a | b for a, b in zip(each, longest, strict=True)])
     chosen = _largest(candidates)
-    work = total([where(c, _work(v), 0) for v, c in zip(candidates, chosen, strict=True)])
     others = {v.number: negated(c) for v, c in zip(candidates, chosen, strict=True)}
-    found |= _program(view, launches) | _copies(view, work) | _others(view, others) | _bounds(view, bounds)
+    found |= _program(view, launches, work) | _copies(view, work) | _others(view, others, work)
+    found |= _bounds(view, bounds, ideal_s)
     return [found[name] for name in names()]
+
+
+def useful_operations(view: NestView) -> Size:
+    """The arithmetic that the workload asks for, without tails and recomputation; without any, the elements moved."""
+    computing = [v.points * v.operations for v in view.stages if v.stage.arithmetic]
+    return maximum(1, total(computing or [v.points for v in view.stages]))
+
+
+def ideal_seconds(view: NestView) -> Size:
+    """The time of just that, with all cores busy and all vectors full."""
+    machine = machine_of(view.target)
+    return useful_operations(view) / (machine.operations_per_cycle * machine.clock_hz * machine.cores)
 
 
 def _slog(value: Size) -> Size:
@@ -37,11 +55,7 @@ def _slog(value: Size) -> Size:
 
 
 def _ratio(a: Size, b: Size) -> Size:
-    return log2(maximum(1e-9, a / maximum(1e-9, b)))
-
-
-def _log_s(seconds: Size) -> Size:
-    return log2(maximum(1e-12, seconds))
+    return log2(maximum(1e-12, a) / maximum(1e-12, b))
 
 
 # -- the main stage -------------------------------------------------------------------------------------------------
@@ -79,7 +93,7 @@ def _of_largest(candidates: list[StageView], each: list[Values]) -> Values:
     return result
 
 
-def _main(nest: NestView, view: StageView, launch: Launch) -> Values:
+def _main(nest: NestView, view: StageView, launch: Launch, work: Size) -> Values:
     gpu = nest.target.is_gpu
     operations = max(1.0, view.operations)
     code = view.body_iterations * operations
@@ -94,7 +108,7 @@ def _main(nest: NestView, view: StageView, launch: Launch) -> Values:
     available = REGISTERS_PER_THREAD if gpu else nest.target.vector_registers
     lane_bytes = view.lanes * view.movements[0].element_bytes
     values: Values = {
-        "iterations": _slog(view.iterations),
+        "iterations": _ratio(view.iterations, work),
         "waste": log2(view.iterations / view.points),
         "tasks": _slog(view.tasks),
         "threads": _slog(view.threads),
@@ -113,8 +127,8 @@ def _main(nest: NestView, view: StageView, launch: Launch) -> Values:
         "requests_per_operation": _ratio(requests, code),
         "intensity_thread": _ratio(per_block / view.threads, thread_bytes),
         "intensity_block": _ratio(per_block, block_bytes),
-        "l1_bytes": _slog(traffic(view, nest.target.l1_bytes)),
-        "l2_bytes": _slog(traffic(view, nest.target.l2_bytes)),
+        "l1_bytes": _ratio(traffic(view, nest.target.l1_bytes), work),
+        "l2_bytes": _ratio(traffic(view, nest.target.l2_bytes), work),
         "tile_in_l1": _ratio(_tile_bytes(view), nest.target.l1_bytes),
         "block_in_l2": _ratio(block_bytes, nest.target.l2_bytes),
         "balance": launch.blocks / (ceil_div(launch.blocks, places) * places),
@@ -128,7 +142,7 @@ def _main(nest: NestView, view: StageView, launch: Launch) -> Values:
         "idle_lanes": 1 - launch.threads / (ceil_div(launch.threads, WARP) * WARP) if gpu else 0,
     }
     for kind in KINDS:
-        values[f"operations.{kind}"] = _slog(view.iterations * view.stage.arithmetic.get(kind, 0))
+        values[f"operations.{kind}"] = view.iterations * view.stage.arithmetic.get(kind, 0) / work
     return {f"main.{name}": value for name, value in values.items()}
 
 
@@ -183,12 +197,12 @@ def _loops(view: StageView) -> Values:
 # -- its accesses ---------------------------------------------------------------------------------------------------
 
 
-def _slots(nest: NestView, view: StageView) -> Values:
+def _slots(nest: NestView, view: StageView, work: Size) -> Values:
     movements: list[Movement | None] = [view.writes[0], *view.loads[: len(SLOTS) - 1]]
     movements += [None] * (len(SLOTS) - len(movements))
     found: Values = {}
     for slot, movement in zip(SLOTS, movements, strict=True):
-        values = _access(nest, view, movement) if movement is not None else dict.fromkeys(_NO_ACCESS, 0)
+        values = _access(nest, view, movement, work) if movement is not None else dict.fromkeys(_NO_ACCESS, 0)
         found |= {f"main.{slot}.{name}": value for name, value in values.items()}
     return found
 
@@ -196,7 +210,7 @@ def _slots(nest: NestView, view: StageView) -> Values:
 _NO_ACCESS = tuple(n.removeprefix("main.write.") for n in names() if n.startswith("main.write."))
 
 
-def _access(nest: NestView, view: StageView, movement: Movement) -> Values:
+def _access(nest: NestView, view: StageView, movement: Movement, work: Size) -> Values:
     buffer = movement.access.buffer
     size = buffer.element_bytes
     whole = view.footprint(movement, *_BLOCK, "block", "parallel")
@@ -206,10 +220,10 @@ def _access(nest: NestView, view: StageView, movement: Movement) -> Values:
     has_lanes = less(1, view.lanes)
     on_gpu = nest.target.is_gpu
     return {
-        "bytes": _slog(view.iterations * size),
-        "unique_bytes": _slog(whole.size_bytes),
-        "lines": _slog(view.iterations * minimum(1, stride * size / LINE_BYTES)),
-        "unique_lines": _slog(whole.lines(LINE_BYTES)),
+        "bytes": _ratio(view.iterations * size, work),
+        "unique_bytes": _ratio(whole.size_bytes, work),
+        "lines": _ratio(maximum(1, view.iterations * minimum(1, stride * size / LINE_BYTES)), work),
+        "unique_lines": _ratio(whole.lines(LINE_BYTES), work),
         "stride": _slog(stride),
         "reused": reuse["found"],
         "reuse_count": _slog(reuse["count"]),
@@ -272,18 +286,18 @@ def _requested(nest: NestView, view: StageView, movement: Movement) -> Size:
     return requests * vector_width(view, movement) * movement.element_bytes
 
 
-def _program(view: NestView, launches: dict[Loop | Stage, Launch]) -> Values:
+def _program(view: NestView, launches: dict[Loop | Stage, Launch], work: Size) -> Values:
     operations = total([v.iterations * v.operations for v in view.stages])
     touched = _global_bytes(view.stages)
     between = [b for b in view.kept if b.scope == "global"]
     values: Values = {
         "stages": _slog(len(view.stages)),
         "kernels": _slog(len(view.kernels)),
-        "operations": _slog(operations),
-        "iterations": _slog(total([v.iterations for v in view.stages])),
-        "global_bytes": _slog(touched),
-        "near_bytes": _slog(total([_requested(view, v, m) for v in view.stages for m in v.movements])),
-        "intensity": _slog(operations / maximum(1, touched)),
+        "work": _slog(work),
+        "operations": _ratio(operations, work),
+        "iterations": _ratio(total([v.iterations for v in view.stages]), work),
+        "global_bytes": _ratio(touched, work),
+        "near_bytes": _ratio(total([_requested(view, v, m) for v in view.stages for m in v.movements]), work),
         "waste": _most_waste(view.stages),
         "shared_bytes": _slog(maximum(0, *(x.shared_bytes for x in launches.values()))),
         "kept_bytes": _slog(total([view.bytes_kept(b) for b in between])),
@@ -304,33 +318,32 @@ def _copies(nest: NestView, work: Size) -> Values:
     near = [bank_conflicts(v, m) for v, m in pairs if m.access.buffer.scope == "shared"]
     iterations = total([v.iterations for v in views])
     values: Values = {
-        "iterations": _slog(iterations),
-        "bytes": _slog(total([_requested(nest, v, m) for v in views for m in v.loads])),
+        "iterations": iterations / work,
+        "bytes": total([_requested(nest, v, m) for v in views for m in v.loads]) / work,
         "waste": _most_waste(views),
         "per_thread": _slog(maximum(1, *(v.per_thread for v in views))),
         "lanes": _slog(minimum(1 << 30, *(v.lanes for v in views))),
         "sectors": _slog(maximum(0, *far)),
         "bank_conflicts": log2(maximum(1, *near)),
-        "per_operation": _ratio(iterations, work),
     }
     return {f"copies.{name}": value for name, value in values.items()}
 
 
-def _others(nest: NestView, is_other: dict[int, Size]) -> Values:
+def _others(nest: NestView, is_other: dict[int, Size], work: Size) -> Values:
     """Stages with arithmetic that are not the main one; `is_other` of those of which that depends on decisions."""
     views = [(v, is_other.get(v.number, 1)) for v in nest.stages if v.stage.arithmetic]
     values: Values = {
-        "iterations": _slog(total([c * v.iterations for v, c in views])),
-        "operations": _slog(total([c * v.iterations * v.operations for v, c in views])),
+        "iterations": total([c * v.iterations for v, c in views]) / work,
+        "operations": total([c * v.iterations * v.operations for v, c in views]) / work,
         "waste": maximum(0, *(c * log2(v.iterations / v.points) for v, c in views)),
         "tasks": _slog(minimum(1 << 30, *(where(c, v.tasks, 1 << 30) for v, c in views))),
         "lanes": _slog(minimum(1 << 30, *(where(c, v.lanes, 1 << 30) for v, c in views))),
-        "global_bytes": _slog(total([c * _global_bytes([v]) for v, c in views])),
+        "global_bytes": total([c * _global_bytes([v]) for v, c in views]) / work,
     }
     return {f"others.{name}": value for name, value in values.items()}
 
 
-def _bounds(view: NestView, bounds: list[Bounds]) -> Values:
+def _bounds(view: NestView, bounds: list[Bounds], ideal_s: Size) -> Values:
     launch = machine_of(view.target).launch_s * len(view.kernels)
     values: Values = {
         "arithmetic": total([b.arithmetic_s for b in bounds]),
@@ -341,4 +354,4 @@ def _bounds(view: NestView, bounds: list[Bounds]) -> Values:
         "latency": total([b.latency_s for b in bounds]),
         "total": total([b.longest_s for b in bounds]) + launch,
     }
-    return {f"bound.{name}": _log_s(value) for name, value in values.items()}
+    return {f"bound.{name}": _ratio(value, ideal_s) for name, value in values.items()}

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
-from .extract import features_of
+from .extract import features_of_view, ideal_seconds
 from .program import Program
 from .sizes import Graph
 from .sketch_nest import nest_of_sketch
+from .view import NestView
 
 Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]
 
@@ -36,15 +37,15 @@ class SketchFeatures:
 
     @cached_property
     def program(self) -> Program:
-        """What computes the catalogue's features."""
+        """What computes the catalogue's features, and the ideal seconds that times are relative to."""
         graph = Graph()
-        nest = nest_of_sketch(self._module, self._target, self._name, self._template, graph)
-        return Program(graph, features_of(nest))
+        view = NestView(nest_of_sketch(self._module, self._target, self._name, self._template, graph))
+        return Program(graph, [*features_of_view(view), ideal_seconds(view)])
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""
-        width = len(self.program.outputs)
-        result = np.empty((width + 1, rows), dtype=np.float32)
-        self.program.run(columns, rows, out=result[:width])
-        result[width] = np.nan if self._prior is None or not rows else np.log2(self._prior(columns))
+        result = np.empty((len(self.program.outputs), rows), dtype=np.float32)
+        self.program.run(columns, rows, out=result)
+        ideal_s = result[-1]
+        result[-1] = np.nan if self._prior is None or not rows else np.log2(self._prior(columns) / ideal_s)
         return result.T

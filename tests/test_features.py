@@ -1,0 +1,245 @@
+"""Features of kernels scheduled by hand, against numbers worked out on paper; expressions against plain numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopwright import te, topi
+from loopwright.dialects.presets import resolve_target
+from loopwright.search.features import sizes as sz
+from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
+from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.features.program import Program
+
+LLVM = resolve_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
+H200 = resolve_target("cuda model=h200")
+
+
+def matmul(m, n, k):
+    a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
+    return te.create_module([a, b, topi.matmul(a, b)])
+
+
+def of(module, target, *steps):
+    text = ",".join(["lw-lower-te-to-loop", *steps]).replace("{B ", "{block='T_matmul' ").replace("'", '"')
+    values = features_of_schedule(module, target, text)
+    return dict(zip(names(), values.tolist(), strict=False))
+
+
+def times(value, work):
+    """What a feature in unit `log2/work` counts, as a share of the work."""
+    return pytest.approx(2.0**value * work, rel=1e-3)
+
+
+def count(value):
+    """What a feature in unit `log` counts."""
+    return pytest.approx(2.0**value - 1, rel=1e-3)
+
+
+def test_the_catalogue_names_each_column_once():
+    assert len(set(names())) == len(names()) == len(catalogue())
+    units = {f.unit for f in catalogue()}
+    assert units == {"log", "log2", "log bytes", "log2/work", "1/work", "log2/ideal", "share", "count", "0 or 1"}
+    assert all(f.text for f in catalogue())
+    assert len(described()) == len(names()) + 1 - (len(SLOTS) - 1) * sum(n.startswith("main.write.") for n in names())
+
+
+def test_a_plain_product_of_matrices():
+    f = of(matmul(8, 16, 32), LLVM)
+    work = 2 * 8 * 16 * 32
+    assert work == count(f["program.work"]) == times(f["program.operations"], work)
+    assert work / 2 == times(f["main.iterations"], work) == times(f["program.iterations"], work)
+    assert f["main.operations.add"] == f["main.operations.multiply"] == 0.5
+    assert f["main.operations.special"] == f["main.waste"] == f["others.iterations"] == 0
+    assert times(f["program.global_bytes"], work) == 4 * (8 * 32 + 32 * 16 + 8 * 16)
+    assert f["main.lanes"] == f["main.tasks"] == f["main.threads"] == 1.0  # one of each
+
+
+def test_accesses_of_a_plain_product():
+    f = of(matmul(8, 16, 32), LLVM)  # i, j, k: a[i, k] b[k, j] into c[i, j]
+    c, a, b = (lambda n, s=s: f[f"main.{s}.{n}"] for s in ("write", "read0", "read1"))
+    work = 2 * 8 * 16 * 32
+    assert all(times(x("bytes"), work) == 4 * 8 * 16 * 32 for x in (a, b, c))
+    assert [times(x("unique_bytes"), work) for x in (a, b, c)] == [4 * 8 * 32, 4 * 32 * 16, 4 * 8 * 16]
+    assert [count(x("stride")) for x in (a, b, c)] == [1, 16, 0]
+    assert times(b("lines"), work) == 8 * 16 * 32 and times(a("lines"), work) == 8 * 16 * 32 / 16
+    assert times(a("unique_lines"), work) == 16 and times(b("unique_lines"), work) == 32
+    assert a("reused") == b("reused") == c("reused") == 1
+    # k repeats c at once, j repeats a after all of k, i repeats b after all of j and k.
+    assert [count(x("reuse_count")) for x in (c, a, b)] == [32, 16, 8]
+    assert [count(x("reuse_iterations")) for x in (c, a, b)] == [1, 32, 32 * 16]
+    assert count(a("reuse_bytes")) == 4 * (32 + 32 + 1)
+    assert count(b("reuse_bytes")) == 4 * (32 + 32 * 16 + 16)
+
+
+def test_tiles_lanes_and_unrolling_on_a_cpu():
+    f = of(
+        matmul(30, 64, 32),
+        LLVM,
+        "lw-split{B loop='i' factors=0,4}",
+        "lw-split{B loop='j' factors=0,2,8}",
+        "lw-reorder{B loops='i0','j0','k','i1','j1','j2'}",
+        "lw-vectorize{B loop='j2'}",
+        "lw-unroll{B loop='j1'}",
+        "lw-unroll{B loop='i1'}",
+        "lw-parallel{B loop='i0'}",
+    )
+    assert f["main.waste"] == pytest.approx(np.log2(32 / 30), abs=1e-5)
+    assert [count(f[f"main.{n}"]) for n in ("tasks", "lanes", "unrolled")] == [8, 8, 8]
+    assert f["main.lane_bytes"] == 0.0 and f["main.balance"] == 1.0
+    assert count(f["main.code"]) == 2 * 4 * 2 * 8 and count(f["main.accumulators"]) == 4 * 16
+    assert count(f["main.reduce_outside"]) == 32 and count(f["main.reduce_inside"]) == 1
+    assert count(f["main.read0.code_elements"]) == 4 and count(f["main.read1.code_elements"]) == 16
+    assert count(f["main.read1.code_requests"]) == 2  # two vectors of eight
+    assert f["main.read1.contiguous"] == 1 and f["main.read0.broadcast"] == 1 and f["main.read0.contiguous"] == 0
+    assert f["main.operands_per_operation"] == pytest.approx(np.log2((4 + 16) / 128), abs=1e-4)
+    assert [count(f[f"main.loop.extent{n}"]) for n in (0, 1, 2)] == [32, 4, 8]
+    assert [f[f"main.loop.reduces{n}"] for n in (0, 1, 2)] == [1, 0, 0]
+    assert count(f["main.loop.tile0"]) == 2 and count(f["main.loop.tile1"]) == 4
+
+
+def test_cache_traffic_follows_the_loop_that_fits():
+    small = of(matmul(64, 64, 64), LLVM)  # 48 KB: too much for the first cache, one row of a with all of b as well
+    assert times(small["main.l2_bytes"], 2 * 64**3) == 3 * 64 * 64 * 4
+    rows = 64 * (64 * 4 + 64 * 64 * 4 + 64 * 4)
+    assert times(small["main.l1_bytes"], 2 * 64**3) == rows
+    assert small["main.tile_in_l1"] == pytest.approx(np.log2(4 * (64 + 64 + 1) / 32768), abs=1e-3)
+
+
+def on_gpu(*steps, m=256, n=256, k=64, target=H200):
+    return of(
+        matmul(m, n, k),
+        target,
+        "lw-split{B loop='i' factors=0,4,8}",
+        "lw-split{B loop='j' factors=0,32,2}",
+        "lw-reorder{B loops='i0','j0','i1','j1','k','i2','j2'}",
+        "lw-fuse{B loops='i0','j0'}",
+        "lw-bind{B loop='i0_j0' thread='blockIdx.x'}",
+        "lw-fuse{B loops='i1','j1'}",
+        "lw-bind{B loop='i1_j1' thread='threadIdx.x'}",
+        "lw-unroll{B loop='i2'}",
+        "lw-vectorize{B loop='j2'}",
+        *steps,
+    )
+
+
+def test_geometry_and_occupancy_on_a_gpu():
+    f = on_gpu("lw-cache-write{B scope='local' label='tile'}", "lw-reverse-compute-at{block='tile' loop='i1_j1'}")
+    assert count(f["main.tasks"]) == 8 * 4 and count(f["main.threads"]) == 128
+    assert f["main.idle_lanes"] == 0 and count(f["main.waves"]) == 1
+    registers = 24 + 16 + (8 + 2)  # indices, accumulators, operands of one step
+    assert count(f["main.registers"]) == registers and f["main.spilled"] == 0
+    resident = min(2048 // 128, 65536 // (registers * 128), 32)
+    assert count(f["main.resident_blocks"]) == resident
+    assert f["main.occupancy"] == pytest.approx(resident * 128 / 2048)
+    assert count(f["main.warps"]) == resident * 4
+    assert f["main.balance"] == pytest.approx(32 / (132 * resident))
+    assert f["main.write.is_local"] == 1 and f["main.read0.is_local"] == 0
+
+
+def test_neighbouring_threads_on_neighbouring_elements_share_sectors():
+    f = on_gpu()
+    assert count(f["main.read1.sectors"]) == 32 * 2 * 4 / 32  # b[k, j]: each of 32 threads reads two floats
+    assert count(f["main.read0.sectors"]) == 1  # a[i, k]: all threads of a warp are in one row
+    strided = of(
+        matmul(256, 256, 64),
+        H200,
+        "lw-reorder{B loops='j','i','k'}",
+        "lw-bind{B loop='j' thread='blockIdx.x'}",
+        "lw-bind{B loop='i' thread='threadIdx.x'}",
+    )
+    assert count(strided["main.read0.sectors"]) == 32 and count(strided["main.read1.sectors"]) == 1
+
+
+@pytest.mark.parametrize(("offset", "ways"), [(0, 32), (1, 1), (4, 4), (8, 8)])
+def test_bank_conflicts_of_columns_go_away_with_padding(offset, ways):
+    f = of(
+        matmul(32, 64, 32),
+        H200,
+        "lw-reorder{B loops='j','i','k'}",
+        "lw-bind{B loop='j' thread='blockIdx.x'}",
+        "lw-bind{B loop='i' thread='threadIdx.x'}",
+        "lw-cache-read{B buffer='a' scope='shared'}",
+        "lw-compute-at{block='a_shared' loop='i' unit_loops=true}",
+        f"lw-storage-align{{block='a_shared' axis=0 factor=32 offset={offset}}}",
+    )
+    assert f["main.read0.bank_conflicts"] == np.log2(ways)
+    assert f["main.read0.is_shared"] == 1
+    assert count(f["main.shared_bytes"]) == 32 * (32 + offset) * 4
+
+
+def test_shared_memory_counts_stages_of_a_pipeline():
+    def staged(*steps):
+        return of(
+            matmul(64, 64, 64),
+            H200,
+            "lw-split{B loop='k' factors=0,8}",
+            "lw-reorder{B loops='i','j','k0','k1'}",
+            "lw-bind{B loop='i' thread='blockIdx.x'}",
+            "lw-bind{B loop='j' thread='threadIdx.x'}",
+            "lw-cache-read{B buffer='b' scope='shared'}",
+            "lw-compute-at{block='b_shared' loop='k0' unit_loops=true}",
+            *steps,
+        )
+
+    plain, deep = staged(), staged("lw-pipeline{B loop='k0' stages=3}")
+    assert count(plain["main.shared_bytes"]) == 8 * 64 * 4
+    assert count(deep["main.shared_bytes"]) == 3 * 8 * 64 * 4
+    assert plain["main.pipeline_stages"] == 1 and deep["main.pipeline_stages"] == 3
+    assert deep["main.waste"] == plain["main.waste"] == 0
+
+
+def test_bounds_grow_with_what_they_bound():
+    few, many = on_gpu(k=64), on_gpu(k=128)  # twice the work: relative to it, nothing changes but what is done once
+    for name in ("arithmetic", "issue", "near", "latency"):
+        assert many[f"bound.{name}"] == pytest.approx(few[f"bound.{name}"], abs=0.1)
+    assert many["bound.total"] < few["bound.total"]
+    assert min(many[f"bound.{name}"] for name in ("arithmetic", "issue", "total")) > 0
+    assert many["bound.total"] >= many["bound.main"] >= max(many[f"bound.{n}"] for n in ("far", "near", "arithmetic"))
+    unvectorized = of(matmul(64, 64, 64), LLVM)
+    vectorized = of(matmul(64, 64, 64), LLVM, "lw-reorder{B loops='i','k','j'}", "lw-vectorize{B loop='j'}")
+    assert vectorized["bound.arithmetic"] == pytest.approx(unvectorized["bound.arithmetic"] - 3)
+
+
+# -- expressions ----------------------------------------------------------------------------------------------------
+
+BINARY = ("add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", "less", "equal", "gcd")
+
+
+@given(st.data())
+def test_programs_compute_what_numbers_do(data):
+    columns = {
+        name: np.array([1, 2, 3, 7, 16, 60], dtype=np.int64)[:: data.draw(st.sampled_from((1, -1)))] for name in "xy"
+    }
+    graph = sz.Graph()
+    pool = [(graph.column(n), lambda row, n=n: int(columns[n][row])) for n in "xy"]
+    pool += [(c, lambda row, c=c: c) for c in (0, 1, 2, 7)]
+    for _ in range(data.draw(st.integers(1, 12))):
+        (a, fa), (b, fb), (c, fc) = (data.draw(st.sampled_from(pool)) for _ in range(3))
+        op = data.draw(st.sampled_from((*BINARY, "where")))
+        if op in ("floordiv", "mod", "gcd"):  # by sizes, which are positive
+            b, fb = data.draw(st.sampled_from([p for p in pool[:6] if not (isinstance(p[0], int) and p[0] == 0)]))
+            a, fa = sz.maximum(a, 0), lambda row, fa=fa: max(fa(row), 0)
+        if op == "where":
+            pool.append(
+                (_apply("where", a, b, c), lambda row, f=(fa, fb, fc): sz.NUMBERS["where"](*(g(row) for g in f)))
+            )
+        else:
+            pool.append((_apply(op, a, b), lambda row, op=op, f=(fa, fb): sz.NUMBERS[op](*(g(row) for g in f))))
+    found = Program(graph, [p for p, _ in pool]).run(columns, 6)
+    wanted = np.array([[f(row) for row in range(6)] for _, f in pool], dtype=np.float64)
+    np.testing.assert_allclose(found, wanted.astype(np.float32), rtol=1e-6)
+
+
+def _apply(op, *args):
+    graph = next((a.graph for a in args if isinstance(a, sz.Value)), None)
+    return sz.NUMBERS[op](*args) if graph is None else graph.apply(op, *args)
+
+
+def test_equal_expressions_are_one():
+    graph = sz.Graph()
+    x, y = graph.column("x"), graph.column("y")
+    assert (x + y) is (y + x) and (x * y) * 1 is y * x and (x - x) == 0 and 0 * x == 0
+    assert sz.where(1, x, y) is x and sz.minimum(x, x) is x
+    assert Program(graph, [x * y + 1, 1 + y * x]).operations == 2
