@@ -91,7 +91,7 @@ class Prepared:
                 break
             except NeedsInputsError as error:
                 small = {name for name in error.inputs if feeds[name].ndim <= 1}
-                if small != set(error.inputs):
+                if small <= self._fixed:
                     raise
                 self._fixed |= small
         with warnings.catch_warnings():

@@ -48,6 +48,10 @@ def from_onnx(
     return importer.run()
 
 
+class _RefusedError(Exception):
+    """A node cannot be converted for reasons that are known already."""
+
+
 class _Importer:
     """One import. A tensor of the model is a value of the network, an array that is known, or `None`: not converted."""
 
@@ -144,9 +148,10 @@ class _Importer:
             return
         if any(o is None and name for o, name in zip(operands, node.input, strict=True)):
             return  # something before it was refused
-        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in node.input))
         try:
             results = self._converted(node, operands)
+        except _RefusedError:
+            return
         except NeedsConstantError as error:
             self._refuse(f"{_place(node)}: {error}")
             self.wanted.setdefault(error.tensor)
@@ -154,6 +159,8 @@ class _Importer:
         except (UnsupportedNode, ValueError) as error:
             self._refuse(f"{_place(node)}: {error}")
             return
+        branches = [o.name for a in node.attribute if a.HasField("g") for o in a.g.output]
+        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in (*node.input, *branches)))
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self.tensors[name] = result
@@ -204,7 +211,7 @@ class _Importer:
         self._nodes(graph)
         found = [self.tensors.get(result.name) for result in graph.output]
         if any(f is None for f in found):
-            raise UnsupportedNode("the branch taken cannot be converted")
+            raise _RefusedError
         return [f for f in found if f is not None]
 
     def _lift(self, array: Array, name: str) -> Value:

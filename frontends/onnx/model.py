@@ -55,6 +55,8 @@ def prepare(name: str, model: ModelProto) -> ModelProto:
     import onnx
 
     versions = opsets(model)
+    if any(not info.type.tensor_type.HasField("shape") for info in model.graph.output):
+        model = _with_output_shapes(model)
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
@@ -65,6 +67,18 @@ def prepare(name: str, model: ModelProto) -> ModelProto:
         model = onnx.inliner.inline_local_functions(model, convert_version=False)
     model = _expanded(model)
     return model
+
+
+def _with_output_shapes(model: ModelProto) -> ModelProto:
+    """A copy whose outputs have shapes, which the checker wants: those that are inferred, or any where none are."""
+    import onnx
+
+    inferred = onnx.shape_inference.infer_shapes(model)
+    for info in inferred.graph.output:
+        if not info.type.tensor_type.HasField("shape") and info.type.WhichOneof("value") in (None, "tensor_type"):
+            info.type.tensor_type.elem_type = info.type.tensor_type.elem_type or onnx.TensorProto.FLOAT
+            info.type.tensor_type.shape.SetInParent()
+    return inferred
 
 
 def _newer(name: str, model: ModelProto, version: int) -> ModelProto:

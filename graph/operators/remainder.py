@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ... import te
 from ...te import Tensor, broadcast
 from ...te.expr import Expr
@@ -20,9 +22,10 @@ def _truncate_divide(a: Tensor, b: Tensor) -> Tensor:
 
 def _fmod(a: Tensor, b: Tensor) -> Tensor:
     def element(x: Expr, y: Expr) -> Expr:
-        return (
-            te.fmod(x, y) if x.dtype.endswith(("16", "32", "64")) and "float" in x.dtype else x - _truncated(x, y) * y
-        )
+        if "float" not in x.dtype:
+            return x - _truncated(x, y) * y
+        infinite = te.const(math.inf, y.dtype)  # a finite number is its own remainder by infinity
+        return te.select(te.any(te.abs(y) != infinite, te.abs(x) == infinite), te.fmod(x, y), x)
 
     return broadcast("T_fmod", element, a, b)
 

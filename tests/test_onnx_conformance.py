@@ -1,0 +1,30 @@
+"""ONNX's own tests, one of each operator; `benchmarks/onnx_conformance.py` runs all of them."""
+
+import pytest
+from onnx_conformance import GROUPS, Conformance, excluded, one_of_each
+
+
+@pytest.fixture(scope="module")
+def conformance() -> Conformance:
+    return Conformance()
+
+
+@pytest.mark.parametrize("group", ["Node", "PyTorchConverted"])
+def test_one_test_of_each_operator_passes(conformance: Conformance, group: str) -> None:
+    left_out = excluded()
+    names = one_of_each([n for n in conformance.names(group) if n not in left_out and "expanded" not in n])
+    outcomes = [conformance.run(group, name) for name in names]
+    assert not [f"{o.name}: {o.failure}" for o in outcomes if o.failure]
+    assert len(outcomes) > 10 and sum(o.kernels > 0 for o in outcomes) > 0.8 * len(outcomes)
+
+
+def test_excluded_tests_exist_and_have_reasons(conformance: Conformance) -> None:
+    known = {name for group in GROUPS for name in conformance.names(group)}
+    left_out = excluded()
+    assert set(left_out) <= known
+    assert all(len(reason) > 8 for reason in left_out.values())
+
+
+def test_what_is_excluded_is_refused_with_reasons(conformance: Conformance) -> None:
+    outcome = conformance.run("Node", "test_top_k_cpu")
+    assert outcome.failure == "operator TopK is not supported (node 'values')"

@@ -1,0 +1,202 @@
+"""ONNX models become networks that compute the same; what cannot be imported is listed whole."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+from onnx_models import model, small_network
+
+import loopwright as lw
+
+
+def agrees(proto, **feeds):
+    """Import, evaluate, compare with ONNX's reference implementation; return the network."""
+    net = lw.from_onnx(proto, {name: array.shape for name, array in feeds.items()})
+    expected = ReferenceEvaluator(proto).run(None, feeds)
+    for got, wanted in zip(net.evaluate(**feeds), expected, strict=True):
+        assert got.dtype == wanted.dtype and got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=1e-5)
+    return net
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def operators(net):
+    return [op.operator.data for op in net.module.walk() if op.name == "lw_graph.apply"]
+
+
+def test_a_network_in_every_form_it_may_come_in(tmp_path):
+    proto = small_network()
+    net = agrees(proto, x=random(1, 3, 12, 12))
+    assert operators(net) == ["conv2d", "bias_add", "relu", "global_avg_pool", "reshape", "dense", "add"]
+    assert net.input_names == ["x"] and net.output_names == ["y"]
+    path = tmp_path / "small.onnx"
+    onnx.save(proto, path)
+    assert str(lw.from_onnx(path)).replace("@small", "@tested") == str(net)
+    assert str(lw.from_onnx(path.read_bytes())) == str(net)
+    assert lw.from_onnx(path).name == "small" and lw.from_onnx(str(path), name="mine").name == "mine"
+
+
+def test_weights_beside_the_model_are_read(tmp_path):
+    proto, path = small_network(), tmp_path / "external.onnx"
+    onnx.save(onnx.ModelProto.FromString(proto.SerializeToString()), path, save_as_external_data=True, size_threshold=0)
+    assert path.stat().st_size < 1500
+    x = random(1, 3, 12, 12)
+    (wanted,) = lw.from_onnx(proto).evaluate(x=x)
+    assert np.array_equal(lw.from_onnx(path).evaluate(x=x)[0], wanted)
+
+
+def test_open_extents_are_asked_for_and_given():
+    proto = small_network(open_batch=True)
+    with pytest.raises(lw.OnnxImportError, match=r"input 'x' is of shape \(N, 3, 12, 12\): give its extents"):
+        lw.from_onnx(proto)
+    with pytest.raises(lw.OnnxImportError, match=r"\['N', 3, 12, 12\], \(2, 4, 12, 12\) does not fit"):
+        lw.from_onnx(proto, {"x": (2, 4, 12, 12)})
+    with pytest.raises(lw.OnnxImportError, match="there is no input 'data'; there are x"):
+        lw.from_onnx(proto, {"data": (1, 3, 12, 12)})
+    agrees(proto, x=random(2, 3, 12, 12))
+
+
+def test_everything_that_is_not_supported_is_listed_before_any_work():
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["v", "i"], name="best"),
+        helper.make_node("NonZero", ["v"], ["n"], name="places"),
+        helper.make_node("NonZero", ["x"], ["m"]),
+        helper.make_node("Relu", ["n"], ["after"]),
+        helper.make_node("Fancy", ["x"], ["f"], domain="com.example"),
+        helper.make_node("GRU", ["x", "w", "r"], ["g", "h"]),
+    ]
+    weights = {"k": np.array([1]), "w": random(1, 3, 4), "r": random(1, 3, 1)}
+    proto = model(nodes, {"x": (2, 3, 4)}, ["after", "f", "h", "m"], weights)
+    proto.opset_import.append(helper.make_opsetid("com.example", 1))
+    proto.graph.input.append(helper.make_tensor_value_info("u", TensorProto.UINT8, (2,)))
+    proto.graph.input.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
+    with pytest.raises(lw.OnnxImportError) as refused:
+        lw.from_onnx(proto)
+    types = "float16, bfloat16, float32, float64, int8, int32, int64, bool"
+    assert refused.value.reasons == (
+        f"input 'u' has elements of type uint8; supported are {types}",
+        "input 's' is no tensor but a sequence",
+        "operator GRU is not supported (node 'g')",
+        "operator NonZero is not supported (2 nodes, the first 'places')",
+        "operator TopK is not supported (node 'best')",
+        "operator Fancy of domain com.example is not supported (node 'f')",
+    )
+    assert str(refused.value).startswith("model 'tested' cannot be imported, for 6 reasons:\n  input 'u' has")
+
+
+def test_what_does_not_fit_names_its_node():
+    proto = model([helper.make_node("MatMul", ["a", "b"], ["y"], name="product")], {"a": (2, 3), "b": (4, 5)}, ["y"])
+    with pytest.raises(lw.OnnxImportError, match=r"MatMul 'product': .*3 columns against 4 rows"):
+        lw.from_onnx(proto)
+    proto = model([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (2, 3), "s": (2,)}, ["y"])
+    with pytest.raises(lw.OnnxImportError, match="Reshape 'y': shape 's' must be a constant"):
+        lw.from_onnx(proto)
+
+
+def test_inputs_may_be_made_constants():
+    proto = model([helper.make_node("Expand", ["x", "s"], ["y"])], {"x": (3, 1)}, ["y"])
+    proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
+    net = lw.from_onnx(proto, constants={"s": np.array([3, 4])})
+    assert net.input_names == ["x"] and net.outputs["y"].shape == (3, 4)
+
+
+@pytest.mark.parametrize("what", [b"no model", b"\x08\x08", "missing.onnx"])
+def test_what_is_no_model_is_refused_in_a_sentence(what):
+    with pytest.raises(lw.OnnxImportError, match=r"this is no ONNX model|it is not valid|cannot read missing.onnx"):
+        lw.from_onnx(what)
+
+
+def test_a_model_that_is_not_valid_is_refused():
+    proto = model([helper.make_node("Relu", ["nothing"], ["y"])], {"x": (2,)}, ["y"])
+    with pytest.raises(lw.OnnxImportError, match=r"it is not valid: Nodes in a graph must be topologically sorted"):
+        lw.from_onnx(proto)
+
+
+def test_initializers_among_the_inputs_are_constants():
+    """As in models of IR version 3."""
+    proto = small_network()
+    for tensor in proto.graph.initializer:
+        proto.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    assert lw.from_onnx(proto).input_names == ["x"]
+
+
+def test_shapes_computed_from_shapes_are_constants():
+    """x.reshape(x.shape[0], -1), as exporters write it."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"], axis=0),
+        helper.make_node("Unsqueeze", ["n", "axes"], ["first"]),
+        helper.make_node("Concat", ["first", "rest"], ["wanted"], axis=0),
+        helper.make_node("Reshape", ["x", "wanted"], ["y"]),
+    ]
+    weights = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1])}
+    net = agrees(model(nodes, {"x": (2, 3, 4)}, ["y"], weights), x=random(2, 3, 4))
+    assert operators(net) == ["reshape"]
+
+
+def test_known_branches_are_taken():
+    def branch(name, operator):
+        out = helper.make_value_info(name, onnx.TypeProto())
+        return helper.make_graph([helper.make_node(operator, ["x"], [name])], name, [], [out])
+
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=branch("t", "Relu"), else_branch=branch("e", "Neg"))
+    for flag, operator in ((True, "relu"), (False, "negative")):
+        net = lw.from_onnx(model([node], {"x": (3,)}, ["y"], {"flag": np.array(flag)}))
+        assert operators(net) == [operator]
+
+
+def test_functions_are_inlined_and_definitions_expanded():
+    twice = helper.make_function(
+        "mine", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 17)]
+    )
+    nodes = [helper.make_node("Twice", ["x"], ["t"], domain="mine"), helper.make_node("HardSwish", ["t"], ["y"])]
+    proto = model(nodes, {"x": (4,)}, ["y"])
+    proto.functions.append(twice)
+    proto.opset_import.append(helper.make_opsetid("mine", 1))
+    assert operators(agrees(proto, x=random(4)))[0] == "add"
+    nodes = [helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)]
+    proto = model(nodes, {"x": (2, 4, 3)}, ["y"], {"s": random(4, seed=1), "b": random(4, seed=2)}, opset=21)
+    agrees(proto, x=random(2, 4, 3))
+
+
+def test_old_operator_sets_mean_what_they_meant():
+    """Softmax before version 13 goes over all axes from `axis` on; Upsample lives until version 9."""
+    softmax = helper.make_node("Softmax", ["x"], ["y"], axis=1)
+    x = random(2, 3, 4)
+    (got,) = lw.from_onnx(model([softmax], {"x": (2, 3, 4)}, ["y"], opset=11)).evaluate(x=x)
+    assert np.allclose(got.reshape(2, -1).sum(axis=1), 1)
+    (got,) = lw.from_onnx(model([softmax], {"x": (2, 3, 4)}, ["y"], opset=13)).evaluate(x=x)
+    assert np.allclose(got.sum(axis=1), 1)
+    upsample = helper.make_node("Upsample", ["x", "s"], ["y"], mode="nearest")
+    proto = model([upsample], {"x": (1, 1, 2, 2)}, ["y"], {"s": np.array([1, 1, 2, 3], np.float32)}, opset=9)
+    net = lw.from_onnx(proto)
+    (got,) = net.evaluate(x=np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2))
+    assert got[0, 0].tolist() == [[0, 0, 0, 1, 1, 1]] * 2 + [[2, 2, 2, 3, 3, 3]] * 2
+    assert operators(net) == ["repeat", "repeat"]
+
+
+def test_resizing_is_linear_in_the_pixels():
+    sizes = np.array([1, 2, 7, 5])
+    for mode, extra in (("cubic", {}), ("linear", {"antialias": 1}), ("linear", {})):
+        node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, **extra)
+        proto = model([node], {"x": (1, 2, 4, 8)}, ["y"], {"sizes": sizes}, opset=19)
+        agrees(proto, x=random(1, 2, 4, 8))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_convolutions_of_every_rank_both_ways(dims):
+    x, spatial = random(2, 4, *[7, 6, 5][:dims]), [7, 6, 5][:dims]
+    options = {"strides": [2] * dims, "pads": [1] * dims + [0] * dims, "dilations": [1] * (dims - 1) + [2], "group": 2}
+    forward = helper.make_node("Conv", ["x", "w", "b"], ["y"], **options)
+    weights = {"w": random(6, 2, *[3] * dims), "b": random(6)}
+    agrees(model([forward], {"x": (2, 4, *spatial)}, ["y"], weights), x=x)
+    backward = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], output_padding=[1] * dims, **options)
+    weights = {"w": random(4, 3, *[3] * dims), "b": random(6)}
+    proto = model([backward], {"x": (2, 4, *spatial)}, ["y"], weights)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(lw.from_onnx(proto).evaluate(x=x)[0], session.run(None, {"x": x})[0], atol=1e-4)
