@@ -27,8 +27,8 @@ def tiled(
     cfg.define_annotate("elements", list(spatial), "try_unroll_vec")
     cfg.define_knob("unroll_reduce", [0, 1])
     if cfg.is_fallback:
-        for name, threads in zip(reversed(spatial), (16, 4, 1), strict=False):
-            cfg.fallback_split(f"tile_{name}", [None, threads, 2])
+        for name, most in zip(reversed(spatial), (16, 4, 1), strict=False):
+            cfg.fallback_split(f"tile_{name}", [None, most, 2])
         cfg.fallback_split("tile_reduce", [None, 4])
         cfg["elements"] = ["unroll"] * (len(spatial) - 1) + ["vec"]
 

@@ -52,28 +52,45 @@ class Cases:
         self._task = task
         self._cases: list[Case] = []
         self._refused: dict[int, str] = {}
+        self._deciding: list[int] = []
+        self._by_choice: dict[tuple[int, ...], Case] = {}
         self._agreed = True
 
     def groups(self, rows: Rows) -> Iterator[tuple[Case | None, Rows]]:
         """Each case with the positions of those rows that it covers; None for rows that cannot be scheduled."""
-        left = np.arange(len(rows))
-        refused: list[int] = []
-        cases = iter(list(self._cases))
-        while len(left):
-            case = next(cases, None)
-            if case is None:
-                first = left[0]
-                case = self._new(rows[first])
-                if case is None:
-                    refused.append(int(first))
-                    left = left[1:]
-                    continue
-            covered = case.trace.covers(self._task.config_space.columns(rows[left]), len(left))
-            if covered.any():
-                yield case, left[covered]
-                left = left[~covered]
-        if refused:
-            yield None, np.array(refused, dtype=np.int64)
+        if not len(rows):
+            return
+        deciding = self._deciding
+        keys, which = _distinct(rows[:, deciding])
+        positions: dict[int, list[Rows]] = {}
+        found: dict[int, Case | None] = {}
+        for number, key in enumerate(keys):
+            at = np.flatnonzero(which == number)
+            case = self._by_choice.get(key) or self._covering(rows[at])
+            if deciding != self._deciding:  # a new case asks for more knobs than those before
+                yield from self._merged(found, positions)
+                rest = np.flatnonzero(which >= number)
+                for other, some in self.groups(rows[rest]):
+                    yield other, rest[some]
+                return
+            if case is not None:
+                self._by_choice[key] = case
+            found[id(case)] = case
+            positions.setdefault(id(case), []).append(at)
+        yield from self._merged(found, positions)
+
+    @staticmethod
+    def _merged(found: dict[int, Case | None], positions: dict[int, list[Rows]]) -> Iterator[tuple[Case | None, Rows]]:
+        for key, case in found.items():
+            yield case, np.concatenate(positions[key])
+
+    def _covering(self, rows: Rows) -> Case | None:
+        """The case of rows that answer all known conditions alike; found by calling the template where it is new."""
+        columns = self._task.config_space.columns(rows[:1])
+        for case in self._cases:
+            if case.trace.covers(columns, 1)[0]:
+                return case
+        return next((new for row in rows if (new := self._new(row)) is not None), None)
 
     def reason(self, index: int) -> str | None:
         """Why a config could not be scheduled, if that is known."""
@@ -101,6 +118,10 @@ class Cases:
             return None
         case = Case(trace, program, self._agreed)
         self._cases.append(case)
+        asked = {name for condition, _ in trace.conditions for name in _knobs(condition)}
+        deciding = [i for i, name in enumerate(task.config_space.names) if i in self._deciding or name in asked]
+        if deciding != self._deciding:
+            self._deciding, self._by_choice = deciding, {}
         if case.trusted and len(self._cases) <= _CAREFUL_FOR:
             case.trusted = self._agreed = self._is_right(case, row)
         return case
@@ -110,7 +131,7 @@ class Cases:
         space = self._task.config_space
         rows = space.sample(np.random.default_rng(0), _DRAWN)
         for i, name in enumerate(space.names):
-            if any(name in _positions(condition) for condition, _ in case.trace.conditions):
+            if any(name in _knobs(condition, whole=True) for condition, _ in case.trace.conditions):
                 rows[:, i] = row[i]
         columns = space.columns(rows)
         rows = rows[case.trace.covers(columns, len(rows)) & self.keeps_limits(case, rows)]
@@ -165,14 +186,25 @@ def _about(one: Usage, other: Usage) -> bool:
     return all(_NEARLY * max(a, b) <= min(a, b) for a, b in pairs)
 
 
-def _positions(condition: object) -> set[str]:
-    """The knobs whose choice, as a whole, an expression asks for."""
+def _distinct(rows: Rows) -> tuple[list[tuple[int, ...]], Rows]:
+    """The distinct rows, in the order of their first places, and for each row which one it is."""
+    if not rows.shape[1]:
+        return [()], np.zeros(len(rows), dtype=np.int64)
+    keys, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return [tuple(key) for key in keys[order].tolist()], rank[which.reshape(-1)]
+
+
+def _knobs(condition: object, whole: bool = False) -> set[str]:
+    """The knobs that an expression asks for; with `whole`, those whose choice it asks for as a whole."""
     found: set[str] = set()
     waiting = [condition]
     while waiting:
         expr = waiting.pop()
         args: tuple[Any, ...] = getattr(expr, "args", ())
-        if getattr(expr, "op", "") == "knob" and args[1] == POSITION:
+        if getattr(expr, "op", "") == "knob" and (not whole or args[1] == POSITION):
             found.add(str(args[0]))
         waiting += [a for a in args if hasattr(a, "op")]
     return found

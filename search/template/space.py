@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .knobs.knob import ConfigError, Knob
-from .knobs.split import SplitKnob
 from .symbolic import POSITION, Columns
 
 Rows = npt.NDArray[np.int64]
@@ -116,12 +115,6 @@ class ConfigSpace:
     def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         """The knobs' numbers `(n, f)`: logarithms of the parts of splits, places in orders, marks, values."""
         parts = [knob.features[rows[:, i]] for i, knob in enumerate(self.knobs.values())]
-        return np.concatenate(parts, axis=1) if parts else np.zeros((len(rows), 0), dtype=np.float32)
-
-    def option_features(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """The numbers `(n, f)` of the knobs that are no splits: what the lengths of loops do not tell."""
-        others = [(i, k) for i, k in enumerate(self.knobs.values()) if not isinstance(k, SplitKnob)]
-        parts = [knob.features[rows[:, i]] for i, knob in others]
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(rows), 0), dtype=np.float32)
 
     def columns(self, rows: Rows) -> Columns:

@@ -198,8 +198,8 @@ class TemplateTask:
             if found is None:
                 found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)
             found[at] = part
-        options = self.config_space.option_features(rows)
-        return options if found is None else np.concatenate([found, options], axis=1)
+        knobs = self.config_space.features(rows)
+        return knobs if found is None else np.concatenate([found, knobs], axis=1)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 

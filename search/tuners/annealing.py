@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..template.space import ConfigSpace, Rows
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class AnnealingSettings:
     """
 
     chains: int = 192
-    moves: int = 40
+    moves: int = 32
     temperature: float = 0.25
     patience: int = 10
 

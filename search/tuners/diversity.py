@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,7 +11,7 @@ from ..template.space import Rows
 
 
 def pick_diverse(
-    rows: Rows, scores: npt.NDArray[np.float64], count: int, weight: float = 0.02
+    rows: Rows, scores: npt.NDArray[np.floating[Any]], count: int, weight: float = 0.02
 ) -> npt.NDArray[np.int64]:
     """The positions of up to `count` rows that have high scores and, together, many different choices.
 

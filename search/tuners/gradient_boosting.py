@@ -8,23 +8,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..cost_model import BoostedTrees, CostModel, Floats, relative_speed
+from ..cost_model import Floats, relative_speed
 from ..records import Record
+from ..template.history import SKETCH_PREFIX
 from ..template.knobs.knob import ConfigError
-from ..template.space import Rows
+from ..template.space import ConfigSpace, Rows
 from ..template.task import TemplateTask
 from .annealing import Annealing, AnnealingSettings
 from .diversity import pick_diverse
 from .rank_trees import RankTrees
-from .tuner import SKETCH_PREFIX, Tuner, Where, load_records
+from .speed_trees import SpeedTrees
+from .tuner import Tuner, Where, load_records
 
 LOSSES = ("reg", "rank", "rank-binary")
 
-_RANDOM_SHARE = 0.05
+_SMALL = 4096
+"""Spaces up to this size are looked at whole."""
+
+_EXPLORE = 0.5
+_HINTS = 16
+_AT_RANDOM = 24
+"""Trials before the first fit, unless other tasks have shown the way."""
+_ONE_IN = 16
+"""One config in so many is drawn at random, however little the model thinks of it."""
 _FORGOTTEN = 0.05
 _HALF_LIFE = 64.0
-"""Trials after which what was learned from other tasks counts e times less, and the share below which it is dropped
-(the constants of the classic autotuner)."""
+"""Trials in which what was learned from other tasks loses half of its weight, and the share below which it is dropped
+(constants of the classic autotuner)."""
+
+Trees = RankTrees | SpeedTrees
 
 
 class GradientBoostingTuner(Tuner):
@@ -41,7 +53,7 @@ class GradientBoostingTuner(Tuner):
         task: TemplateTask,
         plan_size: int = 16,
         feature_type: str = "itervar",
-        loss_type: str = "reg",
+        loss_type: str = "rank",
         diversity_filter_ratio: float | None = 2.0,
         seed: int = 0,
         annealing: AnnealingSettings | None = None,
@@ -61,9 +73,12 @@ class GradientBoostingTuner(Tuner):
         self._rows: list[tuple[int, ...]] = []
         self._times_s: list[float] = []
         self._features: list[Floats] = []
-        self._base: CostModel | None = None
-        self._model: CostModel | None = None
-        self._base_share = 0.0
+        self._knob_width = self.space.features(np.zeros((1, self.space.n_decisions), dtype=np.int64)).shape[1]
+        self._history: list[tuple[Floats, Floats]] = []
+        self._models: list[Trees] = []
+        self._scale = 1.0
+        self._hints: Rows = np.zeros((0, self.space.n_decisions), dtype=np.int64)
+        """What was fast for other tasks, as near as this space has it: where annealing may begin."""
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -71,7 +86,7 @@ class GradientBoostingTuner(Tuner):
         self._rows += [tuple(row) for row in rows.tolist()]
         self._times_s += times_s.tolist()
         self._features.append(self.task.features(rows, self.feature_type))
-        self._model = None
+        self._models = []
 
     def load_history(self, records: Where) -> int:
         """Learn from records of the same template with other arguments or on other targets of the same kind."""
@@ -91,10 +106,7 @@ class GradientBoostingTuner(Tuner):
         fitting = [i for i, f in enumerate(features) if f.shape[1] == width]
         if not fitting:
             return 0
-        self._base = self._new_model(0)
-        self._base.fit(np.concatenate([features[i] for i in fitting]), np.concatenate([scores[i] for i in fitting]))
-        if not self._base.ready:
-            self._base = None
+        self._history = [(features[i], scores[i]) for i in fitting]
         return sum(len(scores[i]) for i in fitting)
 
     def _history_of(self, records: Sequence[Record]) -> tuple[Floats, Floats] | None:
@@ -112,48 +124,70 @@ class GradientBoostingTuner(Tuner):
         if not len(rows) or (rows >= space.sizes).any() or other.compute_dag.hash != first.workload_hash:
             return None
         times_s = np.array([r.time_s for r in fitting])
+        fastest = np.argsort(times_s)[:_HINTS]
+        self._hints = np.concatenate([self._hints, _nearest(other.config_space, rows[fastest], self.space)])
         return other.features(rows, self.feature_type), relative_speed(times_s)
 
     def draw_rows(self, count: int) -> Rows:
         """Some legal rows."""
         return self.space.rows(self.draw(count))
 
-    def _new_model(self, salt: int) -> CostModel:
-        seed = self.seed + 1000 * salt
+    def _new_model(self, last: int | None = None) -> Trees:
+        """Trees for the loss; of the `last` features only, if given."""
+        seed = self.seed + len(self._times_s)
         if self.loss_type == "reg":
-            return BoostedTrees(seed, members=2)
-        return RankTrees(seed, binary=self.loss_type == "rank-binary")
+            return SpeedTrees(seed, last)
+        return RankTrees(seed, binary=self.loss_type == "rank-binary", last=last)
 
     def _fit(self) -> None:
-        """Fit what the trials add to the base, which counts less the more trials there are."""
-        share = float(np.exp(-len(self._times_s) / _HALF_LIFE)) if self._base is not None else 0.0
-        self._base_share = share if share >= _FORGOTTEN else 0.0
-        self._model = self._new_model(1 + len(self._times_s))
-        if self._times_s:
-            self._model.fit(np.concatenate(self._features), relative_speed(np.array(self._times_s)))
+        """Fit to the trials and to the history, which counts less the more trials there are."""
+        share = float(2.0 ** (-len(self._times_s) / _HALF_LIFE))
+        groups = self._history if share >= _FORGOTTEN else []
+        parts = [None] if self.feature_type == "knob" else [None, self._knob_width]
+        self._models = [self._new_model(part) for part in parts]
+        self._scale = 1.0
+        features = [f for f, _ in groups] + self._features
+        if not features:
+            return
+        mine = relative_speed(np.array(self._times_s))
+        scores = np.concatenate([*(s for _, s in groups), mine])
+        sizes = [len(s) for _, s in groups]
+        tasks = np.repeat(np.arange(len(sizes) + 1), [*sizes, len(mine)])
+        weights = np.repeat([share, 1.0], [sum(sizes), len(mine)])
+        everything = np.concatenate(features)
+        for model, part in zip(self._models, parts, strict=True):
+            told = slice(None) if part is None else slice(sum(sizes), None)  # sizes of tiles mean less to other tasks
+            model.fit(everything[told], scores[told], tasks[told], weights[told])
+        self._scale = float(self._expect(everything)[0].std()) or 1.0
 
-    def _expect(self, rows: Rows) -> tuple[Floats, Floats]:
-        """What the models expect of rows `(n,)`, and how unsure they are."""
-        features = self.task.features(rows, self.feature_type)
-        assert self._model is not None
-        mean, spread = self._model.predict(features)
-        if not self._base_share or self._base is None:
-            return mean, spread
-        before, before_spread = self._base.predict(features)
-        if not self._model.ready:
-            return before, before_spread
-        share = self._base_share
-        return (1 - share) * mean + share * before, (1 - share) * spread + share * before_spread
+    @property
+    def _ready(self) -> bool:
+        """Whether anything is known to be guided by."""
+        enough = len(self._times_s) >= _AT_RANDOM or bool(self._history)
+        return enough and any(model.ready for model in self._models)
+
+    def _expect(self, features: Floats) -> tuple[Floats, Floats]:
+        """What the models expect of features `(n, f)`, and how unsure they are, each `(n,)`."""
+        found = [m.predict(features) for m in self._models if m.ready]
+        if not found:
+            return np.zeros(len(features)), np.zeros(len(features))
+        mean, spread = (np.mean([pair[i] for pair in found], axis=0) for i in range(2))
+        return mean / self._scale, spread / self._scale
 
     # -- proposing ----------------------------------------------------------------------------------------------------
 
     def propose(self, count: int) -> list[int]:
-        if self._model is None:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+
+        with threadpool_limits(1):  # on so few samples more threads only cost time
+            return self._propose(count)
+
+    def _propose(self, count: int) -> list[int]:
+        if not self._models:
             self._fit()
-        assert self._model is not None
-        if not self._model.ready and not (self._base is not None and self._base.ready and self._base_share):
+        if not self._ready:
             return self.draw(count)
-        at_random = round(_RANDOM_SHARE * count)
+        at_random = max(int(count >= _ONE_IN), round(count / _ONE_IN))
         planned = self._plan(count - at_random)
         return planned + self.draw(count - len(planned), planned)
 
@@ -164,13 +198,23 @@ class GradientBoostingTuner(Tuner):
             found = np.full(len(rows), -np.inf)
             legal = np.flatnonzero(self.task.legal(rows))
             if len(legal):
-                mean, spread = self._expect(rows[legal])
+                mean, spread = self._expect(self.task.features(rows[legal], self.feature_type))
                 found[legal] = mean + _EXPLORE * spread
             return found
 
-        order = np.argsort(self._times_s)[: max(1, self._annealing.starts)]
-        starts = np.array([self._rows[i] for i in order], dtype=np.int64).reshape(len(order), -1)
-        rows, scores = self._annealing.search(score, starts, keep=int(ratio * count) + len(self.visited))
+        keep = int(ratio * count) + len(self.visited)
+        if self.space.size <= _SMALL:
+            rows = self.space.rows(np.arange(self.space.size))
+            scores = score(rows)
+            order = np.argsort(-scores, kind="stable")[: min(keep, int(np.isfinite(scores).sum()))]
+            rows, scores = rows[order], scores[order]
+        else:
+            most = self._annealing.starts
+            order = np.argsort(self._times_s)[: most - min(len(self._hints), most // 4)]
+            starts = np.array([self._rows[i] for i in order], dtype=np.int64).reshape(
+                len(order), self.space.n_decisions
+            )
+            rows, scores = self._annealing.search(score, np.concatenate([starts, self._hints])[:most], keep)
         unseen = np.array([i not in self.visited for i in self.space.indices(rows).tolist()], dtype=bool)
         rows, scores = rows[unseen][: int(ratio * count)], scores[unseen][: int(ratio * count)]
         if self.diversity_filter_ratio is not None and len(rows):
@@ -179,7 +223,17 @@ class GradientBoostingTuner(Tuner):
         return [int(i) for i in self.space.indices(rows[:count])]
 
 
-_EXPLORE = 0.5
+def _nearest(source: ConfigSpace, rows: Rows, space: ConfigSpace) -> Rows:
+    """Rows of `source` as rows of another space with the same knobs: for each knob the choice that is most alike."""
+    found = np.zeros((len(rows), space.n_decisions), dtype=np.int64)
+    for i, name in enumerate(space.names):
+        if name not in source.knobs:
+            continue
+        theirs, mine = source.knobs[name].features, space.knobs[name].features
+        if theirs.shape[1] == mine.shape[1]:
+            wanted = theirs[rows[:, source.names.index(name)]]
+            found[:, i] = np.abs(wanted[:, None, :] - mine[None, :, :]).sum(axis=2).argmin(axis=1)
+    return found
 
 
 def _arguments(args: Any) -> Any:

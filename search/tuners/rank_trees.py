@@ -10,51 +10,66 @@ import numpy.typing as npt
 from ..cost_model import Floats
 
 _FEWEST = 8
-_MOST = 384
+_MOST = 512
 _ALIKE = 0.02
+
+
+def varying(features: Floats, last: int | None = None) -> npt.NDArray[np.int64]:
+    """The columns that are not the same for all, of the `last` ones if given."""
+    first = 0 if last is None else features.shape[1] - last
+    return np.flatnonzero(np.ptp(features[:, first:], axis=0) > 0) + first
+
+
+Integers = npt.NDArray[np.int64]
 
 
 class RankTrees:
     """Gradient-boosted trees on the pairwise logistic loss (RankNet, Burges et al. 2005), with Newton steps.
 
     With `binary`, pairs are of one config that has more than half of the best speed and one that has not. Of many
-    samples the fastest and some of the others are learned from, as the pairs are many more.
+    samples the fastest and some of the others are learned from, as the pairs are many more. With `last` it looks at so
+    many of the last features only.
     """
 
-    def __init__(self, seed: int = 0, binary: bool = False, rounds: int = 60, rate: float = 0.2) -> None:
+    def __init__(
+        self, seed: int = 0, binary: bool = False, last: int | None = None, rounds: int = 60, rate: float = 0.2
+    ) -> None:
         self._seed = seed
         self._binary = binary
+        self._last = last
         self._rounds = rounds
         self._rate = rate
         self._trees: list[Any] = []
         self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._scale = 1.0
 
     @property
     def ready(self) -> bool:
         """Whether it has been fitted to enough samples, of which some are faster than others."""
         return bool(self._trees)
 
-    def fit(self, features: Floats, scores: Floats) -> None:
-        """Learn from features `(n, f)` and scores `(n,)`, larger for faster."""
+    def fit(self, features: Floats, scores: Floats, tasks: Integers, weights: Floats) -> None:
+        """Learn from features `(n, f)`, scores `(n,)`, larger for faster, the task of each, and how much each counts.
+
+        Configs are compared within their task.
+        """
         self._trees = []
         if len(scores) < _FEWEST or not np.any(scores > 0):
             return
-        from sklearn.tree import ExtraTreeRegressor
+        from sklearn.tree import ExtraTreeRegressor  # type: ignore[import-untyped, unused-ignore]
 
-        rng = np.random.default_rng(self._seed)
-        kept = self._kept(rng, np.asarray(scores, dtype=np.float64))
-        features, scores = features[kept], np.asarray(scores, dtype=np.float64)[kept]
-        self._columns = np.flatnonzero(np.ptp(features, axis=0) > 0)
-        better = self._pairs(scores)
-        if not len(self._columns) or not better.any():
+        scores = np.asarray(scores, dtype=np.float64)
+        kept = _kept(np.random.default_rng(self._seed), scores, tasks)
+        features, scores, tasks, weights = features[kept], scores[kept], tasks[kept], weights[kept]
+        self._columns = varying(features, self._last)
+        pairs = self._pairs(scores) * (tasks[:, None] == tasks[None, :]) * np.sqrt(weights[:, None] * weights[None, :])
+        if not len(self._columns) or not pairs.any():
             return
         design = self._design(features)
         found = np.zeros(len(scores))
-        weight = better / better.sum()
+        pairs /= pairs.sum()
         for number in range(self._rounds):
             chance = 1.0 / (1.0 + np.exp(np.clip(found[:, None] - found[None, :], -30.0, 30.0)))
-            pull = weight * chance
+            pull = pairs * chance
             slope = pull.sum(axis=1) - pull.sum(axis=0)
             bend = pull * (1.0 - chance)
             bend_sum = np.maximum(bend.sum(axis=1) + bend.sum(axis=0), 1e-9)
@@ -62,7 +77,6 @@ class RankTrees:
             tree.fit(design, np.clip(slope / bend_sum, -4.0, 4.0), sample_weight=bend_sum)
             self._trees.append(tree.tree_)
             found += self._rate * tree.tree_.predict(design)[:, 0]
-        self._scale = float(found.std()) or 1.0
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return scores `(n,)`, of which only the order and the distances mean something, and no spread."""
@@ -72,17 +86,10 @@ class RankTrees:
         design = self._design(features)
         for tree in self._trees:
             total += tree.predict(design)[:, 0]
-        return self._rate * total / self._scale, np.zeros(len(features))
+        return self._rate * total, np.zeros(len(features))
 
     def _design(self, features: Floats) -> npt.NDArray[np.float32]:
         return np.ascontiguousarray(np.nan_to_num(features[:, self._columns]), dtype=np.float32)
-
-    def _kept(self, rng: np.random.Generator, scores: Floats) -> npt.NDArray[np.int64]:
-        if len(scores) <= _MOST:
-            return np.arange(len(scores))
-        order = np.argsort(-scores)
-        rest = rng.choice(order[_MOST // 2 :], _MOST - _MOST // 2, replace=False)
-        return np.concatenate([order[: _MOST // 2], rest])
 
     def _pairs(self, scores: Floats) -> npt.NDArray[np.float64]:
         """1 where the row is faster than the column."""
@@ -90,3 +97,17 @@ class RankTrees:
             good = scores > 0.5
             return (good[:, None] & ~good[None, :]).astype(np.float64)
         return (scores[:, None] > scores[None, :] * (1.0 + _ALIKE)).astype(np.float64)
+
+
+def _kept(rng: np.random.Generator, scores: Floats, tasks: Integers) -> Integers:
+    """All of few samples; of many the fastest ones and some of the others, of each task its share."""
+    if len(scores) <= _MOST:
+        return np.arange(len(scores))
+    kept: list[Integers] = []
+    for task in np.unique(tasks):
+        mine = np.flatnonzero(tasks == task)
+        room = max(_FEWEST, _MOST * len(mine) // len(scores))
+        order = mine[np.argsort(-scores[mine])]
+        rest = order[room // 2 :]
+        kept += [order[: room // 2], rng.choice(rest, min(len(rest), room - room // 2), replace=False)]
+    return np.concatenate(kept)

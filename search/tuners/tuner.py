@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .. import records as rec
 from ..progress import TuningState
-from ..records import Record, Role
+from ..records import ErrorCode, Record, Role
 from ..template.history import SKETCH_PREFIX
 from ..tuner import TuningError, TuningResult
 from .trials import Trials
@@ -31,6 +31,7 @@ Callback = Callable[["Tuner", Sequence[Record]], Any]
 
 Where = str | os.PathLike[str] | Iterable[Record]
 
+_MOST_REFUSED = 4
 _MOST_AT_ONCE = 4096
 _MOST_DRAWS = 64
 _SMALL = 1 << 16
@@ -49,6 +50,8 @@ class Tuner(ABC):
         self.rng = np.random.default_rng(seed)
         self.visited: set[int] = set()
         self.trials: list[Record] = []
+        self.refused = 0
+        """Configs that were proposed and turned out not to be legal; they are no trials."""
         self.state = TuningState(task.name, 0, float(task.flops))
 
     # -- what a tuner is ----------------------------------------------------------------------------------------------
@@ -96,7 +99,7 @@ class Tuner(ABC):
         state.total = goal = state.done + min(n_trial, self.space.size)
         started = state.done
         with Trials(self.task, measure_option, self.seed) as trials:
-            while state.done < goal:
+            while state.done < goal and self.refused < _MOST_REFUSED * goal:
                 indices = self.propose(min(self.batch_size, goal - state.done))
                 self.visited.update(indices)
                 if not indices or self._measure(trials, indices, callbacks):
@@ -132,14 +135,23 @@ class Tuner(ABC):
         end = False
         try:
             for config, record in trials.measure([self.task.config(i) for i in indices]):
-                self._count(record)
                 done.append(record)
+                if record.error is ErrorCode.INSTANTIATION_ERROR:  # refused before anything was built or run
+                    self._refused(record, config)
+                    continue
+                self._count(record)
                 self._log(record, config)
                 for callback in callbacks:
                     end |= callback(self, [record]) is True
         finally:
             self._learn(done)
         return end
+
+    def _refused(self, record: Record, config: Any) -> None:
+        """Pass over a config that no kernel could be made of, which is no trial, and look at others more closely."""
+        self.refused += 1
+        self.task.cases.distrust()
+        LOGGER.debug("refused: %s\t%s", record.message.strip()[-200:], config)
 
     def _learn(self, records: Sequence[Record]) -> None:
         if records:
