@@ -1,4 +1,4 @@
-"""What a tile costs on a GPU, as array expressions over a population: limits, features, and an estimate in seconds."""
+"""What a tile costs on a GPU, as array expressions over a population: limits, and an estimate in seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from ..dialects.target import Target
 from .sketch import Columns
-from .tile_model import FEATURES
 
 Array = npt.NDArray[np.float64]
 
@@ -352,25 +351,3 @@ class GpuModel:
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
             seconds = seconds + LAUNCH_S + joined * (0.75 + 0.25 / c[self.join])
         return np.asarray(seconds)
-
-    def features(self, c: Columns) -> npt.NDArray[np.float32]:
-        """`(n, FEATURES)`: base-2 logarithms of the quantities, the tile's shape, and the structure."""
-        q = self._quantities(c)
-        logs = ["cycles", "threads", "accumulators", "blocks", "shared", "step", "depth", "per_sm", "warps", "waves"]
-        columns = [np.log2(np.maximum(q[name], 1e-3)) for name in logs]
-        columns += [q["waste"], q["loads"], q["balance"], q["fill"], q["words"]]
-        last = self.axes[-1]
-        for name in (
-            last.virtual,
-            last.thread,
-            last.inner,
-            self.axes[0].virtual,
-            self.axes[0].thread,
-            self.axes[0].inner,
-        ):
-            columns.append(np.log2(c[name].astype(np.float64)))
-        columns.append(np.full(len(columns[0]), float(self.variant)))
-        columns.append(np.log2(c[self.split].astype(np.float64)) if self.split else np.zeros(len(columns[0])))
-        columns += [np.zeros(len(columns[0]))] * (FEATURES - len(columns))
-        assert len(columns) == FEATURES
-        return np.stack(columns, axis=1).astype(np.float32)

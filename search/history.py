@@ -67,15 +67,25 @@ def history_of(records: str | os.PathLike[str] | Iterable[Record], tasks: Sequen
         if not any(r.ok for r in own):
             continue
         known = RecordFeatures(task.module, task.target, task.sketches)
-        for record in own:
-            try:
-                features.append(known([record])[0])
-            except (ScheduleError, ValueError):
-                continue
-            times_s.append(record.time_s)
-            numbers.append(number)
+        for record, row in zip(own, _rows(known, own), strict=True):
+            if row is not None:
+                features.append(row)
+                times_s.append(record.time_s)
+                numbers.append(number)
     stacked = np.stack(features) if features else np.zeros((0, 0), dtype=np.float32)
     return History(stacked, np.array(times_s), np.array(numbers, dtype=np.int64))
+
+
+def _rows(known: RecordFeatures, records: Sequence[Record]) -> list[Floats | None]:
+    """The features of each record; None where its schedule is not legal any more."""
+    try:
+        return list(known(records))
+    except (ScheduleError, ValueError):
+        pass
+    if len(records) == 1:
+        return [None]
+    half = len(records) // 2  # few are at fault, most are computed together
+    return [*_rows(known, records[:half]), *_rows(known, records[half:])]
 
 
 def _is_of(record: Record, task: Task) -> bool:

@@ -102,6 +102,11 @@ class Sketch:
         """Which rows keep all limits."""
         return self.population.legal(rows)
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What the columns of `features` are called; empty where nobody says."""
+        return tuple(getattr(self.describe, "names", ()))
+
     def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         """What the cost model sees of each row."""
         assert self.describe is not None
@@ -118,9 +123,6 @@ class CostEstimate(Protocol):
 
     def seconds(self, columns: Columns, /) -> npt.NDArray[np.float64]:
         """A rough time of each candidate `(n,)`, in seconds."""
-
-    def features(self, columns: Columns, /) -> npt.NDArray[np.float32]:
-        """What a cost model may see of each candidate `(n, f)`."""
 
 
 @dataclass

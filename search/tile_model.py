@@ -1,8 +1,7 @@
-"""What a tile costs on a CPU, as array expressions over a population: limits, features, and an estimate in seconds."""
+"""What a tile costs on a CPU, as array expressions over a population: limits, and an estimate in seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +25,6 @@ FAR_PACK_CYCLES = 3.0
 """Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole."""
-FEATURES = 24
 
 
 @dataclass(frozen=True)
@@ -215,36 +213,3 @@ class TileModel:
         if self.padded_inline:
             cycles = cycles * 1.1
         return np.asarray(cycles / CYCLES_PER_S)
-
-    def features(self, c: Columns) -> npt.NDArray[np.float32]:
-        """`(n, FEATURES)`: base-2 logarithms of the quantities, sizes relative to the caches, and the structure."""
-        q = self._quantities(c)
-        l1, l2 = float(self.target.l1_bytes), float(self.target.l2_bytes)
-        columns: Sequence[Array] = [
-            np.log2(self.seconds(c)),
-            np.log2(q["rows"]),
-            np.log2(q["vectors"]),
-            np.log2(q["narrow"]),
-            q["waste"],
-            np.log2(q["tasks"]),
-            q["balance"],
-            np.log2(q["middle"]),
-            np.log2(q["vector_middle"]),
-            np.log2(q["block"]),
-            np.log2(q["visits"]),
-            np.log2(q["unrolled"]),
-            q["issue"],
-            q["fmas"],
-            np.log2(q["micro_panel"] / l1),
-            np.log2(q["vector_tile"] / l2),
-            np.log2(q["row_tile"] / l2),
-            np.log2(q["lanes"]),
-            np.full(len(q["rows"]), float(self.variant)),
-            np.full(len(q["rows"]), float(("direct", "root", "inner", "ahead").index(self.panel))),
-            np.full(len(q["rows"]), float(self.padded_inline)),
-            np.log2(q["fmas"] * q["unrolled"]),
-            (q["rows"] % 2),
-            np.log2((q["vector_tile"] + q["row_tile"]) / l2),
-        ]
-        assert len(columns) == FEATURES
-        return np.stack(columns, axis=1).astype(np.float32)

@@ -68,7 +68,7 @@ class TuningOptions:
 
     `num_measure_trials` counts the trials found in the file `records`, which new ones are appended to.
     `early_stopping`: end after so many trials without a better one; `time_limit_s`: begin no batch after it.
-    `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a CostModel; each callback is called after a trial.
+    `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; each callback is called after a trial.
     """
 
     num_measure_trials: int = 64

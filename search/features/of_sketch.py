@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
 from .program import Program
 from .sizes import Graph
@@ -34,6 +35,11 @@ class SketchFeatures:
         self._name = name
         self._template = template
         self._prior = prior
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the columns are called."""
+        return (*names(), PRIOR.name)
 
     @cached_property
     def program(self) -> Program:
