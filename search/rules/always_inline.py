@@ -14,6 +14,7 @@ from ..anchor import anchors_in
 from ..picks import picked_axes
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
+from ..stencils import neighbours_read
 
 COSTLY = (
     "math.exp",
@@ -27,6 +28,8 @@ COSTLY = (
     "math.sqrt",
 )
 """Operations worth storing the result of rather than repeating."""
+MOST_REPEATED = 40
+"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class AlwaysInline(SketchRule):
                 continue
             costly = any(op.name in self.costly for op in block.body.block.ops)
             if costly and (len(readers) > 1 or any(r.is_reduction for r in readers)):
+                continue
+            operations = sum(1 for _ in block.body.block.ops)
+            if any(n > 1 and n * operations > MOST_REPEATED for n in (neighbours_read(r, block) for r in readers)):
                 continue
             try:
                 draft.do(ComputeInline, block=name)
