@@ -1,0 +1,93 @@
+"""The module `loopwright.onnx_backend` is a backend as ONNX has it, and agrees with onnxruntime."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import LIGHT, model, small_network, with_random_weights, without_softmax
+
+import loopwright as lw
+from loopwright import onnx_backend
+
+
+def test_it_is_a_backend():
+    assert issubclass(onnx_backend.Backend, onnx.backend.base.Backend)
+    x = np.linspace(-1, 1, 432, dtype=np.float32).reshape(1, 3, 12, 12)
+    proto = small_network()
+    (wanted,) = lw.from_onnx(proto).evaluate(x=x)
+    prepared = onnx_backend.Backend.prepare(proto)
+    for inputs in ([x], (x,), x, {"x": x}):
+        found = prepared.run(inputs)
+        assert isinstance(found, tuple) and found["y"] is found[0]
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(onnx_backend.run_model(proto, [x])[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_node_alone():
+    node = helper.make_node("Mul", ["a", "b"], ["c"])
+    (found,) = onnx_backend.run_node(node, [np.arange(3.0, dtype=np.float32), np.full(3, 2, np.float32)])
+    assert found.tolist() == [0, 2, 4]
+    softmax = helper.make_node("Softmax", ["x"], ["y"], axis=1)
+    (found,) = onnx_backend.run_node(softmax, [np.zeros((2, 2, 2), np.float32)], opset_version=11)
+    assert np.allclose(found, 0.25)
+
+
+def test_other_shapes_are_compiled_when_they_come():
+    prepared = onnx_backend.prepare(small_network(open_batch=True))
+    for batch in (1, 2, 1):
+        assert prepared.run([np.ones((batch, 3, 12, 12), np.float32)])[0].shape == (batch, 5)
+
+
+def test_inputs_that_decide_shapes_are_constants_of_what_is_compiled():
+    proto = model([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (2, 6)}, ["y"])
+    proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
+    x, prepared = np.arange(12, dtype=np.float32).reshape(2, 6), onnx_backend.prepare(proto)
+    for shape in ((3, 4), (6, 2), (3, 4)):
+        assert np.array_equal(prepared.run([x, np.array(shape)])[0], x.reshape(shape))
+
+
+def test_devices_and_compatibility():
+    assert onnx_backend.supports_device("CPU") and not onnx_backend.supports_device("TPU")
+    with pytest.raises(ValueError, match="there is no device TPU here; devices are CPU and CUDA"):
+        onnx_backend.prepare(small_network(), "TPU")
+    assert onnx_backend.is_compatible(small_network(open_batch=True))
+    unknown = model([helper.make_node("NonZero", ["x"], ["y"])], {"x": (4,)}, ["y"])
+    assert not onnx_backend.is_compatible(unknown)
+    with pytest.raises(lw.OnnxImportError, match="operator NonZero is not supported"):
+        onnx_backend.run_model(unknown, [np.ones(4, np.float32)])
+    with pytest.raises(ValueError, match="input 'x' is missing"):
+        onnx_backend.run_model(small_network(), {})
+
+
+def test_what_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        onnx_backend.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "operators", "tasks"),
+    [
+        ("resnet50", 177, 29),
+        ("shufflenet", 221, 30),
+        ("squeezenet", 93, 30),
+        ("inception_v1", 200, 70),
+        ("bvlc_alexnet", 30, 20),
+    ],
+)
+def test_light_models_are_imported(name, operators, tasks):
+    net = lw.from_onnx(LIGHT / f"light_{name}.onnx")
+    found = [op for op in net.module.walk() if op.name == "lw_graph.apply"]
+    assert len(found) == operators
+    assert 5 < len(lw.extract_tasks(net)[0]) <= tasks
+
+
+def test_a_light_model_agrees_with_onnxruntime():
+    """SqueezeNet with random weights; benchmarks/onnx_models.py does all of them."""
+    proto = without_softmax(with_random_weights(onnx.load(LIGHT / "light_squeezenet.onnx")))
+    x = np.random.default_rng(1).uniform(0, 1, (1, 3, 224, 224)).astype(np.float32)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"data_0": x})
+    (found,) = onnx_backend.run_model(proto, [x])
+    assert wanted.std() > 0.1
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())
