@@ -110,9 +110,7 @@ def test_the_same_seed_gives_the_same_rows() -> None:
 
 
 TARGETS = {
-    "llvm": "llvm cores=2 vector_bytes=32",
     "llvm wide": "llvm cores=16 vector_bytes=64 vector_registers=32",
-    "opencl": "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8",
     "cuda": "cuda cores=132 max_threads_per_block=1024 max_shared_bytes=232448 warp_size=32 max_vthreads=8 "
     "compute_capability=90",
 }

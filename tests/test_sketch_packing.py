@@ -49,7 +49,7 @@ def test_packed_candidates_are_right_however_constants_come(workload: object) ->
     inputs, expected = task.reference.inputs, task.reference.expected[0]
     constants = [t for t in task.build().arguments if t.constant]
     for sketch in task.sketches:
-        for row in [sketch.default, *sketch.sample(np.random.default_rng(0), 2)]:
+        for row in [sketch.default, *sketch.sample(np.random.default_rng(0), 1)]:
             schedule = sketch.schedule(row)
             np.testing.assert_allclose(task.build(schedule)(*inputs), expected, rtol=1e-4, atol=1e-5, err_msg=schedule)
             params = {c.name: inputs[i] for i, c in enumerate(task.build(schedule).arguments) if c.constant}
