@@ -179,8 +179,8 @@ class Cases:
 
 
 def _about(one: Usage, other: Usage) -> bool:
-    """True where two usages have the same threads, and nearly the same bytes."""
-    if (one.threads, one.vthreads) != (other.threads, other.vthreads):
+    """True where two usages have the same threads and statements, and nearly the same bytes."""
+    if (one.threads, one.vthreads, one.steps) != (other.threads, other.vthreads, other.steps):
         return False
     pairs = ((one.shared_bytes, other.shared_bytes), (one.local_bytes, other.local_bytes))
     return all(_NEARLY * max(a, b) <= min(a, b) for a, b in pairs)

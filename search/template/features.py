@@ -22,7 +22,6 @@ ACCESSES = 4
 CURVE_POINTS = 20
 
 _LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threadIdx", "blockIdx")
-_NOTES = ("auto_unroll_max_step", "unroll_explicit")
 
 
 def program_features(program: Program, columns: Columns, count: int, kind: str) -> npt.NDArray[np.float32]:
@@ -35,7 +34,7 @@ def program_features(program: Program, columns: Columns, count: int, kind: str) 
         extents[:, i] = loop.extent.evaluate(columns, known)
     touched = [_touched(access, nest, columns, known, extents) for access in nest.accesses[:ACCESSES]]
     parts = _itervar(nest, extents, touched) if kind == "itervar" else _curves(extents, touched)
-    parts += [_taken(program, columns, count), _notes(nest, count)]
+    parts.append(_taken(program, columns, count))
     return np.concatenate(parts, axis=1).astype(np.float32)
 
 
@@ -89,7 +88,7 @@ def _curves(extents: Floats, touched: list[tuple[Floats, ...]]) -> list[Floats]:
 
 
 def _taken(program: Program, columns: Columns, count: int) -> Floats:
-    """What a launch takes: threads, virtual threads, blocks, bytes of shared memory and registers; warps, waste."""
+    """What a launch takes: the numbers of Usage, blocks, iterations of a thread, idle threads of the last warp."""
     usage = program.usage(columns, count)
     known: dict[int, Any] = {}
     blocks: Any = np.ones(count)
@@ -104,8 +103,3 @@ def _taken(program: Program, columns: Columns, count: int) -> Floats:
     idle = -threads % 32 / np.maximum(1, threads)
     logs = [np.log2(1 + np.maximum(0, np.asarray(v, dtype=np.float64))) for v in (*usage.values(), blocks, serial)]
     return np.stack([*logs, idle], axis=1)
-
-
-def _notes(nest: Nest, count: int) -> Floats:
-    notes = {key: value for loop in nest.loops for key, value in loop.notes.items()}
-    return np.tile(np.array([float(notes.get(key, -1)) for key in _NOTES]), (count, 1))

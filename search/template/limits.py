@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import SSAValue
 
 from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in
@@ -18,30 +18,52 @@ MOST_LOCAL_BYTES = 4 * 1024
 """Of what a thread keeps in registers, arrays beyond the 255 x 4 bytes of a thread spill; four times that is hopeless,
 and compiling it takes minutes."""
 
-MOST_STEPS = 1 << 16
-"""Innermost statements that virtual threads and unrolled loops may be copied into."""
+MOST_STEPS = 2048
+"""Statements that virtual threads and unrolled loops may be copied into; a compiler takes minutes for more."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """The most that any launch takes: threads of a block, virtual threads of a thread, bytes."""
+    """The most that any launch takes: threads of a block, virtual threads of a thread, bytes; and all statements."""
 
     threads: int = 1
     vthreads: int = 1
     shared_bytes: int = 0
     local_bytes: int = 0
+    steps: int = 0
 
 
 def usage(module: ModuleOp) -> Usage:
     """What the loops of a scheduled module take on a GPU."""
     launches: list[Usage] = []
+    steps = 0
     for func in functions(module):
         places = place_buffers(func, gpu=True)
         for nest in func.body.block.ops:
             if isinstance(nest, ForOp):
                 launches.append(_launch(nest, places))
-    most = [max((getattr(u, name) for u in launches), default=0) for name in Usage.__dataclass_fields__]
-    return Usage(max(1, most[0]), max(1, most[1]), most[2], most[3])
+        steps += sum(map(_copies, blocks_in(func)))
+    names = ("threads", "vthreads", "shared_bytes", "local_bytes")
+    most = {name: max((getattr(u, name) for u in launches), default=0) for name in names}
+    return Usage(**{**most, "threads": max(1, most["threads"]), "vthreads": max(1, most["vthreads"])}, steps=steps)
+
+
+def _copies(block: BlockOp) -> int:
+    """How often a block is written out: by virtual threads, unrolled loops, and what a pragma asks."""
+    limits: list[int] = []
+    limit = 0
+    loops = block.enclosing_loops
+    for loop in loops:
+        steps, explicit = loop.notes.get("auto_unroll_max_step"), loop.notes.get("unroll_explicit")
+        limit = steps.value.data if isinstance(steps, IntegerAttr) else limit
+        limit = 0 if isinstance(explicit, IntegerAttr) and not explicit.value.data else limit
+        limits.append(limit)
+    inside = total = 1
+    for loop, most in zip(reversed(loops), reversed(limits), strict=True):
+        inside *= 1 if loop.loop_kind == "vectorized" else loop.size
+        copied = loop.loop_kind in ("unrolled", "vthread") or (loop.loop_kind == "serial" and inside <= most)
+        total *= loop.size if copied else 1
+    return total
 
 
 def _launch(nest: ForOp, places: Mapping[SSAValue, Placement]) -> Usage:
@@ -74,6 +96,7 @@ def limits(target: Target) -> tuple[tuple[str, str, int], ...]:
         ("vthreads", "virtual threads in a thread", target.max_vthreads),
         ("shared_bytes", "bytes of shared memory in a block", target.max_shared_bytes),
         ("local_bytes", "bytes of registers in a thread", MOST_LOCAL_BYTES),
+        ("steps", "statements after unrolling", MOST_STEPS),
     )
 
 

@@ -34,7 +34,7 @@ class Loop:
     kind: str
     extent: Expr
     reduces: bool
-    notes: Mapping[str, int]
+    notes: Mapping[str, Expr]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,27 @@ class Nest:
     loops: tuple[Loop, ...]
     accesses: tuple[Access, ...]
     operations: int
+
+    def copies(self, columns: Columns, count: int, known: dict[int, Any]) -> Ints:
+        """How often the block is written out `(count,)`: by virtual threads, unrolled loops, and what a pragma asks."""
+        limit: Any = 0
+        limits: list[Any] = []
+        for loop in self.loops:
+            if "auto_unroll_max_step" in loop.notes:
+                limit = loop.notes["auto_unroll_max_step"].evaluate(columns, known)
+            if "unroll_explicit" in loop.notes:
+                limit = np.where(loop.notes["unroll_explicit"].evaluate(columns, known) == 0, 0, limit)
+            limits.append(limit)
+        inside: Any = np.ones(count, dtype=np.int64)
+        total: Any = np.ones(count, dtype=np.int64)
+        for loop, most in zip(reversed(self.loops), reversed(limits), strict=True):
+            extent = loop.extent.evaluate(columns, known)
+            inside = inside if loop.kind == "vectorized" else inside * extent
+            if loop.kind in ("unrolled", "vthread"):
+                total = total * extent
+            elif loop.kind == "serial":
+                total = total * np.where(inside <= most, extent, 1)
+        return np.asarray(total, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -97,7 +118,7 @@ class Program:
         return max(self.nests, key=lambda n: n.operations * float(np.prod([float(x.extent.value) for x in n.loops])))
 
     def usage(self, columns: Columns, count: int) -> dict[str, Ints]:
-        """Threads, virtual threads, bytes of shared memory and of registers, each `(count,)`; -1 where not known."""
+        """The numbers of `Usage`, each `(count,)`; bytes are -1 where not known."""
         known: dict[int, Any] = {}
 
         def column(expr: Expr) -> Any:
@@ -116,12 +137,13 @@ class Program:
                 for buffer in buffers:
                     total = total + column(buffer[0]) * buffer[1] if buffer is not None else np.full(count, -(1 << 40))
                 found[name] = np.maximum(found[name], total) if (np.asarray(total) >= 0).all() else np.full(count, -1)
+        found["steps"] = sum((nest.copies(columns, count, known) for nest in self.nests), found["steps"])
         return found
 
 
 def _nest(block: BlockOp, state: BlockState) -> Nest:
     loops = tuple(
-        Loop(x.loop_name, x.loop_kind, state.extents[x.loop_name], is_reduce_loop(x), _integers(x))
+        Loop(x.loop_name, x.loop_kind, state.extents[x.loop_name], is_reduce_loop(x), _notes(x, state))
         for x in block.enclosing_loops
     )
     accesses = [
@@ -133,8 +155,10 @@ def _nest(block: BlockOp, state: BlockState) -> Nest:
     return Nest(block.block_name, loops, tuple(accesses), arithmetic + int(block.is_reduction))
 
 
-def _integers(loop: ForOp) -> dict[str, int]:
-    return {k: v.value.data for k, v in loop.notes.items() if isinstance(v, IntegerAttr)}
+def _notes(loop: ForOp, state: BlockState) -> dict[str, Expr]:
+    """The annotations of a loop that are numbers."""
+    found = {key: const(v.value.data) for key, v in loop.notes.items() if isinstance(v, IntegerAttr)}
+    return {key: state.notes.get((loop.loop_name, key), value) for key, value in found.items()}
 
 
 def _access(buffer: SSAValue, is_write: bool, indices: Sequence[Any], state: BlockState) -> Access:

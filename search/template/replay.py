@@ -19,6 +19,7 @@ from ...passes.pipeline_text import lower_to_loops
 from ...passes.primitive import Primitive, plain_step
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.split import Split
 from .limits import blocks_of
@@ -34,6 +35,8 @@ class BlockState:
 
     extents: dict[str, Expr] = field(default_factory=dict)
     iterators: dict[str, Strides] = field(default_factory=dict)
+    notes: dict[tuple[str, str], Expr] = field(default_factory=dict)
+    """Annotations of loops that follow from the knobs, by loop and key."""
 
     def strides(self, index: IndexExpr) -> Strides:
         """How an index over the iterators moves along the loops."""
@@ -85,6 +88,9 @@ class Replay:
             self._compute_at(plain)
         elif isinstance(step, ReverseComputeAt):
             self._reverse_compute_at(plain)
+        elif isinstance(step, Pragma):
+            self._pragma(step, plain)
+            return
         elif isinstance(step, Primitive):
             plain.run(self.module)
         else:
@@ -96,7 +102,7 @@ class Replay:
         blocks = blocks_of(self.module)
         for block in blocks:
             old = self.states.get(block.block_name, BlockState())
-            new = BlockState()
+            new = BlockState(notes=old.notes)
             for loop in block.enclosing_loops:
                 known = old.extents.get(loop.loop_name)
                 right = known is not None and known.value == loop.size
@@ -149,6 +155,15 @@ class Replay:
                     rest = {k: v for k, v in known.items() if k not in plain.loops}
                     state.iterators[axis] = {**rest, plan.name: None}
         plain.rewrite(plan)
+
+    def _pragma(self, step: Pragma, plain: Pragma) -> None:
+        loop = plain.check(self.module).loop
+        for state in self._below(loop):
+            for key in ("auto_unroll_max_step", "unroll_explicit"):
+                value = getattr(step, key)
+                if value is not None:
+                    state.notes[loop.loop_name, key] = expr_of(value)
+        plain.run(self.module)
 
     def _below(self, loop: ForOp) -> list[BlockState]:
         return [self.states[b.block_name] for b in blocks_in(loop)]
