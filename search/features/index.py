@@ -6,7 +6,7 @@ candidate; they are evaluated instead. Features ask for nothing but values, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -254,8 +254,3 @@ def within(part: Interval, extent: Size, outer: Extents) -> Interval:
     const = where(varies, where(fits, part.low.const, 0), where(inside, first, 0))
     low = Index(tuple((a, c * moving) for a, c in part.low.terms), const)
     return Interval(low, size)
-
-
-def evaluate_all(indices: Iterable[Index], values: Mapping[str, Size]) -> list[Size]:
-    """The values of several expressions at one place."""
-    return [index.at(values) for index in indices]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...dialects.target import Target
-from .index import Index, constant
+from .index import Index
 from .sizes import Size
 
 KINDS = ("add", "multiply", "divide", "compare", "special", "integer", "convert")
@@ -215,6 +215,3 @@ def take_out(stage: Stage) -> None:
     child.parent.body.remove(child)
     child.parent = None
     stage.parent = None
-
-
-ZERO = constant(0)

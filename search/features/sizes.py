@@ -200,11 +200,6 @@ def equal(a: Size, b: Size) -> Size:
     return _apply("equal", a, b)
 
 
-def both(a: Size, b: Size) -> Size:
-    """1 where both conditions are."""
-    return a * b
-
-
 def negated(condition: Size) -> Size:
     """1 where the condition is 0."""
     return 1 - condition

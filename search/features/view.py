@@ -192,10 +192,6 @@ class NestView:
         """Bytes of a buffer for one iteration of the loop that owns it."""
         return self.kept[buffer].elements * buffer.element_bytes
 
-    def users(self, buffer: Buffer) -> list[StageView]:
-        """The stages that read or write a buffer."""
-        return [v for v in self.stages if any(a.buffer is buffer for a in v.stage.accesses)]
-
 
 def _inside(view: StageView, buffer: Buffer, owner: Loop | None) -> list[Loop]:
     """The loops of a stage through which a buffer must be kept whole."""
