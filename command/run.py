@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     executor = net.executor()
     _feed(executor, net.plan.inputs, given, options.seed)
     executor.run()
-    outputs = {name: executor.get_output(name) for name in executor.output_names}
+    outputs: dict[str, Any] = {name: executor.get_output(name) for name in executor.output_names}
     if options.output is not None:
         try:
             np.savez(options.output, **outputs)

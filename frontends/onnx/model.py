@@ -132,7 +132,7 @@ def _expandable(node: NodeProto, versions: Mapping[str, int]) -> bool:
     if node.domain not in STANDARD or node.op_type in converters() or node.op_type in _WHOLE:
         return False
     try:
-        schema = onnx.defs.get_schema(node.op_type, versions[""], node.domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, versions[""], node.domain)
     except onnx.defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)

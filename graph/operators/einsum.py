@@ -41,12 +41,12 @@ def _parsed(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]
     left, arrow, right = equation.partition("->")
     terms = []
     for term, tensor in zip(left.split(","), tensors, strict=False):
-        hidden = tensor.ndim - len(term.replace("...", ""))
-        terms.append(term.replace("...", "".join(str(k) for k in reversed(range(hidden)))))
+        left_out = range(tensor.ndim - len(term.replace("...", "")))
+        terms.append(term.replace("...", "".join(str(k) for k in reversed(left_out))))
     if len(terms) != len(tensors) or any(len(t) != x.ndim for t, x in zip(terms, tensors, strict=True)):
         shapes = ", ".join(format_shape(t.shape) for t in tensors)
         raise ShapeError(f"einsum: '{equation}' does not fit tensors of shapes {shapes}")
-    hidden = max((t for term in terms if (t := "".join(c for c in term if c.isdigit())) or True), key=len, default="")
+    hidden = max(("".join(c for c in term if c.isdigit()) for term in terms), key=len, default="")
     joined = "".join(terms)
     if arrow:
         return terms, right.replace("...", hidden)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,8 @@ def Split(node: Node) -> list[Operand]:
         raise UnsupportedNode(f"parts of {sizes} do not make up axis {axis} of shape {x.shape}")
     full = [n for n in sizes if n]
     cuts = np.cumsum(full)[:-1].tolist()
-    parts = iter([x] if len(full) == 1 else node.apply("split", x, sections=cuts, axis=axis))
+    made: Any = x if len(full) == 1 else node.apply("split", x, sections=cuts, axis=axis)
+    parts = iter(made if isinstance(made, tuple) else [made])
     return [next(parts) if n else _empty(x, axis) for n in sizes]
 
 
@@ -211,4 +213,5 @@ def EyeLike(node: Node) -> Operand:
     from ..types import type_name
 
     dtype = type_name(int(node.get("dtype"))) if "dtype" in node.attributes else node.dtype()
-    return np.eye(*node.shape(), k=int(node.get("k", 0)), dtype=dtype)
+    rows, columns = node.shape()
+    return np.eye(rows, columns, k=int(node.get("k", 0)), dtype=np.dtype(dtype))
