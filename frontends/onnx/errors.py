@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 
 class OnnxImportError(ValueError):
-    """A model cannot be imported; the text lists everything that stands in the way, a line each."""
+    """A model cannot be imported; the text lists everything that stands in the way, a line each where it is more."""
 
     def __init__(self, model: str, reasons: Sequence[str]) -> None:
         self.reasons = tuple(reasons)
-        count = f"{len(reasons)} reasons" if len(reasons) > 1 else "a reason"
-        super().__init__(f"model '{model}' cannot be imported, for {count}:" + "".join(f"\n  {r}" for r in reasons))
+        text = f"model '{model}' cannot be imported"
+        if len(reasons) == 1:
+            super().__init__(f"{text}: {reasons[0]}")
+        else:
+            super().__init__(f"{text}, for {len(reasons)} reasons:" + "".join(f"\n  {r}" for r in reasons))
 
 
 class UnsupportedNode(Exception):

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ...graph.network import Network, Value
+from ...graph.network import Value
 from .errors import NeedsConstantError, UnsupportedNode
 
 Array: TypeAlias = npt.NDArray[Any]
 Operand: TypeAlias = "Value | Array"
 """A tensor of the network, or one whose values are known."""
+
+
+class Builder(Protocol):
+    """A network as converters add to it: every operator is a method, and all but `split` give one tensor."""
+
+    def apply(self, name: str, *tensors: Any, label: str | None = None, **options: Any) -> Value:
+        """Add an operator."""
+
+    def constant(self, values: Any, name: str | None = None, dtype: str | None = None) -> Value:
+        """A tensor that is the same in every run."""
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        """Add the operator of that name."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,7 @@ class Node:
     Converters return the results in order, those that are not computed left off.
     """
 
-    net: Network
+    net: Builder
     operator: str
     version: int
     label: str
@@ -92,7 +105,7 @@ class Node:
         """An attribute."""
         return self.attributes.get(attribute, default)
 
-    def apply(self, operator: str, *tensors: Any, **options: Any) -> Any:
+    def apply(self, operator: str, *tensors: Any, **options: Any) -> Value:
         """Add an operator of the network, named after this node."""
         return self.net.apply(operator, *tensors, label=self.label, **options)
 

@@ -78,9 +78,8 @@ def _reason(trace: str) -> str:
     """The lines of a traceback that say why."""
     lines = [line.strip() for line in trace.strip().splitlines()]
     start = next((k for k, line in enumerate(lines) if line.startswith("loopwright.") or "Error: " in line), 0)
-    kept = [
-        line.rpartition("OnnxImportError: ")[2] for line in lines[start:] if line and "cannot be imported" not in line
-    ]
+    said = [line for line in lines[start:] if line and not line.endswith("reasons:")]
+    kept = [line.partition("cannot be imported: ")[2] or line for line in said]
     return " / ".join(kept)[:300]
 
 

@@ -11,8 +11,7 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def _binary(node: Node, operator: str) -> Value:
-    found: Value = node.apply(operator, node.value(0), node.value(1))
-    return found
+    return node.apply(operator, node.value(0), node.value(1))
 
 
 def _folded(node: Node, operator: str) -> Value:
@@ -75,8 +74,7 @@ def Xor(node: Node) -> Value:
 def BitwiseNot(node: Node) -> Value:
     """-1 - x, as two's complement has it."""
     x = node.value()
-    found: Value = node.apply("subtract", node.net.constant(node.number_like(-1, x), "ones"), x)
-    return found
+    return node.apply("subtract", node.net.constant(node.number_like(-1, x), "ones"), x)
 
 
 def Equal(node: Node) -> Value:
@@ -116,8 +114,7 @@ def Mean(node: Node) -> Value:
 
 
 def Where(node: Node) -> Value:
-    found: Value = node.apply("where", node.value(0), node.value(1), node.value(2))
-    return found
+    return node.apply("where", node.value(0), node.value(1), node.value(2))
 
 
 def PRelu(node: Node) -> Value:
@@ -126,5 +123,4 @@ def PRelu(node: Node) -> Value:
     if slope.shape == x.shape[1:2] and slope.shape[0] not in (1, x.shape[-1]):
         return node.apply("prelu", x, slope, axis=1)
     below = node.net.multiply(x, slope)
-    found: Value = node.apply("where", node.net.less(x, node.number_like(0, x)), below, x)
-    return found
+    return node.apply("where", node.net.less(x, node.number_like(0, x)), below, x)

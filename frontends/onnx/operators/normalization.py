@@ -87,8 +87,7 @@ def GroupNormalization(node: Node) -> Value:
 
 
 def _normal(node: Node, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
-    normal: Value = node.apply("layer_norm", x, axis=axes, epsilon=epsilon)
-    return normal
+    return node.apply("layer_norm", x, axis=axes, epsilon=epsilon)
 
 
 def _channels(node: Node, x: Value) -> Value:

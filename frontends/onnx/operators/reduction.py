@@ -24,7 +24,7 @@ def _reduced(node: Node, operator: str, x: Value) -> Value:
     axes = _axes(node)
     if axes is None:
         return x
-    found: Value = node.apply(operator, x, axis=axes, keepdims=bool(node.get("keepdims", 1)))
+    found = node.apply(operator, x, axis=axes, keepdims=bool(node.get("keepdims", 1)))
     return found if found.dtype == x.dtype else node.net.cast(found, dtype=x.dtype)
 
 

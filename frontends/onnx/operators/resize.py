@@ -118,8 +118,7 @@ def _bilinear(node: Node, x: Value, axes: Sequence[_Axis], attributes: dict[str,
     size = list(x.shape[2:])
     for a in axes:
         size[a.axis - 2] = a.output
-    found: Value = node.apply("resize2d", x, size=size, method="bilinear", coordinate_mode=mode)
-    return found
+    return node.apply("resize2d", x, size=size, method="bilinear", coordinate_mode=mode)
 
 
 def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> tuple[Array, Array]:
@@ -146,5 +145,4 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
 def _multiplied(node: Node, x: Value, axis: int, matrix: Array) -> Value:
     letters = _LETTERS[: len(x.shape)]
     equation = f"{letters},z{letters[axis]}->{letters.replace(letters[axis], 'z')}"
-    found: Value = node.apply("einsum", x, matrix, equation=equation)
-    return found
+    return node.apply("einsum", x, matrix, equation=equation)
