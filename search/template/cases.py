@@ -14,7 +14,7 @@ from ...passes.primitive import ScheduleError
 from .config import Config
 from .knobs.knob import ConfigError
 from .limits import Usage, limits, usage
-from .program import Program
+from .program import MOST, Program
 from .space import Rows
 from .symbolic import POSITION, Tracer
 from .trace import Trace
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 _CHECKED = 3
-_NEARLY = 0.7
 _DRAWN = 256
 _CAREFUL_FOR = 12
 """Cases that are each checked against single configs; when all of those agreed, so will the others."""
@@ -33,16 +32,11 @@ _CAREFUL_FOR = 12
 
 @dataclass
 class Case:
-    """A trace and its program; `trusted` where single configs have confirmed both.
-
-    `near` where what they take was about right only: a fill of shared memory by threads that are no divisor of it may
-    reserve a row more.
-    """
+    """A trace and its program; `trusted` where single configs have confirmed both."""
 
     trace: Trace
     program: Program
     trusted: bool
-    near: bool = False
 
 
 class Cases:
@@ -147,26 +141,21 @@ class Cases:
                 return False
             if self._task.target.is_gpu:
                 exact = usage(self._task.search_task.schedule_module(made))
-                found = Usage(**{name: int(column[i]) for name, column in taken.items()})
-                if not _about(found, exact):
+                if not _agree({name: int(column[i]) for name, column in taken.items()}, exact):
                     return False
-                case.near |= found != exact
         return True
 
     def legal(self, case: Case, rows: Rows) -> Mask:
         """Which rows, all covered by a case, can be measured: single configs are asked where the case cannot tell."""
-        mask = self.keeps_limits(case, rows)
-        unsure = np.zeros(len(rows), dtype=bool)
         if not case.trusted:
-            unsure = np.ones(len(rows), dtype=bool)
-        elif case.near:
-            unsure = ~self.keeps_limits(case, rows, _NEARLY)
-        at = np.flatnonzero(unsure & (mask | (not case.trusted)))
+            return np.array([self._task.why_not(row) is None for row in rows], dtype=bool)
+        mask = self.keeps_limits(case, rows)
+        at = np.flatnonzero(mask & ~self.keeps_limits(case, rows, at_most=True))
         mask[at] = [self._task.why_not(row) is None for row in rows[at]]
         return mask
 
-    def keeps_limits(self, case: Case, rows: Rows, share: float = 1.0) -> Mask:
-        """Which rows, all covered by a case, keep the limits of the target, or a share of those on bytes."""
+    def keeps_limits(self, case: Case, rows: Rows, at_most: bool = False) -> Mask:
+        """Which rows, all covered by a case, keep the limits of the target; also with the most that they may take."""
         target = self._task.target
         mask = np.ones(len(rows), dtype=bool)
         if not target.is_gpu or not len(rows):
@@ -174,16 +163,14 @@ class Cases:
         taken = case.program.usage(self._task.config_space.columns(rows), len(rows))
         for name, _, limit in limits(target):
             if limit:
-                mask &= taken[name] <= (share * limit if name.endswith("bytes") else limit)
+                mask &= taken[MOST if at_most and name == "shared_bytes" else name] <= limit
         return mask
 
 
-def _about(one: Usage, other: Usage) -> bool:
-    """True where two usages have the same threads and statements, and nearly the same bytes."""
-    if (one.threads, one.vthreads, one.steps) != (other.threads, other.vthreads, other.steps):
-        return False
-    pairs = ((one.shared_bytes, other.shared_bytes), (one.local_bytes, other.local_bytes))
-    return all(_NEARLY * max(a, b) <= min(a, b) for a, b in pairs)
+def _agree(found: dict[str, int], exact: Usage) -> bool:
+    """True where a usage from a case is that of a single config, or leaves room for it in shared memory."""
+    same = all(found[n] == getattr(exact, n) for n in ("threads", "vthreads", "local_bytes", "steps"))
+    return same and found["shared_bytes"] <= exact.shared_bytes <= found[MOST]
 
 
 def _distinct(rows: Rows) -> tuple[list[tuple[int, ...]], Rows]:

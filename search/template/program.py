@@ -23,6 +23,7 @@ from .symbolic import Columns, Expr, const
 
 Ints = npt.NDArray[np.int64]
 
+MOST = "shared_most"
 ARITHMETIC = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.addi", "arith.subi", "arith.muli")
 
 
@@ -81,13 +82,22 @@ class Nest:
 
 
 @dataclass(frozen=True)
+class Size:
+    """The elements of a buffer, how many more its fill may reserve by threads that are no divisor of it, and bytes."""
+
+    elements: Expr
+    more: Expr
+    element_bytes: int
+
+
+@dataclass(frozen=True)
 class Launch:
-    """What one outermost nest takes of a GPU: extents by thread axis, virtual threads, bytes. None: not known."""
+    """What one outermost nest takes of a GPU: extents by thread axis, virtual threads, buffers. None: not known."""
 
     threads: Mapping[str, tuple[Expr, ...]]
     vthreads: tuple[Expr, ...]
-    shared: tuple[tuple[Expr, int] | None, ...]
-    local: tuple[tuple[Expr, int] | None, ...]
+    shared: tuple[Size | None, ...]
+    local: tuple[Size | None, ...]
 
 
 @dataclass(frozen=True)
@@ -118,13 +128,13 @@ class Program:
         return max(self.nests, key=lambda n: n.operations * float(np.prod([float(x.extent.value) for x in n.loops])))
 
     def usage(self, columns: Columns, count: int) -> dict[str, Ints]:
-        """The numbers of `Usage`, each `(count,)`; bytes are -1 where not known."""
+        """The numbers of `Usage`, each `(count,)`, bytes -1 where not known; and `shared_most`, the most it may be."""
         known: dict[int, Any] = {}
 
         def column(expr: Expr) -> Any:
             return expr.evaluate(columns, known)
 
-        found = {name: np.zeros(count, dtype=np.int64) for name in Usage.__dataclass_fields__}
+        found = {name: np.zeros(count, dtype=np.int64) for name in (*Usage.__dataclass_fields__, MOST)}
         for launch in self.launches:
             threads: Any = np.ones(count, dtype=np.int64)
             for extents in launch.threads.values():
@@ -132,11 +142,19 @@ class Program:
             found["threads"] = np.maximum(found["threads"], threads)
             for expr in launch.vthreads:
                 found["vthreads"] = np.maximum(found["vthreads"], column(expr))
-            for name, buffers in (("shared_bytes", launch.shared), ("local_bytes", launch.local)):
+            for name, buffers in (
+                ("shared_bytes", launch.shared),
+                ("local_bytes", launch.local),
+                (MOST, launch.shared),
+            ):
                 total: Any = np.zeros(count, dtype=np.int64)
                 for buffer in buffers:
-                    total = total + column(buffer[0]) * buffer[1] if buffer is not None else np.full(count, -(1 << 40))
-                found[name] = np.maximum(found[name], total) if (np.asarray(total) >= 0).all() else np.full(count, -1)
+                    if buffer is None or (np.asarray(total) < 0).any():
+                        total = np.full(count, -1)
+                        continue
+                    elements = column(buffer.elements) + (column(buffer.more) if name == MOST else 0)
+                    total = total + elements * buffer.element_bytes
+                found[name] = np.maximum(found[name], total) if (np.asarray(total) >= 0).all() else total
         found["steps"] = sum((nest.copies(columns, count, known) for nest in self.nests), found["steps"])
         return found
 
@@ -167,7 +185,7 @@ def _access(buffer: SSAValue, is_write: bool, indices: Sequence[Any], state: Blo
     return Access(buffer_name(buffer), scope_of(buffer), is_write, element_bytes(buffer), shape, strides)
 
 
-Sizes = dict[SSAValue, Expr | None]
+Sizes = dict[SSAValue, Size | None]
 
 
 def _buffer_sizes(
@@ -183,7 +201,7 @@ def _buffer_sizes(
 
 def _buffer_size(
     buffer: SSAValue, owner: ForOp | None, blocks: Sequence[BlockOp], states: Mapping[str, BlockState]
-) -> Expr | None:
+) -> Size | None:
     shape = buffer_shape(buffer)
     shared = scope_of(buffer) == "shared"
     extents: list[Expr | None] = [None] * len(shape)
@@ -207,11 +225,17 @@ def _buffer_size(
             virtual |= {x.loop_name: state.extents[x.loop_name] for x in loops[:depth] if x.loop_kind == "vthread"}
     if any(e is None for e in extents):
         return None
-    size = _with_alignment([e for e in extents if e is not None], buffer)
+    known_extents = [e for e in extents if e is not None]
+    strides = _strides(known_extents, buffer)
+    size, more, outside = const(1), const(0), const(1)
+    for extent, stride in zip(known_extents, strides, strict=True):
+        size = size + (extent - const(1)) * stride
+        more = more + stride * outside * const(1).below(extent)
+        outside = outside * extent.equals(const(1))
     for name, extent in virtual.items():
         if not shared and name in moved:
             size = size * extent
-    return size
+    return Size(size, more, element_bytes(buffer))
 
 
 def _uses(block: BlockOp, buffer: SSAValue) -> list[Sequence[Any]]:
@@ -219,8 +243,8 @@ def _uses(block: BlockOp, buffer: SSAValue) -> list[Sequence[Any]]:
     return [*writes, *(load.indices.data for load in block.loads if load.buffer is buffer)]
 
 
-def _with_alignment(extents: list[Expr], buffer: SSAValue) -> Expr:
-    """Elements from the first to the last of a buffer whose rows may be padded."""
+def _strides(extents: list[Expr], buffer: SSAValue) -> list[Expr]:
+    """How far apart neighbours along each dimension are, in a buffer whose rows may be padded."""
     alloc = buffer.owner
     assert isinstance(alloc, AllocOp)
     align = alloc.alignment
@@ -230,10 +254,7 @@ def _with_alignment(extents: list[Expr], buffer: SSAValue) -> Expr:
         if align is not None and d == align[0]:
             missing = const(align[2]) - strides[d]
             strides[d] = strides[d] + (missing - missing // const(align[1]) * const(align[1]))
-    total = const(1)
-    for extent, stride in zip(extents, strides, strict=True):
-        total = total + (extent - const(1)) * stride
-    return total
+    return strides
 
 
 def _launch(blocks: Sequence[BlockOp], states: Mapping[str, BlockState], sizes: Sizes) -> Launch:
@@ -252,9 +273,8 @@ def _launch(blocks: Sequence[BlockOp], states: Mapping[str, BlockState], sizes: 
         vthreads.append(virtual)
         written |= {b: None for b in block.outputs if not is_argument(b)}
 
-    def buffers(scope: str) -> tuple[tuple[Expr, int] | None, ...]:
-        kept = [(sizes.get(b), element_bytes(b)) for b in written if scope_of(b) == scope]
-        return tuple((size, width) if size is not None else None for size, width in kept)
+    def buffers(scope: str) -> tuple[Size | None, ...]:
+        return tuple(sizes.get(b) for b in written if scope_of(b) == scope)
 
     by_axis = {kind: tuple(found.values()) for kind, found in threads.items()}
     return Launch(by_axis, tuple(vthreads), buffers("shared"), buffers("local"))

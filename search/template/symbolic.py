@@ -65,6 +65,16 @@ class Expr:
     def __floordiv__(self, other: Expr) -> Expr:
         return _fold("floordiv", self, other, self.value // other.value, zero=(None, 1))
 
+    def equals(self, other: Expr) -> Expr:
+        """1 where both are the same, else 0."""
+        same = int(self.value == other.value)
+        return const(same) if self.op == other.op == "const" else Expr("eq", (self, other), same)
+
+    def below(self, other: Expr) -> Expr:
+        """1 where this is less, else 0."""
+        less = int(self.value < other.value)
+        return const(less) if self.op == other.op == "const" else Expr("lt", (self, other), less)
+
     def at_most(self, other: Expr) -> Expr:
         """The smaller of two."""
         return _fold("min", self, other, min(self.value, other.value), zero=(None, None))

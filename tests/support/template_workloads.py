@@ -1,0 +1,31 @@
+"""Templates that tests define: a matrix product for CPUs with every kind of knob, small enough to build often."""
+
+import loopwright as lw
+from loopwright import te, topi
+
+
+@lw.template("tests_matmul")
+def matmul(cfg, m, n, k):
+    a = te.placeholder((m, k), name="a")
+    b = te.placeholder((k, n), name="b")
+    c = topi.matmul(a, b)
+    sch = lw.Schedule([a, b, c], target=cfg.target)
+    i, j, r = sch.get_loops(c)
+    cfg.define_split("tile_i", i)
+    cfg.define_split("tile_j", j, num_outputs=3)
+    cfg.define_split("tile_k", r)
+    cfg.define_reorder("order", ["ko", "jm"], "all")
+    cfg.define_annotate("unroll", ["ki", "ii"], "try_unroll")
+    cfg.define_knob("parallel", [0, 1])
+    if cfg.is_fallback:
+        cfg.fallback_split("tile_j", [None, 2, 8])
+    io, ii = cfg["tile_i"].apply(sch, c, i)
+    jo, jm, ji = cfg["tile_j"].apply(sch, c, j)
+    ko, ki = cfg["tile_k"].apply(sch, c, r)
+    sch.reorder(c, io, jo, ko, jm, ki, ii, ji)
+    cfg["order"].apply(sch, c, [ko, jm])
+    cfg["unroll"].apply(sch, c, [ki, ii])
+    sch.vectorize(c, ji)
+    if cfg["parallel"].val:
+        sch.parallel(c, io)
+    return sch

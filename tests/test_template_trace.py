@@ -1,0 +1,160 @@
+"""Traces: what one call of a template tells of a population is what calls with single configs give."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import template_workloads  # noqa: F401 (registers its template)
+from hypothesis import given
+from hypothesis import strategies as st
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.template.limits import excess, usage
+from loopwright.search.template.symbolic import Expr, Number, Tracer, expr_of
+
+CONV = ("conv2d_no_batching", (1, 7, 7, 32, 16, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
+GPU_TASKS = [
+    CONV,
+    ("conv2d_nchw", (2, 8, 8, 16, 8, 3, 3, (2, 2), (1, 1)), "opencl model=pocl"),
+    ("depthwise_conv2d_nhwc", (1, 8, 10, 10, 3, 3, (1, 1), (1, 1)), "cuda model=h200"),
+    ("dense", (16, 32, 24), "opencl model=mali-t860"),
+    ("batch_matmul", (3, 16, 8, 12), "cuda model=h200 max_shared_bytes=1024 max_threads_per_block=64"),
+]
+
+
+def sampled(task, count, seed=0):
+    return task.config_space.sample(np.random.default_rng(seed), count)
+
+
+@pytest.mark.parametrize(("name", "args", "target"), GPU_TASKS, ids=lambda v: v if isinstance(v, str) else "")
+def test_limits_texts_and_usage_are_those_of_single_configs(name, args, target):
+    task = lw.TemplateTask(name, args, target)
+    rows = sampled(task, 12)
+    legal = task.legal(rows)
+    assert legal.tolist() == [task.why_not(row) is None for row in rows]
+    assert legal.any()
+    assert all(case is None or case.trusted for case, _ in task.cases.groups(rows))
+    for text, row in zip(task.schedules([task.config(r) for r in rows[legal]]), rows[legal], strict=True):
+        assert text == task.schedule(row)
+    for case, at in task.cases.groups(rows[legal]):
+        taken = case.program.usage(task.config_space.columns(rows[legal][at]), len(at))
+        for i, row in enumerate(rows[legal][at]):
+            exact = usage(task.search_task.schedule_module(task.schedule(row)))
+            found = {key: int(column[i]) for key, column in taken.items()}
+            most = found.pop("shared_most")
+            assert found["shared_bytes"] <= exact.shared_bytes <= most
+            assert {**found, "shared_bytes": exact.shared_bytes} == asdict(exact)
+
+
+def test_legal_configs_keep_every_limit_and_others_say_which():
+    task = lw.TemplateTask(*GPU_TASKS[-1])
+    rows = sampled(task, 60)
+    legal = task.legal(rows)
+    reasons = [task.why_not(row) for row in rows[~legal]]
+    assert any("bytes of shared memory in a block on this target, got" in r for r in reasons)
+    assert any("a block has at most 64 threads" in r for r in reasons)
+    for row in rows[legal]:
+        assert excess(usage(task.search_task.schedule_module(task.schedule(row))), task.target) is None
+
+
+def test_cases_of_a_template_that_decides():
+    task = lw.TemplateTask("tests_matmul", (16, 24, 8), "llvm cores=2")
+    rows = sampled(task, 120)
+    groups = list(task.cases.groups(rows))
+    assert sorted(int(i) for _, at in groups for i in at) == list(range(120))
+    assert len(groups) == 2 * 4 * 2  # orders, what is unrolled, parallel or not
+    for text, row in zip(task.schedules([task.config(r) for r in rows[:20]]), rows, strict=False):
+        assert text == task.schedule(row)
+
+
+@lw.template("tests_sneaky")
+def sneaky(cfg, n):
+    """Looks at a number in a way that leaves no note: in the bounds of a range."""
+    x = te.placeholder((n,), name="x")
+    y = topi.nn.relu(x)
+    sch = lw.Schedule([x, y], target=cfg.target)
+    loop = sch.get_loops(y)[0]
+    cfg.define_knob("depth", [1, 2, 3, 4])
+    for _ in range(cfg["depth"].val):
+        loop = sch.split(y, loop, [None, 2])[0]
+    return sch
+
+
+def test_a_template_that_hides_what_it_asks_is_examined_config_by_config():
+    task = lw.TemplateTask(sneaky, (64,), "llvm cores=1")
+    rows = task.config_space.rows(range(4))
+    texts = task.schedules([task.config(r) for r in rows])
+    assert [t.count("lw-split") for t in texts] == [1, 2, 3, 4]
+    assert not any(case.trusted for case, _ in task.cases.groups(rows))
+
+
+def test_refused_configs_do_not_become_cases():
+    @lw.template("tests_refusing")
+    def refusing(cfg, n):
+        x = te.placeholder((n,), name="x")
+        y = topi.nn.relu(x)
+        sch = lw.Schedule([x, y], target=cfg.target)
+        loop = sch.get_loops(y)[0]
+        cfg.define_split("tile", loop)
+        cfg.define_annotate("mark", ["inner"], "try_vec")
+        _, inner = cfg["tile"].apply(sch, y, loop)
+        cfg["mark"].apply(sch, y, [inner], vec_size=[4, 8])
+        return sch
+
+    task = lw.TemplateTask(refusing, (16,), "llvm cores=1")
+    rows = task.config_space.rows(range(len(task.config_space)))
+    legal = task.legal(rows)
+    values = [task.config_space.values(row) for row in rows]
+    assert legal.tolist() == [v["mark"] == ["none"] or v["tile"][1] in (4, 8) for v in values]
+    assert "none of the lengths in vec_size=[4, 8]" in task.why_not(rows[~legal][0])
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9))
+def test_numbers_compute_as_integers_do_and_remember_how(a, b, c):
+    tracer = Tracer()
+    x = tracer.number(a, Expr("knob", ("k", 0), a))
+    total = (x * c + 7) // 2 - c % (1 + x)
+    assert total == (a * c + 7) // 2 - c % (1 + a) and isinstance(total, Number)
+    columns = {("k", 0): np.array([a, b])}
+    assert expr_of(total).evaluate(columns, {}).tolist() == [(v * c + 7) // 2 - c % (1 + v) for v in (a, b)]
+    tracer.conditions.clear()
+    assert (x > c) == (a > c)
+    (condition, outcome), *rest = tracer.conditions
+    assert not rest and (condition.evaluate(columns, {}) == outcome).tolist() == [True, (b > c) == (a > c)]
+
+
+@pytest.mark.parametrize("use", [str, repr, hash, int, float, lambda v: f"{v}", lambda v: [0] * v, lambda v: v / 2])
+def test_uses_that_arithmetic_does_not_cover_fix_the_number(use):
+    tracer = Tracer()
+    use(tracer.number(3, Expr("knob", ("k", 0), 3)))
+    assert tracer.conditions
+    condition, outcome = tracer.conditions[0]
+    assert (condition.evaluate({("k", 0): np.array([3, 4])}, {}) == outcome).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["knob", "itervar", "curve"])
+def test_features_are_finite_tell_configs_apart_and_need_no_population(kind):
+    task = lw.TemplateTask(*CONV)
+    rows = sampled(task, 60)
+    rows = rows[task.legal(rows)]
+    features = task.features(rows, kind)
+    assert features.shape[0] == len(rows) and np.isfinite(features).all()
+    assert len(np.unique(features, axis=0)) == len(np.unique(rows, axis=0))
+    for i in (0, len(rows) - 1):
+        assert np.array_equal(task.features(rows[i : i + 1], kind)[0], features[i])
+
+
+def test_itervar_features_of_a_known_config():
+    task = lw.TemplateTask("dense", (16, 32, 24), "cuda model=h200")
+    values = {"tile_i": [2, 1, 4, 2], "tile_j": [1, 1, 8, 4], "tile_k": [6, 4], "auto_unroll_max_step": 0}
+    config = task.config({**values, "unroll_explicit": 0})
+    features = task.features(np.array([config.row]), "itervar")[0]
+    lengths = 2.0 ** features[:10]  # of the innermost ten loops, from the inside
+    assert lengths.round().tolist() == [4, 2, 4, 6, 8, 4, 1, 1, 1, 2]
+
+
+def test_unknown_feature_type():
+    task = lw.TemplateTask("tests_matmul", (8, 8, 8), "llvm cores=1")
+    with pytest.raises(ValueError, match="feature type must be one of knob, itervar, curve, got 'color'"):
+        task.features(sampled(task, 2), "color")
