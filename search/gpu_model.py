@@ -147,7 +147,7 @@ class GpuModel:
         return sizes
 
     def _words(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
-        words = np.ones(1)
+        words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
         for span in operand.spans:
             reach = np.ones(1)
             for name, stride in span.strides:
