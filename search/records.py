@@ -271,7 +271,7 @@ def _best_of_group(group: Sequence[Record]) -> Record:
     if not winners:
         return min(trials, key=lambda r: r.time_s)
     last = max(winners, key=lambda r: r.timestamp)
-    later = [r for r in trials if r.timestamp > last.timestamp]
+    later = [r for r in trials if r.timestamp > last.timestamp or r.template]  # a template's were not in the run-off
     return min([last, *later], key=lambda r: r.time_s)
 
 

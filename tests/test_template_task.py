@@ -1,0 +1,268 @@
+"""Template tasks from a function to a kernel: measured on this CPU, recorded, found again, and used."""
+
+import io
+import json
+import warnings
+
+import numpy as np
+import pytest
+import template_workloads
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search import pretuned
+from loopwright.search.records import ErrorCode, Record, append, load
+from loopwright.search.template.fallback import fallback_config
+from loopwright.search.template.history import FallbackWarning, best_record, histories
+from loopwright.search.template.knobs.knob import ConfigError
+from loopwright.search.template.registry import find_template, shipped
+
+ARGS = (16, 24, 8)
+TARGET = "llvm cores=1 vector_bytes=32"
+QUICK = lw.measure_option(lw.LocalBuilder(n_parallel=1), lw.LocalRunner(number=1, repeat=2, min_repeat_ms=0))
+
+
+def made_task(args=ARGS, target=TARGET):
+    return lw.TemplateTask("tests_matmul", args, target)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """A task, the file of its records, and what tuning it returned."""
+    path = tmp_path_factory.mktemp("records") / "matmul.jsonl"
+    task = made_task()
+    bar = io.StringIO()
+    callbacks = [lw.callbacks.log_to_file(path), lw.callbacks.progress_bar(6, "[Task  1/ 1]", stream=bar)]
+    result = lw.tuners.RandomTuner(task).tune(6, QUICK, callbacks=callbacks)
+    return task, path, result, bar.getvalue()
+
+
+def test_every_trial_is_a_record_with_its_config(tuned):
+    task, path, result, _ = tuned
+    records = load(path)
+    assert records == list(result.trials) and len(records) == 6
+    assert {r.error for r in records} == {ErrorCode.OK}
+    assert len({r.decisions for r in records}) == 6
+    for record in records:
+        config = task.config(record.decisions)
+        assert record.template == {
+            "name": "tests_matmul",
+            "args": list(ARGS),
+            "index": config.index,
+            "config": config.values,
+        }
+        assert record.schedule == task.schedule(config)
+    assert result.best.time_s == min(r.time_s for r in records)
+
+
+def test_progress_bar_is_the_published_one(tuned):
+    _, _, _, bar = tuned
+    lines = bar.split("\r")
+    assert len(lines) == 7 and lines[-1].endswith(" Done.\n")
+    assert lines[3].startswith("[Task  1/ 1] Current/Best: ") and "GFLOPS | Progress: (3/6) | " in lines[3]
+
+
+def test_template_and_sketch_records_share_a_file_and_a_best(tuned, tmp_path):
+    task, path, result, _ = tuned
+    a, b = te.placeholder((16, 8), name="a"), te.placeholder((8, 24), name="b")
+    search = lw.SearchTask(lambda: [a, b, topi.matmul(a, b)], target=TARGET)
+    assert search.best_record(path) == result.best
+    x, y = np.random.default_rng(0).standard_normal((2, 8, 24), dtype=np.float32)
+    x = np.ascontiguousarray(x[:, :16].T)
+    for kernel in (search.apply_best(path), task.apply_best(path), task.build(result.best.template["index"])):
+        np.testing.assert_allclose(kernel(x, y), x @ y, rtol=1e-4, atol=1e-4)
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text(path.read_text())
+    options = lw.TuningOptions(num_measure_trials=2, records=mixed, progress=False, final_candidates=1)
+    sketches = search.tune(options)
+    assert len(sketches.trials) == 2 and not any(r.template for r in sketches.trials)
+    assert len(load(mixed)) >= 8
+    best = task.best_record(mixed)
+    assert best == search.best_record(mixed)
+    assert best.time_s <= result.best.time_s and best.role in ("winner", "trial")
+
+
+def test_tuner_resumes_without_measuring_again(tuned):
+    task, path, result, _ = tuned
+    measured = []
+
+    def simulated(task, configs):
+        measured.extend(configs)
+        return [1.0] * len(configs)
+
+    tuner = lw.tuners.GridSearchTuner(task)
+    assert tuner.resume(path) == 6
+    again = tuner.tune(4, simulated)
+    assert len(again.trials) == 10 and again.best == result.best
+    assert not {c.index for c in measured} & {r.template["index"] for r in result.trials}
+
+
+def test_history_is_a_context_and_a_function(tuned):
+    task, path, result, _ = tuned
+    history = lw.apply_history_best(path)
+    assert history.query(task.target, task.compute_dag.hash) == result.best
+    assert history.config(task).index == result.best.template["index"]
+    assert history.query("cuda model=h200", task.compute_dag.hash) is None
+    with history, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sch = template_workloads.matmul(*ARGS, target=TARGET)
+        assert best_record(task.target, task.compute_dag.hash) == result.best
+    assert sch.pipeline == result.best.schedule
+    assert histories() == ()
+
+
+def test_inner_contexts_are_asked_first(tuned):
+    result = tuned[2]
+    ranked = sorted(result.trials, key=lambda r: r.time_s)
+    with lw.apply_history_best(ranked[:1]):
+        with lw.apply_history_best(ranked[-1:]):
+            assert template_workloads.matmul(*ARGS, target=TARGET).pipeline == ranked[-1].schedule
+        assert template_workloads.matmul(*ARGS, target=TARGET).pipeline == ranked[0].schedule
+        with lw.apply_history_best([]):
+            assert template_workloads.matmul(*ARGS, target=TARGET).pipeline == ranked[0].schedule
+
+
+def test_without_a_record_a_fallback_is_used_and_said_once():
+    with pytest.warns(FallbackWarning, match="a config nobody measured is used") as caught:
+        sch = template_workloads.matmul(*ARGS, target=TARGET)
+    assert len(caught) == 1
+    config = fallback_config(made_task())
+    assert sch.pipeline == made_task().schedule(config)
+    assert config.values["tile_j"] == [3, 1, 8]  # 8 first, then of 24 / 8 what is at most 2
+
+
+def test_fixed_config_by_index_and_by_values():
+    task = made_task()
+    values = task.config(77).values
+    by_index = template_workloads.matmul(*ARGS, target=TARGET, config=77).pipeline
+    assert by_index == template_workloads.matmul(*ARGS, target=TARGET, config=values).pipeline == task.schedule(77)
+
+
+def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path):
+    _, path, result, _ = tuned
+    out = tmp_path / "best.jsonl"
+    assert lw.pick_best(path, out) == [result.best] == load(out)
+    slower = [r for r in result.trials if r is not result.best][:1]
+    append(path.with_suffix(".other"), slower)
+    assert lw.pick_best(path.with_suffix(".other"), out) == [result.best]
+
+
+def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(tuned, tmp_path, monkeypatch):
+    task, path, result, _ = tuned
+    monkeypatch.setattr(pretuned, "FOLDER", tmp_path)
+    pretuned.history.cache_clear()
+    try:
+        with pytest.warns(FallbackWarning):
+            template_workloads.matmul(*ARGS, target=TARGET)
+        pretuned.add(path, "here", tmp_path)
+        assert pretuned.lookup(task.target, task.compute_dag.hash) == result.best
+        (origin,) = pretuned.provenance()
+        assert origin.device == result.best.device and origin.versions["numpy"] == np.__version__
+        assert origin.date.startswith("20") and origin.time_s == result.best.time_s
+        assert template_workloads.matmul(*ARGS, target=TARGET).pipeline == result.best.schedule
+        other = min((r for r in result.trials if r != result.best), key=lambda r: r.time_s)
+        with lw.apply_history_best([other]):
+            assert template_workloads.matmul(*ARGS, target=TARGET).pipeline == other.schedule
+    finally:
+        pretuned.history.cache_clear()
+
+
+def test_shipped_pretuned_records_are_whole():
+    for file in pretuned.files():
+        for line in file.read_text().splitlines():
+            record = Record.from_json(line)
+            assert record.ok and record.device and record.timestamp and record.versions["xdsl"]
+
+
+def test_measure_option_reaches_the_measurer():
+    option = lw.measure_option(lw.LocalBuilder(timeout=7, n_parallel=3), lw.LocalRunner(5, 6, 7, 8, 0.25))
+    options = option.options(made_task().measure_options())
+    assert (options.build_timeout_s, options.builders, options.run_timeout_s) == (7, 3, 8)
+    timing = options.timing
+    assert (timing.number, timing.repeat, timing.min_repeat_ms, timing.cooldown_s) == (5, 6, 7.0, 0.25)
+    with pytest.raises(TypeError, match="runner must be a LocalRunner, got str"):
+        lw.measure_option(runner="local")
+
+
+def test_flops_are_counted_or_given():
+    @lw.template("tests_counted")
+    def counted(cfg, n, given):
+        x = te.placeholder((n,), name="x")
+        y = topi.nn.relu(x)
+        cfg.define_knob("nothing", [0])
+        if given:
+            cfg.add_flop(given)
+        return lw.Schedule([x, y], target=cfg.target)
+
+    assert lw.TemplateTask(counted, (32, 0), TARGET).flops == 32
+    assert lw.TemplateTask(counted, (32, 1e9), TARGET).flops == 1e9
+
+
+def test_bad_templates_are_one_sentence():
+    with pytest.raises(
+        ConfigError, match="there is no template 'no_such' for target 'llvm'; there are: batch_matmul_cpu"
+    ):
+        lw.TemplateTask("no_such", (), TARGET)
+
+    @lw.template("tests_nothing")
+    def nothing(cfg):
+        return None
+
+    with pytest.raises(TypeError, match="must return the lw\\.Schedule it made, got NoneType"):
+        lw.TemplateTask(nothing, (), TARGET)
+    with pytest.raises(ConfigError, match="template 'tests_matmul' is defined already"):
+        lw.template("tests_matmul")(nothing.function)
+    with pytest.raises(ConfigError, match="chosen by the config; choose where cfg\\.is_fallback only"):
+        made_task().config(0)["parallel"] = 1
+
+
+def test_template_that_computes_something_else_for_some_configs_is_refused():
+    @lw.template("tests_changing")
+    def changing(cfg):
+        cfg.define_knob("n", [8, 16])
+        x = te.placeholder((cfg["n"].val + 0,), name="x")
+        return lw.Schedule([x, topi.nn.relu(x)], target=cfg.target)
+
+    task = lw.TemplateTask(changing, (), TARGET)
+    assert "computes something else" in task.why_not(1)
+
+
+def test_shipped_templates_are_found_by_file_name_and_target():
+    from loopwright.dialects.presets import resolve_target
+
+    for name in ("conv2d_nchw", "conv2d_nhwc", "depthwise_conv2d_nchw", "dense", "batch_matmul"):
+        for target, suffix in (("llvm", "cpu"), ("cuda model=h200", "gpu"), ("opencl model=mali-t860", "mali")):
+            found = find_template(name, resolve_target(target))
+            assert found.name == f"{name}_{suffix}" and found.name in shipped()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("conv2d_nchw", (1, 6, 6, 8, 4, 3, 3, (1, 1), (1, 1))),
+        ("conv2d_nhwc", (1, 6, 6, 8, 4, 3, 3, (2, 2), (1, 1))),
+        ("depthwise_conv2d_nchw", (1, 8, 6, 6, 3, 3, (1, 1), (1, 1))),
+        ("depthwise_conv2d_nhwc", (1, 8, 6, 6, 3, 3, (1, 1), (1, 1))),
+        ("dense", (6, 8, 4)),
+        ("batch_matmul", (2, 6, 8, 4)),
+    ],
+)
+def test_shipped_templates_are_right(name, args):
+    on_opencl = name in ("conv2d_nchw", "dense")  # PoCL takes a second for each kernel
+    for target, count in ((TARGET, 2), ("opencl model=pocl", int(on_opencl))):
+        task = lw.TemplateTask(name, args, target)
+        rows = task.config_space.sample(np.random.default_rng(0), 64)
+        rows = rows[task.legal(rows)][:count]
+        reference = task.reference
+        for row in rows:
+            if target != TARGET and task.config(row).values.get("unroll_explicit"):
+                row = task.config({**task.config(row).values, "unroll_explicit": 0}).row
+            output = task.build(row)(*reference.inputs)
+            np.testing.assert_allclose(output, reference.expected[0], atol=reference.atol, rtol=reference.rtol)
+
+
+def test_record_of_a_template_is_one_line_of_the_common_format(tuned):
+    _, path, _, _ = tuned
+    line = json.loads(path.read_text().splitlines()[0])
+    assert line["sketch"] == "template:tests_matmul" and line["schema"] == 1
+    assert set(line["template"]) == {"name", "args", "index", "config"}
