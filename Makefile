@@ -6,6 +6,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 TUNE_ARGS ?= conv2d --trials 64
+TEST_WORKERS ?= 2
 
 .PHONY: tune test lint check bench format
 .DEFAULT_GOAL := check
@@ -14,7 +15,7 @@ tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
 	$(VENV)/bin/loopwright tune $(TUNE_ARGS)
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest -q
+	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile
 
 lint: $(READY)
 	$(VENV)/bin/ruff format --check .
