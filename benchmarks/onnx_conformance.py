@@ -48,9 +48,15 @@ def main() -> int:
         print("\n".join(f"{o.name}: {o.failure}" for o in failed))
     else:
         print("\n".join(f"FAILED {o.name}: {o.failure}" for o in failed))
-    reasons = Counter(reason.partition(" (")[0] for reason in left_out.values())
-    print("excluded for: " + "; ".join(f"{count} {reason}" for reason, count in reasons.most_common()))
+    reasons = Counter(_kind(reason) for reason in left_out.values())
+    print("excluded: " + "; ".join(f"{count} {reason}" for reason, count in reasons.most_common()))
     return 1 if failed and not options.suggest else 0
+
+
+def _kind(reason: str) -> str:
+    """A reason without the operators or types that it names."""
+    kinds = {"operator": "operators that are not supported", "elements": "types of elements that are not supported"}
+    return next((kind for word, kind in kinds.items() if reason.startswith(word)), reason)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,19 @@ class Window:
     after: tuple[int, ...]
 
     @property
-    def padding(self) -> list[int]:
-        """All befores, then all afters."""
-        return [*self.before, *self.after]
+    def padding(self) -> int | tuple[int, ...]:
+        """All befores, then all afters; one number where they are alike."""
+        return short((*self.before, *self.after))
 
     @property
     def extents(self) -> tuple[int, ...]:
         """From the first element of the window to the last."""
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
+
+
+def short(values: tuple[int, ...]) -> int | tuple[int, ...]:
+    """The number that all values are, else the values."""
+    return values[0] if len(set(values)) == 1 else values
 
 
 def window(node: Node, spatial: Sequence[int], kernel: Sequence[int]) -> Window:

@@ -7,7 +7,7 @@ from math import prod
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node
-from ._windows import Window, halves, window
+from ._windows import Window, halves, short, window
 
 
 def Conv(node: Node) -> Value:
@@ -25,7 +25,7 @@ def convolve(node: Node, x: Value, w: Value, win: Window, groups: int) -> Value:
     if len(x.shape) == 3:
         flat = convolve(node, _with_row(node, x), _with_row(node, w), _row_window(win), groups)
         return node.net.squeeze(flat, axis=2)
-    options = {"stride": win.strides, "padding": win.padding, "dilation": win.dilations}
+    options = {"stride": short(win.strides), "padding": win.padding, "dilation": short(win.dilations)}
     if len(x.shape) == 5:
         return node.apply("conv3d", x, w, groups=groups, **options)
     if groups == x.shape[1] and w.shape[1] == 1 and groups > 1:
@@ -74,13 +74,13 @@ def _transposed(node: Node, x: Value, w: Value, win: Window, extra: tuple[int, .
     if len(x.shape) == 3:
         flat = _transposed(node, _with_row(node, x), _with_row(node, w), _row_window(win), (0, *extra), groups)
         return node.net.squeeze(flat, axis=2)
-    simple = len(x.shape) == 4 and set(win.dilations) == {1} and min(*win.padding) >= 0
+    simple = len(x.shape) == 4 and set(win.dilations) == {1} and min(*win.before, *win.after) >= 0
     if simple and all(e < s for e, s in zip(extra, win.strides, strict=True)):
         return node.apply(
             "conv2d_transpose",
             x,
             w,
-            stride=win.strides,
+            stride=short(win.strides),
             padding=win.padding,
             output_padding=extra,
             groups=groups,

@@ -10,7 +10,7 @@ import numpy as np
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node
-from ._windows import Window, window
+from ._windows import Window, short, window
 
 _LAYOUTS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 
@@ -32,10 +32,10 @@ def _window(node: Node) -> Window:
 def MaxPool(node: Node) -> Value | list[Value]:
     layout, win = _layout(node), _window(node)
     options = {
-        "kernel": win.kernel,
-        "stride": win.strides,
+        "kernel": short(win.kernel),
+        "stride": short(win.strides),
         "padding": win.padding,
-        "dilation": win.dilations,
+        "dilation": short(win.dilations),
         "ceil_mode": bool(node.get("ceil_mode", 0)),
     }
     pooled = node.apply("max_pool", node.value(), layout=layout, **options)
@@ -53,8 +53,8 @@ def AveragePool(node: Node) -> Value:
     return node.apply(
         "avg_pool",
         node.value(),
-        kernel=win.kernel,
-        stride=win.strides,
+        kernel=short(win.kernel),
+        stride=short(win.strides),
         padding=win.padding,
         ceil_mode=ceil_mode,
         count_include_pad=count_padding,
@@ -107,8 +107,8 @@ def LpPool(node: Node) -> Value:
         return node.apply("power", total, 1.0 / p)
     mean = node.net.avg_pool(
         powers,
-        kernel=win.kernel,
-        stride=win.strides,
+        kernel=short(win.kernel),
+        stride=short(win.strides),
         padding=win.padding,
         ceil_mode=bool(node.get("ceil_mode", 0)),
         count_include_pad=True,
