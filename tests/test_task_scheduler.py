@@ -331,9 +331,7 @@ def test_the_table_and_the_lines():
     text = out.getvalue()
     assert text.startswith("2 tasks, 24 trials\ntask 0 t0: ")
     *_, table = text.split("|   ID | Latency (ms) | Speed (GFLOPS) | Trials |\n")
-    assert re.search(
-        r"\|    0 \| +[\d.]+ \| +\d+\.\d\d \|     16 \|\n\|    1 \| +[\d.]+ \| +- \|      8 \|\n", table
-    )
+    assert re.search(r"\|    0 \| +[\d.]+ \| +\d+\.\d\d \|     16 \|\n\|    1 \| +[\d.]+ \| +- \|      8 \|\n", table)
     assert re.search(r"Estimated total latency: [\d.]+ ms  Trials: 24  Used time: \d+ s  Next ID: -\n$", table)
     assert "Estimated total latency: -  Trials: 8  Used time: " in text and "Next ID: 1\n" in text
 
