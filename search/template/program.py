@@ -226,9 +226,8 @@ def _buffer_size(
     if any(e is None for e in extents):
         return None
     known_extents = [e for e in extents if e is not None]
-    strides = _strides(known_extents, buffer)
     size, more, outside = const(1), const(0), const(1)
-    for extent, stride in zip(known_extents, strides, strict=True):
+    for extent, stride in zip(known_extents, _strides(known_extents, buffer), strict=True):
         size = size + (extent - const(1)) * stride
         more = more + stride * outside * const(1).below(extent)
         outside = outside * extent.equals(const(1))
