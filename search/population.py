@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 
 WEIGHTS: Mapping[str, float] = {"tile": 1.0, "threads": 1.0, "vector": 0.7, "unroll": 0.5, "stages": 0.5, "parts": 0.7}
 """How often a hole of each kind changes; tiles matter most (the auto-schedulers' mutators weigh them with 0.9)."""
-EXCHANGED = 0.3
+EXCHANGED = 0.15
 """Share of changes that move a factor from one tile of an axis to another one, so that their product stays."""
 TWICE = 0.4
 """Share of changed rows that are changed in another place too."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar
 
+from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.split import Split
+from ...passes.schedule.vectorize import Vectorize
 from ..chains import unscheduled
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
+
+THREADS = 256
+"""Threads of a block unless searched: enough warps to hide what a load takes, and few enough for several blocks."""
 
 
 class GpuInjective(SketchRule):
@@ -30,15 +36,32 @@ class GpuInjective(SketchRule):
 
 
 def bind_all(draft: Draft, name: str, target: Target) -> None:
-    """Neighbouring elements to neighbouring threads, a few blocks' worth of them at a time."""
-    loops = [(loop.loop_name, loop.size) for loop in find_block(None, draft.module, name).enclosing_loops]
+    """Neighbouring elements to neighbouring threads, a few to each: what they move then goes in vectors."""
+    block = find_block(None, draft.module, name)
+    loops = [(loop.loop_name, loop.size) for loop in block.enclosing_loops]
     if not loops:
         return
+    total = prod(size for _, size in loops)
+    vectors = tuple(n for n in (1, 2, 4) if loops[-1][1] % n == 0)
+    wide = total >= vectors[-1] * THREADS * max(1, target.cores) and _moves_in_rows(block, loops[-1][0])
     if len(loops) > 1:
         draft.do(Fuse, block=name, loops=tuple(n for n, _ in loops))
     fused = "_".join(n for n, _ in loops)
-    threads = min(256, target.max_threads_per_block or 256)
-    draft.do(Split, block=name, loop=fused, factors=(0, threads))
+    most = target.max_threads_per_block or THREADS
+    choices = tuple(n for n in (64, 128, 256, 512, 1024) if n <= most) or (most,)
+    threads = draft.hole(f"{name}_threads", choices, min(THREADS, most), "threads")
+    vector = draft.hole(f"{name}_vector", vectors, vectors[-1] if wide else 1, "vector")
+    draft.do(Split, block=name, loop=fused, factors=(0, threads, vector))
     draft.do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
     draft.do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
+    draft.do(Vectorize, block=name, loop=f"{fused}2")
     draft.settled.add(name)
+
+
+def _moves_in_rows(block: BlockOp, last: str) -> bool:
+    """True where all that the block reads and writes is contiguous along its last axis, or does not move with it."""
+    accesses = [*block.write_indices, *(load.indices.data for load in block.loads)]
+    return all(
+        all(last not in e.axes() for e in outer) and inner.is_linear_in(last) and inner.coefficient(last) in (0, 1)
+        for *outer, inner in filter(None, accesses)
+    )

@@ -35,7 +35,8 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import Anchor, Operand, epilogue_of, find_anchor
 from ..gpu_model import BANKS, PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
-from ..sketch import Derived, Draft, Hole
+from ..holes import Derived, Hole, Kind
+from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ._structures import tile_anchors
 
@@ -124,8 +125,8 @@ class Tiling:
             self.axes = self.axes[-3:]
         self.axes.append(("_".join(a.name for a in variant.fused), prod(a.extent for a in variant.fused)))
 
-    def hole(self, name: str, choices: tuple[int, ...], default: int) -> Hole:
-        return self.draft.hole(f"{self.block}_{name}", choices, default)
+    def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
+        return self.draft.hole(f"{self.block}_{name}", choices, default, kind, axis and f"{self.block}_{axis}")
 
     def write(self) -> GpuModel:
         """Apply all steps; returns the model of what came out."""
@@ -143,7 +144,7 @@ class Tiling:
         """The partial sums as the anchor; what joins them waits in `final`."""
         deepest = max(anchor.reduce, key=lambda a: a.extent)
         self.split = self.hole(
-            "parts", tuple(n for n in PARTS if 4 * n <= deepest.extent and deepest.extent % n == 0), 8
+            "parts", tuple(n for n in PARTS if 4 * n <= deepest.extent and deepest.extent % n == 0), 8, "parts"
         )
         self.draft.do(Split, block=self.block, loop=deepest.name, factors=(self.split, 0))
         loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
@@ -173,7 +174,9 @@ class Tiling:
         fused = "_".join(loops)
         if len(loops) > 1:
             do(Fuse, block=out, loops=loops)
-        self.width = width = self.hole("join_vector", tuple(n for n in (1, 2, 4) if around[-1].size % n == 0), 1)
+        self.width = width = self.hole(
+            "join_vector", tuple(n for n in (1, 2, 4) if around[-1].size % n == 0), 1, "vector"
+        )
         do(Split, block=out, loop=fused, factors=(0, 128, width))
         do(Bind, block=out, loop=f"{fused}0", thread="blockIdx.x")
         do(Bind, block=out, loop=f"{fused}1", thread="threadIdx.x")
@@ -196,12 +199,12 @@ class Tiling:
         budget = 256
         self.levels: dict[str, tuple[Hole, Hole, Hole]] = {}
         for name, extent in reversed(self.axes):
-            inner = self.hole(f"{name}_inner", _upto(INNER, extent), min(4, extent))
+            inner = self.hole(f"{name}_inner", _upto(INNER, extent), min(4, extent), axis=name)
             threads = _upto(THREADS, max(1, extent))
             default = max(t for t in threads if t <= max(1, min(budget, 16, extent // inner.default)))
             budget //= default
-            thread = self.hole(f"{name}_threads", threads, default)
-            virtual = self.hole(f"{name}_virtual", _upto(VIRTUAL, extent), 1)
+            thread = self.hole(f"{name}_threads", threads, default, "threads", name)
+            virtual = self.hole(f"{name}_virtual", _upto(VIRTUAL, extent), 1, axis=name)
             self.levels[name] = (virtual, thread, inner)
         self.steps: dict[str, Hole] = {}
         iterations = 1
@@ -213,11 +216,11 @@ class Tiling:
                 fitting = [n for n in choices if n <= 8 and 2 * n <= axis.extent]
                 self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, max(fitting, default=choices[0]))
                 iterations = -(-axis.extent // self.steps[axis.name].default)
-        self.vectors = {o.name: self.hole(f"{o.name}_vector", (1, 2, 4), 1) for o in self._distinct()}
+        self.vectors = {o.name: self.hole(f"{o.name}_vector", (1, 2, 4), 1, "vector") for o in self._distinct()}
         stages = tuple(n for n in STAGES if self.steps or n == 1)
-        self.stages = self.hole("stages", stages, min(2, iterations))
+        self.stages = self.hole("stages", stages, min(2, iterations), "stages")
         self.registers = self.hole("registers", (0, 1) if self.steps else (0,), 0)
-        self.unrolled = self.hole("unroll", UNROLLED, UNROLLED[-1])
+        self.unrolled = self.hole("unroll", UNROLLED, UNROLLED[-1], "unroll")
         names = [levels[1].name for levels in self.levels.values()]
         self.threads: Derived = self.draft.derive(
             f"{self.block}_all_threads", lambda c: np.prod([c[n] for n in names], axis=0)
