@@ -19,7 +19,7 @@ from fake_space import FakeSpace
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search import records as rec
-from loopwright.search.cost_model import BoostedTrees, Linear
+from loopwright.search.cost_model import Linear
 from loopwright.search.measure import MeasureOptions
 from loopwright.search.records import Role
 from loopwright.search.scheduler.shared_model import SharedModel
@@ -42,7 +42,9 @@ def fake_task(number, slowdown=1.0, space=None, default=None, target="fake"):
 
 
 def quietly(trials, **options):
-    return TuningOptions(**{"num_measure_trials": trials, "batch_size": 8, "progress": False, **options})
+    return TuningOptions(
+        **{"num_measure_trials": trials, "batch_size": 8, "progress": False, "cost_model": "linear", **options}
+    )
 
 
 def histories(*latencies, flop=1.0, group=None):
@@ -127,26 +129,45 @@ def test_unknown_strategy_is_refused():
 # -- the scheduler --------------------------------------------------------------------------------------------------
 
 
+class Narrow(FakeSpace):
+    """The candidates whose other decisions are good ones: 320, of which 9 are within 5% of the best."""
+
+    def _fixed(self, rows):
+        rows = rows.copy()
+        rows[:, [1, 3, 4, 6]] = [5, 2, 3, 3]
+        return rows
+
+    def sample(self, rng, n):
+        return self._fixed(super().sample(rng, n))
+
+    def mutate(self, rng, rows):
+        return self._fixed(super().mutate(rng, rows))
+
+    def all_rows(self):
+        return np.unique(self._fixed(super().all_rows()), axis=0)
+
+
 def trials_until(share, strategy, slowdowns, weights, seed):
     """The trials after which the weighted latency is within `share` of the best there is."""
-    best_s = FakeSpace().best_s() * sum(s * w for s, w in zip(slowdowns, weights, strict=True))
+    best_s = Narrow().best_s() * sum(s * w for s, w in zip(slowdowns, weights, strict=True))
     scheduler = lw.TaskScheduler(
-        [fake_task(number, slowdown) for number, slowdown in enumerate(slowdowns)],
+        [fake_task(number, slowdown, Narrow(slowdown=slowdown)) for number, slowdown in enumerate(slowdowns)],
         weights,
         strategy=strategy,
         groups=["tiled"] * len(slowdowns),
         callbacks=[lambda state: state.latency_s <= best_s / share],
     )
-    result = scheduler.tune(quietly(1000, seed=seed), MEASURE, trials_per_round=8)
+    result = scheduler.tune(quietly(2000, seed=seed, cost_model="random"), MEASURE, trials_per_round=8)
     assert result.latency_s <= best_s / share * 1.001
     return result.state.done
 
 
-def test_gradient_needs_at_most_60_percent_of_round_robins_trials(monkeypatch):
-    """Two heavy layers and six light ones, on a device of known optimum; smaller models than usual, to be quick."""
-    monkeypatch.setattr("loopwright.search.tuner.make_model", lambda name, seed: BoostedTrees(seed, members=2))
+def test_gradient_needs_at_most_60_percent_of_round_robins_trials():
+    """Two heavy layers and six light ones, on a device of known optimum."""
     slowdowns, weights = (3.0, 0.1, 2.0, 0.05, 0.2, 0.02, 0.05, 0.01), (5, 1, 4, 1, 1, 1, 2, 1)
-    trials = {s: trials_until(0.95, s, slowdowns, weights, seed=0) for s in ("gradient", "round-robin")}
+    trials = Counter()
+    for strategy in ("gradient", "round-robin"):
+        trials[strategy] = sum(trials_until(0.95, strategy, slowdowns, weights, seed) for seed in (0, 1))
     assert trials["gradient"] <= 0.6 * trials["round-robin"], trials
 
 
@@ -288,7 +309,7 @@ def test_one_model_for_all_tasks_carries_over():
     latency_s = {}
     for share in (False, True):
         scheduler = lw.TaskScheduler(tasks, strategy="round-robin", share_model=share)
-        latency_s[share] = scheduler.tune(quietly(96, seed=3), MEASURE).latency_s
+        latency_s[share] = scheduler.tune(quietly(96, seed=3, cost_model="trees"), MEASURE).latency_s
     assert latency_s[True] < latency_s[False]
 
 

@@ -1,0 +1,21 @@
+"""Integer division in vectors whose last lanes are masked: those lanes hold zeros, and nothing divides by them."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("function", [topi.mod, topi.floor_divide])
+def test_the_tail_of_a_vector_divides_by_nothing(dtype, function):
+    a, b = te.placeholder((6,), dtype, "a"), te.placeholder((6,), dtype, "b")
+    result = function(a, b)
+    sch = lw.Schedule([a, b, result], target="llvm cores=1")
+    (i,) = sch.get_loops(result)
+    _, inner = sch.split(result, i, [None, 8])
+    sch.vectorize(result, inner)
+    x, y = np.array([-4, 7, 5, 4, -7, 8], dtype), np.array([2, -3, 8, -2, 3, 5], dtype)
+    expected = x % y if function is topi.mod else x // y
+    assert lw.build(sch)(x, y).tolist() == expected.tolist()
