@@ -56,7 +56,7 @@ def read_module(path: Path) -> ModuleOp:
     from ..backends.context import create_context
 
     if path.suffix == ".onnx":
-        raise UserError(f"{path} is a network: tune, compile, run and bench take ONNX models, here is te-level IR wanted")
+        raise UserError(f"{path} is a network, which tune, compile, run and bench take; give te-level IR (.mlir) here")
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
