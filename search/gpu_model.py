@@ -35,6 +35,8 @@ COPY_INSTRUCTIONS = 6
 STEP_INSTRUCTIONS = 6
 """Instructions of a loop around a reduction step that is not unrolled."""
 BARRIER_CYCLES = 40
+BYTES_PER_CYCLE_SHARED = 128
+"""Bytes that a multiprocessor reads from or writes to shared memory in a cycle."""
 MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
 BANKS = 32
@@ -92,8 +94,9 @@ class GpuModel:
     """The shape of one tiled reduction on a GPU.
 
     `operands` are kept in shared memory. `pair` are two axes, with their extents, that are tiled as the last one of
-    `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, and
-    `join` the results that a thread adds parts up for; empty where it is not. `stages`, `registers` and `unroll` name
+    `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, or,
+    where `sliced`, on threads of its own, and `join` the results that a thread adds parts up for; empty where it is
+    not. `stages`, `registers` and `unroll` name
     the holes of the pipeline's depth, of copies through registers, and of statements that unrolled loops may become.
     """
 
@@ -110,6 +113,7 @@ class GpuModel:
     split: str = ""
     divided: str = ""
     join: str = ""
+    sliced: bool = False
     pair: tuple[tuple[str, int], tuple[str, int]] | None = None
 
     @property
@@ -121,7 +125,16 @@ class GpuModel:
 
     def threads(self, c: Columns) -> Array:
         """Threads of a block."""
-        return self._product(c, [a.thread for a in self.axes])
+        return self._product(c, [a.thread for a in self.axes]) * self._slices(c)
+
+    def _slices(self, c: Columns) -> Array:
+        """Groups of a block's threads that share the reduction."""
+        return np.asarray(c[self.split], dtype=np.float64) if self.sliced else self._ones(c)
+
+    def joined_words(self, c: Columns) -> Array:
+        """Elements in shared memory where the slices of a block are added up."""
+        tile = np.prod([self._tile(c, a) for a in self.axes], axis=0)
+        return np.asarray(tile * self._slices(c) if self.sliced else 0.0 * self._ones(c))
 
     def _product(self, c: Columns, names: Sequence[str]) -> Array:
         total = self._ones(c)
@@ -136,7 +149,7 @@ class GpuModel:
         """How far a block of threads goes along each axis between two fills of shared memory."""
         sizes = {a.name: self._tile(c, a) for a in self.axes}
         for r in self.reduce:
-            sizes[r.name] = self._stepped(r, c)
+            sizes[r.name] = self._stepped(r, c) * (self._slices(c) if r.name == self.divided else 1.0)
         if self.pair is not None:
             (before, rows), (last, width) = self.pair
             tile = self._tile(c, self.axes[-1]).astype(np.int64)
@@ -169,7 +182,7 @@ class GpuModel:
         total = self._ones(c) * self.outer
         for axis in self.axes:
             total = total * np.ceil(axis.extent / self._tile(c, axis))
-        return total * c[self.split] if self.split else total
+        return total * c[self.split] if self.split and not self.sliced else total
 
     def _waste(self, c: Columns) -> Array:
         waste = self._ones(c)
@@ -193,7 +206,8 @@ class GpuModel:
         """Threads, shared memory, registers and tails within what the target has."""
         threads = self.threads(c)
         mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= 32) & (threads % 32 == 0)
-        mask &= self.shared_words(c) * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
+        words = self.shared_words(c) + self.joined_words(c)
+        mask &= words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
         registers = self._registers(c)
         mask &= (registers <= REGISTERS_PER_THREAD) & (registers * threads <= REGISTERS_PER_SM)
         mask &= self._waste(c) <= 2.2
@@ -262,6 +276,7 @@ class GpuModel:
                 width = np.where(c[axis.inner] % 4 == 0, 4.0, np.where(c[axis.inner] % 2 == 0, 2.0, 1.0))
                 # Vectors with gaps between them meet in the same banks.
                 conflicts = np.where((width > 1) & (here > 1), c[axis.inner] / width, 1.0)
+        distinct = distinct * np.minimum(lanes, self._slices(c))
         loads = words / width
         return words, loads, np.maximum(loads, distinct / 32 * conflicts)
 
@@ -270,7 +285,7 @@ class GpuModel:
         if not operand.turned:
             return self._ones(c)
         place = np.arange(32) * c[operand.vector][:, None]
-        row = self._step(c).astype(np.int64)[:, None]
+        row = (self._step(c) * self._slices(c)).astype(np.int64)[:, None]
         banks = np.sort((4 * (place % row) + place // row) % 32, axis=1)
         run = np.ones(len(banks))
         longest = np.ones(len(banks))
@@ -299,9 +314,10 @@ class GpuModel:
             moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * np.where(through, 1, scalars) + stores)
             stored = stored + np.ceil(vectors) * scalars * self._store_conflicts(c, operand)
         filled = self.shared_words(c) / stages * self.element_bytes
+        joined = self.joined_words(c) * self.element_bytes
         registers = np.minimum(REGISTERS_PER_THREAD, self._registers(c))
         per_sm = np.minimum(
-            np.minimum(THREADS_PER_SM // threads, SHARED_BYTES_PER_SM // (filled * stages + 1024)),
+            np.minimum(THREADS_PER_SM // threads, SHARED_BYTES_PER_SM // (filled * stages + joined + 1024)),
             REGISTERS_PER_SM // (np.ceil(registers / 8) * 8 * threads),
         )
         per_sm = np.maximum(1, per_sm)
@@ -324,6 +340,7 @@ class GpuModel:
         fills = np.ceil(depth / step)
         total = fills * (whole * iteration(per_sm) + np.where(rest > 0, iteration(np.maximum(1.0, rest)), 0.0))
         waves = np.ceil(blocks / (self.cores * per_sm))
+        total = total + waves * (2 * joined / BYTES_PER_CYCLE_SHARED + BARRIER_CYCLES) * (joined > 0)
         fma = warps * accumulators / SCHEDULERS
         return {
             "cycles": total + GLOBAL_LATENCY,
@@ -331,7 +348,7 @@ class GpuModel:
             "accumulators": accumulators,
             "blocks": blocks,
             "waste": waste,
-            "shared": filled * stages,
+            "shared": filled * stages + joined,
             "step": step,
             "depth": depth,
             "loads": loads / accumulators,
@@ -346,7 +363,7 @@ class GpuModel:
     def seconds(self, c: Columns) -> Array:
         """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""
         seconds = self._quantities(c)["cycles"] / CLOCK_HZ + LAUNCH_S
-        if self.split:
+        if self.split and not self.sliced:
             outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
             seconds = seconds + LAUNCH_S + joined * (0.75 + 0.25 / c[self.join])

@@ -1,0 +1,66 @@
+"""Reductions that groups of a block's threads take slices of: found by the search, right, and as large as it says."""
+
+import numpy as np
+import pytest
+from gpu_programs import opencl_device
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.build import lower_to_kernel
+from loopwright.backends.opencl import device as opencl
+from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
+from loopwright.search.reference import make_reference
+
+OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
+
+
+def batch_matmul():
+    a, b = te.placeholder((3, 70, 128), name="a"), te.placeholder((3, 50, 128), name="b")
+    return [a, b, topi.nn.batch_matmul(a, b, False, True)]
+
+
+def with_epilogue():
+    x, w = te.placeholder((40, 96), name="x"), te.placeholder((96, 36), name="w")
+    bias = te.placeholder((36,), name="bias")
+    product = topi.nn.matmul(x, w)
+    return [x, w, bias, topi.nn.relu(te.compute((40, 36), lambda i, j: product[i, j] + bias[j], name="sum"))]
+
+
+WORKLOADS = {
+    "matmul_odd": lambda: matmul(97, 66, 76),
+    "matmul_epilogue": with_epilogue,
+    "batch_matmul": batch_matmul,
+    "conv_strided": lambda: conv2d(2, 13, 11, 64, 20, 3, 3, 2),
+    "conv_nhwc": lambda: conv2d_nhwc(1, 9, 9, 64, 40),
+}
+
+
+def sliced(name, target):
+    task = lw.SearchTask(WORKLOADS[name], target=target)
+    (sketch,) = [s for s in task.sketches if s.name.endswith("_sliced")]
+    return task, sketch
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_slices_add_up(name):
+    opencl_device()
+    task, sketch = sliced(name, OPENCL)
+    reference = make_reference(task.module)
+    rows = sketch.sample(np.random.default_rng(3), 3)
+    for row in (sketch.default[0] if sketch.default.ndim > 1 else sketch.default, *rows):
+        schedule = sketch.schedule(row)
+        kernel = opencl.load(opencl.build(str(task.module), schedule))
+        outputs = [np.full(e.shape, np.nan, e.dtype) for e in reference.expected]
+        kernel.run([*reference.inputs, *outputs])
+        for got, expected in zip(outputs, reference.expected, strict=True):
+            np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol, err_msg=schedule)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_candidates_within_the_limits_are_within_those_of_the_kernel(name):
+    """Lowering refuses what asks for more threads or shared memory than the target has."""
+    task, sketch = sliced(name, "cuda model=h200")
+    for row in sketch.sample(np.random.default_rng(5), 12):
+        schedule = lw.Schedule(WORKLOADS[name](), target=task.target)
+        schedule.apply(sketch.schedule(row))
+        lower_to_kernel(schedule, task.target)
