@@ -145,10 +145,15 @@ class Cases:
                     return False
         return True
 
-    def legal(self, case: Case, rows: Rows) -> Mask:
-        """Which rows, all covered by a case, can be measured: single configs are asked where the case cannot tell."""
+    def legal(self, case: Case, rows: Rows, certainly: bool = False) -> Mask:
+        """Which rows, all covered by a case, can be measured: single configs are asked where the case cannot tell.
+
+        With `certainly`, those are left out where the case can tell of most.
+        """
         if not case.trusted:
             return np.array([self._task.why_not(row) is None for row in rows], dtype=bool)
+        if certainly:
+            return self.keeps_limits(case, rows, at_most=True)
         mask = self.keeps_limits(case, rows)
         at = np.flatnonzero(mask & ~self.keeps_limits(case, rows, at_most=True))
         mask[at] = [self._task.why_not(row) is None for row in rows[at]]

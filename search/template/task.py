@@ -176,13 +176,13 @@ class TemplateTask:
         """A guess of how slow rows are `(n,)`, in no unit, without any measurement."""
         return np.zeros(len(rows))
 
-    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows `(n,)` can be measured."""
+    def legal(self, rows: Rows, certainly: bool = False) -> npt.NDArray[np.bool_]:
+        """Which rows `(n,)` can be measured; `certainly`: without those few that would have to be scheduled to tell."""
         mask = np.zeros(len(rows), dtype=bool)
         for case, at in self.cases.groups(rows):
             if case is None:
                 continue
-            mask[at] = self.cases.legal(case, rows[at])
+            mask[at] = self.cases.legal(case, rows[at], certainly)
         return mask
 
     def features(self, rows: Rows, kind: str = "itervar") -> npt.NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -191,12 +192,19 @@ class GradientBoostingTuner(Tuner):
         planned = self._plan(count - at_random)
         return planned + self.draw(count - len(planned), planned)
 
+    @cached_property
+    def _everything(self) -> tuple[Rows, Floats]:
+        """All legal rows of a small space, and their features."""
+        rows = self.space.rows(np.arange(self.space.size))
+        rows = rows[self.task.legal(rows)]
+        return rows, self.task.features(rows, self.feature_type)
+
     def _plan(self, count: int) -> list[int]:
         ratio = max(1.0, self.diversity_filter_ratio or 1.0)
 
         def score(rows: Rows) -> Floats:
             found = np.full(len(rows), -np.inf)
-            legal = np.flatnonzero(self.task.legal(rows))
+            legal = np.flatnonzero(self.task.legal(rows, certainly=True))
             if len(legal):
                 mean, spread = self._expect(self.task.features(rows[legal], self.feature_type))
                 found[legal] = mean + _EXPLORE * spread
@@ -204,8 +212,9 @@ class GradientBoostingTuner(Tuner):
 
         keep = int(ratio * count) + len(self.visited)
         if self.space.size <= _SMALL:
-            rows = self.space.rows(np.arange(self.space.size))
-            scores = score(rows)
+            rows, features = self._everything
+            mean, spread = self._expect(features)
+            scores = mean + _EXPLORE * spread
             order = np.argsort(-scores, kind="stable")[: min(keep, int(np.isfinite(scores).sum()))]
             rows, scores = rows[order], scores[order]
         else:

@@ -74,7 +74,7 @@ class RankTrees:
             bend = pull * (1.0 - chance)
             bend_sum = np.maximum(bend.sum(axis=1) + bend.sum(axis=0), 1e-9)
             tree = ExtraTreeRegressor(max_leaf_nodes=16, min_samples_leaf=2, random_state=self._seed + number)
-            tree.fit(design, np.clip(slope / bend_sum, -4.0, 4.0), sample_weight=bend_sum)
+            tree.fit(design, np.clip(slope / bend_sum, -4.0, 4.0), sample_weight=bend_sum, check_input=False)
             self._trees.append(tree.tree_)
             found += self._rate * tree.tree_.predict(design)[:, 0]
 

@@ -1,0 +1,238 @@
+"""Tuners on a simulated measurer: they respect the space, stop when told, and learn."""
+
+import time
+
+import numpy as np
+import pytest
+import template_workloads  # noqa: F401 (registers its template)
+from analytic_cost import analytic_cost
+
+import loopwright as lw
+from loopwright.search.cost_model import relative_speed
+from loopwright.search.template.knobs.choice import ChoiceKnob
+from loopwright.search.template.space import ConfigSpace
+from loopwright.search.tuners.annealing import Annealing
+from loopwright.search.tuners.diversity import pick_diverse
+from loopwright.search.tuners.rank_trees import RankTrees
+from loopwright.search.tuners.speed_trees import SpeedTrees
+
+TUNERS = [lw.tuners.GridSearchTuner, lw.tuners.RandomTuner, lw.tuners.GATuner, lw.tuners.GradientBoostingTuner]
+CONV = ("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
+THREE = [
+    CONV,
+    ("conv2d_nchw", (1, 28, 28, 128, 128, 3, 3, (1, 1), (1, 1)), "llvm cores=2 vector_bytes=64"),
+    ("batch_matmul", (8, 128, 256, 64), "opencl model=h200"),
+]
+OTHERS = [
+    [(1, 14, 14, 256, 256, 3, 3, (1, 1), (1, 1)), (1, 28, 28, 128, 128, 3, 3, (1, 1), (1, 1))],
+    [(1, 14, 14, 256, 256, 3, 3, (1, 1), (1, 1)), (1, 56, 56, 64, 64, 3, 3, (1, 1), (1, 1))],
+    [(8, 256, 256, 64), (12, 128, 128, 128)],
+]
+BUDGET = 150
+BUDGET_WITH_HISTORY = 75
+
+
+@pytest.fixture(scope="module")
+def conv():
+    return lw.TemplateTask(*CONV)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return lw.TemplateTask("tests_matmul", (16, 8, 4), "llvm cores=1 vector_bytes=32")
+
+
+@pytest.mark.parametrize("make", TUNERS)
+def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(conv, make):
+    runs = [make(conv, seed=3).tune(40, analytic_cost) for _ in range(2)]
+    rows = [r.decisions for r in runs[0].trials]
+    assert [r.decisions for r in runs[1].trials] == rows
+    assert len(set(rows)) == 40
+    assert conv.legal(np.array(rows)).all()
+    assert runs[0].best.time_s == min(r.time_s for r in runs[0].trials)
+
+
+@pytest.mark.parametrize("make", TUNERS)
+def test_a_space_is_used_up_to_the_last_config(make):
+    task = lw.TemplateTask("dense", (4, 4, 2), "llvm cores=1 vector_bytes=32")
+    result = make(task).tune(10_000, analytic_cost)
+    assert sorted(r.template["index"] for r in result.trials) == list(range(len(task.config_space)))
+
+
+def test_grid_search_goes_in_order(small):
+    result = lw.tuners.GridSearchTuner(small).tune(20, analytic_cost)
+    assert [r.template["index"] for r in result.trials] == list(range(20))
+
+
+def test_only_legal_configs_are_measured_where_most_are_not():
+    task = lw.TemplateTask("dense", (64, 64, 64), "cuda model=h200 max_threads_per_block=8 max_shared_bytes=1024")
+    rows = task.config_space.sample(np.random.default_rng(0), 500)
+    assert task.legal(rows).mean() < 0.2
+    measured = lw.tuners.RandomTuner(task).tune(50, analytic_cost).trials
+    assert task.legal(np.array([r.decisions for r in measured])).all()
+
+
+def test_early_stopping_and_callbacks(small):
+    seen = []
+    flat = lambda task, configs: [1.0] * len(configs)  # noqa: E731
+    result = lw.tuners.RandomTuner(small).tune(300, flat, early_stopping=20, callbacks=[lambda t, r: seen.extend(r)])
+    assert 20 <= len(result.trials) < 60 and seen == list(result.trials)
+    result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lw.callbacks.early_stop(10)])
+    assert 10 <= len(result.trials) < 40
+    result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lambda t, r: t.state.done >= 5])
+    assert 5 <= len(result.trials) <= 16
+    tuner = lw.tuners.RandomTuner(small)
+    tuner.tune(3, flat)
+    assert len(tuner.tune(4, flat).trials) == 7  # goes on
+
+
+def test_failures_are_records_and_do_not_end_it(small):
+    def half(task, configs):
+        return [float("inf") if c.index % 2 else 1e-3 for c in configs]
+
+    result = lw.tuners.GATuner(small, pop_size=12).tune(60, half)
+    assert result.state.errors["RUNTIME_ERROR"] == sum(not r.ok for r in result.trials) > 5
+    assert result.best.template["index"] % 2 == 0
+    with pytest.raises(lw.TuningError, match="all 16 trials of tests_matmul failed: 16 RUNTIME_ERROR"):
+        lw.tuners.RandomTuner(small).tune(16, lambda task, configs: [float("inf")] * len(configs))
+
+
+def test_debug_log_has_a_line_for_each_trial(small, caplog):
+    with caplog.at_level("DEBUG", logger="loopwright.tuners"):
+        lw.tuners.GridSearchTuner(small).tune(2, analytic_cost)
+    assert [m.split("\t")[0] for m in caplog.messages] == ["No: 1", "No: 2"]
+    assert caplog.messages[1].endswith("('parallel', 0)],1")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"loss_type": "huber"}, "loss_type must be one of reg, rank, rank-binary, got 'huber'"),
+        ({"feature_type": "color"}, "feature type must be one of knob, itervar, curve, got 'color'"),
+        ({"plan_size": 0}, "plan_size must be at least 1, got 0"),
+    ],
+)
+def test_bad_options_are_one_sentence(small, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        lw.tuners.GradientBoostingTuner(small, **options)
+    with pytest.raises(ValueError, match="n_trial must be at least 1, got 0"):
+        lw.tuners.RandomTuner(small).tune(0, analytic_cost)
+
+
+def best_of_random(task, count, seed):
+    """The best of `count` random legal configs."""
+    tuner = lw.tuners.RandomTuner(task, seed=1000 + seed)
+    return min(analytic_cost(task, [task.config(i) for i in tuner.draw(count)]))
+
+
+def trials_needed(task, goal_s, budget, seed, history=(), **options):
+    """How many trials gradient boosting takes to reach a time; more than the budget if it does not."""
+    tuner = lw.tuners.GradientBoostingTuner(task, seed=seed, **options)
+    if history:
+        assert tuner.load_history(history) == len(history)
+    reached = lambda tuner, records: tuner.best is not None and tuner.best.time_s <= goal_s  # noqa: E731
+    result = tuner.tune(budget, analytic_cost, callbacks=[reached])
+    times = [r.time_s for r in result.trials]
+    return next((i for i, t in enumerate(times, 1) if t <= goal_s), budget + 1)
+
+
+@pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
+def test_gradient_boosting_reaches_the_best_of_500_random_trials(which):
+    task = lw.TemplateTask(*THREE[which])
+    needed = [trials_needed(task, best_of_random(task, 500, seed), BUDGET, seed) for seed in range(5)]
+    assert np.median(needed) <= BUDGET, needed
+
+
+@pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
+def test_other_tasks_show_the_way(which):
+    name, args, target = THREE[which]
+    history = []
+    for other in OTHERS[which]:
+        history += lw.tuners.RandomTuner(lw.TemplateTask(name, other, target), seed=9).tune(128, analytic_cost).trials
+    task = lw.TemplateTask(name, args, target)
+    goals = [best_of_random(task, 500, seed) for seed in range(5)]
+    needed = [trials_needed(task, goals[seed], BUDGET_WITH_HISTORY, seed, history) for seed in range(5)]
+    assert np.median(needed) <= BUDGET_WITH_HISTORY, needed
+
+
+def test_history_of_the_same_task_or_another_template_is_no_transfer(conv, small):
+    own = lw.tuners.RandomTuner(small).tune(10, analytic_cost).trials
+    assert lw.tuners.GradientBoostingTuner(small).load_history(own) == 0
+    assert lw.tuners.GradientBoostingTuner(conv).load_history(own) == 0
+    assert lw.tuners.RandomTuner(small).load_history(own) == 0
+
+
+def test_a_batch_of_64_of_ten_million_is_proposed_in_half_a_second(conv):
+    """On one core: processor time, the shortest of five, after 192 trials."""
+    assert len(conv.config_space) > 1e7
+    tuner = lw.tuners.GradientBoostingTuner(conv, plan_size=64)
+    tuner.tune(192, analytic_cost)
+    spent = []
+    for _ in range(5):
+        tuner._models.clear()  # fit again, too
+        start_s = time.process_time()
+        batch = tuner.propose(64)
+        conv.config_space.rows(batch)
+        conv.features(conv.config_space.rows(batch))
+        spent.append(time.process_time() - start_s)
+    assert len(set(batch)) == 64
+    assert min(spent) < 0.5, spent
+
+
+@pytest.mark.parametrize(
+    ("model", "range_of"),
+    [(SpeedTrees(), 1.0), (RankTrees(), 1.0), (RankTrees(binary=True), 0.35)],  # the last tells within half of the best
+    ids=["reg", "rank", "binary"],
+)
+def test_models_rank_what_they_have_not_seen(model, range_of):
+    rng = np.random.default_rng(0)
+    features = rng.uniform(0, 4, (200, 12))
+    times_s = 1e-3 * np.exp(range_of * (features[:, 0] - 0.7 * features[:, 3]) + 0.1 * rng.standard_normal(200))
+    times_s[::17] = np.inf
+    scores = relative_speed(times_s)
+    assert not model.ready
+    model.fit(features[:150], scores[:150], np.zeros(150, dtype=np.int64), np.ones(150))
+    assert model.ready
+    mean, spread = model.predict(features[150:])  # failures are slow, too
+    fast = times_s[150:] <= np.quantile(times_s[150:], 0.25)
+    assert (mean[fast][:, None] > mean[~fast][None, :]).mean() > 0.8
+    assert (spread >= 0).all()
+
+
+def test_rank_trees_compare_within_a_task():
+    """Two tasks in which the same feature means the same, at times a hundredfold apart."""
+    rng = np.random.default_rng(1)
+    features = rng.uniform(0, 1, (80, 4))
+    times_s = np.exp(3 * features[:, 1]) * np.where(np.arange(80) < 40, 1.0, 100.0)
+    tasks = (np.arange(80) >= 40).astype(np.int64)
+    model = RankTrees()
+    model.fit(features, relative_speed(times_s, tasks), tasks, np.ones(80))
+    mean, _ = model.predict(features)
+    assert np.corrcoef(mean, -features[:, 1])[0, 1] > 0.85
+
+
+def test_annealing_finds_a_known_peak():
+    space = ConfigSpace()
+    for number in range(6):
+        space.add(ChoiceKnob(f"k{number}", list(range(12))))
+    peak = np.array([3, 11, 0, 7, 5, 9])
+
+    def score(rows):
+        scores = -np.abs(rows - peak).sum(axis=1).astype(float) / 10
+        return np.where(rows[:, 0] == 1, -np.inf, scores)
+
+    annealing = Annealing(space, np.random.default_rng(0))
+    rows, scores = annealing.search(score, space.sample(np.random.default_rng(1), 4), keep=50)
+    rows, scores = annealing.search(score, rows[:10], keep=50)
+    assert scores[0] >= -0.1 and len(rows) == 50 and (np.diff(scores) <= 0).all()
+    assert len(np.unique(rows, axis=0)) == 50 and not (rows[:, 0] == 1).any()
+
+
+def test_diverse_batch_covers_more_choices():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([np.tile([0, 0, 0], (30, 1)), rng.integers(0, 8, (30, 3))])
+    scores = np.concatenate([np.full(30, 1.0), np.full(30, 0.99)])
+    chosen = pick_diverse(rows, scores, 10)
+    assert len(set(chosen.tolist())) == 10
+    assert len(np.unique(rows[chosen], axis=0)) > 5
+    assert pick_diverse(rows, scores, 100).size == 60
