@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..dialects.target import Target
 from ..search.template.config import Config
 from ..te import Tensor
 from ._operators import operands, start
 
 AXES = "zyx"
 UNROLL_STEPS = (0, 64, 512, 1500)
+PARTS = (1, 2, 4, 8, 16, 32)
 
 
 def tiled(
     cfg: Config, tensors: list[Tensor], spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
 ) -> Any:
-    """The schedule of an operator, given by its tensors: knobs `tile_<loop>` for its loops, and how far to unroll.
+    """The schedule of an operator, given by its tensors: knobs `tile_<loop>` for its loops, how far to unroll, and
+    `parts` that the first of the `reduce` loops is divided into, each for blocks of its own.
 
     Up to three `spatial` loops, in four parts each, go to the axes of blocks and threads, the last one to x; `outer`
     loops go to the blocks of the first one. `reduce` loops have two parts. Operands are in shared memory; a thread adds
@@ -29,19 +32,26 @@ def tiled(
         cfg.define_split(f"tile_{name}", loops[name], num_outputs=2)
     cfg.define_knob("auto_unroll_max_step", list(UNROLL_STEPS))
     cfg.define_knob("unroll_explicit", [0, 1])
+    extent = loops[reduce[0]].extent
+    cfg.define_knob("parts", [n for n in PARTS if n == 1 or (extent % n == 0 and extent >= 4 * n)])
     if cfg.is_fallback:
         _pick_fallback(cfg, spatial, reduce)
 
-    out = sch.cache_write(block, block.name, "local")
+    around = [loops[name] for name in outer]
+    if cfg["parts"].val > 1:
+        block, loops[reduce[0]] = split_among_blocks(sch, cfg.target, block, loops[reduce[0]], cfg["parts"].val)
+        around.insert(0, sch.get_loops(block)[0])
+    else:
+        block = block.name
+    out = sch.cache_write(block, block, "local")
     copies = [sch.cache_read(block, name, "shared") for name in operands(sch, tensors)]
     if "pad_temp" in sch.blocks:
         sch.compute_inline("pad_temp")
     axes = AXES[3 - len(spatial) :]
     parts = [cfg[f"tile_{name}"].apply(sch, block, loops[name]) for name in spatial]
-    steps = [cfg[f"tile_{name}"].apply(sch, block, loops[name]) for name in reduce]
+    steps = [sch.split(block, loops[name], [None, cfg[f"tile_{name}"].size[1]]) for name in reduce]
     blocks, virtual, threads, inner = ([p[i] for p in parts] for i in range(4))
     outer_steps, inner_steps = ([s[i] for s in steps] for i in range(2))
-    around = [loops[name] for name in outer]
     sch.reorder(block, *around, *blocks, *virtual, *threads, *outer_steps, *inner_steps, *inner)
     if around:
         blocks[0] = sch.fuse(block, *around, blocks[0])
@@ -72,6 +82,27 @@ def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: st
         sch.bind(copy, loop, f"threadIdx.{axis}")
 
 
+def split_among_blocks(sch: Any, target: Target, block: Any, loop: Any, parts: Any) -> tuple[str, Any]:
+    """Let blocks of their own take parts of a reduction; a second kernel, a thread for each result, adds up.
+
+    Returns the block of the partial results and the rest of the loop.
+    """
+    name = str(block if isinstance(block, str) else block.name)
+    part, rest = sch.split(block, loop, [parts, None])
+    spatial = [x for x in sch.get_loops(block) if str(x) not in (str(part), str(rest))]
+    sch.reorder(block, part, *spatial)
+    sch.rfactor(block, part)
+    results = [x for x in sch.get_loops(name) if str(x) != str(part)]
+    total = sch.fuse(name, *results) if len(results) > 1 else results[0]
+    around, thread = sch.split(name, total, [None, min(128, target.max_threads_per_block or 128)])
+    sch.reorder(name, around, thread, part)
+    sch.bind(name, around, "blockIdx.x")
+    sch.bind(name, thread, "threadIdx.x")
+    sums = sch.cache_write(name, name, "local")
+    sch.reverse_compute_at(sums, thread)
+    return f"{name}_rf", rest
+
+
 def _pick_fallback(cfg: Config, spatial: Sequence[str], reduce: Sequence[str]) -> None:
     """A config without a record: a few elements a thread, up to 8 x 16 threads, and short steps of the reduction."""
     for name, (threads, inner) in zip(reversed(spatial), ((16, 2), (8, 2), (1, 2)), strict=False):
@@ -80,3 +111,4 @@ def _pick_fallback(cfg: Config, spatial: Sequence[str], reduce: Sequence[str]) -
         cfg.fallback_split(f"tile_{name}", [None, most])
     cfg["auto_unroll_max_step"] = 64
     cfg["unroll_explicit"] = 1
+    cfg["parts"] = 1

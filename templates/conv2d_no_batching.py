@@ -1,4 +1,8 @@
-"""A convolution of one image on a GPU, tiled in the classic way (the template of AutoTVM's GPU tutorial)."""
+"""A convolution of one image on a GPU, with the knobs of AutoTVM's GPU tutorial, in its order.
+
+Where the tutorial loops over the outermost part of the channels, blocks of their own take it here, and a second kernel
+adds up: one image leaves too few blocks for a large device. Shared memory is filled for each middle part.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import Any
 
 from ..search.template.config import Config
 from ..search.template.registry import template
-from ._gpu import AXES, fetch_together
+from ._gpu import AXES, fetch_together, split_among_blocks
 from ._operators import conv2d_nchw, operands, start
 
 Pair = tuple[int, int]
@@ -16,7 +20,8 @@ Pair = tuple[int, int]
 def conv2d_no_batching(
     cfg: Config, n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int, stride: Pair, padding: Pair
 ) -> Any:
-    """NCHW data. Spatial axes in four: blocks, virtual threads, threads, elements; reduce axes in three."""
+    """NCHW data. Spatial axes in four: blocks, virtual threads, threads, elements; reduce axes in three,
+    the channels' over blocks, fills of shared memory, and what is in it."""
     if n != 1:
         raise ValueError(f"conv2d_no_batching takes one image, got a batch of {n}")
     tensors = conv2d_nchw(n, h, w, co, ci, kh, kw, stride, padding)
@@ -36,28 +41,34 @@ def conv2d_no_batching(
             cfg.fallback_split(name, [None, 1, threads, 2])
         cfg.fallback_split("tile_rc", [None, 1, 8])
 
-    out = sch.cache_write(conv, conv.name, "local")
-    shared = [sch.cache_read(conv, name, "shared") for name in operands(sch, tensors)]
+    parts, _, inner = cfg["tile_rc"].size
+    block, around = conv.name, [batch]
+    if parts > 1:
+        block, rc = split_among_blocks(sch, cfg.target, conv, rc, parts)
+        around.insert(0, sch.get_loops(block)[0])
+    out = sch.cache_write(block, block, "local")
+    shared = [sch.cache_read(block, name, "shared") for name in operands(sch, tensors)]
     if "pad_temp" in sch.blocks:
         sch.compute_inline("pad_temp")
-    bf, vf, tf, fi = cfg["tile_f"].apply(sch, conv, f)
-    by, vy, ty, yi = cfg["tile_y"].apply(sch, conv, y)
-    bx, vx, tx, xi = cfg["tile_x"].apply(sch, conv, x)
-    rco, rcm, rci = cfg["tile_rc"].apply(sch, conv, rc)
-    ryo, rym, ryi = cfg["tile_ry"].apply(sch, conv, ry)
-    rxo, rxm, rxi = cfg["tile_rx"].apply(sch, conv, rx)
-    steps = (rco, ryo, rxo, rcm, rym, rxm, rci, ryi, rxi)
-    sch.reorder(conv, batch, bf, by, bx, vf, vy, vx, tf, ty, tx, *steps, fi, yi, xi)
+    bf, vf, tf, fi = cfg["tile_f"].apply(sch, block, f)
+    by, vy, ty, yi = cfg["tile_y"].apply(sch, block, y)
+    bx, vx, tx, xi = cfg["tile_x"].apply(sch, block, x)
+    rcm, rci = sch.split(block, rc, [None, inner])
+    ryo, rym, ryi = cfg["tile_ry"].apply(sch, block, ry)
+    rxo, rxm, rxi = cfg["tile_rx"].apply(sch, block, rx)
+    steps = (ryo, rxo, rcm, rym, rxm, rci, ryi, rxi)
+    sch.reorder(block, *around, bf, by, bx, vf, vy, vx, tf, ty, tx, *steps, fi, yi, xi)
+    bf = sch.fuse(block, *around, bf)
     for loop, axis in zip((bf, by, bx), AXES, strict=True):
-        sch.bind(conv, loop, f"blockIdx.{axis}")
+        sch.bind(block, loop, f"blockIdx.{axis}")
     for loop in (vf, vy, vx):
-        sch.bind(conv, loop, "vthread")
+        sch.bind(block, loop, "vthread")
     for loop, axis in zip((tf, ty, tx), AXES, strict=True):
-        sch.bind(conv, loop, f"threadIdx.{axis}")
+        sch.bind(block, loop, f"threadIdx.{axis}")
     sch.reverse_compute_at(out, tx)
     counts = [cfg[name].size[2] for name in ("tile_f", "tile_y", "tile_x")]
     for copy in shared:
-        fetch_together(sch, copy, rxo, counts, AXES)
+        fetch_together(sch, copy, rcm, counts, AXES)
     step, explicit = cfg["auto_unroll_max_step"].val, cfg["unroll_explicit"].val
-    sch.pragma(conv, batch, auto_unroll_max_step=step, unroll_explicit=explicit)
+    sch.pragma(block, bf, auto_unroll_max_step=step, unroll_explicit=explicit)
     return sch

@@ -49,7 +49,7 @@ def test_limits_texts_and_usage_are_those_of_single_configs(name, args, target):
 
 def test_legal_configs_keep_every_limit_and_others_say_which():
     task = lw.TemplateTask(*GPU_TASKS[-1])
-    rows = sampled(task, 60)
+    rows = sampled(task, 160)
     legal = task.legal(rows)
     reasons = [task.why_not(row) for row in rows[~legal]]
     assert any("bytes of shared memory in a block on this target, got" in r for r in reasons)
@@ -148,7 +148,7 @@ def test_features_are_finite_tell_configs_apart_and_need_no_population(kind):
 def test_itervar_features_of_a_known_config():
     task = lw.TemplateTask("dense", (16, 32, 24), "cuda model=h200")
     values = {"tile_i": [2, 1, 4, 2], "tile_j": [1, 1, 8, 4], "tile_k": [6, 4], "auto_unroll_max_step": 0}
-    config = task.config({**values, "unroll_explicit": 0})
+    config = task.config({**values, "unroll_explicit": 0, "parts": 1})
     features = task.features(np.array([config.row]), "itervar")[0]
     lengths = 2.0 ** features[:10]  # of the innermost ten loops, from the inside
     assert lengths.round().tolist() == [4, 2, 4, 6, 8, 4, 1, 1, 1, 2]

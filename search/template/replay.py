@@ -21,6 +21,7 @@ from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
+from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.split import Split
 from .limits import blocks_of
 from .symbolic import Expr, const, expr_of
@@ -88,6 +89,8 @@ class Replay:
             self._compute_at(plain)
         elif isinstance(step, ReverseComputeAt):
             self._reverse_compute_at(plain)
+        elif isinstance(step, Rfactor):
+            self._rfactor(plain)
         elif isinstance(step, Pragma):
             self._pragma(step, plain)
             return
@@ -96,6 +99,15 @@ class Replay:
         else:
             plain.apply(Context(), self.module)
         self._refresh()
+
+    def _rfactor(self, plain: Rfactor) -> None:
+        """The partial results have the loops of before; what adds them up has the factored one."""
+        before = {b.block_name for b in blocks_of(self.module)}
+        old = self.states[plain.block]
+        plain.run(self.module)
+        (partial,) = (b.block_name for b in blocks_of(self.module) if b.block_name not in before)
+        self.states[partial] = old
+        self.states[plain.block] = BlockState(extents={plain.loop: old.extents[plain.loop]})
 
     def _refresh(self) -> None:
         """Take over what a step has changed; what is new and not known otherwise is the same for all configs."""
