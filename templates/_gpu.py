@@ -25,7 +25,7 @@ def tiled(
     loops go to the blocks of the first one. `reduce` loops have two parts. Operands are in shared memory; a thread adds
     up in registers and writes at the end.
     """
-    sch, block, loops = start(cfg, tensors)
+    sch, result, loops = start(cfg, tensors)
     for name in spatial:
         cfg.define_split(f"tile_{name}", loops[name], num_outputs=4)
     for name in reduce:
@@ -38,11 +38,10 @@ def tiled(
         _pick_fallback(cfg, spatial, reduce)
 
     around = [loops[name] for name in outer]
+    block = result.name
     if cfg["parts"].val > 1:
-        block, loops[reduce[0]] = split_among_blocks(sch, cfg.target, block, loops[reduce[0]], cfg["parts"].val)
+        block, loops[reduce[0]] = split_among_blocks(sch, cfg.target, result, loops[reduce[0]], cfg["parts"].val)
         around.insert(0, sch.get_loops(block)[0])
-    else:
-        block = block.name
     out = sch.cache_write(block, block, "local")
     copies = [sch.cache_read(block, name, "shared") for name in operands(sch, tensors)]
     if "pad_temp" in sch.blocks:
@@ -82,19 +81,20 @@ def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: st
         sch.bind(copy, loop, f"threadIdx.{axis}")
 
 
-def split_among_blocks(sch: Any, target: Target, block: Any, loop: Any, parts: Any) -> tuple[str, Any]:
+def split_among_blocks(sch: Any, target: Target | None, block: Any, loop: Any, parts: Any) -> tuple[str, Any]:
     """Let blocks of their own take parts of a reduction; a second kernel, a thread for each result, adds up.
 
     Returns the block of the partial results and the rest of the loop.
     """
     name = str(block if isinstance(block, str) else block.name)
+    threads = min(128, (target.max_threads_per_block if target else 0) or 128)
     part, rest = sch.split(block, loop, [parts, None])
     spatial = [x for x in sch.get_loops(block) if str(x) not in (str(part), str(rest))]
     sch.reorder(block, part, *spatial)
     sch.rfactor(block, part)
     results = [x for x in sch.get_loops(name) if str(x) != str(part)]
     total = sch.fuse(name, *results) if len(results) > 1 else results[0]
-    around, thread = sch.split(name, total, [None, min(128, target.max_threads_per_block or 128)])
+    around, thread = sch.split(name, total, [None, threads])
     sch.reorder(name, around, thread, part)
     sch.bind(name, around, "blockIdx.x")
     sch.bind(name, thread, "threadIdx.x")
