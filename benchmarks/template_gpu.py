@@ -48,7 +48,7 @@ def main() -> None:
     timers = [_timer(task, result.best.schedule, target.kind) for _, result, _ in found]
     rounds = [[timer() for timer in timers] for _ in range(ROUNDS)]
     for (name, result, spent_s), again_s in zip(found, zip(*rounds, strict=True), strict=True):
-        wrong = sum(not trial.ok for trial in result.trials)
+        wrong = result.state.error_counts() or "none"
         best_s, median_s = result.best.time_s, statistics.median(again_s)
         cells = f"{len(result.trials)} | {wrong} | {best_s * 1e6:.1f} | {median_s * 1e6:.1f} | {spent_s:.0f}"
         lines.append(f"| {name} | {cells} |")

@@ -15,6 +15,9 @@ from .attributes import AxesAttr, IndicesAttr
 
 Kind = Literal["llvm", "cuda", "opencl"]
 
+MOST_THREADS_Z = 64
+"""Threads of a block along threadIdx.z, on every GPU of NVIDIA's (CUDA C++ Programming Guide) and many others."""
+
 
 @dataclass(frozen=True)
 class Target:

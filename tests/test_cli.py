@@ -18,6 +18,7 @@ import pytest
 import loopwright as lw
 from loopwright.cli import command_names, main
 from loopwright.command._report import check
+from loopwright.dialects.presets import resolve_target
 from loopwright.search import records as rec
 from loopwright.search.named_workloads import arguments, named_workloads, parameters
 
@@ -380,9 +381,12 @@ def test_records_commands(tuned: Tuned, tmp_path: Path) -> None:
 
 
 def test_devices_and_doctor() -> None:
-    (cpu,) = json.loads(call("devices", "--json")[1])["devices"]
+    cpu, *gpus = json.loads(call("devices", "--json")[1])["devices"]
     assert cpu["kind"] == "llvm" and cpu["cores"] >= 1 and cpu["target"].startswith("llvm")
-    assert f"--target '{cpu['target']}'" in call("devices")[1]
+    assert all(device["kind"] in ("cuda", "opencl") and device["max_threads_per_block"] for device in gpus)
+    assert all(str(resolve_target(device["target"])) == device["target"] for device in (cpu, *gpus))
+    text = call("devices")[1]
+    assert all(f"--target '{device['target']}'" in text for device in (cpu, *gpus))
     code, out, _ = call("doctor", "--json")
     found = json.loads(out)
     assert (code, found["llvm"]["status"]) == (0, "runs")

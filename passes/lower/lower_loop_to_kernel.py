@@ -15,7 +15,7 @@ from ...dialects import loop
 from ...dialects.combiner import element_bytes
 from ...dialects.kernel import AllocOp, LaunchOp
 from ...dialects.loop import BlockOp, ForOp
-from ...dialects.target import Target, target_of
+from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
@@ -66,6 +66,7 @@ def _require_limits(launch: LaunchOp, target: Target) -> None:
     buffers = [op for op in launch.body.block.ops if isinstance(op, AllocOp)]
     taken = (
         ("threads", prod(launch.block_size), target.max_threads_per_block),
+        ("threads along z", launch.block_size[2], MOST_THREADS_Z),
         ("bytes of shared memory", sum(_shared_bytes(op) for op in buffers), target.max_shared_bytes),
     )
     for what, amount, limit in taken:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ...dialects.combiner import NAMED
 from ...dialects.loop import THREAD_KINDS, ForOp, blocks_in, loops_in, scope_of
-from ...dialects.target import Target, target_of
+from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..analysis.access import filled_together, is_under, parallel_hazard, split_between_threads
 from ..analysis.nest import buffer_name, reduces_over
 from ..primitive import Primitive
@@ -128,6 +128,8 @@ def _excess(loop: ForOp, thread: str, target: Target) -> str | None:
         if threads > target.max_threads_per_block:
             shown = " * ".join(f"{kind} {size}" for kind, size in sorted(largest.items()))
             return f"a block has at most {target.max_threads_per_block} threads on this target, got {threads} ({shown})"
+    if thread == "threadIdx.z" and loop.size > MOST_THREADS_Z:
+        return f"a block has at most {MOST_THREADS_Z} threads along z, got {loop.size}"
     if thread == "vthread" and target.max_vthreads:
         total = loop.size * prod(x.size for x in loops_around(loop) if x.loop_kind == "vthread") * _vthreads_below(loop)
         if total > target.max_vthreads:

@@ -174,7 +174,7 @@ class Cases:
 
 def _agree(found: dict[str, int], exact: Usage) -> bool:
     """True where a usage from a case is that of a single config, or leaves room for it in shared memory."""
-    same = all(found[n] == getattr(exact, n) for n in ("threads", "vthreads", "local_bytes", "steps"))
+    same = all(found[n] == getattr(exact, n) for n in ("threads", "threads_z", "vthreads", "local_bytes", "steps"))
     return same and found["shared_bytes"] <= exact.shared_bytes <= found[MOST]
 
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import SSAValue
 
 from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in
-from ...dialects.target import Target
+from ...dialects.target import MOST_THREADS_Z, Target
 from ...passes.analysis.nest import functions
 from ...passes.lower._buffers import Placement, place_buffers
 
@@ -27,6 +27,7 @@ class Usage:
     """The most that any launch takes: threads of a block, virtual threads of a thread, bytes; and all statements."""
 
     threads: int = 1
+    threads_z: int = 1
     vthreads: int = 1
     shared_bytes: int = 0
     local_bytes: int = 0
@@ -43,9 +44,9 @@ def usage(module: ModuleOp) -> Usage:
             if isinstance(nest, ForOp):
                 launches.append(_launch(nest, places))
         steps += sum(map(_copies, blocks_in(func)))
-    names = ("threads", "vthreads", "shared_bytes", "local_bytes")
-    most = {name: max((getattr(u, name) for u in launches), default=0) for name in names}
-    return Usage(**{**most, "threads": max(1, most["threads"]), "vthreads": max(1, most["vthreads"])}, steps=steps)
+    names = ("threads", "threads_z", "vthreads", "shared_bytes", "local_bytes")
+    most = {name: max(getattr(u, name) for u in [Usage(), *launches]) for name in names}
+    return Usage(**most, steps=steps)
 
 
 def _copies(block: BlockOp) -> int:
@@ -79,7 +80,7 @@ def _launch(nest: ForOp, places: Mapping[SSAValue, Placement]) -> Usage:
         place = places[buffer]
         if place.scope in taken:
             taken[place.scope] += place.size * element_bytes(buffer)
-    return Usage(prod(sizes.values()), vthreads, taken["shared"], taken["local"])
+    return Usage(prod(sizes.values()), sizes.get("threadIdx.z", 1), vthreads, taken["shared"], taken["local"])
 
 
 def element_bytes(buffer: SSAValue) -> int:
@@ -93,6 +94,7 @@ def limits(target: Target) -> tuple[tuple[str, str, int], ...]:
     """The limits of a GPU: the field of Usage, what it counts, and the most there may be; 0 where that is not known."""
     return (
         ("threads", "threads in a block", target.max_threads_per_block),
+        ("threads_z", "threads along z in a block", MOST_THREADS_Z),
         ("vthreads", "virtual threads in a thread", target.max_vthreads),
         ("shared_bytes", "bytes of shared memory in a block", target.max_shared_bytes),
         ("local_bytes", "bytes of registers in a thread", MOST_LOCAL_BYTES),

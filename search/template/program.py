@@ -135,10 +135,14 @@ class Program:
             return expr.evaluate(columns, known)
 
         found = {name: np.zeros(count, dtype=np.int64) for name in (*Usage.__dataclass_fields__, MOST)}
+        found["threads_z"] += 1
         for launch in self.launches:
             threads: Any = np.ones(count, dtype=np.int64)
-            for extents in launch.threads.values():
-                threads = threads * reduce(np.maximum, [column(e) for e in extents])
+            for kind, extents in launch.threads.items():
+                along = reduce(np.maximum, [column(e) for e in extents])
+                threads = threads * along
+                if kind == "threadIdx.z":
+                    found["threads_z"] = np.maximum(found["threads_z"], along)
             found["threads"] = np.maximum(found["threads"], threads)
             for expr in launch.vthreads:
                 found["vthreads"] = np.maximum(found["vthreads"], column(expr))
