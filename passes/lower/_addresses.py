@@ -24,6 +24,7 @@ class Scope:
     block: Block
     values: dict[object, SSAValue] = field(default_factory=dict)
     loads: dict[object, SSAValue] = field(default_factory=dict)
+    asked: set[tuple[SSAValue, int]] = field(default_factory=set)
 
     def add(self, op: Operation) -> SSAValue:
         """Append an operation, give its result."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
+from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects import kernel
@@ -16,9 +16,13 @@ from ...dialects.index import IndexExpr
 from ...dialects.interpret.loop import initial_value
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, YieldOp
+from ..analysis.nest import buffer_name
+from ..schedule._marks import PREFETCH
 from ._addresses import Address, Addresses
 from ._buffers import Placement, in_bounds
 
+LINE_BYTES = 64
+"""Of a cache, on all CPUs that the LLVM backend is for."""
 WIDEST_ACCESS_BYTES = 16
 """What a thread of a GPU moves at once at most: alignment beyond it says nothing."""
 
@@ -69,6 +73,18 @@ class BlockPlan:
         self.reduce_loops = {name for axes in reduced for name in axes} - once
         self.fused = _fused_products(block)
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
+        self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
+
+
+def _ahead(block: BlockOp, op: Operation, access: Access) -> int:
+    """How many elements ahead of a load the loops around ask for a line; 0 where none does."""
+    assert isinstance(op, LoadOp)
+    for loop in block.enclosing_loops:
+        wanted = loop.notes.get(PREFETCH)
+        distance = wanted.data.get(buffer_name(op.buffer)) if isinstance(wanted, DictionaryAttr) else None
+        if isinstance(distance, IntegerAttr) and access.offset.is_linear_in(loop.loop_name):
+            return access.offset.coefficient(loop.loop_name) * distance.value.data
+    return 0
 
 
 class BodyWriter:
@@ -210,6 +226,8 @@ class BodyWriter:
                 continue
             if op in plan.loads:
                 values[op.results[0]] = self._load(plan.loads[op], masks)
+                if op in plan.ahead:
+                    self._prefetch(plan.loads[op], plan.ahead[op])
             elif isinstance(op, IndexOp):
                 values[op.result] = self._index(plan.indices[op][0], op.result.type)
             elif isinstance(op, PredicateOp):
@@ -288,6 +306,19 @@ class BodyWriter:
             known = self._load_at(buffer, self.at.address(access.offset), element, own)
             self.at.here.loads[key] = known
         return known
+
+    def _prefetch(self, access: Access, ahead: int) -> None:
+        """Ask for the line that is so many elements behind what is read, once for each line."""
+        address = self.at.address(access.offset)
+        if address.gather is not None or address.stride > 1:
+            return
+        assert isinstance(access.buffer.type, MemRefType)
+        at = address.offset + ahead
+        line = at * element_bytes(access.buffer.type.element_type) // LINE_BYTES
+        scope = self.at.here
+        if (address.base, line) not in scope.asked:
+            scope.asked.add((address.base, line))
+            scope.block.add_op(kernel.PrefetchOp(self.buffers[access.buffer], address.base, at))
 
     def _load_at(self, buffer: SSAValue, address: Address, element: Attribute, own: list[SSAValue]) -> SSAValue:
         wide = address.gather is not None or address.stride != 0 or any(isinstance(m.type, VectorType) for m in own)

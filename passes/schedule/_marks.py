@@ -16,6 +16,9 @@ PIPELINE_STAGES = "pipeline_stages"
 PIPELINE_REGISTERS = "pipeline_registers"
 """The annotation of copies that run ahead through registers, though the device may copy by itself."""
 
+PREFETCH = "prefetch"
+"""The annotation of a loop by how many iterations ahead the lines of which buffers are asked for."""
+
 
 def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str) -> ForOp:
     """The loop called `loop` around `block`; ScheduleError unless it is serial and not pipelined."""
