@@ -45,6 +45,10 @@ class Space(Protocol):
         """Return the schedule text of one row."""
 
 
+_FEWEST_FRESH = 256
+"""Rows drawn anew in each round from a space, however slow it has been."""
+
+
 @runtime_checkable
 class Adopting(Protocol):
     """A space that can take over rows of another one: the mutation that changes the sketch."""
@@ -139,11 +143,13 @@ class Evolution:
         rng = np.random.default_rng([self._seed, len(self._seen)])
         if not self.spaces:
             return []
-        fresh = [self._sample(rng, space, self._settings.population) for space in range(len(self.spaces))]
+        shares = self._shares() if model.ready else np.ones(len(self.spaces))
+        counts = np.maximum(_FEWEST_FRESH, shares * self._settings.population).astype(int)
+        fresh = [self._sample(rng, space, int(n)) for space, n in enumerate(counts)]
         proposals: list[Proposal] = []
         if model.ready:
             at_random = max(1, round(self._settings.epsilon * count)) if count > 4 else 0
-            self._take_best(proposals, self._evolve(rng, model, fresh), count - at_random)
+            self._take_best(proposals, self._evolve(rng, model, fresh, shares), count - at_random)
         else:
             self._take_best(proposals, self._estimated(fresh), round(self._settings.estimated * count))
         self._take_random(proposals, rng, fresh, count)
@@ -215,9 +221,10 @@ class Evolution:
         proposals.append(Proposal(space, row, schedule))
         return True
 
-    def _evolve(self, rng: np.random.Generator, model: CostModel, fresh: Sequence[Rows]) -> list[_Scored]:
+    def _evolve(
+        self, rng: np.random.Generator, model: CostModel, fresh: Sequence[Rows], shares: Floats
+    ) -> list[_Scored]:
         """Return everything unseen that was scored on the way."""
-        shares = self._shares()
         rows = [self._clean(s, np.concatenate([self._parents(s), fresh[s]])) for s in range(len(self.spaces))]
         rows = [r[: max(8, int(share * self._settings.population))] for r, share in zip(rows, shares, strict=True)]
         pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}

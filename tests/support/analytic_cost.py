@@ -30,7 +30,12 @@ def _rough(indices):
 
 
 def _case_seconds(program, columns, count):
-    nest, known = program.main, {}
+    """All nests, one after the other: what adds up partial results, too."""
+    return 1e-6 + sum(_nest_seconds(program, nest, columns, count) for nest in program.nests)
+
+
+def _nest_seconds(program, nest, columns, count):
+    known = {}
     loops = list(reversed(nest.loops))
     extents = np.ones((count, len(loops)))
     for i, loop in enumerate(loops):
@@ -53,7 +58,7 @@ def _case_seconds(program, columns, count):
         at = np.arange(count)
         seconds += total / iterations[at, inside] * touched[at, inside] / speed
     seconds += nest.operations * total / (PEAK * _efficiency(program, nest, loops, extents, columns, count))
-    return 1e-6 + seconds
+    return seconds
 
 
 def _efficiency(program, nest, loops, extents, columns, count):
