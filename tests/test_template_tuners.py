@@ -21,12 +21,14 @@ CONV = ("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda m
 THREE = [
     CONV,
     ("conv2d_nchw", (1, 28, 28, 128, 128, 3, 3, (1, 1), (1, 1)), "llvm cores=2 vector_bytes=64"),
-    ("batch_matmul", (8, 128, 256, 64), "opencl model=h200"),
+    # An odd depth is not divided among blocks; with that choice, too, the median is above the budget in this landscape
+    # (on a device it is 82: benchmarks/results/template-tuners-2026-11-21.md).
+    ("batch_matmul", (8, 128, 256, 63), "opencl model=h200"),
 ]
 OTHERS = [
     [(1, 14, 14, 256, 256, 3, 3, (1, 1), (1, 1)), (1, 28, 28, 128, 128, 3, 3, (1, 1), (1, 1))],
     [(1, 14, 14, 256, 256, 3, 3, (1, 1), (1, 1)), (1, 56, 56, 64, 64, 3, 3, (1, 1), (1, 1))],
-    [(8, 256, 256, 64), (12, 128, 128, 128)],
+    [(8, 256, 256, 63), (12, 128, 128, 127)],
 ]
 BUDGET = 150
 BUDGET_WITH_HISTORY = 75
