@@ -141,3 +141,12 @@ def test_defaults_keep_the_limits_of_every_known_device(kind: str, model: str) -
         for sketch in lw.SearchTask(SAMPLES[name], target=resolve_target(f"{kind} model={model}")).sketches:
             rows = np.concatenate([sketch.default[None], sketch.sample(rng, 8)])
             assert len(rows) == (9 if sketch.holes else 2) and sketch.legal(rows).all(), f"{name} {sketch.name}"
+
+
+@pytest.mark.parametrize("name", ["softmax", "max_pool", "sum_rows", "conv_nchw"])
+def test_holes_of_gpu_sketches_say_what_is_chosen(name: str) -> None:
+    for sketch in lw.SearchTask(SAMPLES[name], target="cuda model=h200").sketches:
+        kinds = {h.name: h.kind for h in sketch.holes}
+        for ending in ("threads", "vector", "unroll", "stages"):
+            assert {kind for hole, kind in kinds.items() if hole.endswith(f"_{ending}")} <= {ending}
+        assert any(kind == "threads" for kind in kinds.values()), kinds

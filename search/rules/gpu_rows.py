@@ -23,6 +23,7 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import epilogue_of
 from ..chains import along_reduce, next_chain, row_dimensions
+from ..holes import Kind
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
 
@@ -76,7 +77,8 @@ class _Rows:
         rows = [n for n in names[: row_dimensions(block)] if n is not None and n in around]
         fits = [n for n in (32, 64, 128, 256, 512, 1024) if n <= self.target.max_threads_per_block]
         default = max(n for n in fits if n <= max(32, min(256, extent // 4)))
-        self.threads = self.draft.hole(f"{self.last}_threads", tuple(n for n in fits if n <= max(32, extent)), default)
+        choices = tuple(n for n in fits if n <= max(32, extent))
+        self.threads = self.draft.hole(f"{self.last}_threads", choices, default, "threads")
         if len(rows) > 1:
             self.draft.do(Fuse, block=self.last, loops=tuple(rows))
         row = "_".join(rows)
@@ -155,7 +157,8 @@ class _Rows:
         for position, axis in enumerate(tiled):
             last = position == len(tiled) - 1
             choices = tuple(n for n in (1, 2, 4) if n <= sizes[axis])
-            tile = self.draft.hole(f"{name}_{'vector' if last else 'tile'}", choices, 1)
+            kind: Kind = "vector" if last else "tile"
+            tile = self.draft.hole(f"{name}_{kind}", choices, 1, kind)
             do(Split, block=name, loop=axis, factors=(0, tile))
             loops[loops.index(axis)] = f"{axis}0"
             inner.append(f"{axis}1")
@@ -167,11 +170,12 @@ class _Rows:
         fused = "_".join(loops)
         most = self.target.max_threads_per_block or 256
         threads = tuple(n for n in (32, 64, 128, 256, 512) if n <= most) or (most,)
-        do(Split, block=name, loop=fused, factors=(0, self.draft.hole(f"{name}_threads", threads, min(256, most))))
+        width = self.draft.hole(f"{name}_threads", threads, min(256, most), "threads")
+        do(Split, block=name, loop=fused, factors=(0, width))
         do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
         do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
         if rest:
-            limit = self.draft.hole(f"{name}_unroll", UNROLLED, UNROLLED[-1])
+            limit = self.draft.hole(f"{name}_unroll", UNROLLED, UNROLLED[-1], "unroll")
             do(Pragma, block=name, loop=rest[0], auto_unroll_max_step=limit)
         self._registers(name, f"{fused}1", inner)
 
