@@ -154,9 +154,22 @@ def test_bad_input_is_one_sentence(make, sentence):
     assert "\n" not in str(error.value)
 
 
-def test_index_out_of_range():
-    with pytest.raises(IndexError, match=r"a config index is in \[0, 10454400\), got 10454400"):
-        published_space().rows([10454400])
+@pytest.mark.parametrize("ask", [lambda s, i: s.rows([i]), lambda s, i: s.get(i), lambda s, i: s[i]])
+@pytest.mark.parametrize("index", [10454400, -1])
+def test_index_out_of_range(ask, index):
+    with pytest.raises(IndexError, match=rf"a config index is in \[0, 10454400\), got {index}"):
+        ask(published_space(), index)
+
+
+def test_configs_of_a_space_by_index_and_one_after_the_other():
+    space = published_space()
+    assert space.get(430132).values == space[np.int64(430132)].values == space.values(space.rows([430132])[0])
+    assert space[430132].index == 430132
+    assert [c.index for c in itertools.islice(space, 3)] == [0, 1, 2]
+    with pytest.raises(IndexError, match=r"got 1000000000000000000000000000000$"):
+        space.get(10**30)
+    with pytest.raises(TypeError):
+        space.get(1.5)
 
 
 def test_policies_of_reorder():

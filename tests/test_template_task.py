@@ -138,6 +138,29 @@ def test_fixed_config_by_index_and_by_values():
     assert by_index == template_workloads.matmul(*ARGS, target=TARGET, config=values).pipeline == task.schedule(77)
 
 
+def test_config_of_the_space_is_one_that_the_task_takes():
+    task = made_task()
+    config = task.config_space.get(77)
+    assert config.target == task.target and config.index == 77
+    assert task.schedule(config) == task.schedule(77) == task.schedule(config.row)
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "sentence"),
+    [
+        ([1, 99, 1], ConfigError, "a row has a position for each of 6 knobs, got 3"),
+        ([0, 99, 0, 0, 0, 0], ConfigError, r"a position of knob 'tile_j' is a number in \[0, 30\), got 99"),
+        ([0, 0.5, 0, 0, 0, 0], ConfigError, "got 0.5"),
+        ("3", TypeError, "a config is an index, a value for each knob, a row or a Config, got '3'"),
+        (None, TypeError, "got None"),
+        (10**6, IndexError, r"a config index is in \[0, \d+\), got 1000000"),
+    ],
+)
+def test_config_that_is_none_is_one_sentence(config, error, sentence):
+    with pytest.raises(error, match=sentence):
+        made_task().config(config)
+
+
 def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path):
     _, path, result, _ = tuned
     out = tmp_path / "best.jsonl"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .knobs.knob import ConfigError, Knob
 from .symbolic import POSITION, Columns
+
+if TYPE_CHECKING:
+    from ...dialects.target import Target
+    from .config import Config
 
 Rows = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
@@ -21,10 +26,12 @@ MOST_POINTS = 1 << 62
 class ConfigSpace:
     """Knobs in the order of their definition; the first one varies fastest along the index.
 
-    A row of a population is a position in each knob's choices, `(n, d)`; an index is the same as one number.
+    A row of a population is a position in each knob's choices, `(n, d)`; an index is the same as one number. Configs
+    are `space[index]` or `space.get(index)`, one after the other in a loop over the space, and have its `target`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target | None = None) -> None:
+        self.target = target
         self.knobs: dict[str, Knob[Any]] = {}
 
     def add(self, knob: Knob[Any]) -> None:
@@ -68,6 +75,23 @@ class ConfigSpace:
     def __len__(self) -> int:
         return self.size
 
+    # -- configs ------------------------------------------------------------------------------------------------------
+
+    def get(self, index: int) -> Config:
+        """The config of an index; IndexError where it is out of range."""
+        from .config import Config
+
+        index = operator.index(index)
+        if not 0 <= index < self.size:
+            raise IndexError(_out_of_range(index, self.size))
+        return Config(self, self.rows([index])[0], self.target)
+
+    def __getitem__(self, index: int) -> Config:
+        return self.get(index)
+
+    def __iter__(self) -> Iterator[Config]:
+        return map(self.get, range(self.size))
+
     # -- index <-> row ------------------------------------------------------------------------------------------------
 
     def rows(self, indices: Sequence[int] | Indices) -> Rows:
@@ -75,12 +99,21 @@ class ConfigSpace:
         given = np.asarray(indices, dtype=np.int64).reshape(-1)
         if len(given) and (given.min() < 0 or given.max() >= self.size):
             wrong = next(int(i) for i in given if not 0 <= i < self.size)
-            raise IndexError(f"a config index is in [0, {self.size}), got {wrong}")
+            raise IndexError(_out_of_range(wrong, self.size))
         return np.asarray(given[:, None] // self.strides % self.sizes, dtype=np.int64)
 
     def indices(self, rows: Rows) -> Indices:
         """The indices `(n,)` of rows `(n, d)`."""
         return np.asarray(np.asarray(rows, dtype=np.int64) @ self.strides, dtype=np.int64)
+
+    def checked_row(self, row: Sequence[int] | Rows) -> Rows:
+        """A row as an array `(d,)`; ConfigError where it is not a position in each knob's choices."""
+        if len(row) != self.n_decisions:
+            raise ConfigError(f"a row has a position for each of {self.n_decisions} knobs, got {len(row)}")
+        for (name, knob), given in zip(self.knobs.items(), row, strict=True):
+            if not isinstance(given, int | np.integer) or not 0 <= given < len(knob):
+                raise ConfigError(f"a position of knob '{name}' is a number in [0, {len(knob)}), got {given!r}")
+        return np.array(row, dtype=np.int64)
 
     def row_of(self, values: Mapping[str, Any]) -> Rows:
         """The row `(d,)` of a value for each knob; ConfigError where one is missing, unknown or no choice."""
@@ -143,3 +176,7 @@ class ConfigSpace:
         return "\n".join(self._lines())
 
     __repr__ = __str__
+
+
+def _out_of_range(index: int, size: int) -> str:
+    return f"a config index is in [0, {size}), got {index}"

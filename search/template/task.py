@@ -49,7 +49,7 @@ class TemplateTask:
             self.template = template
         else:
             self.template = Template(template.__name__, template)
-        self.config_space = ConfigSpace()
+        self.config_space = ConfigSpace(self.target)
         first = self._collect()
         self.compute_dag = ComputeDAG.from_module(first.workload)
         self._flop = first_flop if (first_flop := self._collected.flop) else float(self.compute_dag.flops)
@@ -116,13 +116,14 @@ class TemplateTask:
     def config(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Config:
         """A config by its index, its values, or its row; IndexError or ConfigError where there is none such."""
         space = self.config_space
-        if isinstance(config, Config):
-            return Config(space, config.row, self.target)
+        if isinstance(config, int | np.integer):
+            return space.get(int(config))
         if isinstance(config, Mapping):
             return Config(space, space.row_of(config), self.target)
-        if isinstance(config, int | np.integer):
-            return Config(space, space.rows([int(config)])[0], self.target)
-        return Config(space, config, self.target)
+        row = config.row if isinstance(config, Config) else config
+        if isinstance(row, str) or not isinstance(row, Sequence | np.ndarray):
+            raise TypeError(f"a config is an index, a value for each knob, a row or a Config, got {config!r}")
+        return Config(space, space.checked_row(row), self.target)
 
     def instantiate(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Any:
         """The `lw.Schedule` of a config; ScheduleError where a step is not legal, ConfigError where it refuses."""
