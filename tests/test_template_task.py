@@ -11,11 +11,13 @@ import template_workloads
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search import pretuned
+from loopwright.search.checking import Buffers
 from loopwright.search.records import ErrorCode, Record, append, load
 from loopwright.search.template.fallback import fallback_config
 from loopwright.search.template.history import FallbackWarning, best_record, histories
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.registry import find_template, shipped
+from loopwright.search.tuners.local_measuring import tolerance
 
 ARGS = (16, 24, 8)
 TARGET = "llvm cores=1 vector_bytes=32"
@@ -205,6 +207,18 @@ def test_measure_option_reaches_the_measurer():
     assert (timing.number, timing.repeat, timing.min_repeat_ms, timing.cooldown_s) == (5, 6, 7.0, 0.25)
     with pytest.raises(TypeError, match="runner must be a LocalRunner, got str"):
         lw.measure_option(runner="local")
+
+
+def test_without_a_check_any_output_passes(tmp_path):
+    np.save(tmp_path / "ones.npy", np.ones(8, np.float32))
+    files = [str(tmp_path / "ones.npy")]
+    for check_correctness in (True, False):
+        option = lw.measure_option(runner=lw.LocalRunner(check_correctness=check_correctness))
+        buffers = Buffers([], files, *tolerance(option, 1e-3, 1e-3))
+        for value in (np.nan, np.inf, 2.0):
+            buffers.outputs[0].fill(value)
+            assert (buffers.wrong() is None) is not check_correctness
+        assert buffers.trespass() is None
 
 
 def test_flops_are_counted_or_given():
