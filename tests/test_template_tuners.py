@@ -1,6 +1,9 @@
 """Tuners on a simulated measurer: they respect the space, stop when told, and learn."""
 
+import io
+import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import template_workloads  # noqa: F401 (registers its template)
 from analytic_cost import analytic_cost
 
 import loopwright as lw
+from loopwright import te, topi
 from loopwright.search.cost_model import relative_speed
 from loopwright.search.template.knobs.choice import ChoiceKnob
 from loopwright.search.template.space import ConfigSpace
@@ -74,18 +78,83 @@ def test_only_legal_configs_are_measured_where_most_are_not():
     assert task.legal(np.array([r.decisions for r in measured])).all()
 
 
+def flat(task, configs):
+    return [1.0] * len(configs)
+
+
 def test_early_stopping_and_callbacks(small):
     seen = []
-    flat = lambda task, configs: [1.0] * len(configs)  # noqa: E731
     result = lw.tuners.RandomTuner(small).tune(300, flat, early_stopping=20, callbacks=[lambda t, r: seen.extend(r)])
-    assert 20 <= len(result.trials) < 60 and seen == list(result.trials)
+    assert len(result.trials) == 21 and seen == list(result.trials)
     result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lw.callbacks.early_stop(10)])
-    assert 10 <= len(result.trials) < 40
+    assert len(result.trials) == 11
     result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lambda t, r: t.state.done >= 5])
-    assert 5 <= len(result.trials) <= 16
+    assert len(result.trials) == 5
+    result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lw.callbacks.time_limit(0)])
+    assert len(result.trials) == 1
     tuner = lw.tuners.RandomTuner(small)
     tuner.tune(3, flat)
     assert len(tuner.tune(4, flat).trials) == 7  # goes on
+
+
+def test_no_more_is_proposed_than_early_stopping_leaves(small):
+    asked = []
+
+    def falling(task, configs):
+        asked.append(len(configs))
+        return [1.0 if c.index else 0.5 for c in configs]
+
+    result = lw.tuners.GridSearchTuner(small).tune(300, falling, early_stopping=5)
+    assert asked == [5, 1] and len(result.trials) == 6
+
+
+@pytest.mark.parametrize("make", TUNERS)
+def test_configs_of_a_batch_that_tuning_left_are_measured_later(small, make):
+    tuner = make(small)
+    tuner.tune(40, flat, callbacks=[lw.callbacks.early_stop(5)])
+    left = list(tuner._left)
+    assert len(tuner.trials) == 6 and left and not tuner.visited & {*left}
+    indices = [r.template["index"] for r in tuner.tune(40, flat).trials]
+    assert len(set(indices)) == 46 and set(left) <= set(indices)
+
+
+def test_stops_count_the_trials_of_this_tune_only(small):
+    before = lw.tuners.RandomTuner(small).tune(30, flat).trials
+    for options in ({"callbacks": [lw.callbacks.early_stop(4)]}, {"early_stopping": 4}):
+        tuner = lw.tuners.RandomTuner(small, seed=1)
+        assert tuner.resume(before) == 30
+        assert len(tuner.tune(20, flat, **options).trials) == 34
+
+
+ENDINGS = {"trials": 8, "early_stopping": 3, "callback": 3, "interrupt": 1, "failure": 1, "no device": 0}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_progress_bar_ends_its_line_however_tuning_ends(small, ending):
+    def end(tuner, records):
+        if ending in ("interrupt", "failure"):
+            raise KeyboardInterrupt if ending == "interrupt" else OSError
+        return ending == "callback" and tuner.state.done == 3
+
+    def measure(task, configs):
+        if ending == "no device":
+            raise OSError
+        return flat(task, configs)
+
+    stream = io.StringIO()
+    callbacks = [lw.callbacks.progress_bar(8, "[Task  1/12] ", stream=stream), end]
+    patience = 2 if ending == "early_stopping" else None
+    try:
+        lw.tuners.RandomTuner(small).tune(8, measure, patience, callbacks)
+    except (KeyboardInterrupt, OSError):
+        assert ending in ("interrupt", "failure", "no device")
+    shown = stream.getvalue()
+    assert shown.count("\n") == int(ENDINGS[ending] > 0)
+    line = (
+        r"\[Task  1/12\]  Current/Best: +\d+\.\d\d/ *\d+\.\d\d GFLOPS \| "
+        rf"Progress: \({ENDINGS[ending]}/8\) \| \d+\.\d\d s Done\.\n"
+    )
+    assert not shown or re.fullmatch(line, shown.split("\r")[-1])
 
 
 def test_failures_are_records_and_do_not_end_it(small):
@@ -117,8 +186,46 @@ def test_debug_log_has_a_line_for_each_trial(small, caplog):
 def test_bad_options_are_one_sentence(small, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         lw.tuners.GradientBoostingTuner(small, **options)
-    with pytest.raises(ValueError, match="n_trial must be at least 1, got 0"):
-        lw.tuners.RandomTuner(small).tune(0, analytic_cost)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda tune: tune(0), ValueError, "n_trial must be at least 1, got 0"),
+        (lambda tune: tune("4"), TypeError, "n_trial must be a whole number, got '4'"),
+        (lambda tune: tune(2.5), TypeError, "n_trial must be a whole number, got 2.5"),
+        (lambda tune: tune(4, early_stopping=0), ValueError, "early_stopping must be at least 1, got 0"),
+        (lambda tune: tune(4, "local"), TypeError, r"what measure_option\(\) returns, .* or a function, got str"),
+        (lambda tune: tune(4, {"timeout": 3}), TypeError, "or a function, got dict"),
+        (lambda tune: lw.LocalBuilder(n_parallel=-1), ValueError, "n_parallel must be at least 1, got -1"),
+        (lambda tune: lw.LocalBuilder(timeout=0), ValueError, "timeout must be above 0 seconds, got 0"),
+        (lambda tune: lw.LocalRunner(number=1.5), TypeError, "number must be a whole number, got 1.5"),
+        (lambda tune: lw.LocalRunner(repeat=0), ValueError, "repeat must be at least 1, got 0"),
+        (lambda tune: lw.LocalRunner(cooldown=-1), ValueError, "cooldown must be at least 0, got -1"),
+        (lambda tune: lw.LocalRunner(min_repeat_ms=float("nan")), ValueError, "min_repeat_ms must be at least 0, got"),
+    ],
+)
+def test_what_cannot_be_measured_with_is_one_sentence(small, make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make(lw.tuners.RandomTuner(small).tune)
+
+
+def test_a_space_without_a_legal_config_says_why_the_first_is_not():
+    @lw.template("tests_hopeless")
+    def hopeless(cfg, n):
+        x = te.placeholder((n,), name="x")
+        y = topi.nn.relu(x)
+        cfg.define_knob("k", [0, 1, 2])
+        sch = lw.Schedule([x, y], target=cfg.target)
+        sch.bind(y, sch.get_loops(y)[0], "threadIdx.x")
+        return sch
+
+    task = lw.TemplateTask(hopeless, (64,), "cuda model=h200")
+    task.target = replace(task.target, max_threads_per_block=32)
+    reason = "the first one asked: lw-bind.*: a block has at most 32 threads on this target, got 64"
+    with pytest.raises(lw.TuningError, match=f"no config of tests_hopeless is legal on cuda .*; {reason}") as error:
+        lw.tuners.RandomTuner(task).tune(4, analytic_cost)
+    assert "\n" not in str(error.value)
 
 
 def best_of_random(task, count, seed):
@@ -155,6 +262,16 @@ def test_other_tasks_show_the_way(which):
     goals = [best_of_random(task, 500, seed) for seed in range(5)]
     needed = [trials_needed(task, goals[seed], BUDGET_WITH_HISTORY, seed, history) for seed in range(5)]
     assert np.median(needed) <= BUDGET_WITH_HISTORY, needed
+
+
+def test_histories_that_are_loaded_add_up():
+    name, args, target = THREE[2]
+    task = lw.TemplateTask(name, args, target)
+    tuner = lw.tuners.GradientBoostingTuner(task)
+    for number, other in enumerate(OTHERS[2], 1):
+        known = lw.tuners.RandomTuner(lw.TemplateTask(name, other, target)).tune(20, analytic_cost).trials
+        assert tuner.load_history(known) == 20
+        assert len(tuner._history) == number and not tuner._models
 
 
 def test_history_of_the_same_task_or_another_template_is_no_transfer(conv, small):

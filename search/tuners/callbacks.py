@@ -27,40 +27,56 @@ def log_to_file(path: str | os.PathLike[str]) -> Callback:
     return append
 
 
-def progress_bar(total: int, prefix: str = "", si_prefix: str = "G", stream: TextIO | None = None) -> Callback:
-    """Show `[Task  1/12]  Current/Best:  541.83/3570.66 GFLOPS | Progress: (960/2000) | 1001.31 s` on one line.
+class ProgressBar:
+    """A line that tells how far tuning has come; see `progress_bar`."""
 
-    `total` is the number of trials, `prefix` what the line begins with, `si_prefix` the unit of the speed.
+    def __init__(self, total: int, prefix: str, unit: str, out: TextIO) -> None:
+        self._total = total
+        self._prefix = prefix
+        self._unit = unit
+        self._out = out
+        self._started_s = time.monotonic()
+        self._done = 0
+        self._best = 0.0
+        self._open = False
+
+    def __call__(self, tuner: Tuner, records: Sequence[Record]) -> None:
+        """Show the line again, after these trials."""
+        current = 0.0
+        for record in records:
+            self._done += 1
+            current = tuner.gflops(record) / (_PREFIXES[self._unit] / 1e9)
+            self._best = max(self._best, current)
+        speed = f"Current/Best: {current:7.2f}/{self._best:7.2f} {self._unit}FLOPS"
+        spent_s = time.monotonic() - self._started_s
+        self._out.write(f"\r{self._prefix} {speed} | Progress: ({self._done}/{self._total}) | {spent_s:.2f} s")
+        self._out.flush()
+        self._open = True
+
+    def finish(self) -> None:
+        """End the line, if one has begun."""
+        if self._open:
+            self._out.write(" Done.\n")
+            self._out.flush()
+        self._open = False
+
+
+def progress_bar(total: int, prefix: str = "", si_prefix: str = "G", stream: TextIO | None = None) -> ProgressBar:
+    """Show `[Task  1/12]  Current/Best:  541.83/3570.66 GFLOPS | Progress: (960/2000) | 1001.31 s Done.` on one line.
+
+    `total` is the number of trials, `prefix` what the line begins with, `si_prefix` the unit of the speed. The line
+    ends when tuning does, after all trials or before.
     """
     if si_prefix not in _PREFIXES:
         raise ValueError(f"si_prefix must be one of {', '.join(map(repr, _PREFIXES))}, got {si_prefix!r}")
-    out = sys.stdout if stream is None else stream
-    scale = _PREFIXES[si_prefix] / 1e9
-    started_s = time.monotonic()
-    done = 0
-    current = 0.0
-    best = 0.0
-
-    def show(tuner: Tuner, records: Sequence[Record]) -> None:
-        nonlocal done, current, best
-        for record in records:
-            done += 1
-            current = tuner.gflops(record) / scale
-            best = max(best, current)
-        line = f"\r{prefix} Current/Best: {current:7.2f}/{best:7.2f} {si_prefix}FLOPS | Progress: ({done}/{total})"
-        out.write(f"{line} | {time.monotonic() - started_s:.2f} s")
-        if done >= total:
-            out.write(" Done.\n")
-        out.flush()
-
-    return show
+    return ProgressBar(total, prefix, si_prefix, sys.stdout if stream is None else stream)
 
 
 def early_stop(trials: int) -> Callback:
-    """End after so many trials without a better one."""
+    """End after so many trials without a better one; trials from before the call of `tune` do not count."""
 
     def check(tuner: Tuner, records: Sequence[Record]) -> bool:
-        return tuner.state.done - tuner.state.best_trial >= trials
+        return tuner.trials_since_best >= trials
 
     return check
 

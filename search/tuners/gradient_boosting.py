@@ -17,6 +17,7 @@ from ..template.space import ConfigSpace, Rows
 from ..template.task import TemplateTask
 from .annealing import Annealing, AnnealingSettings
 from .diversity import pick_diverse
+from .local_measuring import check_count
 from .rank_trees import RankTrees
 from .speed_trees import SpeedTrees
 from .tuner import Tuner, Where, load_records
@@ -62,8 +63,7 @@ class GradientBoostingTuner(Tuner):
         super().__init__(task, seed)
         if loss_type not in LOSSES:
             raise ValueError(f"loss_type must be one of {', '.join(LOSSES)}, got '{loss_type}'")
-        if plan_size < 1:
-            raise ValueError(f"plan_size must be at least 1, got {plan_size}")
+        check_count("plan_size", plan_size)
         task.features(np.zeros((0, task.config_space.n_decisions), dtype=np.int64), feature_type)
         self.batch_size = plan_size
         self.plan_size = plan_size
@@ -90,7 +90,10 @@ class GradientBoostingTuner(Tuner):
         self._models = []
 
     def load_history(self, records: Where) -> int:
-        """Learn from records of the same template with other arguments or on other targets of the same kind."""
+        """Learn from records of the same template with other arguments or on other targets of the same kind.
+
+        What was loaded before stays.
+        """
         groups: dict[tuple[str, str], list[Record]] = {}
         for record in load_records(records):
             mine = record.workload_hash == self.task.compute_dag.hash and record.target == str(self.task.target)
@@ -107,7 +110,8 @@ class GradientBoostingTuner(Tuner):
         fitting = [i for i, f in enumerate(features) if f.shape[1] == width]
         if not fitting:
             return 0
-        self._history = [(features[i], scores[i]) for i in fitting]
+        self._history += [(features[i], scores[i]) for i in fitting]
+        self._models = []
         return sum(len(scores[i]) for i in fitting)
 
     def _history_of(self, records: Sequence[Record]) -> tuple[Floats, Floats] | None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..measure import MeasureOptions, Measurer
 
 if TYPE_CHECKING:
@@ -24,6 +26,12 @@ class LocalBuilder:
     timeout: float = 30.0
     n_parallel: int | None = None
 
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise ValueError(f"timeout must be above 0 seconds, got {self.timeout}")
+        if self.n_parallel is not None:
+            check_count("n_parallel", self.n_parallel)
+
 
 @dataclass(frozen=True)
 class LocalRunner:
@@ -40,6 +48,15 @@ class LocalRunner:
     timeout: float = 10.0
     cooldown: float = 0.0
     check_correctness: bool = True
+
+    def __post_init__(self) -> None:
+        check_count("number", self.number)
+        check_count("repeat", self.repeat)
+        if not self.timeout > 0:
+            raise ValueError(f"timeout must be above 0 seconds, got {self.timeout}")
+        for name in ("min_repeat_ms", "cooldown"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -59,14 +76,14 @@ class MeasureOption:
         builder, runner = self.builder, self.runner
         timing = replace(
             base.timing,
-            number=runner.number,
-            repeat=runner.repeat,
+            number=int(runner.number),
+            repeat=int(runner.repeat),
             min_repeat_ms=float(runner.min_repeat_ms),
             cooldown_s=runner.cooldown,
         )
         return replace(
             base,
-            builders=builder.n_parallel or base.builders,
+            builders=base.builders if builder.n_parallel is None else int(builder.n_parallel),
             build_timeout_s=builder.timeout,
             run_timeout_s=runner.timeout,
             timing=timing,
@@ -85,8 +102,20 @@ def tolerance(option: Any, atol: float, rtol: float) -> tuple[float, float]:
 
 
 def make_measurer(task: TemplateTask, option: MeasureOption | MeasureOptions | None) -> Measurer:
-    """A measurer for a task, still to be entered."""
-    base = task.measure_options()
+    """A measurer for a task, still to be entered; TypeError where the option is none."""
     if option is None:
-        return Measurer(base)
-    return Measurer(option.options(base) if isinstance(option, MeasureOption) else option)
+        return Measurer(task.measure_options())
+    if isinstance(option, MeasureOption):
+        return Measurer(option.options(task.measure_options()))
+    if isinstance(option, MeasureOptions):
+        return Measurer(option)
+    expected = "what measure_option() returns, a MeasureOptions, None or a function"
+    raise TypeError(f"measure_option must be {expected}, got {type(option).__name__}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")

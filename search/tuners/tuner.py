@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import records as rec
+from ..measurement import headline
 from ..progress import TuningState
 from ..records import ErrorCode, Record, Role
 from ..template.history import SKETCH_PREFIX
 from ..tuner import TuningError, TuningResult
+from .local_measuring import check_count
 from .trials import Trials
 
 if TYPE_CHECKING:
@@ -27,11 +29,15 @@ LOGGER = logging.getLogger("loopwright.tuners")
 """Shows each trial at level DEBUG."""
 
 Callback = Callable[["Tuner", Sequence[Record]], Any]
-"""Called with the tuner and the records of the trials just done; tuning ends when one returns True."""
+"""Called with the tuner and the record of the trial just done, in a list; tuning ends when one returns True.
+
+Its method `finish()`, if it has one, is called when tuning ends, for whatever reason.
+"""
 
 Where = str | os.PathLike[str] | Iterable[Record]
 
 _MOST_REFUSED = 4
+_ASKED = 8
 _MOST_AT_ONCE = 4096
 _MOST_DRAWS = 64
 _SMALL = 1 << 16
@@ -53,6 +59,9 @@ class Tuner(ABC):
         self.refused = 0
         """Configs that were proposed and turned out not to be legal; they are no trials."""
         self.state = TuningState(task.name, 0, float(task.flops))
+        self._started = 0
+        self._left: list[int] = []
+        """Proposed and not measured, as tuning ended before."""
 
     # -- what a tuner is ----------------------------------------------------------------------------------------------
 
@@ -80,6 +89,11 @@ class Tuner(ABC):
         """The config of the fastest trial so far, or None."""
         return None if self.best is None else self.task.config(self.best.decisions)
 
+    @property
+    def trials_since_best(self) -> int:
+        """Trials since the best one, of those that the last call of `tune` made."""
+        return self.state.done - max(self.state.best_trial, self._started)
+
     def tune(
         self,
         n_trial: int,
@@ -93,22 +107,40 @@ class Tuner(ABC):
         a function from the task and configs to seconds. `early_stopping` ends after so many trials without a better
         one. Ctrl-C passes through, and what was measured stays in `trials`. TuningError when no trial was valid.
         """
-        if n_trial < 1:
-            raise ValueError(f"n_trial must be at least 1, got {n_trial}")
+        check_count("n_trial", n_trial)
+        if early_stopping is not None:
+            check_count("early_stopping", early_stopping)
         state = self.state
-        state.total = goal = state.done + min(n_trial, self.space.size)
-        started = state.done
-        with Trials(self.task, measure_option, self.seed) as trials:
-            while state.done < goal and self.refused < _MOST_REFUSED * goal:
-                indices = self.propose(min(self.batch_size, goal - state.done))
-                self.visited.update(indices)
-                if not indices or self._measure(trials, indices, callbacks):
-                    break
-                if early_stopping is not None and state.done - max(state.best_trial, started) >= early_stopping:
-                    break
+        self._started = state.done
+        state.total = state.done + min(n_trial, self.space.size)
+        try:
+            with Trials(self.task, measure_option, self.seed) as trials:
+                self._go_on(trials, early_stopping, callbacks)
+        finally:
+            for callback in callbacks:
+                if hasattr(callback, "finish"):
+                    callback.finish()
         if state.best is None:
             raise TuningError(self._all_failed())
         return TuningResult(state.best, None, self.trials, state)
+
+    def _go_on(self, trials: Trials, patience: int | None, callbacks: Sequence[Callback]) -> None:
+        """Propose and measure until there is nothing more to do, or reason to end."""
+        state = self.state
+        while state.done < state.total and self.refused < _MOST_REFUSED * state.total:
+            room = state.total - state.done
+            if patience is not None:
+                room = min(room, patience - self.trials_since_best)
+            indices = self._take(min(self.batch_size, room))
+            if not indices or self._measure(trials, indices, patience, callbacks):
+                return
+
+    def _take(self, count: int) -> list[int]:
+        """What was proposed before and not measured, else what is proposed now."""
+        self._left = [i for i in self._left if i not in self.visited] or self.propose(count)
+        taken, self._left = self._left[:count], self._left[count:]
+        self.visited.update(taken)
+        return taken
 
     def resume(self, records: Where) -> int:
         """Take over this task's trials from records, so that none is measured again; returns how many there were."""
@@ -129,23 +161,29 @@ class Tuner(ABC):
         wanted = rec.select(records, self.task.compute_dag.hash, str(self.task.target))
         return [r for r in wanted if r.sketch == SKETCH_PREFIX + self.task.name]
 
-    def _measure(self, trials: Trials, indices: Sequence[int], callbacks: Sequence[Callback]) -> bool:
-        """Measure a batch and learn from it; True where a callback wants to end."""
+    def _measure(
+        self, trials: Trials, indices: Sequence[int], patience: int | None, callbacks: Sequence[Callback]
+    ) -> bool:
+        """Measure a batch and learn from it; True where tuning is to end, whatever is left of the batch then."""
         done: list[Record] = []
-        end = False
+        left = set(indices)
         try:
             for config, record in trials.measure([self.task.config(i) for i in indices]):
                 done.append(record)
+                left.discard(config.index)
                 if record.error is ErrorCode.INSTANTIATION_ERROR:  # refused before anything was built or run
                     self._refused(record, config)
                     continue
                 self._count(record)
                 self._log(record, config)
-                for callback in callbacks:
-                    end |= callback(self, [record]) is True
+                ends = [callback(self, [record]) is True for callback in callbacks]
+                if any(ends) or (patience is not None and self.trials_since_best >= patience):
+                    return True
         finally:
+            self.visited -= left
+            self._left = [i for i in indices if i in left] + self._left
             self._learn(done)
-        return end
+        return False
 
     def _refused(self, record: Record, config: Any) -> None:
         """Pass over a config that no kernel could be made of, which is no trial, and look at others more closely."""
@@ -181,12 +219,18 @@ class Tuner(ABC):
 
     def _all_failed(self) -> str:
         if not self.trials:
-            return f"no config of {self.task.name} is legal on {self.task.target}"
+            return f"no config of {self.task.name} is legal on {self.task.target}{self._first_refusal()}"
         first = self.trials[0]
         return (
             f"all {len(self.trials)} trials of {self.task.name} failed: {self.state.error_counts()}. The first error, "
             f"{first.error.value}, of config {first.template.get('config')} is\n{first.message}"
         )
+
+    def _first_refusal(self) -> str:
+        for row in self.space.sample(np.random.default_rng(0), _ASKED):
+            if (reason := self.task.why_not(row)) is not None:
+                return f"; the first one asked: {headline(reason)}"
+        return ""
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
