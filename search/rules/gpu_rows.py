@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
-from ...dialects.loop import BlockOp, blocks_in
+import numpy as np
+from xdsl.dialects.builtin import MemRefType
+
+from ...dialects.combiner import element_bytes
+from ...dialects.loop import BlockOp, blocks_in, buffer_shape
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument, reads
 from ...passes.analysis.nest import buffer_name, find_block
+from ...passes.lower._join_threads import WARP
+from ...passes.lower.lower_loop_to_kernel import SHARED_ALIGNMENT
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reorder import Reorder
@@ -30,7 +39,10 @@ from ..sketch_rules import SketchRule
 UNROLLED = (0, 16, 64)
 """Steps of a short reduction that are written out: their loads do not wait for each other."""
 REGISTERS = 32
-"""Elements of a row that a thread keeps in registers, at most; longer rows wait in shared memory."""
+"""Elements of a row that a thread keeps in registers, at most.
+
+Longer rows wait in shared memory; those that do not fit there are computed again by each reader.
+"""
 
 
 class GpuRows(SketchRule):
@@ -85,6 +97,7 @@ class _Rows:
         if row:
             self.draft.do(Bind, block=self.last, loop=row, thread="blockIdx.x")
         self.scope = "local" if row else "global"
+        self._repeat_long(extent)
         moved = [self.last]
         for name in reversed(self.chain[:-1]):
             try:
@@ -96,6 +109,49 @@ class _Rows:
         for name in self.chain:
             if name in moved:
                 self._stage(name, extent)
+
+    def _repeat_long(self, extent: int) -> None:
+        """Compute again where it is read what is longer, for each row, than the shared memory that is left."""
+        if not self.target.max_shared_bytes or self._in_registers(extent):
+            return
+        assert self.threads is not None
+        stages = [find_block(None, self.draft.module, n) for n in self.chain]
+        kept = [b for b in stages if b.is_reduction]
+        for block in stages[:-1]:
+            if block in kept:
+                continue
+            name = block.block_name
+            if self._shared_bytes([*kept, block], self.threads.default) <= self.target.max_shared_bytes:
+                kept.append(block)
+                continue
+            self.chain.remove(name)
+            try:
+                self.draft.do(ComputeInline, block=name)
+            except ScheduleError:
+                self.draft.settled.discard(name)
+        within = {n: self._shared_bytes(kept, n) <= self.target.max_shared_bytes for n in self.threads.choices}
+        if not all(within.values()):
+            hole = self.threads.name
+            self.draft.limits.append(lambda c: np.isin(c[hole], [n for n, fits in within.items() if fits]))
+
+    def _shared_bytes(self, stages: Sequence[BlockOp], threads: int) -> int:
+        """Shared memory for rows, as long as a multiple of the threads, and for a value of each warp of a reduction.
+
+        Only CUDA's threads have warps to join their values in: elsewhere it is a value of each thread.
+        """
+        values = -(-threads // WARP) if self.target.kind == "cuda" else threads
+        rows = row_dimensions(find_block(None, self.draft.module, self.last))
+        total = 0
+        for block in stages:
+            row = prod(buffer_shape(block.outputs[0])[rows:])
+            size = (values if block.is_reduction else -(-row // threads) * threads) * _element_bytes(block)
+            total += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+        return total
+
+    def _in_registers(self, extent: int) -> bool:
+        """True where the threads of a row keep it in registers, by default."""
+        assert self.threads is not None
+        return -(-extent // self.threads.default) <= REGISTERS
 
     def _stage(self, name: str, extent: int) -> None:
         block = find_block(None, self.draft.module, name)
@@ -115,8 +171,7 @@ class _Rows:
         self.draft.do(Bind, block=name, loop=f"{inner}1", thread="threadIdx.x")
         if name == self.last:
             return
-        kept = -(-extent // self.threads.default) <= REGISTERS
-        self.draft.do(SetScope, block=name, scope="local" if kept else "shared")
+        self.draft.do(SetScope, block=name, scope="local" if self._in_registers(extent) else "shared")
 
     def _joined(self, block: BlockOp) -> None:
         """Each thread adds up every so many elements, then the threads join what they have."""
@@ -211,3 +266,9 @@ class _Rows:
                 do(Unroll, block=stage, loop=axis)
             if inner:
                 do(Vectorize, block=stage, loop=inner[-1])
+
+
+def _element_bytes(block: BlockOp) -> int:
+    output = block.outputs[0].type
+    assert isinstance(output, MemRefType)
+    return element_bytes(output.element_type)
