@@ -1,6 +1,7 @@
 """Knobs and the spaces they span: order of choices, index <-> row <-> values, and what makes no sense."""
 
 import itertools
+import json
 from math import comb, prod
 
 import numpy as np
@@ -126,6 +127,26 @@ def test_policies_of_splits():
     assert SplitKnob("s", 12, "candidate", candidate=[[-1, 5], [3, 4]]).sizes.tolist() == [[3, 5], [3, 4]]
 
 
+def defined_twice(again):
+    cfg = Config(ConfigSpace(), collecting=True)
+    cfg.define_knob("k", [1])
+    again(cfg)
+    return cfg
+
+
+def test_the_same_knob_may_be_defined_again():
+    assert len(defined_twice(lambda cfg: cfg.define_knob("k", [1])).space.knobs) == 1
+
+
+def test_numbers_of_numpy_become_those_of_python():
+    knob = ChoiceKnob("k", np.array([1, 2]))
+    assert [type(v) for v in knob.candidate] == [int, int] and knob.parts()[0].tolist() == [1, 2]
+    mixed = ChoiceKnob("k", [np.float32(0.5), np.bool_(True), np.str_("a"), None, [np.int8(3), (4,)], np.arange(2)])
+    assert mixed.candidate == [0.5, True, "a", None, [3, (4,)], [0, 1]]
+    assert json.loads(json.dumps(mixed.candidate)) == [0.5, True, "a", None, [3, [4]], [0, 1]]
+    assert mixed.position_of([3, [4]]) == 4
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -138,9 +159,21 @@ def test_policies_of_splits():
         (lambda: ReorderKnob("r", "ab", "candidate"), "policy 'candidate' needs the option 'candidate'"),
         (lambda: ReorderKnob("r", "ab", "candidate", candidate=["aa"]), "must hold the given loops once"),
         (lambda: ReorderKnob("r", range(12), "all"), "narrow the policy"),
+        (lambda: ReorderKnob("r", "abc", "interval_all", interval=(2, 1)), "0 <= begin < end <= 3, got \\(2, 1\\)"),
+        (lambda: ReorderKnob("r", "abc", "interval_all", interval=(1, 4)), "0 <= begin < end <= 3, got \\(1, 4\\)"),
+        (lambda: ReorderKnob("r", "abc", "interval", interval=(-1, 2)), "must be \\(begin, end\\) with 0 <= begin"),
+        (lambda: ReorderKnob("r", "abc", "interval", interval=(1,)), "must be \\(begin, end\\) with 0 <= begin"),
         (lambda: AnnotateKnob("a", "ab", "try_both"), "policy must be one of"),
         (lambda: AnnotateKnob("a", "abc", "bind_gpu"), "a multiple of 2 loops, got 3"),
         (lambda: ChoiceKnob("k", []), "at least one candidate"),
+        (lambda: ChoiceKnob("k", [10**30]), "a candidate is a finite number, at most of 64 bits, .*, got 10{30}$"),
+        (lambda: ChoiceKnob("k", [1.0, float("nan")]), "a candidate is a finite number, .*, got nan"),
+        (lambda: ChoiceKnob("k", np.array([np.inf])), "got inf"),
+        (lambda: ChoiceKnob("k", [{1}]), "or a list of those, got {1}"),
+        (lambda: ChoiceKnob("k", [[1, (2, max)]]), "got <built-in function max>"),
+        (lambda: ChoiceKnob("k", [1j]), "got 1j"),
+        (lambda: defined_twice(lambda cfg: cfg.define_knob("k", [1, 2])), "knob 'k' is defined twice, as OtherOption"),
+        (lambda: defined_twice(lambda cfg: cfg.define_split("k", 8)), r"as OtherOption\(\[1\]\) len=1 and as Split\("),
         (lambda: Config(ConfigSpace(), collecting=True).define_split("s", "i"), "an axis is an extent of at least 1"),
         (lambda: Config(ConfigSpace())["k"], "no knob 'k'; knobs are not defined yet"),
         (lambda: published_space().row_of({"tile_q": 1}), "no knob 'tile_q'"),

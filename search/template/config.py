@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,42 +39,42 @@ class Config:
         self.is_fallback = False
         self.was_chosen = False
         self._collecting = collecting
+        self._defined: set[str] = set()
         self._tracer = tracer
 
     # -- defining -----------------------------------------------------------------------------------------------------
 
     def define_split(self, name: str, axis: Any, policy: str = "factors", num_outputs: int = 2, **options: Any) -> None:
         """Let a loop be split into `num_outputs`; `axis` is its extent, the loop, or a te axis. See SplitKnob."""
-        if self._is_new(name):
-            self._add(SplitKnob(name, extent_of(axis), policy, num_outputs, **options))
+        self._define(name, lambda: SplitKnob(name, extent_of(axis), policy, num_outputs, **options))
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str = "all", **options: Any) -> None:
         """Let loops be ordered. `axes` may be loops, te axes, or any names for them. See ReorderKnob."""
-        if self._is_new(name):
-            self._add(ReorderKnob(name, axes, policy, **options))
+        self._define(name, lambda: ReorderKnob(name, axes, policy, **options))
 
     def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> None:
         """Let loops be unrolled, vectorized, or bound to threads. See AnnotateKnob."""
-        if self._is_new(name):
-            self._add(AnnotateKnob(name, axes, policy, **options))
+        self._define(name, lambda: AnnotateKnob(name, axes, policy, **options))
 
     def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
         """Let a value be one of a list."""
-        if self._is_new(name):
-            self._add(ChoiceKnob(name, candidate))
+        self._define(name, lambda: ChoiceKnob(name, candidate))
 
     def add_flop(self, flop: float) -> None:
         """Count `flop` arithmetic operations of one run, instead of those of the computation."""
         self.flop += flop
 
-    def _is_new(self, name: str) -> bool:
-        if not self._collecting and name not in self.space.knobs:
+    def _define(self, name: str, make: Callable[[], Knob[Any]]) -> None:
+        """Add a knob, unless this call is not the first one; in one call, it may be defined again only as it is."""
+        known = self.space.knobs.get(name)
+        if known is None and not self._collecting:
             raise ConfigError(f"knob '{name}' is defined for some configs only; define all knobs always")
-        return self._collecting and name not in self.space.knobs
-
-    def _add(self, knob: Knob[Any]) -> None:
-        self.space.add(knob)
-        self.row = (*self.row, 0)
+        if known is None:
+            self.space.add(make())
+            self.row = (*self.row, 0)
+        elif self._collecting and name in self._defined and not known.is_like(made := make()):
+            raise ConfigError(f"knob '{name}' is defined twice, as {known} and as {made}")
+        self._defined.add(name)
 
     # -- without a record ---------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,11 +26,14 @@ class ChoiceEntity:
 
 
 class ChoiceKnob(Knob[ChoiceEntity]):
-    """A list of values that JSON knows: numbers, texts, truth values, None, and lists of them."""
+    """A list of values that a record can hold: finite numbers, texts, truth values, None, and lists of them.
+
+    Numbers of NumPy become Python's.
+    """
 
     def __init__(self, name: str, candidate: Sequence[Any]) -> None:
         self.name = name
-        self.candidate = list(candidate)
+        self.candidate = [_recordable(name, value) for value in candidate]
         if not self.candidate:
             raise ConfigError(f"knob '{name}' needs at least one candidate")
 
@@ -64,3 +68,17 @@ class ChoiceKnob(Knob[ChoiceEntity]):
         if all(isinstance(v, int | float) for v in self.candidate):
             return np.array(self.candidate, dtype=np.float32)[:, None]
         return np.eye(len(self.candidate), dtype=np.float32)
+
+
+def _recordable(name: str, value: Any) -> Any:
+    """A value as Python has it; ConfigError where it does not come back from JSON, or is no 64-bit integer."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return type(value)(_recordable(name, v) for v in value)
+    small = not isinstance(value, int) or -(1 << 63) <= value < 1 << 63
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if value is not None and not (isinstance(value, int | float | str) and small and finite):
+        kinds = "a finite number, at most of 64 bits, a text, a truth value, None, or a list of those"
+        raise ConfigError(f"knob '{name}': a candidate is {kinds}, got {value!r}")
+    return value

@@ -60,6 +60,12 @@ class Knob(ABC, Generic[EntityT]):
                 return position
         raise ConfigError(f"knob '{self.name}' has no choice {value!r}: {self.describe()}")
 
+    def is_like(self, other: Knob[Any]) -> bool:
+        """Whether it is of the same kind, with the same choices in the same order."""
+        if type(self) is not type(other) or len(self) != len(other):
+            return False
+        return all(plain(self.value(p)) == plain(other.value(p)) for p in range(len(self)))
+
     def __str__(self) -> str:
         return f"{self.describe()} len={len(self)}"
 

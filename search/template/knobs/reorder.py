@@ -83,7 +83,7 @@ class ReorderKnob(Knob[ReorderEntity]):
         if candidate is not None:
             return (self._indices(order, whole=True) for order in candidate)
         if interval is not None:
-            begin, end = interval
+            begin, end = self._interval(interval)
             inner = itertools.permutations(everything[begin:end])
             return ((*everything[:begin], *order, *everything[end:]) for order in inner)
         if spatial is not None:
@@ -92,6 +92,13 @@ class ReorderKnob(Knob[ReorderEntity]):
             outer = list(_merges([chain[:-1] for chain in chains]))
             return (o + i for o in outer for i in _merges(inside))
         return itertools.permutations(everything) if self.policy == "all" else iter([everything])
+
+    def _interval(self, interval: Sequence[int]) -> tuple[int, int]:
+        given = [i for i in interval if isinstance(i, int)]
+        if len(interval) != 2 or len(given) != 2 or not 0 <= given[0] < given[1] <= self.n_axes:
+            rule = f"0 <= begin < end <= {self.n_axes}"
+            raise ConfigError(f"reorder '{self.name}': interval must be (begin, end) with {rule}, got {interval}")
+        return given[0], given[1]
 
     def _indices(self, chain: Sequence[Any], whole: bool = False) -> Order:
         """The positions in `axes` of loops given as they are, or as positions already."""
