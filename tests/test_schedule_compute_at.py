@@ -314,3 +314,14 @@ def test_texts_parse_back() -> None:
         ReverseComputeAt("a", "b", "c"),
     ):
         assert PassPipeline.parse_spec(passes, str(step)).passes == (step,)
+
+
+def test_a_loop_of_one_iteration_that_was_split_is_followed() -> None:
+    x = te.placeholder((1, 6, 2), name="x")
+    k = te.reduce_axis((0, 6), "k")
+    total = te.compute((1, 1, 2), lambda i, j, v: te.sum(x[i, k, v], axis=k), "total")
+    out = te.compute((1, 1, 2), lambda i, j, v: total[i, j, v] + 1.0, "out")
+    steps: list[Primitive[Any]] = [Reorder("total", ("i", "j", "k", "v")), Fuse("total", ("i", "j"))]
+    steps += [Split("total", "i_j", (0, 4)), ReverseComputeAt("out", "i_j1")]
+    module = hold_to_numpy(te.create_module([x, out]), steps)
+    assert loops_of(module, "out") == [("i_j0", 1), ("i_j1", 4), ("v", 2)]

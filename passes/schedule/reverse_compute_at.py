@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ...dialects.index import IndexExpr, axis, constant
+from ...dialects.index import IndexExpr, Ranges, axis, constant
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
 from ..analysis.access import consumers, producers, shared_loops
 from ..analysis.nest import (
@@ -172,12 +172,13 @@ class ReverseComputeAt(Primitive[Plan]):
         reduce: set[str] = set()
         for a, e in zip(producer.axes, producer.bindings.data, strict=True):
             (reduce if a.reduce else spatial).update(e.axes())
+        ranges = ranges_of(producer.enclosing_loops)
         for loop in path:
             name = loop.loop_name
             if name in reduce and loop.size > 1:
                 rule = f"'{producer.block_name}' must be final in '{self.loop}', but '{name}' still reduces into it"
                 raise self.error(rule, self._outside_of_reduction(path, reduce), loop)
-            if name not in spatial and loop.size > 1:
+            if name not in spatial and loop.size > 1 and not _stays_at_0(name, producer, ranges):
                 rule = f"'{self.block}' would run again in each iteration of '{name}', in which"
                 raise self.error(f"{rule} '{producer.block_name}' is computed again", at=loop)
         copied = [x for x in producer.enclosing_loops[len(path) :] if x.loop_name in spatial]
@@ -247,6 +248,15 @@ class ReverseComputeAt(Primitive[Plan]):
                 for producer in producers(block):
                     steps += [cls(block.block_name, x.loop_name, producer.block_name) for x in producer.enclosing_loops]
         return legal_steps(steps, module_op)
+
+
+def _stays_at_0(loop: str, block: BlockOp, ranges: Ranges) -> bool:
+    """Whether the predicate of `block` lets just the first iteration of a loop run, as where a loop of 1 was split."""
+    for condition in block.conditions:
+        step = dict(condition.terms).get(loop, 0)
+        if step < 0 and (condition - axis(loop) * step).bounds(ranges)[1] < -step:
+            return True
+    return False
 
 
 def _format(load: LoadOp) -> str:
