@@ -1,10 +1,13 @@
 """Features of populations equal those read from the IR of each candidate, for every sketch and every primitive."""
 
 import re
+from functools import cache
 from importlib.util import find_spec
+from random import Random
 
 import numpy as np
 import pytest
+from random_workloads import random_workload
 from sample_workloads import SAMPLES
 from xdsl.passes import ModulePass
 
@@ -43,6 +46,8 @@ WORKLOADS = {
     "two_layers": lambda: two_layers(),
     "attention": lambda: attention(),
     "winograd": SAMPLES["winograd"],
+    "names_in_names": lambda: names_in_names(),
+    "one_fused": lambda: random_workload(Random(61)),
 }
 
 
@@ -57,6 +62,18 @@ def attention():
     q, k, v = (te.placeholder((2, 60, 32), name=name) for name in "qkv")
     weights = topi.nn.softmax(topi.nn.batch_matmul(q, k, False, True))
     return [q, k, v, topi.nn.batch_matmul(weights, v, False, False)]
+
+
+def names_in_names():
+    """The name of one iterator is part of another's: h and kh, w and kw, c and ci."""
+    data, kernel = te.placeholder((1, 9, 10, 12), name="data"), te.placeholder((3, 3, 12, 20), name="kernel")
+    kh, kw, ci = te.reduce_axis((0, 3), "kh"), te.reduce_axis((0, 3), "kw"), te.reduce_axis((0, 12), "ci")
+    conv = te.compute(
+        (1, 7, 8, 20),
+        lambda n, h, w, c: te.sum(data[n, h + kh, w + kw, ci] * kernel[kh, kw, ci, c], axis=[kh, kw, ci]),
+        name="conv",
+    )
+    return [data, kernel, conv]
 
 
 def module_of(tensors, target):
@@ -83,15 +100,33 @@ def differing(have, want):
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_matrix_features_equal_those_of_the_ir(name, target):
     module, device = module_of(WORKLOADS[name](), target), resolve_target(target)
-    rng = np.random.default_rng(len(name))
-    for sketch in generate_sketches(module, device):
-        rows = anywhere(sketch, rng, 2)
+    require_alike(module, device, generate_sketches(module, device), len(name), 2)
+
+
+def require_alike(module, device, sketches, seed, count):
+    rng = np.random.default_rng(seed)
+    for sketch in sketches:
+        rows = anywhere(sketch, rng, count)
         features = sketch.features(rows)
         assert features.shape == (len(rows), len(names()) + 1)
         for row, have in zip(rows, features, strict=True):
             schedule = sketch.schedule(row)
             want = features_of_schedule(module, device, schedule)
             assert not differing(have[:-1], want[:-1]), f"{sketch.name}: {schedule}"
+
+
+@cache
+def sample(name, target):
+    """One of the workloads of every kind, as a module, and its sketches."""
+    module = module_of(SAMPLES[name](), target)
+    return module, generate_sketches(module, resolve_target(target))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.split()[0])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target):
+    module, sketches = sample(name, target)
+    require_alike(module, resolve_target(target), sketches, len(name), 1)
 
 
 def test_all_rows_at_once_are_the_rows_one_by_one():
@@ -204,8 +239,8 @@ def test_every_primitive_has_a_replay():
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_step_of_every_sketch_is_known(target):
     used = {}
-    for name, tensors in SAMPLES.items():
-        for sketch in generate_sketches(module_of(tensors(), target), resolve_target(target)):
+    for name in SAMPLES:
+        for sketch in sample(name, target)[1]:
             plain = re.sub(r"<\w+>", "1", sketch.template)
             used |= {type(step): (name, sketch.name) for step in parse_schedule(plain)}
     for kind, where in used.items():

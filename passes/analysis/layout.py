@@ -122,11 +122,25 @@ def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
     return Layout(items, dict(extents), tuple(shape))
 
 
-def _parse_item(text: str, extents: Mapping[str, int]) -> Item:
+def layout_names(texts: Sequence[str]) -> frozenset[str]:
+    """The names that `texts` lay out; LayoutError for what is no layout item."""
+    return frozenset(name for text in texts for name in _item_names(_matched(text)))
+
+
+def _matched(text: str) -> re.Match[str]:
     match = _ITEM.fullmatch(text)
     if match is None:
         raise LayoutError(f"'{text}' is no layout item; items are like i, i*j, i/16, i%16")
-    names = tuple(n.strip() for n in match[1].split("*"))
+    return match
+
+
+def _item_names(match: re.Match[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in match[1].split("*"))
+
+
+def _parse_item(text: str, extents: Mapping[str, int]) -> Item:
+    match = _matched(text)
+    names = _item_names(match)
     for name in names:
         if name not in extents:
             raise LayoutError(f"'{text}' is not over them: '{name}' is none of {', '.join(extents)}")

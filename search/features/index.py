@@ -232,7 +232,7 @@ def union(a: Interval, b: Interval, outer: Extents) -> Interval:
     down_a, down_b = minimum(0, nearest), minimum(0, -farthest)
     size_a = maximum(a.extent, farthest + b.extent) - down_a
     size_b = maximum(b.extent, a.extent - nearest) - down_b
-    if a.low is b.low or (_is_number(nearest, 0) and _is_number(farthest, 0)):
+    if a.low == b.low or (_is_number(nearest, 0) and _is_number(farthest, 0)):
         return Interval(a.low, maximum(a.extent, b.extent))
     from_a = negated(less(size_b, size_a))
     low = (a.low + constant(down_a)) * from_a + (b.low + constant(down_b)) * negated(from_a)

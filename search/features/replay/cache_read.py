@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....passes.analysis.layout import layout_names
 from ....passes.analysis.nest import fresh_buffer_name
 from ....passes.schedule.cache_read import CacheRead
 from ..index import Index, name
@@ -35,12 +36,8 @@ def _copied(
     if not step.layout:
         names = [f"ax{d}" for d in range(len(load.buffer.shape))]
         return names, list(load.buffer.shape), [name(n) for n in names], None
-    used = {n for e in load.indices for n in e.names}
-    extents = {
-        a.name: a.extent
-        for a in stage.iterators
-        if a.name in used or _is_one(a.extent) or any(a.name in item for item in step.layout)
-    }
+    used = {n for e in load.indices for n in e.names} | layout_names(step.layout)  # masks may use more than indices
+    extents = {a.name: a.extent for a in stage.iterators if a.name in used or _is_one(a.extent)}
     layout = SizedLayout(step.layout, extents, sizes)
     values = layout.inverse()
     return layout.dimensions, layout.shape, [e.substitute(values) for e in load.indices], layout.forward()
