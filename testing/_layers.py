@@ -122,6 +122,21 @@ class Layers:
         y: Value = self.net.apply("dense", x, self.net.constant(weight, f"{name}_weight"), label=name)
         return self.bias(y, name, axis=1)
 
+    def project(self, x: Value, name: str, channels: int, extents: Sequence[int]) -> Value:
+        """A feature map of `channels` and spatial `extents` from each row: a matrix product and a bias."""
+        map_shape, depth = (channels, *extents), x.shape[1]
+        weight = self.normal((prod(map_shape), depth), sqrt(1.0 / depth)).reshape(*map_shape, depth)
+        bias = self.normal((prod(map_shape),), 0.1).reshape(map_shape)
+        if self.last:
+            map_shape = (*extents, channels)
+            weight, bias = np.moveaxis(weight, 0, -2), np.moveaxis(bias, 0, -1)
+        weight = np.ascontiguousarray(weight.reshape(-1, depth))
+        y: Value = self.net.apply("dense", x, self.net.constant(weight, f"{name}_weight"), label=name)
+        values = self.net.constant(np.ascontiguousarray(bias.reshape(-1)), f"{name}_bias")
+        y = self.net.apply("bias_add", y, values, axis=1, label=f"{name}_bias_add")
+        found: Value = self.net.apply("reshape", y, shape=(x.shape[0], *map_shape))
+        return found
+
     def classifier(self, x: Value, classes: int, name: str = "fc") -> Network:
         """A dense layer and a softmax, the output."""
         return self.finish(self.net.apply("softmax", self.dense(x, name, classes), label="prob"))

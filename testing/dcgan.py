@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from math import sqrt
 
+import numpy as np
+
 from ..graph.network import Network
 from ._layers import Layers, scaled
 
 
 def dcgan(batch: int = 1, layout: str = "NCHW", code: int = 100, width: float = 1.0, seed: int = 0) -> Network:
-    """The generator for vectors of `code` numbers; `width` multiplies channels. There is no NHWC form of it."""
-    if layout != "NCHW":
-        raise ValueError(f"dcgan: transposed convolutions have layout NCHW, got {layout}")
+    """The generator for vectors of `code` numbers; `width` multiplies channels."""
     net = Layers("dcgan", layout, seed)
     channels = scaled(1024, width)
     x = net.net.input("data", (batch, code))
-    x = net.net.apply("reshape", net.dense(x, "project", channels * 16), shape=(batch, channels, 4, 4))
+    x = net.project(x, "project", channels, (4, 4))
     x = net.act(net.batch_norm(x, "project_bn"))
     for number, count in enumerate((512, 256, 128, 3), 1):
         last, name = count == 3, f"deconv{number}"
         filters, depth = count if last else scaled(count, width), net.channels(x)
-        weight = net.net.constant(net.normal((depth, filters, 4, 4), sqrt(0.5 / depth)), f"{name}_weight")
-        x = net.net.apply("conv2d_transpose", x, weight, stride=2, padding=1, label=name)
+        weight = net.normal((depth, filters, 4, 4), sqrt(0.5 / depth))
+        if net.last:
+            weight = np.ascontiguousarray(np.moveaxis(weight, (0, 1), (-2, -1)))
+        given = net.net.constant(weight, f"{name}_weight")
+        x = net.net.apply("conv2d_transpose", x, given, stride=2, padding=1, layout=layout, label=name)
         x = net.act(x, "tanh", "image") if last else net.act(net.batch_norm(x, f"{name}_bn"))
     return net.finish(x)

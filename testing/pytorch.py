@@ -79,10 +79,11 @@ class TorchNetwork:
 
     def _prepare(self, op: ApplyOp, options: Mapping[str, Any]) -> None:
         """Bring the weights of channels-last convolutions to PyTorch's order of axes, once."""
-        if op.operator.data not in ("conv2d", "conv3d") or not str(options["layout"]).endswith("C"):
+        name = op.operator.data
+        if name not in ("conv2d", "conv3d", "conv2d_transpose") or not str(options["layout"]).endswith("C"):
             return
         torch, weight = self._torch, self._constants[op.inputs[1]]
-        moved = weight.movedim((-1, -2), (0, 1))
+        moved = weight.movedim((-2, -1) if name == "conv2d_transpose" else (-1, -2), (0, 1))
         form = torch.channels_last if moved.ndim == 4 else torch.channels_last_3d
         self._constants[op.inputs[1]] = moved.contiguous(memory_format=form)
 
@@ -112,8 +113,10 @@ def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
 
         return convolve
 
-    def conv2d_transpose(x: Any, w: Any, *, stride: Any, padding: Any, output_padding: Any, groups: int) -> Any:
-        return F.conv_transpose2d(x, w, None, stride, padding, output_padding, groups)
+    def conv2d_transpose(
+        x: Any, w: Any, *, stride: Any, padding: Any, output_padding: Any, groups: int, layout: str
+    ) -> Any:
+        return back(F.conv_transpose2d(first(x, layout), w, None, stride, padding, output_padding, groups), layout)
 
     def max_pool(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, layout: str) -> Any:
         return back(F.max_pool2d(first(x, layout), kernel, stride, padding, dilation, ceil_mode), layout)

@@ -52,6 +52,15 @@ def test_grouped_networks_mean_the_same(name: str) -> None:
     assert not any(op.operator.data == "batch_norm" for op in after.module.walk() if isinstance(op, ApplyOp))
 
 
+def test_transposed_convolutions_channels_last_take_in_what_follows() -> None:
+    net = lw.testing.dcgan(layout="NHWC", **SMALL["dcgan"])
+    after = check_same(net, GROUPED, feeds_of(net))
+    labels = [op.label.data for op in after.module.walk() if isinstance(op, GroupOp)]
+    assert labels[-4:] == [*["conv2d_transpose_add_relu"] * 3, "conv2d_transpose_tanh"]
+    converted = check_same(net, "lw-graph-convert-layout{layout=NCHW},lw-graph-simplify,cse,dce", feeds_of(net))
+    assert 'layout = "NHWC"' not in str(converted)
+
+
 def test_every_convolution_takes_in_what_follows() -> None:
     net = lw.testing.network("resnet-50", **SMALL["resnet-50"]).transform(GROUPED)
     labels = [op.label.data for op in net.module.walk() if isinstance(op, GroupOp)]

@@ -256,6 +256,23 @@ def test_conv2d_transpose(stride: Any, padding: Any, extra: Any, groups: int, wi
     )
 
 
+@pytest.mark.parametrize("stride, padding, extra, groups", [(2, (1, 0, 1, 0), (1, 0), 1), (1, 1, 0, 2)])
+def test_conv2d_transpose_nhwc(stride: int, padding: Any, extra: Any, groups: int) -> None:
+    def expected(x: Any, k: Any) -> Any:
+        pads, more = ((v,) * n if isinstance(v, int) else v for v, n in ((padding, 4), (extra, 2)))
+        first = ref.conv2d_transpose_nchw_python(
+            np.moveaxis(x, 3, 1), k.transpose(2, 3, 0, 1), (stride, stride), pads, more, groups
+        )
+        return np.moveaxis(first, 1, 3)
+
+    check(
+        lambda x, k: topi.nn.conv2d_transpose_nhwc(x, k, stride, padding, extra, groups),
+        expected,
+        f32(2, 5, 6, 4),
+        f32(3, 2, 4, 3),
+    )
+
+
 @pytest.mark.parametrize("tile", [2, 4])
 @pytest.mark.parametrize("data, filters, padding", [((1, 3, 7, 7), 5, 1), ((2, 2, 9, 6), 3, 0), ((1, 1, 4, 11), 1, 1)])
 def test_winograd(tile: int, data: Any, filters: int, padding: int) -> None:

@@ -1,4 +1,7 @@
-"""Convolutions; weights are channels-first (CO, CI, *window) or, in layouts with C last, (*window, CI, CO)."""
+"""Convolutions; weights are channels-first (CO, CI, *window) or, in layouts with C last, (*window, CI, CO).
+
+Those of transposed ones are (CI, CO, *window), or (*window, CI, CO).
+"""
 
 from __future__ import annotations
 
@@ -59,8 +62,10 @@ def _conv2d_transpose(
     padding: Padding = 0,
     output_padding: Ints = (0, 0),
     groups: int = 1,
+    layout: str = "NCHW",
 ) -> Tensor:
-    return topi.nn.conv2d_transpose_nchw(data, weight, stride, padding, output_padding, groups)
+    known = {"NCHW": topi.nn.conv2d_transpose_nchw, "NHWC": topi.nn.conv2d_transpose_nhwc}
+    return known[_layout("conv2d_transpose", layout, known)](data, weight, stride, padding, output_padding, groups)
 
 
 def _layout(operator: str, layout: str, known: Iterable[str]) -> str:

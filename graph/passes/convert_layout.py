@@ -17,7 +17,12 @@ from ..operator import operator
 from ..types import infer, shape_of
 from ._rewrite import Before, erase, option
 
-_WEIGHTS = {"conv2d": (2, 3, 1, 0), "conv3d": (2, 3, 4, 1, 0), "depthwise_conv2d": (2, 3, 0, 1)}
+_WEIGHTS = {
+    "conv2d": (2, 3, 1, 0),
+    "conv3d": (2, 3, 4, 1, 0),
+    "depthwise_conv2d": (2, 3, 0, 1),
+    "conv2d_transpose": (2, 3, 0, 1),
+}
 """How weights of the channels-first form are transposed for the channels-last one."""
 
 

@@ -75,8 +75,7 @@ def _channel_axis(op: ApplyOp) -> int:
     rank = len(shape_of(op.outputs[0]))
     if op.operator.data in ("dense", "matmul"):
         return rank - 1
-    last = op.operator.data != "conv2d_transpose" and str(option(op, "layout")).endswith("C")
-    return rank - 1 if last else 1
+    return rank - 1 if str(option(op, "layout")).endswith("C") else 1
 
 
 def _conv_shape(op: ApplyOp) -> tuple[int, ...] | None:
@@ -90,7 +89,10 @@ def _depthwise_shape(op: ApplyOp) -> tuple[int, ...] | None:
 
 
 def _transposed_shape(op: ApplyOp) -> tuple[int, ...] | None:
-    return None if option(op, "groups") != 1 else (1, shape_of(op.inputs[1])[1], 1, 1)
+    weight = shape_of(op.inputs[1])
+    if option(op, "groups") != 1:
+        return None
+    return (weight[-1],) if _channel_axis(op) > 1 else (1, weight[1], 1, 1)
 
 
 def _dense_shape(op: ApplyOp) -> tuple[int, ...] | None:

@@ -14,6 +14,7 @@ from .activation import softplus as softplus
 from .conv2d import conv2d_nchw as conv2d_nchw
 from .conv2d import conv2d_nhwc as conv2d_nhwc
 from .conv2d_transpose import conv2d_transpose_nchw as conv2d_transpose_nchw
+from .conv2d_transpose import conv2d_transpose_nhwc as conv2d_transpose_nhwc
 from .conv3d import conv3d_ncdhw as conv3d_ncdhw
 from .conv3d import conv3d_ndhwc as conv3d_ndhwc
 from .dense import batch_matmul as batch_matmul

@@ -26,13 +26,43 @@ def conv2d_transpose_nchw(
     OH = (H - 1) * stride - padding (before and after) + KH + output_padding: the gradient of a convolution.
     """
     operator = "conv2d_transpose_nchw"
+    return _transposed(operator, data, kernel, stride, padding, output_padding, groups, out_dtype, False)
+
+
+def conv2d_transpose_nhwc(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    output_padding: Ints | tuple[int, int] = (0, 0),
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """data (N, H, W, CI), kernel (KH, KW, CI, CO / groups) -> (N, OH, OW, CO), as `conv2d_transpose_nchw`."""
+    operator = "conv2d_transpose_nhwc"
+    return _transposed(operator, data, kernel, stride, padding, output_padding, groups, out_dtype, True)
+
+
+def _transposed(
+    operator: str,
+    data: Tensor,
+    kernel: Tensor,
+    stride: Ints,
+    padding: Padding,
+    output_padding: Ints | tuple[int, int],
+    groups: int,
+    out_dtype: str | None,
+    channels_last: bool,
+) -> Tensor:
     require_rank(operator, 4, data=data, kernel=kernel)
-    batch, channels, *extents = data.shape
-    per_group, window = kernel.shape[1], kernel.shape[2:]
-    if channels != kernel.shape[0] or groups < 1 or channels % groups:
+    batch, channels = data.shape[0], data.shape[-1 if channels_last else 1]
+    extents = data.shape[1:-1] if channels_last else data.shape[2:]
+    depth, per_group = kernel.shape[2:] if channels_last else kernel.shape[:2]
+    window = kernel.shape[:2] if channels_last else kernel.shape[2:]
+    if channels != depth or groups < 1 or channels % groups:
         raise ShapeError(
             f"{operator}: data {format_shape(data.shape)} and kernel {format_shape(kernel.shape)} do not fit with "
-            f"groups={groups}: {channels} input channels, kernel for {kernel.shape[0]}"
+            f"groups={groups}: {channels} input channels, kernel for {depth}"
         )
     strides = spread(operator, "stride", stride, 2)
     if isinstance(padding, str):
@@ -50,36 +80,49 @@ def conv2d_transpose_nchw(
             f"{operator}: data {format_shape(data.shape)}, kernel {format_shape(kernel.shape)}, stride {strides} and "
             f"padding {(*before, *after)} leave no output"
         )
-    spread_out = _dilate_and_pad(data, output, window, strides, before)
+    spread_out = _dilate_and_pad(data, 1 if channels_last else 2, output, window, strides, before)
     dtype = accumulator_type(data.dtype, out_dtype)
     depth = channels // groups
     rc, ry, rx = reduce_axis((0, depth), "rc"), reduce_axis((0, window[0]), "ry"), reduce_axis((0, window[1]), "rx")
+    flipped = (window[0] - 1 - ry, window[1] - 1 - rx)
 
     def product(n: Expr, f: Expr, position: Sequence[Expr]) -> Reduce:
-        y, x = position
+        at = (position[0] + ry, position[1] + rx)
         channel, filter_ = (rc, f) if groups == 1 else (f // per_group * depth + rc, f % per_group)
-        weight = kernel[channel, filter_, window[0] - 1 - ry, window[1] - 1 - rx]
-        return sum(spread_out[n, channel, y + ry, x + rx].astype(dtype) * weight.astype(dtype), axis=(rc, ry, rx))
+        source = (n, *at, channel) if channels_last else (n, channel, *at)
+        weight = (*flipped, channel, filter_) if channels_last else (channel, filter_, *flipped)
+        axes = (ry, rx, rc) if channels_last else (rc, ry, rx)
+        return sum(spread_out[source].astype(dtype) * kernel[weight].astype(dtype), axis=axes)
 
-    return named_output(batch, per_group * groups, output, product, False)
+    return named_output(batch, per_group * groups, output, product, channels_last)
 
 
 def _dilate_and_pad(
-    data: Tensor, output: Sequence[int], window: Sequence[int], strides: Sequence[int], before: Sequence[int]
+    data: Tensor,
+    first: int,
+    output: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    before: Sequence[int],
 ) -> Tensor:
-    """`data` with stride - 1 zeros between elements, shifted so that a plain convolution gives `output`."""
-    shape = (*data.shape[:2], *(o + k - 1 for o, k in zip(output, window, strict=True)))
-    first = tuple(k - 1 - b for k, b in zip(window, before, strict=True))
+    """`data` with stride - 1 zeros between elements along the spatial axes, `first` and the next.
 
-    def element(n: Expr, c: Expr, *position: Expr) -> Expr:
+    Shifted so that a plain convolution gives `output`.
+    """
+    spatial = slice(first, first + 2)
+    shape = list(data.shape)
+    shape[spatial] = [o + k - 1 for o, k in zip(output, window, strict=True)]
+    starts = tuple(k - 1 - b for k, b in zip(window, before, strict=True))
+
+    def element(*indices: Expr) -> Expr:
         conditions: list[Expr] = []
-        source: list[Expr] = []
-        for p, f, s, extent in zip(position, first, strides, data.shape[2:], strict=True):
+        source = list(indices)
+        for d, (p, f, s) in enumerate(zip(indices[spatial], starts, strides, strict=True), first):
             offset = p - f if f else p
-            conditions += [offset >= 0, offset <= (extent - 1) * s]
+            conditions += [offset >= 0, offset <= (data.shape[d] - 1) * s]
             conditions += [offset % s == 0] if s > 1 else []
-            source.append(offset // s if s > 1 else offset)
-        return select(all(*conditions), data[(n, c, *source)], 0)
+            source[d] = offset // s if s > 1 else offset
+        return select(all(*conditions), data[tuple(source)], 0)
 
-    result: Tensor = compute(shape, element, "pad_temp", ("i0", "i1", "i2", "i3"))
+    result: Tensor = compute(tuple(shape), element, "pad_temp", ("i0", "i1", "i2", "i3"))
     return result

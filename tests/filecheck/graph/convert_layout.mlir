@@ -28,3 +28,16 @@ func.func @net(%x: tensor<1x4x6x6xf32>, %s: tensor<8x1x1xf32>) -> (tensor<1x8x6x
   // BACK-NOT: transpose
   func.return %z, %m : tensor<1x8x6x6xf32>, tensor<1x16x1x1xf32>
 }
+
+// Weights of transposed convolutions are (CI, CO, KH, KW).
+// CHECK-LABEL: func.func @transposed
+// BACK-LABEL: func.func @transposed
+func.func @transposed(%x: tensor<1x4x6x6xf32>) -> tensor<1x8x12x12xf32> {
+  %w = lw_graph.constant "w" : tensor<4x8x4x4xf32>
+  // CHECK: %[[x:[a-z_0-9]*]] = lw_graph.apply "transpose" (%x) <axes = [0, 2, 3, 1]>
+  // CHECK-NEXT: %[[w:[a-z_0-9]*]] = lw_graph.apply "transpose" (%w) <axes = [2, 3, 0, 1]>
+  // CHECK-NEXT: %y = lw_graph.apply "conv2d_transpose" (%[[x]], %[[w]]) <layout = "NHWC", padding = 1, stride = 2> : (tensor<1x6x6x4xf32>, tensor<4x4x4x8xf32>) -> tensor<1x12x12x8xf32>
+  // BACK: %y = lw_graph.apply "conv2d_transpose" (%x, %w) <padding = 1, stride = 2>
+  %y = lw_graph.apply "conv2d_transpose" (%x, %w) <padding = 1, stride = 2> : (tensor<1x4x6x6xf32>, tensor<4x8x4x4xf32>) -> tensor<1x8x12x12xf32>
+  func.return %y : tensor<1x8x12x12xf32>
+}
