@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from loopwright.graph.runtime.network import CompiledNetwork as CompiledNetwork
     from loopwright.graph.runtime.network import load_network as load_network
     from loopwright.graph.tasks import extract_tasks as extract_tasks
+    from loopwright.graph.template_tasks import extract_template_tasks as extract_template_tasks
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
     from loopwright.search import pretuned as pretuned
@@ -88,6 +89,7 @@ _HOMES = {
     "cuda": "loopwright.backends.cuda.arrays",
     "measure_option": "loopwright.search.tuners",
     "extract_tasks": "loopwright.graph.tasks",
+    "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",
     "from_onnx": "loopwright.frontends.onnx.importer",
     "load_best": "loopwright.search.best",

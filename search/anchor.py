@@ -79,7 +79,7 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
         is_argument(output),
         output.type.element_type,
         epilogue_of(block),
-        tuple(_pads(block)),
+        tuple(pads_of(block)),
     )
 
 
@@ -116,7 +116,7 @@ def epilogue_of(block: BlockOp) -> str | None:
     return reader.block_name if covered == everything and len(set(named)) == len(named) else None
 
 
-def _pads(block: BlockOp) -> list[str]:
+def pads_of(block: BlockOp) -> list[str]:
     """Blocks that write what is loaded by moving elements under a mask, and are read here only."""
     pads = []
     for load in block.loads:

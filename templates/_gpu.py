@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dialects.target import Target
+from ..search.template.computation import Computation, Workload, start
 from ..search.template.config import Config
-from ..te import Tensor
-from ._operators import operands, start
 
 AXES = "zyx"
 UNROLL_STEPS = (0, 64, 512, 1500)
 PARTS = (1, 2, 4, 8, 16, 32)
 
 
-def tiled(
-    cfg: Config, tensors: list[Tensor], spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
-) -> Any:
-    """The schedule of an operator, given by its tensors: knobs `tile_<loop>` for its loops, how far to unroll, and
-    `parts` that the first of the `reduce` loops is divided into, each for blocks of its own.
+def tiled(cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]) -> Any:
+    """The schedule of an operator and what is fused around it: knobs `tile_<loop>` for its loops, how far to unroll,
+    and `parts` that the first of the `reduce` loops is divided into, each for blocks of its own.
 
     Up to three `spatial` loops, in four parts each, go to the axes of blocks and threads, the last one to x; `outer`
     loops go to the blocks of the first one. `reduce` loops have two parts. Operands are in shared memory; a thread adds
     up in registers and writes at the end.
     """
-    sch, result, loops = start(cfg, tensors)
+    made = start(cfg, workload)
+    sch, block, loops = made.sch, made.block, made.loops
     for name in spatial:
         cfg.define_split(f"tile_{name}", loops[name], num_outputs=4)
     for name in reduce:
@@ -38,14 +36,12 @@ def tiled(
         _pick_fallback(cfg, spatial, reduce)
 
     around = [loops[name] for name in outer]
-    block = result.name
     if cfg["parts"].val > 1:
-        block, loops[reduce[0]] = split_among_blocks(sch, cfg.target, result, loops[reduce[0]], cfg["parts"].val)
+        block, loops[reduce[0]] = split_among_blocks(made, cfg.target, loops[reduce[0]], cfg["parts"].val)
         around.insert(0, sch.get_loops(block)[0])
-    out = sch.cache_write(block, block, "local")
-    copies = [sch.cache_read(block, name, "shared") for name in operands(sch, tensors)]
-    if "pad_temp" in sch.blocks:
-        sch.compute_inline("pad_temp")
+    out = made.write_back(block)
+    copies = [sch.cache_read(block, name, "shared") for name in made.operands]
+    made.inline_pads()
     axes = AXES[3 - len(spatial) :]
     parts = [cfg[f"tile_{name}"].apply(sch, block, loops[name]) for name in spatial]
     steps = [sch.split(block, loops[name], [None, cfg[f"tile_{name}"].size[1]]) for name in reduce]
@@ -81,25 +77,24 @@ def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: st
         sch.bind(copy, loop, f"threadIdx.{axis}")
 
 
-def split_among_blocks(sch: Any, target: Target | None, block: Any, loop: Any, parts: Any) -> tuple[str, Any]:
+def split_among_blocks(made: Computation, target: Target | None, loop: Any, parts: Any) -> tuple[str, Any]:
     """Let blocks of their own take parts of a reduction; a second kernel, a thread for each result, adds up.
 
     Returns the block of the partial results and the rest of the loop.
     """
-    name = str(block if isinstance(block, str) else block.name)
+    sch, name = made.sch, made.block
     threads = min(128, (target.max_threads_per_block if target else 0) or 128)
-    part, rest = sch.split(block, loop, [parts, None])
-    spatial = [x for x in sch.get_loops(block) if str(x) not in (str(part), str(rest))]
-    sch.reorder(block, part, *spatial)
-    sch.rfactor(block, part)
+    part, rest = sch.split(name, loop, [parts, None])
+    spatial = [x for x in sch.get_loops(name) if str(x) not in (str(part), str(rest))]
+    sch.reorder(name, part, *spatial)
+    sch.rfactor(name, part)
     results = [x for x in sch.get_loops(name) if str(x) != str(part)]
     total = sch.fuse(name, *results) if len(results) > 1 else results[0]
     around, thread = sch.split(name, total, [None, threads])
     sch.reorder(name, around, thread, part)
     sch.bind(name, around, "blockIdx.x")
     sch.bind(name, thread, "threadIdx.x")
-    sums = sch.cache_write(name, name, "local")
-    sch.reverse_compute_at(sums, thread)
+    sch.reverse_compute_at(made.write_back(name), thread)
     return f"{name}_rf", rest
 
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..search.template.computation import Workload, start
 from ..search.template.config import Config
-from ..te import Tensor
-from ._operators import start
 
 AXES = "zyx"
 MOST_ELEMENTS = 16
 
 
-def tiled(
-    cfg: Config, tensors: list[Tensor], spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
-) -> Any:
-    """The schedule of an operator, given by its tensors: knobs `tile_<loop>` for its loops, and what is unrolled.
+def tiled(cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]) -> Any:
+    """The schedule of an operator and what is fused around it: knobs `tile_<loop>` for its loops, and what is unrolled.
 
     `spatial` loops have three parts: blocks, threads, and elements of a thread, the innermost of which may be a vector.
     """
-    sch, block, loops = start(cfg, tensors)
+    made = start(cfg, workload)
+    sch, block, loops = made.sch, made.block, made.loops
     for name in spatial:
         cfg.define_split(f"tile_{name}", loops[name], num_outputs=3, filter=lambda e: e.size[-1] <= MOST_ELEMENTS)
     cfg.define_split("tile_reduce", loops[reduce[0]], num_outputs=2)
@@ -32,9 +30,8 @@ def tiled(
         cfg.fallback_split("tile_reduce", [None, 4])
         cfg["elements"] = ["unroll"] * (len(spatial) - 1) + ["vec"]
 
-    out = sch.cache_write(block, block.name, "local")
-    if "pad_temp" in sch.blocks:
-        sch.compute_inline("pad_temp")
+    out = made.write_back(block)
+    made.inline_pads()
     axes = AXES[3 - len(spatial) :]
     parts = [cfg[f"tile_{name}"].apply(sch, block, loops[name]) for name in spatial]
     step, step_inner = cfg["tile_reduce"].apply(sch, block, loops[reduce[0]])

@@ -1,16 +1,14 @@
-"""The operators that templates come for, and what their arguments are."""
+"""The operators that templates come for, and what their arguments are: shapes, or the text of a network's group."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import te, topi
-from ..schedule import Schedule
-from ..search.template.config import Config
+from ..search.template.computation import from_shapes
 
 Pair = tuple[int, int]
 
 
+@from_shapes
 def conv2d_nchw(
     n: int,
     h: int,
@@ -29,6 +27,7 @@ def conv2d_nchw(
     return [data, kernel, topi.nn.conv2d_nchw(data, kernel, stride, padding, dilation)]
 
 
+@from_shapes
 def conv2d_nhwc(
     n: int,
     h: int,
@@ -47,6 +46,7 @@ def conv2d_nhwc(
     return [data, kernel, topi.nn.conv2d_nhwc(data, kernel, stride, padding, dilation)]
 
 
+@from_shapes
 def depthwise_conv2d_nchw(
     n: int,
     c: int,
@@ -64,6 +64,7 @@ def depthwise_conv2d_nchw(
     return [data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, stride, padding, dilation)]
 
 
+@from_shapes
 def depthwise_conv2d_nhwc(
     n: int,
     c: int,
@@ -81,6 +82,7 @@ def depthwise_conv2d_nhwc(
     return [data, kernel, topi.nn.depthwise_conv2d_nhwc(data, kernel, stride, padding, dilation)]
 
 
+@from_shapes
 def dense(batch: int, out_dim: int, in_dim: int) -> list[te.Tensor]:
     """`(batch, in_dim)` data, `(out_dim, in_dim)` weight."""
     data = te.placeholder((batch, in_dim), name="data")
@@ -88,20 +90,9 @@ def dense(batch: int, out_dim: int, in_dim: int) -> list[te.Tensor]:
     return [data, weight, topi.nn.dense(data, weight)]
 
 
+@from_shapes
 def batch_matmul(batch: int, m: int, n: int, k: int) -> list[te.Tensor]:
     """`(batch, m, k)` times `(batch, n, k)`, the second one transposed."""
     x = te.placeholder((batch, m, k), name="x")
     y = te.placeholder((batch, n, k), name="y")
     return [x, y, topi.nn.batch_matmul(x, y, transpose_b=True)]
-
-
-def start(cfg: Config, tensors: list[te.Tensor]) -> tuple[Any, te.Tensor, dict[str, Any]]:
-    """A schedule of tensors, its output, and the loops of that by name."""
-    sch = Schedule(tensors, target=cfg.target)
-    return sch, tensors[-1], {str(loop): loop for loop in sch.get_loops(tensors[-1])}
-
-
-def operands(sch: Any, tensors: list[te.Tensor]) -> list[str]:
-    """The buffers that the output is computed from: inputs, the first one padded where there is padding."""
-    first, *rest = [tensor.name for tensor in tensors[:-1]]
-    return ["pad_temp" if "pad_temp" in sch.blocks else first, *rest]

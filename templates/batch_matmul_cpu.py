@@ -13,6 +13,4 @@ from ._cpu import tiled
 @template("batch_matmul_cpu")
 def batch_matmul_cpu(cfg: Config, *args: Any) -> Any:
     """As `_operators.batch_matmul`; a vector of columns, which are packed, for some rows."""
-    return tiled(
-        cfg, operators.batch_matmul(*args), ("b",), "i", "j", ("k",), {"y": ("b", "j/<width>", "k", "j%<width>")}
-    )
+    return tiled(cfg, operators.batch_matmul(*args), ("b",), "i", "j", ("k",), ("b", "j/<width>", "k", "j%<width>"))

@@ -20,5 +20,5 @@ def conv2d_nchw_cpu(cfg: Config, *args: Any) -> Any:
         "xx",
         "ff",
         ("rc", "ry", "rx"),
-        {"kernel": ("ff/<width>", "rc", "ry", "rx", "ff%<width>")},
+        ("ff/<width>", "rc", "ry", "rx", "ff%<width>"),
     )

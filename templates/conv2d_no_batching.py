@@ -8,26 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..search.template.computation import start
 from ..search.template.config import Config
 from ..search.template.registry import template
+from . import _operators as operators
 from ._gpu import AXES, fetch_together, split_among_blocks
-from ._operators import conv2d_nchw, operands, start
-
-Pair = tuple[int, int]
 
 
 @template("conv2d_no_batching")
-def conv2d_no_batching(
-    cfg: Config, n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int, stride: Pair, padding: Pair
-) -> Any:
-    """NCHW data. Spatial axes in four: blocks, virtual threads, threads, elements; reduce axes in three,
-    the channels' over blocks, fills of shared memory, and what is in it."""
-    if n != 1:
-        raise ValueError(f"conv2d_no_batching takes one image, got a batch of {n}")
-    tensors = conv2d_nchw(n, h, w, co, ci, kh, kw, stride, padding)
-    sch, conv, _ = start(cfg, tensors)
-
-    batch, f, y, x, rc, ry, rx = sch.get_loops(conv)
+def conv2d_no_batching(cfg: Config, *args: Any) -> Any:
+    """As `_operators.conv2d_nchw`, for one image. Spatial axes in four: blocks, virtual threads, threads, elements;
+    reduce axes in three, the channels' over blocks, fills of shared memory, and what is in it."""
+    made = start(cfg, operators.conv2d_nchw(*args))
+    sch, block = made.sch, made.block
+    batch, f, y, x, rc, ry, rx = made.loops.values()
+    if batch.extent != 1:
+        raise ValueError(f"conv2d_no_batching takes one image, got a batch of {batch.extent}")
     cfg.define_split("tile_f", f, num_outputs=4)
     cfg.define_split("tile_y", y, num_outputs=4)
     cfg.define_split("tile_x", x, num_outputs=4)
@@ -42,14 +38,13 @@ def conv2d_no_batching(
         cfg.fallback_split("tile_rc", [None, 1, 8])
 
     parts, _, inner = cfg["tile_rc"].size
-    block, around = conv.name, [batch]
+    around = [batch]
     if parts > 1:
-        block, rc = split_among_blocks(sch, cfg.target, conv, rc, parts)
+        block, rc = split_among_blocks(made, cfg.target, rc, parts)
         around.insert(0, sch.get_loops(block)[0])
-    out = sch.cache_write(block, block, "local")
-    shared = [sch.cache_read(block, name, "shared") for name in operands(sch, tensors)]
-    if "pad_temp" in sch.blocks:
-        sch.compute_inline("pad_temp")
+    out = made.write_back(block)
+    shared = [sch.cache_read(block, name, "shared") for name in made.operands]
+    made.inline_pads()
     bf, vf, tf, fi = cfg["tile_f"].apply(sch, block, f)
     by, vy, ty, yi = cfg["tile_y"].apply(sch, block, y)
     bx, vx, tx, xi = cfg["tile_x"].apply(sch, block, x)

@@ -13,4 +13,4 @@ from ._cpu import tiled
 @template("dense_cpu")
 def dense_cpu(cfg: Config, *args: Any) -> Any:
     """As `_operators.dense`; a vector of columns, whose weights are packed, for some rows."""
-    return tiled(cfg, operators.dense(*args), (), "i", "j", ("k",), {"weight": ("j/<width>", "k", "j%<width>")})
+    return tiled(cfg, operators.dense(*args), (), "i", "j", ("k",), ("j/<width>", "k", "j%<width>"))

@@ -121,7 +121,7 @@ def best_config(task: TemplateTask) -> Config:
     for history in (*histories(), pretuned.history()):
         if (config := history.config(task)) is not None:
             return config
-    text = f"no record for template '{task.name}' with {task.args} on {task.target}: a config nobody measured is used"
+    text = f"no record for template {task.title} on {task.target}: a config nobody measured is used"
     warnings.warn(text, FallbackWarning, stacklevel=3)
     return fallback_config(task)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -35,11 +36,16 @@ class TemplateTask:
     """A template, its arguments and a target, to be tuned with one of `lw.tuners`.
 
     The template is a name, a Template, or a function `f(cfg, *args)`. `print(task.config_space)` shows what may be
-    chosen. ConfigError where there is no such template, or no config of it can be scheduled.
+    chosen. `workload_key` is what records name the workload by, unless it is the template with its arguments.
+    ConfigError where there is no such template, or no config of it can be scheduled.
     """
 
     def __init__(
-        self, template: str | Template | Callable[..., Any], args: Sequence[Any] = (), target: str | Target = "llvm"
+        self,
+        template: str | Template | Callable[..., Any],
+        args: Sequence[Any] = (),
+        target: str | Target = "llvm",
+        workload_key: str = "",
     ) -> None:
         self.target = resolve_target(target)
         self.args = tuple(args)
@@ -52,6 +58,7 @@ class TemplateTask:
         self.config_space = ConfigSpace(self.target)
         first = self._collect()
         self.compute_dag = ComputeDAG.from_module(first.workload)
+        self._key = workload_key
         self._flop = first_flop if (first_flop := self._collected.flop) else float(self.compute_dag.flops)
         self._known: dict[int, str | None] = {}
         self.cases = Cases(self)
@@ -82,7 +89,15 @@ class TemplateTask:
     @property
     def workload_key(self) -> str:
         """JSON `[name, args, hash]`, the same in every process and on every machine."""
-        return self.compute_dag.workload_key(self.name, self.args)
+        return self._key or self.compute_dag.workload_key(self.name, self.args)
+
+    @property
+    def title(self) -> str:
+        """The template with its arguments, or with the workload's name and shapes where that is its argument."""
+        if not self._key:
+            return f"{self.name}{self.args}"
+        name, shapes, _ = json.loads(self._key)
+        return f"{self.name} of {name}{tuple(shapes)}"
 
     @property
     def flops(self) -> float:
@@ -109,7 +124,7 @@ class TemplateTask:
         return self.search_task.measure_options()
 
     def __repr__(self) -> str:
-        return f"<TemplateTask {self.name}{self.args} on {self.target.kind}, {self.config_space.size} configs>"
+        return f"<TemplateTask {self.title} on {self.target.kind}, {self.config_space.size} configs>"
 
     # -- configs ------------------------------------------------------------------------------------------------------
 

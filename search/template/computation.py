@@ -1,0 +1,98 @@
+"""What a template schedules: an operator alone, or one of a network with what is fused around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from ...backends.context import create_context
+from ...dialects.loop import BlockOp, blocks_in
+from ...passes.analysis.access import is_argument
+from ...passes.analysis.nest import buffer_name
+from ...schedule import Schedule
+from ...te import Tensor
+from ..anchor import epilogue_of, pads_of
+from .config import Config
+from .knobs.knob import ConfigError
+
+Workload = Sequence[Tensor] | ModuleOp | str
+"""Te tensors, inputs and outputs, or a te-level module, or the text of one."""
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A schedule just begun: the block to tile, its loops by name, and what is around it.
+
+    `operands` are the buffers that the block reads, in order; `pads` the blocks that pad one of them; `epilogue` is the
+    block that takes its results further, element by element, if there is one.
+    """
+
+    sch: Any
+    block: str
+    loops: dict[str, Any]
+    operands: tuple[str, ...]
+    pads: tuple[str, ...]
+    epilogue: str | None
+
+    def write_back(self, block: str) -> str:
+        """Let `block` add up in registers. Returns the block that writes results to memory, to be put at a loop."""
+        if block == self.block and self.epilogue is not None:
+            self.sch.set_scope(block, "local")
+            return self.epilogue
+        return str(self.sch.cache_write(block, block, "local"))
+
+    def inline_pads(self) -> None:
+        """Compute padding where it is read."""
+        for pad in self.pads:
+            self.sch.compute_inline(pad)
+
+
+def start(cfg: Config, workload: Workload) -> Computation:
+    """Begin to schedule a computation with one reduction: all else but padding and the last block is inlined.
+
+    ConfigError where there is another number of reductions, or their results go elsewhere than to one block.
+    """
+    sch = Schedule(_parsed(workload) if isinstance(workload, str) else workload, target=cfg.target)
+    block = _reduction(sch)
+    pads = pads_of(block)
+    kept = {block.block_name, *pads}
+    for other in list(blocks_in(sch.module)):
+        if other.block_name not in kept and not is_argument(other.outputs[0]):
+            sch.compute_inline(other.block_name)
+    block = _reduction(sch)
+    epilogue = None
+    if not is_argument(block.outputs[0]):
+        epilogue = epilogue_of(block)
+        if epilogue is None:
+            raise ConfigError(f"the results of '{block.block_name}' are not read element by element, by one block")
+    name = block.block_name
+    operands = dict.fromkeys(buffer_name(load.buffer) for load in block.loads)
+    return Computation(sch, name, {str(x): x for x in sch.get_loops(name)}, tuple(operands), tuple(pads), epilogue)
+
+
+def _reduction(sch: Any) -> BlockOp:
+    found = [block for block in blocks_in(sch.module) if block.is_reduction]
+    if len(found) != 1:
+        raise ConfigError(f"a shipped template takes computations with one reduction, got {len(found)}")
+    return found[0]
+
+
+def from_shapes(make: Callable[..., Sequence[Tensor]]) -> Callable[..., Workload]:
+    """Let a function from shapes to tensors also take what a network made of its operator, as the text of a module."""
+
+    @wraps(make)
+    def workload(*args: Any) -> Workload:
+        return args[0] if len(args) == 1 and isinstance(args[0], str) else make(*args)
+
+    return workload
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> ModuleOp:
+    """The module of a text, which a schedule copies."""
+    return Parser(create_context(), text).parse_module()

@@ -1,0 +1,118 @@
+"""Templates on the kernels of a network: what is fused around an operator is scheduled with it, records are used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import template_workloads  # noqa: F401 (registers its template)
+
+import loopwright as lw
+from loopwright.graph.template_tasks import OPERATORS, operator_of
+from loopwright.search.template.computation import start
+from loopwright.search.template.knobs.knob import ConfigError
+from loopwright.search.template.limits import usage
+
+QUICK = lw.measure_option(lw.LocalBuilder(n_parallel=1), lw.LocalRunner(number=1, repeat=1, min_repeat_ms=0))
+TARGETS = ("llvm cores=1", "cuda model=h200", "opencl model=mali-t860")
+
+
+def network(name: str = "resnet-18", layout: str = "NHWC") -> lw.Network:
+    return lw.testing.network(name, batch=1, layout=layout, image=32, width=0.125, classes=10)
+
+
+def kinds(tasks: list[lw.TemplateTask]) -> list[lw.TemplateTask]:
+    """One task of each kind of group."""
+    return list({json.loads(task.workload_key)[0]: task for task in tasks}.values())
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_kernels_with_a_template_are_found_with_their_keys_and_weights(layout: str) -> None:
+    net = network("mobilenet", layout)
+    everything = {task.workload_key: weight for task, weight in zip(*lw.extract_tasks(net), strict=True)}
+    tasks, weights = lw.extract_template_tasks(net)
+    assert len(tasks) == 20 and len(everything) == 22  # all but the pool and the softmax
+    for task, weight in zip(tasks, weights, strict=True):
+        assert everything[task.workload_key] == weight
+        assert task.compute_dag.hash == json.loads(task.workload_key)[2]
+    names = {task.name for task in tasks}
+    assert names == {f"conv2d_{layout.lower()}_cpu", f"depthwise_conv2d_{layout.lower()}_cpu", "dense_cpu"}
+
+
+def test_operators_are_chosen_by_name_and_templates_replaced() -> None:
+    net = network("mobilenet")
+    tasks, _ = lw.extract_template_tasks(net, ops=["conv2d"])
+    assert {task.name for task in tasks} == {"conv2d_nhwc_cpu"}
+    tasks, _ = lw.extract_template_tasks(net, ops=["dense"], templates={"dense": "tests_group_rows"})
+    assert [task.name for task in tasks] == ["tests_group_rows"]
+    assert tasks[0].title.startswith("tests_group_rows of dense_add(")
+    with pytest.raises(ConfigError, match=r"templates know the operators conv2d_nchw, .*, got 'conv'"):
+        lw.extract_template_tasks(net, ops=["conv"])
+
+
+@lw.template("tests_group_rows")
+def group_rows(cfg, workload):
+    """A template of a user: one argument, the text of a module."""
+    made = start(cfg, workload)
+    cfg.define_knob("unroll", [0, 1])
+    if cfg["unroll"].val:
+        made.sch.unroll(made.block, list(made.loops.values())[-2])
+    return made.sch
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> None:
+    """Limits, schedules and usage, as tests/test_template_trace.py has it for operators alone."""
+    tasks = lw.extract_template_tasks(network(), target)[0]
+    for task in {json.loads(task.workload_key)[0]: task for task in reversed(tasks)}.values():  # the larger ones
+        rows = task.config_space.sample(np.random.default_rng(0), 6)
+        legal = task.legal(rows)
+        assert legal.tolist() == [task.why_not(row) is None for row in rows], task.title
+        for text, row in zip(task.schedules([task.config(r) for r in rows[legal]]), rows[legal], strict=True):
+            assert text == task.schedule(row)
+        if not task.target.is_gpu:
+            continue
+        assert legal.any() and all(case is None or case.trusted for case, _ in task.cases.groups(rows[legal]))
+        for case, at in task.cases.groups(rows[legal]):
+            taken = case.program.usage(task.config_space.columns(rows[legal][at]), len(at))
+            for i, row in enumerate(rows[legal][at]):
+                exact = asdict(usage(task.search_task.schedule_module(task.schedule(row))))
+                found = {key: int(column[i]) for key, column in taken.items()}
+                assert found.pop("shared_bytes") <= exact.pop("shared_bytes") <= found.pop("shared_most")
+                assert found == exact, task.title
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "layout"),
+    [(TARGETS[0], "resnet-18", "NHWC"), (TARGETS[0], "mobilenet", "NCHW"), ("opencl", "resnet-18", "NCHW")],
+)
+def test_every_kind_of_group_is_right(target: str, name: str, layout: str) -> None:
+    for task in kinds(lw.extract_template_tasks(network(name, layout), target)[0]):
+        trials = lw.tuners.RandomTuner(task, seed=3).tune(2, QUICK).trials
+        assert [(t.error.name, t.message) for t in trials] == [("OK", "")] * 2, task.title
+
+
+def test_a_network_is_tuned_task_by_task_and_compiled_with_what_was_found(tmp_path) -> None:
+    """The classic loop: a tuner for each task, which learns from those before; then the best of all."""
+    net = network()
+    log = tmp_path / "resnet.jsonl"
+    tasks, _ = lw.extract_template_tasks(net, TARGETS[0], ops=["conv2d"])
+    for task in tasks[:3]:
+        tuner = lw.tuners.XGBTuner(task, loss_type="rank", feature_type="itervar", plan_size=4, seed=0)
+        if log.exists():
+            assert tuner.load_history(log) > 0
+        tuner.tune(min(3, len(task.config_space)), QUICK, callbacks=[lw.callbacks.log_to_file(log)])
+    with lw.apply_history_best(log):
+        executor = lw.compile(net, TARGETS[0]).executor()
+    data = np.random.default_rng(0).standard_normal((1, 32, 32, 3), dtype=np.float32)
+    got = executor(data)
+    np.testing.assert_allclose(got, net.evaluate(data=data)[0], rtol=1e-3, atol=1e-4)
+    tuned = {row.kernel.label for row in executor.profile(repeat=1) if row.kernel.tuned}
+    assert tuned == {json.loads(task.workload_key)[0] for task in tasks[:3]}
+
+
+def test_computations_without_a_template_have_no_operator() -> None:
+    found = {operator_of(task) for task in lw.extract_tasks(network())[0]}
+    assert found == {None, "conv2d_nhwc", "dense"} and found - {None} < OPERATORS.keys()
