@@ -2,67 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from .cost_model import CostModel, Floats, relative_speed
+from .spaces import GuardedSpace, Rows, Space, SpaceError, SpaceFailure
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-
-class Space(Protocol):
-    """A sketch's candidates: rows of `n_decisions` integers; all feature matrices of a search are equally wide."""
-
-    @property
-    def name(self) -> str:
-        """The sketch's name, stable from one search to the next."""
-
-    @property
-    def n_decisions(self) -> int:
-        """Width of a row."""
-
-    def sample(self, rng: np.random.Generator, n: int) -> Rows:
-        """Return about n random rows `(n, d)`; they need not be legal."""
-
-    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
-        """Return as many rows, each changed a little."""
-
-    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
-        """Return rows that each mix the same row of `a` and of `b`."""
-
-    def legal(self, rows: Rows) -> Mask:
-        """Return which rows `(n,)` keep the target's limits."""
-
-    def features(self, rows: Rows) -> Floats:
-        """Return the features `(n, f)` of legal rows."""
-
-    def schedule(self, row: npt.NDArray[np.int64]) -> str:
-        """Return the schedule text of one row."""
+T = TypeVar("T")
 
 
 _FEWEST_FRESH = 256
 """Rows drawn anew in each round from a space, however slow it has been."""
-
-
-@runtime_checkable
-class Adopting(Protocol):
-    """A space that can take over rows of another one: the mutation that changes the sketch."""
-
-    def adopt(self, rng: np.random.Generator, other: Any, rows: Rows) -> Rows:
-        """Return rows of this space, at most as many, that resemble `rows` of the space `other`."""
-
-
-@runtime_checkable
-class Estimating(Protocol):
-    """A space that has an idea of how long its rows take before anything was measured."""
-
-    def estimate(self, rows: Rows) -> Floats | None:
-        """Return rough times of legal rows `(n,)` in seconds, comparable among spaces; None where there are none."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +61,21 @@ class EvolutionSettings:
 
 
 class Evolution:
-    """Remembers what was measured, and proposes what was not; the same seed and history give the same proposals."""
+    """Remembers what was measured, and proposes what was not; the same seed and history give the same proposals.
 
-    def __init__(self, spaces: Sequence[Space], seed: int = 0, settings: EvolutionSettings | None = None) -> None:
-        self.spaces = list(spaces)
+    A space that raises is left out from then on, which `note` is told; `propose` raises SpaceError when none is left.
+    """
+
+    def __init__(
+        self,
+        spaces: Sequence[Space],
+        seed: int = 0,
+        settings: EvolutionSettings | None = None,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.spaces = [GuardedSpace(space, number) for number, space in enumerate(spaces)]
+        self._note = note
+        self._failures: list[str] = []
         self._seed = seed
         self._settings = settings or EvolutionSettings()
         self._seen: set[tuple[int, tuple[int, ...]]] = set()
@@ -126,8 +91,15 @@ class Evolution:
         """Take in a measured candidate; an infinite time is a failure."""
         key = tuple(int(d) for d in row)
         self._seen.add((space, key))
-        self._measured.append((space, key, time_s))
-        self._features.append(np.asarray(self.spaces[space].features(_matrix([key]))[0], dtype=np.float32))
+        features = self._asked(space, lambda: self.spaces[space].features(_matrix([key]))[0])
+        if features is not None:
+            self._measured.append((space, key, time_s))
+            self._features.append(np.asarray(features, dtype=np.float32))
+
+    def means(self, space: int, row: Rows, schedule: str) -> bool:
+        """Whether a row of a space is a candidate with this schedule."""
+        asked = self.spaces[space]
+        return bool(self._asked(space, lambda: asked.legal(row[None])[0] and asked.schedule(row) == schedule))
 
     def training_set(self) -> tuple[Floats, Floats]:
         """Return the features `(n, f)` and times `(n,)` in seconds of all that was measured."""
@@ -140,6 +112,41 @@ class Evolution:
 
         They count as seen from now on.
         """
+        while len(self._failures) < max(1, len(self.spaces)):
+            try:
+                return self._propose(model, count)
+            except SpaceFailure as failure:
+                self._leave_out(failure)
+        raise SpaceError(f"no sketch is left to search: {'; '.join(self._failures)}")
+
+    def expected(self, model: CostModel, proposals: Sequence[Proposal | None]) -> list[float | None]:
+        """Return what the model says of each proposal; None for no proposal, and while it knows nothing."""
+        found: list[float | None] = [None] * len(proposals)
+        for space in self.spaces if model.ready else ():
+            rows = {n: p.row for n, p in enumerate(proposals) if p is not None and p.space == space.number}
+            features = self._asked(space.number, partial(space.features, _matrix([*rows.values()]))) if rows else None
+            if features is not None:
+                for n, value in zip(rows, model.predict(features)[0].tolist(), strict=True):
+                    found[n] = value
+        return found
+
+    def _asked(self, space: int, question: Callable[[], T]) -> T | None:
+        """What a space answers; None where it is left out."""
+        if self.spaces[space].left_out:
+            return None
+        try:
+            return question()
+        except SpaceFailure as failure:
+            self._leave_out(failure)
+            return None
+
+    def _leave_out(self, failure: SpaceFailure) -> None:
+        """Search without a space from now on."""
+        failure.space.left_out = True
+        self._failures.append(failure.sentence)
+        self._note(failure.sentence)
+
+    def _propose(self, model: CostModel, count: int) -> list[Proposal]:
         rng = np.random.default_rng([self._seed, len(self._seen)])
         if not self.spaces:
             return []
@@ -171,7 +178,7 @@ class Evolution:
         """Return rows that were just drawn, scored by their spaces' own estimates."""
         pool = []
         for index, (space, rows) in enumerate(zip(self.spaces, fresh, strict=True)):
-            seconds = space.estimate(rows) if isinstance(space, Estimating) and len(rows) else None
+            seconds = space.estimate(rows)
             if seconds is not None:
                 scores = (-np.log2(seconds)).tolist()
                 pool += [
@@ -214,8 +221,8 @@ class Evolution:
         if (space, row) in self._seen:
             return False
         self._seen.add((space, row))
-        schedule = self.spaces[space].schedule(_matrix([row])[0])
-        if schedule in self._schedules:  # another row says the same
+        schedule = self._asked(space, partial(self.spaces[space].schedule, _matrix([row])[0]))
+        if schedule is None or schedule in self._schedules:  # its space failed, or another row says the same
             return False
         self._schedules.add(schedule)
         proposals.append(Proposal(space, row, schedule))
@@ -252,7 +259,7 @@ class Evolution:
         """Return the best measured rows of a space."""
         most = int(self._settings.from_measured * self._settings.population)
         right = [(time_s, row) for s, row, time_s in self._measured if s == space and np.isfinite(time_s)]
-        if not right:
+        if not right or self.spaces[space].left_out:
             return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
         return _matrix([row for _, row in sorted(right)[:most]])
 
@@ -268,7 +275,7 @@ class Evolution:
     def _migrants(self, rng: np.random.Generator, rows: Sequence[Rows], scores: Sequence[Floats]) -> list[Rows]:
         """Return for each space a few of the best rows of some other space, as rows of its own."""
         none = [r[:0] for r in rows]
-        ranked = [s for s, space in enumerate(self.spaces) if isinstance(space, Adopting) and len(rows[s]) > 1]
+        ranked = [s for s, space in enumerate(self.spaces) if space.adopts and len(rows[s]) > 1]
         if len(ranked) < 2:
             return none
         for space in ranked:
@@ -277,7 +284,7 @@ class Evolution:
             source = others[int(np.argmax(best + rng.gumbel(size=len(best)) * 0.1))]
             count = max(1, int(self._settings.migrants * len(rows[space])))
             chosen = rows[source][np.argsort(-scores[source])[:count]]
-            none[space] = self.spaces[space].adopt(rng, self.spaces[source], chosen)  # type: ignore[attr-defined]
+            none[space] = self.spaces[space].adopt(rng, self.spaces[source], chosen)
         return none
 
     def _some(self, rng: np.random.Generator, rows: Sequence[Rows], fresh: Sequence[Rows]) -> list[Rows]:

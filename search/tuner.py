@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from . import records as rec
 from .cost_model import CostModel, make_model, relative_speed
-from .evolve import Evolution, EvolutionSettings, Proposal, Space
+from .evolve import Evolution, EvolutionSettings, Proposal
 from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headline
 from .progress import Progress, Silent, TuningState, make_progress
 from .records import ErrorCode, Record, RecordError, Role
+from .spaces import Space, SpaceError
 
 DEFAULT_SKETCH = "default"
 """The sketch name of trial 0, the schedule that an untuned build uses."""
@@ -141,13 +142,14 @@ class Tuner:
         self.trials: list[Record] = []
         self._measurer = measurer
         settings = EvolutionSettings(estimated=0.0) if options.cost_model == "random" else None
-        self._evolution = Evolution(task.spaces, options.seed, settings)
+        self._progress = _progress_of(options.progress)
+        self._evolution = Evolution(task.spaces, options.seed, settings, self._progress.note)
         model = options.cost_model
         self._model = make_model(model, options.seed) if isinstance(model, str) else model
-        self._progress = _progress_of(options.progress)
         self._waiting: dict[int, _Trial] = {}
         self._unsaved: list[Record] = []
         self._used_up = False
+        self._unsearchable = ""
         self._default_asked = False
         self._last_winner: Record | None = None
         self._until = options.num_measure_trials
@@ -161,6 +163,8 @@ class Tuner:
         self._progress.start(self.state)
         try:
             self._search()
+            if self._used_up and self.state.done < self.options.num_measure_trials:
+                self._progress.note(f"the search space is used up after {self.state.done} trials: there are no others")
             best = self.finish()
         except KeyboardInterrupt:
             self._progress.note(f"interrupted after {self.state.done} trials{self._where_kept()}")
@@ -203,7 +207,9 @@ class Tuner:
         return self._last_winner is not None and self._last_winner.timestamp >= self.trials[-1].timestamp
 
     def finish(self) -> Record:
-        """Let the best compete and return the winner; TuningError if no trial succeeded."""
+        """Let the best compete and return the winner; TuningError if no trial succeeded, or no sketch was left."""
+        if self._unsearchable:
+            raise TuningError(f"{self.task.name}: {self._unsearchable}")
         if self.state.best is None:
             raise TuningError(self._all_failed())
         return self._run_off()
@@ -234,24 +240,19 @@ class Tuner:
         features, times_s = self._evolution.training_set()
         if len(times_s):
             self._model.fit(features, relative_speed(times_s))
-        batch += self._evolution.propose(self._model, count - len(batch))
+        try:
+            batch += self._evolution.propose(self._model, count - len(batch))
+        except SpaceError as error:
+            self._unsearchable = str(error)
         self._used_up = len(batch) < count
-        trials = [_Trial(p, self.state.round, e) for p, e in zip(batch, self._expected(batch), strict=True)]
+        trials = [
+            _Trial(p, self.state.round, e)
+            for p, e in zip(batch, self._evolution.expected(self._model, batch), strict=True)
+        ]
         self.state.search_s += time.monotonic() - start_s
         self._show_phase("measuring")
         schedules = [self.task.default_schedule if p is None else p.schedule for p in batch]
         self._waiting |= dict(zip(self._measurer.submit(schedules), trials, strict=True))
-
-    def _expected(self, batch: Sequence[Proposal | None]) -> list[float | None]:
-        """What the model says of each candidate; None for the untuned schedule, and while the model knows nothing."""
-        expected: list[float | None] = [None] * len(batch)
-        for index, space in enumerate(self.task.spaces if self._model.ready else ()):
-            places = [n for n, p in enumerate(batch) if p is not None and p.space == index]
-            if places:
-                rows = np.array([p.row for p in batch if p is not None and p.space == index], dtype=np.int64)
-                for n, value in zip(places, self._model.predict(space.features(rows))[0], strict=True):
-                    expected[n] = float(value)
-        return expected
 
     def _should_stop(self) -> bool:
         state, options = self.state, self.options
@@ -354,7 +355,7 @@ class Tuner:
         if space is None or len(record.decisions) != self.task.spaces[space].n_decisions:
             return
         row = np.array(record.decisions, dtype=np.int64)
-        if self.task.spaces[space].legal(row[None])[0] and self.task.spaces[space].schedule(row) == record.schedule:
+        if self._evolution.means(space, row, record.schedule):
             self._evolution.observe(space, record.decisions, record.time_s)
 
     def _run_off(self) -> Record:

@@ -6,6 +6,7 @@ from fake_space import FakeSpace
 
 from loopwright.search.cost_model import make_model, relative_speed
 from loopwright.search.evolve import Evolution
+from loopwright.search.spaces import SpaceError
 
 
 def search(model, spaces, seed, trials=64, batch=16):
@@ -189,3 +190,46 @@ def test_the_best_rows_of_a_sketch_are_tried_in_others():
     proposals = evolution.propose(fitted(evolution), 16)
     assert len(proposals) == 16
     assert all(space.adopted > 0 for space in spaces)
+
+
+class Failing(FakeSpace):
+    """Raises in one of its methods from the `after`-th call on."""
+
+    def __init__(self, method, after=0):
+        super().__init__("failing")
+        asked = getattr(self, method)
+        calls = iter(range(10**6))
+
+        def ask(*args):
+            if next(calls) >= after:
+                raise KeyError("no such stage")
+            return asked(*args)
+
+        setattr(self, method, ask)
+
+
+@pytest.mark.parametrize("method", ["sample", "legal", "features", "schedule", "mutate", "crossover"])
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_space_that_raises_is_left_out_and_the_others_are_searched(method, after):
+    notes = []
+    spaces = [FakeSpace("a"), Failing(method, after), FakeSpace("b")]
+    evolution = Evolution(spaces, note=notes.append)
+    model = make_model("trees", 0)
+    for _ in range(4):
+        proposals = evolution.propose(model, 16)
+        assert len(proposals) == 16
+        evolution.expected(model, proposals)
+        for p in proposals:
+            evolution.observe(p.space, p.row, spaces[p.space].times(np.array([p.row]))[0])
+        features, times = evolution.training_set()
+        model.fit(features, relative_speed(times))
+    assert notes == ["sketch 'failing' is left out of the search: it raised KeyError: 'no such stage'"]
+    assert all(p.space != 1 for p in proposals)
+
+
+def test_when_every_space_raises_the_search_says_so():
+    evolution = Evolution([Failing("sample"), Failing("features")])
+    with pytest.raises(SpaceError, match=r"no sketch is left to search: sketch 'failing' .* KeyError"):
+        for _ in range(2):
+            for p in evolution.propose(make_model("random"), 4):
+                evolution.observe(p.space, p.row, 1.0)

@@ -210,6 +210,36 @@ def test_a_space_used_up_ends_tuning():
     assert len(tune(doubling(), quietly(num_measure_trials=50), MEASURE).trials) == 1
 
 
+def test_a_space_used_up_is_said_in_one_line():
+    shown = io.StringIO()
+    space = FakeSpace()
+    rows = space.all_rows()[:3]
+    space.sample = lambda rng, n: rows
+    tune(doubling(space), TuningOptions(num_measure_trials=24, progress=Lines(shown)), MEASURE)
+    said = [line for line in shown.getvalue().splitlines() if "used up" in line]
+    assert said == ["the search space is used up after 4 trials: there are no others"]
+
+
+def test_a_sketch_that_fails_does_not_end_tuning():
+    shown = io.StringIO()
+    broken = FakeSpace("broken")
+    broken.features = lambda rows: [][0]
+    options = quietly(num_measure_trials=24, progress=Lines(shown))
+    result = tune(doubling(FakeSpace(), broken), options, MEASURE)
+    assert len(result.trials) == 24 and result.best.time_s < 0.002
+    (said,) = [line for line in shown.getvalue().splitlines() if "left out" in line]
+    assert said == "sketch 'broken' is left out of the search: it raised IndexError: list index out of range"
+
+
+def test_when_every_sketch_fails_tuning_says_why(tmp_path):
+    broken = FakeSpace("broken")
+    broken.sample = lambda rng, n: [][0]
+    options = quietly(num_measure_trials=24, records=tmp_path / "r.jsonl")
+    with pytest.raises(TuningError, match=r"doubling: no sketch is left to search: sketch 'broken' .* IndexError"):
+        tune(doubling(broken), options, MEASURE)
+    assert [r.sketch for r in rec.load(tmp_path / "r.jsonl")] == ["default"]
+
+
 def test_early_stopping_and_time_limit():
     task = doubling(FakeSpace(), default="time=1e-9")
     options = quietly(num_measure_trials=500, batch_size=8, early_stopping=20)

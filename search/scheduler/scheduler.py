@@ -12,6 +12,7 @@ from ...dialects.te import ComputeOp
 from .. import records as rec
 from ..cost_model import CostModel, make_model
 from ..measure import MeasureOptions, Measurer
+from ..progress import Silent as TaskSilent
 from ..records import Record
 from ..task import SearchTask
 from ..tuner import Tuner as TaskTuner
@@ -131,13 +132,21 @@ class _Run:
             records=self.records,
             early_stopping=early_stopping_task,
             time_limit_s=None,
-            progress=False,
             callbacks=(*options.callbacks, self._trial_done),
         )
         models = self._models()
         self.tuners = [
             # Seeds differ, so that tasks that are alike are not unlucky alike.
-            TaskTuner(_tuning_task(task), replace(common, cost_model=model, seed=options.seed + number), measurer)
+            TaskTuner(
+                _tuning_task(task),
+                replace(
+                    common,
+                    cost_model=model,
+                    seed=options.seed + number,
+                    progress=_TaskNotes(self.progress, number, task.name),
+                ),
+                measurer,
+            )
             for number, (task, model) in enumerate(zip(scheduler.tasks, models, strict=True))
         ]
         rows = [
@@ -262,6 +271,17 @@ class _Run:
             kept = "" if self.records is None else f"; they are kept in {os.fspath(self.records)}"
             self.progress.note(f"interrupted after {self.state.done} trials{kept}")
             raise
+
+
+class _TaskNotes(TaskSilent):
+    """What the tuner of one task has to say, in the display of all."""
+
+    def __init__(self, shown: SchedulerProgress, number: int, name: str) -> None:
+        self._shown, self._task = shown, f"task {number} {name}"
+
+    def note(self, text: str) -> None:
+        """Say it of the task."""
+        self._shown.note(f"{self._task}: {text}")
 
 
 def _tuning_task(task: SearchTask | TuningTask) -> TuningTask:
