@@ -1,5 +1,8 @@
 """ONNX models become networks that compute the same; what cannot be imported is listed whole."""
 
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -9,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx_models import model, small_network
 
 import loopwright as lw
+from loopwright.frontends.onnx import weights
 
 
 def agrees(proto, **feeds):
@@ -50,6 +54,67 @@ def test_weights_beside_the_model_are_read(tmp_path):
     assert np.array_equal(lw.from_onnx(path).evaluate(x=x)[0], wanted)
 
 
+def test_large_weights_are_never_handed_to_onnx_as_a_whole(tmp_path, monkeypatch):
+    """Its checker, shape inference and inliner fail on models of more than 2 GB."""
+    proto, path = small_network(), tmp_path / "external.onnx"
+    proto.functions.append(twice())
+    proto.opset_import.append(helper.make_opsetid("mine", 1))
+    proto.graph.node.append(helper.make_node("Twice", ["y"], ["z"], domain="mine"))
+    proto.graph.output.append(helper.make_value_info("z", onnx.TypeProto()))
+    x = random(1, 3, 12, 12)
+    wanted = lw.from_onnx(proto).evaluate(x=x)
+    onnx.save(onnx.ModelProto.FromString(proto.SerializeToString()), path, save_as_external_data=True, size_threshold=0)
+    monkeypatch.setattr(weights, "LARGE", 5)
+    seen = []
+    for module, name in ((onnx.checker, "check_model"), (onnx.shape_inference, "infer_shapes")):
+        monkeypatch.setattr(module, name, spy(getattr(module, name), seen))
+    net = lw.from_onnx(path)
+    assert len(seen) >= 2 and not any(np.prod(t.dims) >= 5 for model in seen for t in model.graph.initializer)
+    assert net.input_names == ["x"]
+    for got, expected in zip(net.evaluate(x=x), wanted, strict=True):
+        assert np.array_equal(got, expected)
+
+
+def spy(function, seen):
+    def called(model, *rest, **options):
+        seen.append(model)
+        return function(model, *rest, **options)
+
+    return called
+
+
+def twice():
+    """A function of a model: twice its input."""
+    node = helper.make_node("Add", ["a", "a"], ["b"])
+    return helper.make_function("mine", "Twice", ["a"], ["b"], [node], [helper.make_opsetid("", 17)])
+
+
+def test_functions_are_inlined_in_a_fresh_process(tmp_path):
+    proto = model([helper.make_node("Twice", ["x"], ["y"], domain="mine")], {"x": (4,)}, ["y"])
+    proto.functions.append(twice())
+    proto.opset_import.append(helper.make_opsetid("mine", 1))
+    path = tmp_path / "function.onnx"
+    path.write_bytes(proto.SerializeToString())
+    program = f"import loopwright as lw; print(lw.from_onnx({str(path)!r}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert 'lw_graph.apply "add"' in done.stdout, done.stderr
+
+
+def test_weights_that_are_cut_off_are_named(tmp_path):
+    path = tmp_path / "cut.onnx"
+    onnx.save(small_network(), path, save_as_external_data=True, size_threshold=0, location="cut.bin")
+    data = (tmp_path / "cut.bin").read_bytes()
+    (tmp_path / "cut.bin").write_bytes(data[: len(data) - 4])
+    with pytest.raises(
+        lw.OnnxImportError, match=r"cut.onnx' cannot be imported: External data length .* for tensor 'fb'"
+    ):
+        lw.from_onnx(path)
+    proto = small_network()
+    proto.graph.initializer[0].raw_data = proto.graph.initializer[0].raw_data[:-4]
+    with pytest.raises(lw.OnnxImportError, match=r"is not valid|initializer 'w' cannot be read"):
+        lw.from_onnx(proto)
+
+
 def test_open_extents_are_asked_for_and_given():
     proto = small_network(open_batch=True)
     with pytest.raises(lw.OnnxImportError, match=r"input 'x' is of shape \(N, 3, 12, 12\): give its extents"):
@@ -59,6 +124,14 @@ def test_open_extents_are_asked_for_and_given():
     with pytest.raises(lw.OnnxImportError, match="there is no input 'data'; there are x"):
         lw.from_onnx(proto, {"data": (1, 3, 12, 12)})
     agrees(proto, x=random(2, 3, 12, 12))
+    with pytest.raises(
+        lw.OnnxImportError, match=r"extents of input 'x' must be whole numbers of at least 0, got \(1.5"
+    ):
+        lw.from_onnx(proto, {"x": (1.5, 3, 12, 12)})
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    with pytest.raises(lw.OnnxImportError, match=r"input 'x' is of shape \(\?, 3, 12, 12\): give its extents"):
+        lw.from_onnx(proto)
+    assert lw.from_onnx(proto, {"x": (2, 3, 12, 12)}).outputs["y"].shape == (2, 5)
 
 
 def test_everything_that_is_not_supported_is_listed_before_any_work():
@@ -89,6 +162,25 @@ def test_everything_that_is_not_supported_is_listed_before_any_work():
     assert str(refused.value).startswith("model 'tested' cannot be imported, for 6 reasons:\n  input 'u' has")
 
 
+def test_nodes_after_a_refused_one_are_looked_at_too():
+    """What follows from values that are not known is no reason of its own: `odd` is not named."""
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["v", "i"], name="best"),
+        helper.make_node("Relu", ["v"], ["r"]),
+        helper.make_node("Resize", ["r", "", "scales"], ["big"], mode="linear", name="crop", exclude_outside=1),
+        helper.make_node("Reshape", ["x", "i"], ["odd"]),
+        helper.make_node("MaxPool", ["r"], ["p", "where"], kernel_shape=[2, 2], ceil_mode=1, dilations=[0, 1]),
+        helper.make_node("Einsum", ["r", "r"], ["e"], equation="abcd,abce->ab", name="product"),
+    ]
+    weights = {"k": np.array([3]), "scales": np.array([1, 1, 2, 2], np.float32)}
+    proto = model(nodes, {"x": (1, 2, 3, 4)}, ["big", "odd", "p", "e"], weights)
+    with pytest.raises(lw.OnnxImportError) as refused:
+        lw.from_onnx(proto)
+    pool, top = refused.value.reasons
+    assert pool.startswith("MaxPool 'p': ") and "dilation takes 2 positive integers" in pool
+    assert top == "operator TopK is not supported (node 'best')"
+
+
 def test_what_does_not_fit_names_its_node():
     proto = model([helper.make_node("MatMul", ["a", "b"], ["y"], name="product")], {"a": (2, 3), "b": (4, 5)}, ["y"])
     with pytest.raises(lw.OnnxImportError, match=r"MatMul 'product': .*3 columns against 4 rows"):
@@ -103,12 +195,38 @@ def test_inputs_may_be_made_constants():
     proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
     net = lw.from_onnx(proto, constants={"s": np.array([3, 4])})
     assert net.input_names == ["x"] and net.outputs["y"].shape == (3, 4)
+    with pytest.raises(lw.OnnxImportError, match=r"input 's' has the shape \[2\], values of shape \(3,\) do not fit"):
+        lw.from_onnx(proto, constants={"s": np.array([3, 4, 5])})
+    with pytest.raises(lw.OnnxImportError, match="input 's' has elements of type int64, values of float64 do not fit"):
+        lw.from_onnx(proto, constants={"s": np.array([3.0, 4.0])})
 
 
 @pytest.mark.parametrize("what", [b"no model", b"\x08\x08", "missing.onnx"])
 def test_what_is_no_model_is_refused_in_a_sentence(what):
     with pytest.raises(lw.OnnxImportError, match=r"this is no ONNX model|it is not valid|cannot read missing.onnx"):
         lw.from_onnx(what)
+
+
+def test_models_with_flipped_bits_are_read_or_refused_in_a_sentence():
+    data, rng, refused = small_network().SerializeToString(), np.random.default_rng(0), 0
+    for _ in range(150):
+        changed = bytearray(data)
+        for place in rng.integers(0, len(data), 2):
+            changed[place] ^= 1 << int(rng.integers(0, 8))
+        try:
+            lw.from_onnx(bytes(changed))
+        except lw.OnnxImportError:
+            refused += 1
+    assert 20 < refused < 130
+
+
+def test_operator_sets_must_be_named_and_known():
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": (2,)}, ["y"], opset=99)
+    with pytest.raises(lw.OnnxImportError, match=r"its operator set is 99; the newest that onnx .* knows is"):
+        lw.from_onnx(proto)
+    del proto.opset_import[:]
+    with pytest.raises(lw.OnnxImportError, match="it names no operator set"):
+        lw.from_onnx(proto)
 
 
 def test_a_model_that_is_not_valid_is_refused():
@@ -151,12 +269,9 @@ def test_known_branches_are_taken():
 
 
 def test_functions_are_inlined_and_definitions_expanded():
-    twice = helper.make_function(
-        "mine", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 17)]
-    )
     nodes = [helper.make_node("Twice", ["x"], ["t"], domain="mine"), helper.make_node("HardSwish", ["t"], ["y"])]
     proto = model(nodes, {"x": (4,)}, ["y"])
-    proto.functions.append(twice)
+    proto.functions.append(twice())
     proto.opset_import.append(helper.make_opsetid("mine", 1))
     assert operators(agrees(proto, x=random(4)))[0] == "add"
     nodes = [helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,9 @@ from .discovery import converters
 from .errors import NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
 from .folding import evaluate, foldable
 from .model import (
+    OLDEST,
     STANDARD,
+    Prepared,
     declared_shape,
     inputs_of,
     nodes_of,
@@ -24,10 +26,11 @@ from .model import (
     unsupported_inputs,
 )
 from .node import Node, Operand, numpy_type
+from .stand_ins import StandIns
 from .types import SUPPORTED, type_name
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 Array = npt.NDArray[Any]
 
@@ -41,11 +44,14 @@ def from_onnx(
     """The network of an ONNX model: a path (weights may lie in files beside it), its bytes, or a ModelProto.
 
     `shapes` gives extents of inputs that the model leaves open, `constants` values of inputs that are to be the same in
-    every run. Operator sets from 9 on. OnnxImportError lists everything that is not supported, before any work.
+    every run. Operator sets from 7 on. OnnxImportError lists everything that is not supported, before any work.
     """
     called, proto = read_model(model, name)
-    importer = _Importer(called, prepare(called, proto), shapes or {}, constants or {})
-    return importer.run()
+    try:
+        importer = _Importer(called, prepare(called, proto), shapes or {}, constants or {})
+        return importer.run()
+    except UnicodeDecodeError as error:
+        raise OnnxImportError(called, [f"it is not valid: it holds text that is not UTF-8: {error}"]) from error
 
 
 class _RefusedError(Exception):
@@ -56,28 +62,29 @@ class _Importer:
     """One import. A tensor of the model is a value of the network, an array that is known, or `None`: not converted."""
 
     def __init__(
-        self, name: str, model: ModelProto, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]
+        self, name: str, prepared: Prepared, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]
     ) -> None:
-        self.name, self.model = name, model
-        self.opsets = opsets(model)
+        self.name, self.model, self.prepared = name, prepared.model, prepared
+        self.opsets = {"": OLDEST, **opsets(self.model)}
         self.shapes, self.constants = shapes, constants
         self.net = Network(_identifier(name))
         self.tensors: dict[str, Operand | None] = {"": None}
         self.lifted: dict[str, Value] = {}
         self.depends: dict[str, frozenset[str]] = {}
         self.reasons: dict[str, None] = {}
-        self.wanted: dict[str, None] = {}
+        self.wanted: dict[str, str] = {}
+        self.stand_ins = StandIns(self.net, prepared)
         self.unknown: dict[tuple[str, str], list[str]] = {}
 
     def run(self) -> Network:
         self._inputs()
-        self._constants(self.model.graph)
+        self._constants(self.model.graph, self.prepared.large)
         self._nodes(self.model.graph)
         self._unknown_operators()
         if not self.reasons:
             self._outputs()
-        if self.wanted and len(self.reasons) == len(self.wanted):
-            raise NeedsInputsError(self.name, list(self.reasons), self._inputs_behind(self.wanted))
+        if self.wanted and self.reasons.keys() == self.wanted.keys():
+            raise NeedsInputsError(self.name, list(self.reasons), self._inputs_behind(self.wanted.values()))
         if self.reasons:
             raise OnnxImportError(self.name, list(self.reasons))
         return self.net
@@ -102,7 +109,7 @@ class _Importer:
         for name, info in infos.items():
             self.depends[name] = frozenset({name})
             if name in self.constants:
-                self.tensors[name] = np.asarray(self.constants[name])
+                self._constant(info)
                 continue
             dtype = type_name(info.type.tensor_type.elem_type)
             if info.type.WhichOneof("value") != "tensor_type" or dtype not in SUPPORTED:
@@ -111,6 +118,7 @@ class _Importer:
             if shape is not None:
                 empty = 0 in shape  # nothing is known of it but its type, so it is known
                 self.tensors[name] = np.zeros(shape, numpy_type(dtype)) if empty else self.net.input(name, shape, dtype)
+                self.stand_ins.know_inputs({name: shape})
 
     def _shape(self, name: str, declared: list[int | str] | None) -> list[int] | None:
         given = self.shapes.get(name)
@@ -120,51 +128,82 @@ class _Importer:
             shown = "of unknown rank" if declared is None else f"of shape ({', '.join(map(str, declared))})"
             self._refuse(f"input '{name}' is {shown}: give its extents, shapes={{'{name}': (...)}} (--input-shape)")
             return None
-        fits = declared is None or (
-            len(declared) == len(given)
-            and all(d == g for d, g in zip(declared, given, strict=True) if isinstance(d, int))
-        )
-        if not fits or any(int(n) < 0 for n in given):
+        if not all(isinstance(n, int | np.integer) and n >= 0 for n in given):
+            self._refuse(f"the extents of input '{name}' must be whole numbers of at least 0, got {tuple(given)}")
+            return None
+        if not _fits(given, declared):
             self._refuse(f"input '{name}' has the shape {declared}, {tuple(given)} does not fit")
             return None
         return [int(n) for n in given]
 
-    def _constants(self, graph: GraphProto) -> None:
+    def _constant(self, info: ValueInfoProto) -> None:
+        """Take the values that are given for an input."""
+        array, declared = np.asarray(self.constants[info.name]), declared_shape(info)
+        dtype = type_name(info.type.tensor_type.elem_type)
+        if not _fits(array.shape, declared):
+            self._refuse(f"input '{info.name}' has the shape {declared}, values of shape {array.shape} do not fit")
+        elif array.dtype != np.dtype(numpy_type(dtype)):
+            self._refuse(f"input '{info.name}' has elements of type {dtype}, values of {array.dtype} do not fit")
+        else:
+            self.tensors[info.name] = array
+
+    def _constants(self, graph: GraphProto, large: Sequence[TensorProto] = ()) -> None:
         from onnx import numpy_helper
 
-        for tensor in graph.initializer:
-            self.tensors[tensor.name] = numpy_helper.to_array(tensor)
+        for tensor in (*graph.initializer, *large):
+            try:
+                self.tensors[tensor.name] = numpy_helper.to_array(tensor)
+            except (ValueError, TypeError) as error:  # fewer or more bytes than its shape says
+                self._refuse(f"initializer '{tensor.name}' cannot be read: {error}")
+            except KeyError:
+                self._refuse(f"initializer '{tensor.name}' has elements of {type_name(tensor.data_type)}")
         for sparse in graph.sparse_initializer:
             self._refuse(f"initializer '{sparse.values.name}' is sparse, which is not supported")
 
     def _nodes(self, graph: GraphProto) -> None:
         for node in graph.node:
-            self._node(node)
+            results = self._node(node)
+            if results is None:
+                self._stand_in(node)
+            else:
+                self._keep(node, results)
 
-    def _node(self, node: NodeProto) -> None:
+    def _stand_in(self, node: NodeProto) -> None:
+        """Go on after a node that was refused."""
+        for name in filter(None, node.output):
+            self.tensors[name] = self.stand_ins.make(name)
+
+    def _node(self, node: NodeProto) -> Sequence[Operand] | None:
+        """The results of a node; None where it is refused."""
         operands = [self.tensors.get(name) for name in node.input]
         if not self._convertible(node, operands):
             self.unknown.setdefault((node.domain, node.op_type), []).append(_label(node))
-            return
+            return None
         if any(o is None and name for o, name in zip(operands, node.input, strict=True)):
-            return  # something before it was refused
+            return None  # something before it was refused
         try:
-            results = self._converted(node, operands)
+            return self._converted(node, operands)
         except _RefusedError:
-            return
+            return None
         except NeedsConstantError as error:
-            self._refuse(f"{_place(node)}: {error}")
-            self.wanted.setdefault(error.tensor)
-            return
+            if error.tensor not in self.stand_ins.names:
+                self._refuse(f"{_place(node)}: {error}")
+                self.wanted.setdefault(f"{_place(node)}: {error}", error.tensor)
+            return None
         except (UnsupportedNode, ValueError) as error:
             self._refuse(f"{_place(node)}: {error}")
-            return
+            return None
+
+    def _keep(self, node: NodeProto, results: Sequence[Operand]) -> None:
         branches = [o.name for a in node.attribute if a.HasField("g") for o in a.g.output]
-        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in (*node.input, *branches)))
+        read = (*node.input, *branches)
+        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in read))
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self.tensors[name] = result
                 self.depends[name] = taint if isinstance(result, Value) else frozenset()
+        if not self.stand_ins.names.isdisjoint(read):
+            self.stand_ins.names.update(filter(None, node.output))
         for name in node.output[len(results) :]:
             if name and self._is_read(name):
                 self._refuse(f"{_place(node)}: its result '{name}' is not supported")
@@ -238,9 +277,17 @@ class _Importer:
                 continue
             self.net.output(value, names=[info.name])
 
-    def _inputs_behind(self, tensors: Mapping[str, None]) -> list[str]:
+    def _inputs_behind(self, tensors: Iterable[str]) -> list[str]:
         found = [name for tensor in tensors for name in sorted(self.depends.get(tensor, ()))]
         return list(dict.fromkeys(name for name in found if name not in self.constants))
+
+
+def _fits(shape: Sequence[int], declared: list[int | str] | None) -> bool:
+    """Whether a shape is one that a model declares, as far as it does."""
+    if declared is None:
+        return True
+    pairs = zip(shape, declared, strict=False)
+    return len(shape) == len(declared) and all(n == d for n, d in pairs if isinstance(d, int))
 
 
 def _attribute(attribute: Any) -> Any:

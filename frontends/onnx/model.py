@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .discovery import converters
 from .errors import OnnxImportError
 from .types import SUPPORTED, type_name
+from .weights import set_aside, with_inputs, without_inputs
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 OLDEST = 7
 """The oldest operator set that is read, the first with broadcasting as it is now."""
@@ -43,30 +45,73 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
         raise OnnxImportError(
             name or str(model), [f"cannot read {error.filename or model}: {error.strerror}"]
         ) from error
-    except (onnx.checker.ValidationError, TypeError) as error:
+    except (onnx.checker.ValidationError, TypeError, ValueError) as error:
         raise OnnxImportError(name or str(model)[:80], [_first_line(error)]) from error
 
 
-def prepare(name: str, model: ModelProto) -> ModelProto:
+@dataclass(frozen=True)
+class Prepared:
+    """A model in the form that is imported; `large` are initializers that are not in its graph."""
+
+    model: ModelProto
+    large: list[TensorProto]
+
+
+def prepare(name: str, model: ModelProto) -> Prepared:
     """The model with its functions, and operators that are only known as functions, replaced by what they stand for.
 
-    OnnxImportError where the model is not valid or too old.
+    OnnxImportError where the model is not valid, too old or too new.
     """
+    import onnx
+    from onnx import inliner
+
+    _require_known_versions(name, model)
+    light, large = set_aside(model)
+    try:
+        if any(not info.type.tensor_type.HasField("shape") for info in light.graph.output):
+            light = _with_output_shapes(light)
+        onnx.checker.check_model(light)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
+        raise OnnxImportError(name, [f"it is not valid: {_first_line(error)}"]) from error
+    version = opsets(light).get("", OLDEST)
+    if version < OLDEST:
+        light = _newer(name, light, version)
+    if light.functions:
+        light = inliner.inline_local_functions(light, convert_version=False)
+    return Prepared(without_inputs(_expanded(light), large), large)
+
+
+def _require_known_versions(name: str, model: ModelProto) -> None:
     import onnx
 
     versions = opsets(model)
-    if any(not info.type.tensor_type.HasField("shape") for info in model.graph.output):
-        model = _with_output_shapes(model)
+    if not versions:
+        raise OnnxImportError(name, ["it is not valid: it names no operator set (opset_import)"])
+    newest = onnx.defs.onnx_opset_version()
+    if versions.get("", OLDEST) > newest:
+        known = f"the newest that onnx {onnx.__version__} knows is {newest}"
+        raise OnnxImportError(name, [f"its operator set is {versions['']}; {known}"])
+
+
+def inferred_types(
+    prepared: Prepared, shapes: Mapping[str, Sequence[int]]
+) -> dict[str, tuple[str, list[int | str] | None]]:
+    """Element type and shape of each tensor of which onnx infers them, for inputs of these shapes."""
+    import onnx
+    from onnx import helper
+
+    model = onnx.ModelProto()
+    model.CopyFrom(prepared.model)
+    for info in model.graph.input:
+        if info.name in shapes:
+            kind = info.type.tensor_type
+            info.CopyFrom(helper.make_tensor_value_info(info.name, kind.elem_type, shapes[info.name]))
     try:
-        onnx.checker.check_model(model)
-    except onnx.checker.ValidationError as error:
-        raise OnnxImportError(name, [f"it is not valid: {_first_line(error)}"]) from error
-    if versions.get("", OLDEST) < OLDEST:
-        model = _newer(name, model, versions[""])
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model, convert_version=False)
-    model = _expanded(model)
-    return model
+        found = onnx.shape_inference.infer_shapes(with_inputs(model, prepared.large), data_prop=True)
+    except onnx.shape_inference.InferenceError:
+        return {}
+    infos = (*found.graph.value_info, *found.graph.output)
+    return {info.name: (type_name(info.type.tensor_type.elem_type), declared_shape(info)) for info in infos}
 
 
 def _with_output_shapes(model: ModelProto) -> ModelProto:
@@ -108,7 +153,14 @@ def declared_shape(info: ValueInfoProto) -> list[int | str] | None:
     kind = info.type.tensor_type
     if not kind.HasField("shape"):
         return None
-    return [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in kind.shape.dim]
+    return [_extent(dim) for dim in kind.shape.dim]
+
+
+def _extent(dim: Any) -> int | str:
+    """A number, a name, or `?`; negative numbers, which some exporters write, are extents that are not known."""
+    if not dim.HasField("dim_value"):
+        return dim.dim_param or "?"
+    return dim.dim_value if dim.dim_value >= 0 else "?"
 
 
 def _expanded(model: ModelProto) -> ModelProto:

@@ -1,0 +1,36 @@
+"""Tensors in place of the results of nodes that were refused, so that the nodes after them are looked at too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from ...graph.network import Network, Value
+from .model import Prepared, inferred_types
+from .types import SUPPORTED
+
+
+class StandIns:
+    """Makes them, as inputs of a network that is thrown away; `names` are tensors that depend on one."""
+
+    def __init__(self, net: Network, prepared: Prepared) -> None:
+        self._net, self._prepared = net, prepared
+        self._shapes: dict[str, Sequence[int]] = {}
+        self.names: set[str] = set()
+
+    def know_inputs(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Take the shapes of the model's inputs, which are constant from now on."""
+        self._shapes.update(shapes)
+
+    def make(self, name: str) -> Value | None:
+        """A tensor of the type that onnx infers; None where it infers none, or one that networks do not have."""
+        self.names.add(name)
+        dtype, shape = self._types.get(name, ("", None))
+        if dtype not in SUPPORTED or shape is None:
+            return None
+        extents = [n for n in shape if isinstance(n, int) and n > 0]
+        return self._net.input(name, extents, dtype) if len(extents) == len(shape) else None
+
+    @cached_property
+    def _types(self) -> dict[str, tuple[str, list[int | str] | None]]:
+        return inferred_types(self._prepared, self._shapes)

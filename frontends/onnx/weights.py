@@ -1,0 +1,56 @@
+"""Models without their large initializers: functions of onnx that take a whole model fail on more than 2 GB."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TensorProto
+
+LARGE = 1 << 14
+"""Initializers of so many elements are set aside: no shape depends on their values."""
+
+
+def set_aside(model: ModelProto) -> tuple[ModelProto, list[TensorProto]]:
+    """A copy of a model with an input in place of each large initializer, and these initializers, not copied."""
+    large = [tensor for tensor in model.graph.initializer if tensor.dims and prod(tensor.dims) >= LARGE]
+    light = _without(model, "graph")
+    light.graph.MergeFrom(_without(model.graph, "initializer"))
+    names = {tensor.name for tensor in large}
+    light.graph.initializer.extend(t for t in model.graph.initializer if t.name not in names)
+    return with_inputs(light, large), large
+
+
+def with_inputs(model: ModelProto, large: list[TensorProto]) -> ModelProto:
+    """`model`, with an input for each of these initializers added where it has none."""
+    from onnx import helper
+
+    known = {info.name for info in model.graph.input}
+    for tensor in large:
+        if tensor.name not in known:
+            model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return model
+
+
+def without_inputs(model: ModelProto, large: list[TensorProto]) -> ModelProto:
+    """`model` without inputs of these names."""
+    names = {tensor.name for tensor in large}
+    kept = [info for info in model.graph.input if info.name not in names]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return model
+
+
+def _without(message: Any, left_out: str) -> Any:
+    """A copy of a message without one of its fields."""
+    made = type(message)()
+    for field, value in message.ListFields():
+        if field.name == left_out:
+            continue
+        slot = getattr(made, field.name)
+        if hasattr(slot, "MergeFrom"):
+            slot.MergeFrom(value)
+        else:
+            setattr(made, field.name, value)
+    return made
