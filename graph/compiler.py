@@ -23,6 +23,7 @@ from ..search.records import Record, RecordVersionError
 from ..search.task import SearchTask, resolve_target
 from ..search.template.history import History, best_record
 from .builders import Job, build_all
+from .layout import in_layout
 from .network import Network
 from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
@@ -44,16 +45,18 @@ def compile(
     records: str | os.PathLike[str] | Iterable[Record] | None = None,
     pipeline: str = GROUPED,
     processes: int | None = None,
+    layout: str | None = None,
 ) -> CompiledNetwork:
     """Compile a network for a target.
 
     Each kernel takes its best schedule in `records`, a file or records, else in the histories applied around the call
     (`lw.apply_history_best`), else among the pre-tuned ones, else the default one; kernels that `records` lack are said
     once (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
-    once, one a core unless told otherwise.
+    once, one a core unless told otherwise. `layout` (NCHW, NHWC, auto) brings feature maps into a layout first, inputs
+    and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout have other records.
     """
     device = resolve_target(target)
-    grouped = net.transform(pipeline)
+    grouped = in_layout(net, layout).transform(pipeline)
     pairs = list(group_tasks(grouped, device))
     tasks = list({id(pair.task): pair.task for pair in pairs}.values())
     backend = f"{__package__.rpartition('.')[0]}.backends.{device.kind}.device"

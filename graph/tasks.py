@@ -14,6 +14,7 @@ from ..search.task import SearchTask, resolve_target
 from ..search.workload import Workload
 from ..te import Tensor
 from ..topi import full
+from .layout import in_layout
 from .network import Network
 from .operator import Kind, apply, operator
 from .pipeline import PREPARE
@@ -32,16 +33,17 @@ class GroupTask:
 
 
 def extract_tasks(
-    net: Network, target: str | Target = "llvm", include_simple_tasks: bool = False
+    net: Network, target: str | Target = "llvm", include_simple_tasks: bool = False, layout: str | None = None
 ) -> tuple[list[SearchTask], list[int]]:
     """The distinct kernels of a network with something to search, and how often each appears in it.
 
     Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
-    appearance. Those without a reduction are left out unless `include_simple_tasks`.
+    appearance. Those without a reduction are left out unless `include_simple_tasks`. `layout` (NCHW, NHWC, auto) brings
+    feature maps into a layout first: `lw.compile` must be given the same.
     """
     found: dict[str, SearchTask] = {}
     counts: dict[str, int] = {}
-    for pair in group_tasks(net.transform(GROUPED), resolve_target(target)):
+    for pair in group_tasks(in_layout(net, layout).transform(GROUPED), resolve_target(target)):
         if not include_simple_tasks and not has_reduction(pair.task):
             continue
         key = pair.task.workload_key
