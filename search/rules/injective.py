@@ -1,29 +1,43 @@
-"""Element-by-element blocks on a CPU: all loops into one, dealt to threads, with lanes inside."""
+"""Element-by-element blocks on a CPU: lanes along memory, vectors side by side, the other loops dealt to threads."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar
 
-from xdsl.dialects.builtin import MemRefType
-
-from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
-from ...passes.schedule.fuse import Fuse
-from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.split import Split
+from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..chains import unscheduled
+from ..holes import Hole
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
+from ..strides import in_rows
+from ._lanes import (
+    PARALLEL_ELEMENTS,
+    TASKS_A_CORE,
+    deal,
+    is_costly,
+    lane_choices,
+    lanes_of_block,
+    not_idle,
+    together,
+    vectors_pay,
+)
+from ._turned import tile_turned, turned_axes
 
-PARALLEL_ELEMENTS = 16384
-"""Below this many elements, waking threads costs more than it saves (about 5 us against 4 elements a ns)."""
+VECTORS = (1, 2, 4, 8)
 
 
 class Injective(SketchRule):
-    """What no rule has scheduled, on a CPU."""
+    """What no rule has scheduled, on a CPU.
+
+    Loops that run through memory together become one, so that short rows fill vectors; a block that reads along another
+    axis than it writes is tiled along both.
+    """
 
     order: ClassVar[int] = 700
 
@@ -32,36 +46,60 @@ class Injective(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         for block in unscheduled(draft):
-            if block.enclosing_loops and not block.is_reduction:
-                spread(draft, block.block_name, target)
+            if not block.enclosing_loops or block.is_reduction:
+                continue
+            axes = turned_axes(block)
+            if axes is None:
+                run_through(draft, block.block_name, target)
+            else:
+                tile_turned(draft, block.block_name, axes, target)
         return [draft]
 
 
+def run_through(draft: Draft, name: str, target: Target) -> None:
+    """Schedule a block without a reduction along memory: lanes, vectors, threads; large ones with holes for them."""
+    loops = find_block(None, draft.module, name).enclosing_loops
+    total = prod(loop.size for loop in loops)
+    last, extent = together(draft, name, loops)
+    block = find_block(None, draft.module, name)
+    *outer, _ = [loop.loop_name for loop in block.enclosing_loops]
+    if vectors_pay(block, last, extent, lanes_of_block(block, target)):
+        _vectors(draft, block, last, extent, target, searched=total >= PARALLEL_ELEMENTS)
+        last = f"{last}0"
+    if target.cores > 1 and total >= PARALLEL_ELEMENTS:
+        enough = total // extent >= TASKS_A_CORE * target.cores
+        deal(draft, name, outer if enough else [*outer, last])
+
+
+def _vectors(draft: Draft, block: BlockOp, loop: str, extent: int, target: Target, searched: bool) -> None:
+    """`loop` -> vectors one after the other, a few side by side, lanes."""
+    name = block.block_name
+    choices, usual = lane_choices(extent, lanes_of_block(block, target))
+    most = -(-extent // usual)
+    side = min(4 if in_rows(block, loop) and not is_costly(block) else 1, most)
+    lanes: Hole | int = usual
+    vectors: Hole | int = side
+    if searched:
+        lanes = draft.hole(f"{name}_lanes", choices, usual, "vector")
+        vectors = draft.hole(f"{name}_vectors", tuple(n for n in VECTORS if n <= most), side, "unroll")
+        draft.limits.append(not_idle((vectors.name, lanes.name), extent))
+    draft.do(Split, block=name, loop=loop, factors=(0, vectors, lanes))
+    draft.do(Vectorize, block=name, loop=f"{loop}2")
+    draft.do(Unroll, block=name, loop=f"{loop}1")
+
+
 def spread(draft: Draft, name: str, target: Target) -> None:
-    """Schedule a block without a reduction: lanes along its last axis, the other loops dealt to threads."""
+    """Schedule a small block without a reduction, and without anything to search: lanes and threads."""
     block = find_block(None, draft.module, name)
     loops = [(loop.loop_name, loop.size) for loop in block.enclosing_loops]
     if not loops or any(loop.loop_kind != "serial" for loop in block.enclosing_loops):
         return
-    total = 1
-    for _, extent in loops:
-        total *= extent
+    total = prod(extent for _, extent in loops)
     lanes = lanes_of_block(block, target)
     last, extent = loops[-1]
     if extent >= lanes // 2 and extent > 1:
         draft.do(Split, block=name, loop=last, factors=(0, lanes))
         draft.do(Vectorize, block=name, loop=f"{last}1")
         loops[-1] = (f"{last}0", -(-extent // lanes))
-    if target.cores < 2 or total < PARALLEL_ELEMENTS:
-        return
-    outer = [n for n, _ in loops[:-1]] or [loops[0][0]]
-    if len(outer) > 1:
-        draft.do(Fuse, block=name, loops=tuple(outer))
-    draft.do(Parallel, block=name, loop="_".join(outer))
-
-
-def lanes_of_block(block: BlockOp, target: Target) -> int:
-    """Elements of the block's output that fill a vector register."""
-    output = block.outputs[0].type
-    assert isinstance(output, MemRefType)
-    return max(1, target.vector_bytes // element_bytes(output.element_type))
+    if target.cores > 1 and total >= PARALLEL_ELEMENTS:
+        deal(draft, name, [n for n, _ in loops[:-1]] or [loops[0][0]])

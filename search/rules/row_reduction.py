@@ -13,12 +13,11 @@ from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import find_block
+from ...passes.analysis.nest import buffer_name, find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
@@ -26,7 +25,8 @@ from ...passes.schedule.vectorize import Vectorize
 from ..chains import along_reduce, next_chain, row_dimensions
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
-from .injective import PARALLEL_ELEMENTS, lanes_of_block
+from ._columns import ColumnTiles, in_columns
+from ._lanes import PARALLEL_ELEMENTS, lanes_of_block
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
@@ -61,8 +61,10 @@ class _Rows:
         self.draft.settled.update(self.chain)
         names = [e.as_axis() for e in block.write_indices[0]]
         rows = [n for n in names[: row_dimensions(block)] if n is not None]
-        if len(self.chain) == 1 and block.is_reduction and not along_reduce(block):
-            self._single(block, rows)
+        if len(self.chain) == 1 and in_columns(block, self.target):
+            columns = ColumnTiles(self.draft, self.last, self.target)
+            columns.write()
+            columns.deal()
             return
         around = [x.loop_name for x in block.enclosing_loops]
         rows = [n for n in rows if n in around]
@@ -112,15 +114,22 @@ class _Rows:
         """Lanes of partial results, joined at the end of the row."""
         name = block.block_name
         axis = [a for a in block.axes if a.reduce and a.extent > 1][-1]
-        if block.combiner.data == "custom" or axis.extent < 2 * lanes_of_block(block, self.target):
+        if axis.extent < 2 * lanes_of_block(block, self.target):
             return
         self.draft.do(Split, block=name, loop=axis.name, factors=(0, self._lane_width(block)))
         before = {b.block_name for b in blocks_in(self.draft.module)}
-        self.draft.do(Rfactor, block=name, loop=f"{axis.name}1")
+        try:
+            self.draft.do(Rfactor, block=name, loop=f"{axis.name}1")
+        except ScheduleError:
+            return
         partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
         self.draft.settled.add(partial)
         self.draft.do(Vectorize, block=partial, loop=f"{axis.name}1")
-        self.draft.do(SetScope, block=partial, scope="local")
+        outputs = [buffer_name(o) for o in find_block(None, self.draft.module, partial).outputs]
+        for output in outputs if len(outputs) > 1 else [""]:
+            self.draft.do(SetScope, block=partial, buffer=output, scope="local")
+        if block.combiner.data == "custom":
+            return
         joined = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
         self.draft.do(Vectorize, block=name, loop=joined)
 
@@ -131,35 +140,6 @@ class _Rows:
         axis = loops[-1].loop_name
         self.draft.do(Split, block=block.block_name, loop=axis, factors=(0, self._lane_width(block)))
         self.draft.do(Vectorize, block=block.block_name, loop=f"{axis}1")
-
-    def _single(self, block: BlockOp, rows: list[str]) -> None:
-        """A reduction across memory or of windows, such as pooling: lanes along its last output axis."""
-        name = block.block_name
-        spatial = [n for n in rows if n in [x.loop_name for x in block.enclosing_loops]]
-        if not spatial:
-            return
-        reduce = [a.name for a in block.axes if a.reduce]
-        last = spatial[-1]
-        extent = next(a.extent for a in block.axes if a.name == last)
-        work = 1
-        for loop in block.enclosing_loops:
-            work *= loop.size
-        lanes = lanes_of_block(block, self.target)
-        outer = spatial[:-1]
-        if extent >= lanes // 2 and extent > 1 and block.combiner.data != "custom":
-            self.draft.do(Split, block=name, loop=last, factors=(0, lanes))
-            order = (*outer, f"{last}0", *reduce, f"{last}1")
-            if [x.loop_name for x in find_block(None, self.draft.module, name).enclosing_loops] != list(order):
-                self.draft.do(Reorder, block=name, loops=order)
-            self.draft.do(Vectorize, block=name, loop=f"{last}1")
-            outer = [*outer, f"{last}0"]
-        else:
-            outer = spatial
-        if self.target.cores < 2 or work < PARALLEL_ELEMENTS:
-            return
-        if len(outer) > 1:
-            self.draft.do(Fuse, block=name, loops=tuple(outer))
-        self.draft.do(Parallel, block=name, loop="_".join(outer))
 
 
 def _row_bytes(block: BlockOp, outside: int) -> int:

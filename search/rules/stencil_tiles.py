@@ -29,7 +29,7 @@ from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ..stencils import StencilChain, stencil_chains
 from ..tile_model import CYCLES_PER_S
-from .injective import PARALLEL_ELEMENTS, lanes_of_block
+from ._lanes import PARALLEL_ELEMENTS, lanes_of_block
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 VECTORS = (1, 2, 4, 8, 16, 32)

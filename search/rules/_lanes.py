@@ -1,0 +1,77 @@
+"""What the rules for CPUs share: lanes that fit a loop, holes for vectors side by side, loops dealt to threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import MemRefType
+
+from ...dialects.combiner import element_bytes
+from ...dialects.loop import BlockOp, ForOp
+from ...dialects.target import Target
+from ...passes.analysis.nest import find_block
+from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.parallel import Parallel
+from ..holes import Columns, Limit
+from ..sketch import Draft
+from ..strides import nearly_in_rows, run_together
+from .always_inline import COSTLY
+
+PARALLEL_ELEMENTS = 16384
+"""Below this many elements, waking threads costs more than it saves (about 5 us against 4 elements a ns)."""
+TASKS_A_CORE = 4
+"""Iterations of outer loops that are enough for each core; with fewer, threads share the loop inside of them too."""
+
+
+def lanes_of_block(block: BlockOp, target: Target) -> int:
+    """Elements of the block's output that fill a vector register."""
+    output = block.outputs[0].type
+    assert isinstance(output, MemRefType)
+    return max(1, target.vector_bytes // element_bytes(output.element_type))
+
+
+def is_costly(block: BlockOp) -> bool:
+    """True where an element takes many operations: its loads are not what it waits for."""
+    return any(op.name in COSTLY for op in block.body.block.ops)
+
+
+def vectors_pay(block: BlockOp, loop: str, extent: int, lanes: int) -> bool:
+    """True where vectors along a loop are filled to a half, or come straight from memory even if they are not."""
+    return extent > 2 and (extent >= lanes // 2 or nearly_in_rows(block, loop))
+
+
+def lane_choices(extent: int, lanes: int) -> tuple[tuple[int, ...], int]:
+    """How many lanes a loop may have, few of them idle, and how many it has without a search."""
+    enough = 1 << (extent - 1).bit_length()
+    choices = tuple(n for n in (lanes // 2, lanes, 2 * lanes) if 1 < n <= enough)
+    return choices or (enough,), min(lanes, enough)
+
+
+def not_idle(names: Sequence[str], extent: int) -> Limit:
+    """Factors whose product is below twice the extent, or all but the last are 1."""
+
+    def limit(c: Columns) -> npt.NDArray[np.bool_]:
+        product = prod((c[n] for n in names[1:]), start=c[names[0]])
+        return np.asarray((product < 2 * extent) | (product == c[names[-1]]))
+
+    return limit
+
+
+def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]:
+    """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent."""
+    count = run_together(find_block(None, draft.module, name), loops)
+    names = [loop.loop_name for loop in loops[-count:]]
+    extent = prod(loop.size for loop in loops[-count:])
+    if count > 1:
+        draft.do(Fuse, block=name, loops=tuple(names))
+    return "_".join(names), extent
+
+
+def deal(draft: Draft, name: str, loops: Sequence[str]) -> None:
+    """Make the outermost `loops` of a block one, and give its iterations to threads."""
+    if len(loops) > 1:
+        draft.do(Fuse, block=name, loops=tuple(loops))
+    draft.do(Parallel, block=name, loop="_".join(loops))

@@ -1,0 +1,123 @@
+"""Operators that memory limits, through the sketches for CPUs: elements one by one, transposes, columns, rows."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.target import TargetAttr
+from loopwright.search.features.of_records import features_of_schedule
+
+TARGET = "llvm cores=2 vector_bytes=64 vector_registers=32"
+
+
+def of(shape: tuple[int, ...], function: Callable[[te.Tensor], te.Tensor], dtype: str = "float32"):
+    def tensors() -> list[te.Tensor]:
+        data = te.placeholder(shape, dtype, "data")
+        return [data, function(data)]
+
+    return tensors
+
+
+def bias(*shape: int):
+    def tensors() -> list[te.Tensor]:
+        data, scale = te.placeholder(shape, name="data"), te.placeholder((shape[1], 1, 1), name="scale")
+        return [data, scale, topi.nn.relu(data + scale)]
+
+    return tensors
+
+
+def turned(*axes: int) -> Callable[[te.Tensor], te.Tensor]:
+    return lambda x: topi.transpose(x, axes)
+
+
+def turned_and(function: Callable[[te.Tensor], te.Tensor]) -> Callable[[te.Tensor], te.Tensor]:
+    return lambda x: function(topi.transpose(x))
+
+
+def windows(layout: str) -> Callable[[te.Tensor], te.Tensor]:
+    return lambda x: topi.nn.max_pool(x, 3, 2, 1, layout=layout)
+
+
+WORKLOADS = {
+    "relu": of((37, 1009), topi.nn.relu),
+    "relu_small": of((3, 5), topi.nn.relu),
+    "relu_short_rows": of((4000, 7), topi.nn.relu),
+    "relu_of_one": of((1, 1), topi.nn.relu),
+    "relu_scalar": of((), topi.nn.relu),
+    "gelu_f16": of((50, 499), topi.nn.gelu, "float16"),
+    "abs_int8": of((50, 499), topi.abs, "int8"),
+    "bias_7x7": bias(2, 200, 7, 7),
+    "bias_odd": bias(1, 13, 41, 43),
+    "sliced": of((131, 300), lambda x: topi.strided_slice(x, (0, 1), (131, 300), (1, 2))),
+    "concatenated": of((60, 301), lambda x: topi.concatenate([x, topi.exp(x)], axis=1)),
+    "transposed": of((131, 157), turned(1, 0)),
+    "transposed_narrow": of((5000, 5), turned(1, 0)),
+    "transposed_wide": of((6, 5003), turned(1, 0)),
+    "transposed_f16": of((128, 160), turned(1, 0), "float16"),
+    "transposed_int8": of((129, 160), turned(1, 0), "int8"),
+    "transposed_f64": of((129, 160), turned(1, 0), "float64"),
+    "transposed_exp": of((131, 157), turned_and(topi.exp)),
+    "nhwc_to_nchw": of((2, 13, 7, 101), turned(0, 3, 1, 2)),
+    "nchw_to_nhwc": of((2, 33, 17, 19), turned(0, 2, 3, 1)),
+    "axes_turned_round": of((9, 47, 53), turned(2, 1, 0)),
+    "sum_columns": of((101, 300), lambda x: topi.sum(x, 0)),
+    "sum_columns_wide": of((11, 5003), lambda x: topi.sum(x, 0)),
+    "sum_columns_narrow": of((7001, 3), lambda x: topi.sum(x, 0)),
+    "sum_columns_int8": of((101, 300), lambda x: topi.sum(x, 0), "int8"),
+    "sum_columns_f16": of((101, 300), lambda x: topi.sum(x, 0, dtype="float32"), "float16"),
+    "sum_middle": of((7, 61, 101), lambda x: topi.sum(x, 1)),
+    "sum_outer_axes": of((7, 31, 127), lambda x: topi.sum(x, (0, 1))),
+    "sum_all_but_middle": of((7, 61, 101), lambda x: topi.sum(x, (0, 2))),
+    "max_rows": of((60, 1009), lambda x: topi.max(x, 1)),
+    "argmax_rows": of((60, 1009), lambda x: topi.argmax(x, 1)),
+    "argmax_columns": of((1009, 61), lambda x: topi.argmax(x, 0)),
+    "argmin_both": of((200, 101), lambda x: topi.argmin(x)),
+    "max_pool_nhwc": of((1, 29, 31, 37), windows("NHWC")),
+    "max_pool_nchw": of((1, 5, 61, 63), windows("NCHW")),
+    "avg_pool_large": of((1, 40, 42, 33), lambda x: topi.nn.avg_pool(x, 12, 5, 0, layout="NHWC")),
+    "global_pool_nhwc": of((2, 7, 9, 201), lambda x: topi.nn.global_avg_pool(x, "NHWC")),
+    "global_pool_nchw": of((2, 201, 7, 9), lambda x: topi.nn.global_avg_pool(x)),
+    "softmax_columns": of((151, 201), lambda x: topi.nn.softmax(x, 0)),
+    "softmax_middle": of((5, 71, 67), lambda x: topi.nn.softmax(x, 1)),
+    "lrn": of((1, 23, 29, 31), topi.nn.lrn),
+}
+
+
+@pytest.fixture(params=WORKLOADS)
+def task(request: pytest.FixtureRequest) -> lw.SearchTask:
+    return lw.SearchTask(WORKLOADS[request.param], target=TARGET)
+
+
+def rows_of(sketch, seed: int, count: int):
+    """The defaults, and rows from anywhere within the limits."""
+    rows = sketch.population.sample(np.random.default_rng(seed), count)
+    return np.unique(np.concatenate([sketch.default[None], rows]), axis=0) if sketch.holes else sketch.default[None]
+
+
+def test_candidates_are_right(task: lw.SearchTask) -> None:
+    reference = task.reference
+    for sketch in task.sketches:
+        assert sketch.legal(sketch.default[None])[0]
+        for row in rows_of(sketch, 3, 4):
+            got = task.build(sketch.schedule(row))(*reference.inputs)
+            np.testing.assert_allclose(
+                np.asarray(got, np.float64),
+                np.asarray(reference.expected[0], np.float64),
+                atol=reference.atol,
+                rtol=reference.rtol,
+                err_msg=sketch.schedule(row),
+            )
+
+
+def test_features_are_those_of_the_ir(task: lw.SearchTask) -> None:
+    module, device = task.module, resolve_target(TARGET)
+    module.attributes["lw.target"] = TargetAttr(device)
+    for sketch in task.sketches:
+        rows = rows_of(sketch, 4, 2)
+        for row, have in zip(rows, sketch.features(rows), strict=True):
+            want = features_of_schedule(module, device, sketch.schedule(row))
+            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
