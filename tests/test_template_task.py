@@ -3,6 +3,7 @@
 import io
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,6 +114,61 @@ def test_history_is_a_context_and_a_function(tuned):
     assert histories() == ()
 
 
+def test_a_history_is_asked_as_in_the_classic_autotuner(tuned):
+    task, path, result, _ = tuned
+    history = lw.apply_history_best(path)
+    for workload in (task.workload, task.workload_key, task.compute_dag.hash, task, task.search_task):
+        assert history.query(task.target, workload) == result.best
+    assert history.query(TARGET, task.workload) == history.query(str(task.target), task.workload) == result.best
+    assert history.query(task.target, task.workload, "another") is None
+    with pytest.raises(TypeError, match="a workload is a task, its workload key or hash, got int"):
+        history.query(task.target, 3)
+
+
+def test_llvm_alone_is_this_machine():
+    task = made_task(target="llvm")
+    record = lw.tuners.RandomTuner(task).tune(1, lambda task, configs: [1.0]).best
+    assert "cores=" in record.target or "model=" in record.target
+    assert lw.apply_history_best(record).query("llvm", task.workload) == record
+
+
+def test_histories_of_files_and_records(tuned, tmp_path):
+    task, path, result, _ = tuned
+    slower = max(result.trials, key=lambda r: r.time_s)
+    append(tmp_path / "one.jsonl", [slower])
+    for source in (path, [path], [tmp_path / "one.jsonl", str(path)], [slower, path], list(result.trials)):
+        assert lw.apply_history_best(source).config(task).index == result.best.template["index"]
+    assert lw.apply_history_best(slower).config(task).index == slower.template["index"]
+    with pytest.raises(TypeError, match="records are a file, a Record, or a list of those, got int"):
+        lw.apply_history_best(3)
+    with pytest.raises(TypeError, match="got a list with NoneType"):
+        lw.apply_history_best([None])
+
+
+def test_records_that_break_the_limits_of_this_target_are_passed_over():
+    wide = lw.TemplateTask("dense", (64, 64, 64), "cuda model=h200")
+    narrow = lw.TemplateTask("dense", (64, 64, 64), "cuda model=h200 max_threads_per_block=64")
+    rows = wide.config_space.sample(np.random.default_rng(0), 512)
+    rows = rows[wide.legal(rows)]
+    fits = narrow.legal(rows)
+    assert fits.any() and not fits.all()
+    wanted = [*rows[~fits][:3], *rows[fits][:2]]
+
+    def simulated(task, configs):
+        return [1.0 + next(i for i, row in enumerate(wanted) if c.row == tuple(row)) for c in configs]
+
+    class Chosen(lw.tuners.RandomTuner):
+        def propose(self, count):
+            return [] if self.visited else self.space.indices(np.array(wanted)).tolist()
+
+    records = Chosen(wide).tune(5, simulated).trials
+    history = lw.apply_history_best(records)
+    assert history.config(wide).row == tuple(wanted[0])
+    assert history.config(narrow).row == tuple(wanted[3])
+    assert lw.apply_history_best([r for r in records if r.time_s <= 3]).config(narrow) is None
+    assert history.query(narrow.target, narrow).time_s == 1.0  # of any template, and whatever it takes
+
+
 def test_inner_contexts_are_asked_first(tuned):
     result = tuned[2]
     ranked = sorted(result.trials, key=lambda r: r.time_s)
@@ -124,13 +180,54 @@ def test_inner_contexts_are_asked_first(tuned):
             assert template_workloads.matmul(*ARGS, target=TARGET).pipeline == ranked[0].schedule
 
 
+@pytest.fixture
+def nothing_said_yet(monkeypatch):
+    monkeypatch.setattr("loopwright.search.template.history._warned", set())
+
+
+@pytest.mark.usefixtures("nothing_said_yet")
 def test_without_a_record_a_fallback_is_used_and_said_once():
-    with pytest.warns(FallbackWarning, match="a config nobody measured is used") as caught:
+    with pytest.warns(FallbackWarning, match="a config nobody measured is used$") as caught:
         sch = template_workloads.matmul(*ARGS, target=TARGET)
+        template_workloads.matmul(*ARGS, target=TARGET)
+        made_task().template(*ARGS, target=TARGET)
     assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with pytest.warns(FallbackWarning, match=r"template tests_matmul\(8, 24, 8\) on llvm"):
+        template_workloads.matmul(8, 24, 8, target=TARGET)
     config = fallback_config(made_task())
     assert sch.pipeline == made_task().schedule(config)
     assert config.values["tile_j"] == [3, 1, 8]  # 8 first, then of 24 / 8 what is at most 2
+
+
+@pytest.mark.usefixtures("nothing_said_yet")
+@pytest.mark.parametrize(
+    ("choose", "refusal"),
+    [
+        (lambda cfg: cfg.__setitem__("nosuch", 3), "there is no knob 'nosuch'; knobs are tile, vec"),
+        (lambda cfg: cfg.__setitem__("vec", 3), r"knob 'vec' has no choice 3: OtherOption\(\[0, 1\]\)"),
+        (lambda cfg: cfg.fallback_split("tile", [8]), "fallback_split 'tile': one number for each part"),
+        (lambda cfg: cfg.__setitem__("vec", 1), "lw-vectorize.*"),
+    ],
+)
+def test_a_fallback_that_cannot_be_is_named(choose, refusal):
+    @lw.template("tests_mistaken")
+    def mistaken(cfg, n, mistake):
+        x = te.placeholder((n,), name="x")
+        y = topi.nn.relu(x)
+        sch = lw.Schedule([x, y], target=cfg.target)
+        cfg.define_split("tile", n)
+        cfg.define_knob("vec", [0, 1])
+        if cfg.is_fallback:
+            choose(cfg)
+        outer, inner = cfg["tile"].apply(sch, y, sch.get_loops(y)[0])
+        if cfg["vec"].val:
+            sch.vectorize(y, inner)
+            sch.vectorize(y, outer)
+        return sch
+
+    with pytest.warns(FallbackWarning, match=f"is used, and not the one that the template chooses for that: {refusal}"):
+        mistaken(16, 0, target=TARGET)
 
 
 def test_fixed_config_by_index_and_by_values():
@@ -172,6 +269,17 @@ def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path)
     assert lw.pick_best(path.with_suffix(".other"), out) == [result.best]
 
 
+def test_pick_best_keeps_the_best_of_each_template_too(tuned, tmp_path):
+    task, path, result, _ = tuned
+    faster = replace(result.best, sketch="cpu/tiles", template={}, times_s=(result.best.time_s / 2,))
+    out = tmp_path / "best.jsonl"
+    assert lw.pick_best([path, faster], out) == [faster, result.best]
+    assert lw.pick_best(path, out) == [faster, result.best] == lw.pick_best(out)
+    assert lw.apply_history_best(out).config(task).index == result.best.template["index"]
+    assert lw.apply_history_best(out).query(task.target, task) == task.best_record(out) == faster
+
+
+@pytest.mark.usefixtures("nothing_said_yet")
 def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(tuned, tmp_path, monkeypatch):
     task, path, result, _ = tuned
     monkeypatch.setattr(pretuned, "FOLDER", tmp_path)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..measurement import headline
 from .config import Config
 from .knobs.knob import ConfigError
 
@@ -19,17 +20,28 @@ def fallback_config(task: TemplateTask) -> Config:
     """A legal config, the same in every process; ConfigError where none was found.
 
     The template is called with `cfg.is_fallback`, where `cfg.fallback_split(name, [None, 8, 4])` and `cfg[name] = ...`
-    choose. Where it chooses nothing, or what cannot be, the likeliest of some random configs is taken: on a GPU the
-    one whose threads are nearest to 128 a block.
+    choose. Where it chooses nothing, or what cannot be, the first legal one of some random configs is taken.
     """
+    return explained_fallback(task)[0]
+
+
+def explained_fallback(task: TemplateTask) -> tuple[Config, str | None]:
+    """The fallback, and why it is not what the template chooses, if it chooses something that cannot be."""
     chosen = Config(task.config_space, np.zeros(task.config_space.n_decisions, dtype=np.int64), task.target)
     chosen.is_fallback = True
-    if task.runs(chosen) and chosen.was_chosen and task.why_not(chosen) is None:
-        return Config(task.config_space, chosen.row, task.target)
+    refusal = task.refusal(chosen)
+    if refusal is None and chosen.was_chosen:
+        refusal = task.why_not(chosen)
+        if refusal is None:
+            return Config(task.config_space, chosen.row, task.target), None
+    return _first_legal(task), headline(refusal) if refusal is not None else None
+
+
+def _first_legal(task: TemplateTask) -> Config:
     rng = np.random.default_rng(0)
     for count in _DRAWS:
         rows = task.config_space.sample(rng, count)
         rows = rows[task.legal(rows)]
         if len(rows):
-            return task.config(rows[int(np.argmin(task.estimate(rows)))])
+            return task.config(rows[0])
     raise ConfigError(f"template '{task.name}': no legal config was found for {task.target}")

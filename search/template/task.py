@@ -92,6 +92,11 @@ class TemplateTask:
         return self._key or self.compute_dag.workload_key(self.name, self.args)
 
     @property
+    def workload(self) -> str:
+        """The workload key, under its name in the classic autotuner: what `History.query` takes."""
+        return self.workload_key
+
+    @property
     def title(self) -> str:
         """The template with its arguments, or with the workload's name and shapes where that is its argument."""
         if not self._key:
@@ -180,17 +185,13 @@ class TemplateTask:
         except (ConfigError, PassFailedException) as error:
             return str(error)
 
-    def runs(self, config: Config) -> bool:
-        """Call the template with a config that it may change; True where it returns a schedule."""
+    def refusal(self, config: Config) -> str | None:
+        """Call the template with a config that it may change; why it returns no schedule, or None where it does."""
         try:
             self.template.schedule(config, self.args)
-        except (ConfigError, ScheduleError):
-            return False
-        return True
-
-    def estimate(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """A guess of how slow rows are `(n,)`, in no unit, without any measurement."""
-        return np.zeros(len(rows))
+        except (ConfigError, ScheduleError) as error:
+            return str(error)
+        return None
 
     def legal(self, rows: Rows, certainly: bool = False) -> npt.NDArray[np.bool_]:
         """Which rows `(n,)` can be measured; `certainly`: without those few that would have to be scheduled to tell."""
