@@ -70,9 +70,9 @@ def compile(
         for task, given, made in zip(tasks, schedules, built, strict=True)
     ]
     signatures = [_signature(device.kind, made.artifact) for made in built]
-    layout = _Layout(grouped, pairs, numbers, signatures)
-    plan = layout.plan(str(device), kernels, versions)
-    return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(layout.constants)))
+    memory = _Memory(grouped, pairs, numbers, signatures)
+    plan = memory.plan(str(device), kernels, versions)
+    return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(memory.constants)))
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _bytes_moved(task: SearchTask) -> int:
 
 
 @dataclass
-class _Layout:
+class _Memory:
     """Decides where every tensor of a grouped network lies, and packs its constants."""
 
     net: Network
