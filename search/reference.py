@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +12,17 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from ..dialects.combiner import dtype_name, epsilon, is_float
 from ..dialects.te import ComputeOp, ReadOp
 
 Array = npt.NDArray[Any]
+
+_NARROW = 2.0**-12
+"""Types whose steps at 1 are larger than this have 16 bits."""
+_FEW_TERMS = 1 << 25
+"""Terms that NumPy adds up in 16 bits in about half a second."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,10 @@ class Reference:
 def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
     """Random inputs for a te-level module and what the interpreter makes of them in double precision.
 
-    Where stages weigh and add what other stages computed, such as Winograd's transforms, rounding errors grow by more
-    than the lengths of sums say: what the working precision loses on these inputs is found out, and allowed four times.
+    Sums in 16 bits may be off by `growth` of what they are, and of what outputs are on average. Where stages weigh and
+    add what other stages computed, such as Winograd's transforms, rounding errors grow by more than the lengths of sums
+    say: what the working precision loses on these inputs is found out, and allowed four times; of sums of sums in 16
+    bits, which lose it at each term, twice.
     """
     from ..dialects.interpret.te import run_te
 
@@ -41,11 +50,61 @@ def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
     inputs = tuple(_random(t, rng) for t in func.function_type.inputs)
     expected = tuple(run_te(module, list(inputs)))
     atol, rtol = tolerance(func)
-    if any(_transforms(op) for op in func.body.block.ops):
+    grown = growth(func)
+    atol, rtol = max(atol, grown * _typical(expected)), max(rtol, grown)
+    times = 4 if _transforms_anything(func) else 2 if _sums_again(func) else 0
+    if times:
         rounded = run_te(module, list(inputs), "native")
-        lost = max(float(np.max(np.abs(a - b.astype(np.float64)))) for a, b in zip(expected, rounded, strict=True))
-        atol = max(atol, 4 * lost) if np.isfinite(lost) else atol
+        lost = max(float(np.max(np.abs(_wide(a) - _wide(b)))) for a, b in zip(expected, rounded, strict=True))
+        atol = max(atol, times * lost) if np.isfinite(lost) else atol
     return Reference(inputs, expected, atol, rtol)
+
+
+def growth(func: FuncOp) -> float:
+    """What sums in 16 bits lose in their working precision, relative to the sum; 0 where there are none.
+
+    Each of K additions rounds the sum so far, by eps / 2 at most. Where the terms' signs are random, these errors add
+    up to 0.15 * eps * sqrt(K) of the sums' root mean square, and to 0.7 of it at the most of 2**18 sums, relative to
+    the sum and that mean together (measured, fp16 and bf16, K from 16 to 4096): eps * sqrt(K) is allowed. A worst-case
+    bound, K * eps, would allow anything for K from 1000 on.
+    """
+    return math.sqrt(sum(epsilon(element) ** 2 * length for element, length in _narrow_sums(func)))
+
+
+def _narrow_sums(func: FuncOp) -> list[tuple[Attribute, int]]:
+    """The type and the length of each sum that is kept in 16 bits."""
+    found = []
+    for op in func.body.block.ops:
+        if isinstance(op, ComputeOp) and op.reduce_axes and op.combiner.data not in ("max", "min"):
+            element = max((t.type.get_element_type() for t in op.outputs), key=_rounding)
+            if _rounding(element) > _NARROW:
+                found.append((element, math.prod(a.extent for a in op.reduce_axes)))
+    return found
+
+
+def _rounding(element: Attribute) -> float:
+    return epsilon(element) if is_float(element) else 0.0
+
+
+def _typical(arrays: Sequence[Array]) -> float:
+    """The largest root mean square of the arrays of floats, of what is finite in them."""
+    finite = [a[np.isfinite(a)] for a in (_wide(a) for a in arrays if a.dtype.kind not in "iub")]
+    return max((float(np.sqrt(np.mean(np.square(a)))) for a in finite if a.size), default=0.0)
+
+
+def _wide(array: Array) -> npt.NDArray[np.float64]:
+    return array.astype(np.float64)
+
+
+def _sums_again(func: FuncOp) -> bool:
+    """True for several sums in 16 bits that are few enough terms to be added up in that precision here."""
+    stages = [op for op in func.body.block.ops if isinstance(op, ComputeOp)]
+    terms = sum(math.prod(a.extent for a in op.axes.data) for op in stages)
+    return len(_narrow_sums(func)) > 1 and terms <= _FEW_TERMS
+
+
+def _transforms_anything(func: FuncOp) -> bool:
+    return any(_transforms(op) for op in func.body.block.ops)
 
 
 def _transforms(op: Operation) -> bool:

@@ -38,3 +38,68 @@ def test_sums_are_bounded_by_their_length(extent: int) -> None:
 
     reference = lw.SearchTask(row_sums, target="llvm cores=1").reference
     assert reference.atol == 4 * extent * 2.0**-23
+
+
+def product(k: int, dtype: str, m: int = 24, n: int = 40) -> lw.SearchTask:
+    def tensors() -> list[te.Tensor]:
+        a, b = te.placeholder((m, k), dtype, name="a"), te.placeholder((k, n), dtype, name="b")
+        return [a, b, topi.matmul(a, b)]
+
+    return lw.SearchTask(tensors, target="llvm cores=1")
+
+
+def wrong_share(task: lw.SearchTask, output: object) -> float:
+    """The share of elements that do not count as right."""
+    reference = task.reference
+    right = np.asarray(reference.expected[0], np.float64)
+    distance = np.abs(np.asarray(output, np.float64) - right)
+    return float((distance > reference.atol + reference.rtol * np.abs(right)).mean())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("k", [16, 64, 256, 512, 1024, 2048, 4096])
+def test_sums_kept_in_16_bits_are_right(k: int, dtype: str) -> None:
+    task = product(k, dtype)
+    schedules = [task.default_schedule, *(s.schedule(s.default) for s in task.sketches[1:2])]
+    for schedule in schedules:
+        assert wrong_share(task, task.build(schedule)(*task.reference.inputs)) == 0, schedule
+
+
+def test_a_missing_term_of_512_in_half_precision_is_wrong() -> None:
+    task = product(512, "float16")
+    a, b = task.reference.inputs
+    short = a.copy()
+    short[:, 77] = 0
+    assert wrong_share(task, run_te(task.module, [short, b])[0]) > 0.1
+    again = a.copy()
+    again[:, 77] = a[:, 78]  # one term twice, another one not at all
+    assert wrong_share(task, run_te(task.module, [again, b])[0]) > 0.1
+
+
+@pytest.mark.parametrize(("dtype", "k"), [("float16", 512), ("float16", 4096), ("bfloat16", 512), ("bfloat16", 2048)])
+def test_swapped_and_missing_results_are_wrong_in_16_bits(dtype: str, k: int) -> None:
+    task = product(k, dtype)
+    right = np.asarray(task.reference.expected[0], np.float64)
+    assert wrong_share(task, right[::-1]) > 0.5
+    assert wrong_share(task, np.zeros_like(right)) > 0.25
+    a, b = task.reference.inputs
+    half = a.copy()
+    half[:, ::2] = 0
+    assert wrong_share(task, run_te(task.module, [half, b])[0]) > 0.25
+
+
+def test_sums_of_sums_in_16_bits_are_right() -> None:
+    def attention() -> list[te.Tensor]:
+        q, k, v = (te.placeholder((2, 32, 64), "bfloat16", name=name) for name in "qkv")
+        return [q, k, v, topi.batch_matmul(topi.nn.softmax(topi.batch_matmul(q, k, transpose_b=True), -1), v)]
+
+    task = lw.SearchTask(attention, target="llvm cores=1")
+    assert wrong_share(task, task.build()(*task.reference.inputs)) == 0
+    right = np.asarray(task.reference.expected[0], np.float64)
+    assert wrong_share(task, right[:, :, ::-1]) > 0.2
+
+
+def test_a_product_in_half_precision_is_tuned() -> None:
+    task = product(512, "float16")
+    result = task.tune(lw.TuningOptions(num_measure_trials=3, progress=False, final_laps=1))
+    assert not result.state.errors
