@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
+from ._inputs import positive, read_arrays
 
 if TYPE_CHECKING:
     from ..graph.network import Network
@@ -26,8 +27,19 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N,C,H,W",
         help="extents of an input that an ONNX model leaves open; may be given several times",
     )
-    parser.add_argument("--batch", type=int, help="batch of a network by name (default: 1)")
-    parser.add_argument("--layout", choices=["NCHW", "NHWC"], help="bring the network into this layout")
+    parser.add_argument(
+        "--constant",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="values of an input of an ONNX model that are the same in every run; may be given several times",
+    )
+    parser.add_argument("--batch", type=positive, help="batch of a network by name (default: 1)")
+    parser.add_argument(
+        "--layout",
+        choices=["NCHW", "NHWC", "auto"],
+        help="layout of feature maps, when tuning and compiling (default: auto for ONNX models, else NCHW)",
+    )
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
@@ -55,19 +67,16 @@ def read_network(options: argparse.Namespace, text: str) -> Network:
     if path.suffix == ".onnx":
         if options.batch is not None:
             raise UserError(f"{path}: --batch is for networks by name; give --input-shape NAME=N,...")
-        net = _from_file(path, _shapes(options.input_shape))
-    else:
-        net = _by_name(text, options)
-    if options.layout is not None:
-        net = net.transform(f'lw-graph-convert-layout{{layout="{options.layout}"}}')
-    return net
+        constants = read_arrays(options.constant, "--constant")
+        return _from_file(path, _shapes(options.input_shape), constants, options.layout or "auto")
+    return _by_name(text, options)
 
 
-def _from_file(path: Path, shapes: dict[str, Sequence[int]]) -> Network:
+def _from_file(path: Path, shapes: dict[str, Sequence[int]], constants: dict[str, Any], layout: str) -> Network:
     try:
         from ..frontends.onnx.importer import from_onnx
 
-        return from_onnx(path, shapes)
+        return from_onnx(path, shapes, constants, layout=layout)
     except ModuleNotFoundError as error:
         raise UserError(f"{path}: reading ONNX models needs {error.name}: pip install 'loopwright[onnx]'") from None
     except ValueError as error:
@@ -81,8 +90,11 @@ def _by_name(name: str, options: argparse.Namespace) -> Network:
         raise UserError(f"there is no network '{name}': give a .onnx file or one of {', '.join(NETWORKS)}")
     if options.input_shape:
         raise UserError(f"{name} has its own shapes: --input-shape is for ONNX models")
+    if options.constant:
+        raise UserError(f"{name} has no inputs that could be constant: --constant is for ONNX models")
+    layout = "NHWC" if options.layout == "auto" else options.layout or "NCHW"
     try:
-        return network(name, batch=options.batch or 1, layout=options.layout or "NCHW")
+        return network(name, batch=options.batch or 1, layout=layout)
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -130,6 +142,11 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
     from ..graph.runtime.network import load_network
 
     ignored = {"--target": options.target, "--records": options.records, "--layout": options.layout}
+    ignored |= {
+        "--batch": options.batch,
+        "--input-shape": options.input_shape or None,
+        "--constant": options.constant or None,
+    }
     given = [flag for flag, value in ignored.items() if value is not None]
     if given:
         raise UserError(f"{options.model} is compiled already: {given[0]} is for ONNX models and networks by name")

@@ -1,5 +1,6 @@
 """The command line for networks: tune, compile, run, bench."""
 
+import argparse
 import contextlib
 import io
 import json
@@ -13,6 +14,7 @@ from onnx_models import small_network
 
 import loopwright as lw
 from loopwright.cli import main
+from loopwright.command._network import read_network
 
 SHAPE = ["--input-shape", "x=1,3,12,12"]
 
@@ -75,7 +77,19 @@ def test_open_extents_are_given_on_the_command_line(folder):
     assert "3 of 3 kernels have no record" not in err  # nothing was asked for
 
 
+def test_a_layout_is_for_tuning_and_compiling_alike(folder):
+    flags = ["--target", "llvm cores=1", "--layout", "NHWC"]
+    code, out, err = call("tune", "net.onnx", *flags, "--trials", "3", "--json")
+    assert code == 0 and "[[1, 12, 12, 3], [3, 3, 3, 8], [1, 1, 1, 8], [1, 12, 12, 8]]" in err
+    code, out, _ = call("compile", "net.onnx", *flags, "--json")
+    assert code == 0 and json.loads(out)["tuned_kernels"] == 3 and json.loads(out)["inputs"]["x"][1] == [1, 3, 12, 12]
+    code, _, err = call("compile", "net.onnx", "--target", "llvm cores=1", "--layout", "NCHW")
+    assert code == 0 and "2 of 3 kernels have no record" in err
+
+
 def test_networks_by_name_in_another_layout(folder):
+    given = argparse.Namespace(layout="auto", batch=None, input_shape=[])
+    assert read_network(given, "squeezenet_v1.1").inputs["data"].shape == (1, 224, 224, 3)
     code, out, err = call("compile", "mlp", "--batch", "3", "-o", "three.lw", "--json")
     assert code == 0, err
     report = json.loads(out)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from .discovery import converters
 from .errors import NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
@@ -40,16 +41,19 @@ def from_onnx(
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Array] | None = None,
     name: str | None = None,
+    layout: str | None = "auto",
 ) -> Network:
     """The network of an ONNX model: a path (weights may lie in files beside it), its bytes, or a ModelProto.
 
     `shapes` gives extents of inputs that the model leaves open, `constants` values of inputs that are to be the same in
     every run. Operator sets from 7 on. OnnxImportError lists everything that is not supported, before any work.
+    Feature maps, NCHW in every model, are brought into `layout`, but for inputs and outputs: "auto" takes NHWC where it
+    is faster, "NCHW" or None leaves them as they are.
     """
     called, proto = read_model(model, name)
     try:
         importer = _Importer(called, prepare(called, proto), shapes or {}, constants or {})
-        return importer.run()
+        return in_layout(importer.run(), layout)
     except UnicodeDecodeError as error:
         raise OnnxImportError(called, [f"it is not valid: it holds text that is not UTF-8: {error}"]) from error
 

@@ -1,0 +1,91 @@
+"""Networks in another layout: the same numbers, inputs and outputs as they were, tasks that are those compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from small_networks import SMALL, feeds_of
+
+import loopwright as lw
+from loopwright.dialects.graph import ApplyOp
+
+onnx = pytest.importorskip("onnx")
+from onnx import helper  # noqa: E402
+from onnx_models import model  # noqa: E402
+
+TARGET = "llvm cores=1"
+
+
+def chain(depth: int = 3, shuffled: bool = False) -> onnx.ModelProto:
+    """Convolutions with relu behind each, (1, 3, 16, 16) -> (1, 8, 8, 8); `shuffled` moves channels between them."""
+    random = np.random.default_rng(0)
+    nodes, weights, last, channels = [], {}, "x", 3
+    for k in range(depth):
+        weights[f"w{k}"] = random.standard_normal((8, channels, 3, 3)).astype("float32") * 0.2
+        nodes += [
+            helper.make_node("Conv", [last, f"w{k}"], [f"c{k}"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", [f"c{k}"], [f"r{k}"]),
+        ]
+        last, channels = f"r{k}", 8
+        if shuffled:
+            weights |= {"apart": np.array([1, 2, 4, 16, 16]), "together": np.array([1, 8, 16, 16])}
+            nodes += [
+                helper.make_node("Reshape", [last, "apart"], [f"a{k}"]),
+                helper.make_node("Transpose", [f"a{k}"], [f"t{k}"], perm=[0, 2, 1, 3, 4]),
+                helper.make_node("Reshape", [f"t{k}", "together"], [f"s{k}"]),
+            ]
+            last = f"s{k}"
+    nodes.append(helper.make_node("MaxPool", [last], ["y"], kernel_shape=[2, 2], strides=[2, 2]))
+    return model(nodes, {"x": [1, 3, 16, 16]}, ["y"], weights)
+
+
+def layouts(net: lw.Network) -> list[str]:
+    """The layout of each operator that has one."""
+    ops = [op for op in net.module.walk() if isinstance(op, ApplyOp) and op.operator.data in ("conv2d", "max_pool")]
+    return [str(op.options.values.get("layout", "NCHW")) for op in ops]
+
+
+def keys(net: lw.Network, **options: Any) -> list[str]:
+    tasks, _ = lw.extract_tasks(net, TARGET, include_simple_tasks=True, **options)
+    return sorted(task.workload_key for task in tasks)
+
+
+def test_models_are_brought_into_the_layout_that_suits_them() -> None:
+    plain = lw.from_onnx(chain(), layout=None)
+    net = lw.from_onnx(chain())
+    assert layouts(net) == ["NHWC"] * 4 and layouts(plain) == ["NCHW"] * 4
+    assert (net.inputs["x"].shape, net.outputs["y"].shape) == ((1, 3, 16, 16), (1, 8, 8, 8))
+    assert sum(op.operator.data == "transpose" for op in net.module.walk() if isinstance(op, ApplyOp)) == 3 + 2
+    feeds = feeds_of(plain)
+    np.testing.assert_allclose(net.evaluate(**feeds)[0], plain.evaluate(**feeds)[0], atol=1e-5)
+    assert layouts(lw.from_onnx(chain(1))) == layouts(lw.from_onnx(chain(), layout="NCHW"))[:2] == ["NCHW"] * 2
+    assert layouts(lw.from_onnx(chain(1), layout="NHWC")) == ["NHWC"] * 2
+    assert layouts(lw.from_onnx(chain(4, shuffled=True))) == ["NCHW"] * 5
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "auto", None])
+def test_tasks_are_those_that_are_compiled(layout: str | None) -> None:
+    net = lw.testing.network("squeezenet_v1.1", **SMALL["squeezenet_v1.1"])
+    compiled = lw.compile(net, TARGET, layout=layout)
+    assert sorted(kernel.workload_key for kernel in compiled.kernels) == keys(net, layout=layout)
+    (data,) = feeds_of(net).values()
+    want = net.evaluate(data=data)[0]
+    np.testing.assert_allclose(compiled.executor()(data), want, atol=1e-5, rtol=1e-3)
+    other = {"NHWC": "NCHW", "auto": "NCHW"}.get(layout or "", "NHWC")
+    assert keys(net, layout=layout) != keys(net, layout=other)
+
+
+@pytest.mark.parametrize("name", ["mobilenet", "resnet-18", "bert_encoder_layer"])
+def test_a_network_that_is_in_its_layout_is_left_as_it_is(name: str) -> None:
+    net = lw.testing.network(name, layout="NHWC", **SMALL[name])
+    assert keys(net) == keys(net, layout="auto") == keys(net, layout="NHWC")
+
+
+def test_other_words_are_refused() -> None:
+    net = lw.testing.mlp()
+    with pytest.raises(ValueError, match="layout is one of NCHW, NHWC, auto or None, got 'CHWN'"):
+        lw.compile(net, TARGET, layout="CHWN")
+    with pytest.raises(ValueError, match="layout is one of NCHW, NHWC, auto or None, got 'nhwc'"):
+        lw.extract_tasks(net, TARGET, layout="nhwc")
