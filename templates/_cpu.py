@@ -58,6 +58,7 @@ def tiled(
     cfg["unroll"].apply(sch, block, [step_inner, row_inner])
     sch.vectorize(block, lanes)
     sch.reverse_compute_at(out, tiles[-1])
+    made.lay_out_sums([*outer, row, column])
     sch.vectorize(out, sch.get_loops(out)[-1])
     sch.parallel(block, sch.fuse(block, *around, *tiles))
     return sch

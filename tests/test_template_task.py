@@ -11,6 +11,8 @@ import template_workloads
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.dialects.loop import blocks_in
+from loopwright.passes.analysis.nest import functions
 from loopwright.search import pretuned
 from loopwright.search.checking import Buffers
 from loopwright.search.records import ErrorCode, Record, append, load
@@ -404,6 +406,21 @@ def test_shipped_templates_are_right(name, args):
                 row = task.config({**task.config(row).values, "unroll_explicit": 0}).row
             output = task.build(row)(*reference.inputs)
             np.testing.assert_allclose(output, reference.expected[0], atol=reference.atol, rtol=reference.rtol)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "vector"),
+    [
+        ("conv2d_nchw", (1, 6, 6, 8, 4, 3, 3), "ff"),
+        ("conv2d_nhwc", (1, 6, 6, 8, 4, 3, 3), "ff"),
+        ("depthwise_conv2d_nchw", (1, 8, 6, 6, 3, 3), "xx"),
+    ],
+)
+def test_sums_of_a_vector_lie_side_by_side(name, args, vector):
+    task = lw.TemplateTask(name, args, TARGET)
+    made = task.instantiate(fallback_config(task))
+    (block,) = [b for func in functions(made.module) for b in blocks_in(func) if b.is_reduction]
+    assert str(block.write_indices[0][-1]) == vector
 
 
 def test_record_of_a_template_is_one_line_of_the_common_format(tuned):

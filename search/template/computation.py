@@ -46,6 +46,12 @@ class Computation:
             return self.epilogue
         return str(self.sch.cache_write(block, block, "local"))
 
+    def lay_out_sums(self, loops: Sequence[str]) -> None:
+        """Let the sums of the block lie in the order of these loops, of which the last one is contiguous."""
+        if [name for name in self.loops if name in loops] != list(loops):
+            buffer = buffer_name(_reduction(self.sch).outputs[0])
+            self.sch.transform_layout(self.block, buffer, list(loops))
+
     def inline_pads(self) -> None:
         """Compute padding where it is read."""
         for pad in self.pads:
