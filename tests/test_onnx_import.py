@@ -13,6 +13,7 @@ from onnx_models import model, small_network
 
 import loopwright as lw
 from loopwright.frontends.onnx import weights
+from loopwright.graph.tasks import GROUPED
 
 
 def agrees(proto, **feeds):
@@ -27,6 +28,11 @@ def agrees(proto, **feeds):
 
 def random(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def groups(net):
+    """The labels of the kernels that a network becomes."""
+    return [op.label.data for op in net.transform(GROUPED).module.walk() if op.name == "lw_graph.group"]
 
 
 def operators(net):
@@ -315,3 +321,20 @@ def test_convolutions_of_every_rank_both_ways(dims):
     proto = model([backward], {"x": (2, 4, *spatial)}, ["y"], weights)
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(lw.from_onnx(proto).evaluate(x=x)[0], session.run(None, {"x": x})[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(32,), (1, 1, 32)])
+def test_normalisations_of_rows_are_one_kernel(shape):
+    weights = {"s": random(*shape), "b": random(*shape, seed=1)}
+    layer = helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"])
+    assert groups(agrees(model([layer], {"x": [2, 32, 32]}, ["y"], weights), x=random(2, 32, 32))) == ["layer_norm"]
+    square = helper.make_node("RMSNormalization", ["x", "s"], ["y"])
+    proto = model([square], {"x": [2, 32, 32]}, ["y"], {"s": weights["s"]}, opset=23)
+    assert groups(agrees(proto, x=random(2, 32, 32))) == ["rms_norm"]
+
+
+@pytest.mark.parametrize("shape", [(1,), (32, 1), (2, 32, 32)])
+def test_scales_of_rows_may_be_of_any_shape_that_broadcasts(shape):
+    layer = helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"])
+    for scales in ({"s": random(*shape), "b": random(32)}, {"s": random(32), "b": random(*shape)}):
+        agrees(model([layer], {"x": [2, 32, 32]}, ["y"], scales), x=random(2, 32, 32))

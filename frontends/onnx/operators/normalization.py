@@ -81,8 +81,6 @@ def GroupNormalization(node: Node) -> Value:
     grouped = net.reshape(x, shape=(batch, groups, channels // groups, *x.shape[2:]))
     axes = tuple(range(2, len(grouped.shape)))
     normal = _normal(node, grouped, axes, float(node.get("epsilon", 1e-5)))
-    if node.shape(1) == (channels,):
-        return _channels(node, net.reshape(normal, shape=x.shape))
     return net.reshape(_channels(node, normal), shape=x.shape)
 
 
@@ -91,9 +89,9 @@ def _normal(node: Node, x: Value, axes: tuple[int, ...], epsilon: float) -> Valu
 
 
 def _channels(node: Node, x: Value) -> Value:
-    """Scaled and shifted by the second and third input, along axis 1."""
-    net, shape = node.net, [1] * len(x.shape)
-    shape[1] = x.shape[1]
+    """Scaled and shifted by the second and third input, along axis 1, or along axes 1 and 2, joined."""
+    net, (count,) = node.net, node.shape(1)
+    shape = (1, *x.shape[1 : 2 if count == x.shape[1] else 3], *(1,) * len(x.shape))[: len(x.shape)]
     scale, shift = (net.reshape(node.value(k), shape=shape) for k in (1, 2))
     return net.add(net.multiply(x, scale), shift)
 
@@ -102,10 +100,7 @@ def LayerNormalization(node: Node) -> Value | list[Value]:
     x, net = node.value(), node.net
     first = axis_of(int(node.get("axis", -1)), len(x.shape))
     axes, epsilon = tuple(range(first, len(x.shape))), float(node.get("epsilon", 1e-5))
-    y = node.apply("layer_norm", x, axis=axes, epsilon=epsilon)
-    y = net.multiply(y, node.value(1))
-    if node.has(2):
-        y = net.add(y, node.value(2))
+    y = _scaled(node, "layer_norm", axes, epsilon)
     if len(node.results) == 1:
         return y
     mean = net.mean(x, axis=axes, keepdims=True)
@@ -117,7 +112,24 @@ def RMSNormalization(node: Node) -> Value:
     x = node.value()
     first = axis_of(int(node.get("axis", -1)), len(x.shape))
     axes, epsilon = tuple(range(first, len(x.shape))), float(node.get("epsilon", 1e-5))
-    return node.net.multiply(node.apply("rms_norm", x, axis=axes, epsilon=epsilon), node.value(1))
+    return _scaled(node, "rms_norm", axes, epsilon)
+
+
+def _scaled(node: Node, operator: str, axes: tuple[int, ...], epsilon: float) -> Value:
+    """A normalisation over the last axes, scaled by the second input and shifted by the third, if there is one.
+
+    They are the operator's own where they have the extents of the axes; ONNX lets them be of any shape that broadcasts.
+    """
+    x, given = node.value(), [node.value(k) for k in (1, 2) if node.has(k)]
+    extents = x.shape[axes[0] :]
+    own = 0
+    while own < len(given) and prod(given[own].shape) == prod(extents) and given[own].shape[-len(extents) :] == extents:
+        own += 1
+    scales = [g if g.shape == extents else node.net.reshape(g, shape=extents) for g in given[:own]]
+    y: Value = node.apply(operator, x, *scales, axis=axes, epsilon=epsilon)
+    for value, then in list(zip(given, ("multiply", "add"), strict=False))[own:]:
+        y = node.net.apply(then, y, value)
+    return y
 
 
 def LpNormalization(node: Node) -> Value:
