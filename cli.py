@@ -100,9 +100,14 @@ def _bad_input() -> tuple[type[Exception], ...]:
 
 def _failures() -> tuple[type[Exception], ...]:
     """What went wrong while a right command was carried out."""
-    from .backends.llvm.runtime import MissingRuntime
-    from .search.measure import MeasureError
+    from .backends.c_family.artifact import CompileError
+    from .backends.device_lost import DeviceLost
+    from .backends.missing import MissingRequirement
+    from .graph.builders import BuildError
+    from .search.backend_api import BackendError
+    from .search.measurement import MeasureError
     from .search.process import WorkerStartError
     from .search.tuner import TuningError
 
-    return (TuningError, MeasureError, WorkerStartError, MissingRuntime)
+    lost = (DeviceLost, WorkerStartError, MeasureError)
+    return (TuningError, MissingRequirement, BuildError, CompileError, BackendError, *lost)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .frontends.onnx.errors import NeedsInputsError, OnnxImportError
 from .frontends.onnx.importer import from_onnx
 from .frontends.onnx.model import inputs_of, read_model
-from .graph.compiler import UntunedWarning
+from .graph.chosen_schedules import UntunedWarning
 from .graph.compiler import compile as compile_network
 
 if TYPE_CHECKING:

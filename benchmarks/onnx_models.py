@@ -24,7 +24,7 @@ import onnxruntime
 from onnx_models import LIGHT, with_random_weights, without_softmax
 
 import loopwright as lw
-from loopwright.graph.compiler import UntunedWarning
+from loopwright.graph.chosen_schedules import UntunedWarning
 
 
 def main() -> int:

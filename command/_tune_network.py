@@ -35,6 +35,8 @@ def tune_network(options: argparse.Namespace) -> int:
         tasks, weights = extract_tasks(net, options.target)
     except ValueError as error:
         raise UserError(str(error)) from None
+    if not tasks:
+        raise UserError(f"{options.workload} has nothing to tune: no kernel of it has a reduction; compile it as it is")
     records = options.records or Path(f"{name_of(options.workload)}.jsonl")
     say = sys.stderr if options.json else sys.stdout
     for number, (task, weight) in enumerate(zip(tasks, weights, strict=True)):

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ._inputs import drawn, positive, read_arrays
 from ._network import add_compile_options, as_json, compiled_network
+from ._peer import Comparison, compare
 from ._report import table
+
+if TYPE_CHECKING:
+    from ..graph.runtime.executor import Executor
+    from ..graph.runtime.network import CompiledNetwork
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_options(parser)
     parser.add_argument("--min-repeat-ms", type=float, default=500.0, help="length of a repeat (default: 500)")
-    parser.add_argument("--repeat", type=int, default=3, help="repeats (default: 3)")
+    parser.add_argument("--repeat", type=positive, default=3, help="repeats, and rounds beside the peer (default: 3)")
     parser.add_argument("--no-peer", action="store_true", help="leave onnxruntime out")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
     net = compiled_network(options)
-    result = net.executor().benchmark(repeat=max(1, options.repeat), min_repeat_ms=options.min_repeat_ms)
+    executor = net.executor()
+    result = executor.benchmark(repeat=options.repeat, min_repeat_ms=options.min_repeat_ms)
     flops = sum(net.kernels[step.kernel].flops for step in net.plan.steps)
-    peer_s = None if options.no_peer else _peer(options, _cores(net.plan.target))
+    beside = None if options.no_peer else _beside(options, net, executor)
     if options.json:
         report = {
             **as_json(net),
@@ -34,7 +40,9 @@ def run(options: argparse.Namespace) -> int:
             "times_s": result.times_s,
             "flop": flops,
             "gflops_per_s": flops / result.median / 1e9,
-            "onnxruntime_s": peer_s,
+            "onnxruntime_s": beside and beside.peer_s,
+            "beside_onnxruntime_s": beside and beside.ours_s,
+            "onnxruntime_error": beside and (beside.refused or None),
         }
         print(json.dumps(report))
         return 0
@@ -42,10 +50,21 @@ def run(options: argparse.Namespace) -> int:
         ("latency", f"{result} ({len(result.times_s)} repeats of {result.number} runs)"),
         ("speed", f"{flops / result.median / 1e9:.1f} GFLOP/s"),
     ]
-    if peer_s is not None:
-        rows.append(("peer", f"onnxruntime {peer_s * 1e3:.4f} ms; this takes {result.median / peer_s:.2f} of its time"))
+    if beside is not None:
+        rows.append(("peer", str(beside)))
     print(f"{net!r}\n{table(rows)}")
     return 0
+
+
+def _beside(options: argparse.Namespace, net: CompiledNetwork, executor: Executor) -> Comparison | None:
+    """onnxruntime on the same model and inputs; None where it cannot be asked."""
+    cores = _cores(net.plan.target)
+    if Path(options.model).suffix != ".onnx" or cores is None:
+        return None
+    feeds = drawn(net.plan.inputs, seed=0)
+    executor.set_input(**feeds)
+    feeds |= read_arrays(options.constant, "--constant")
+    return compare(executor.run, options.model, feeds, cores, options.repeat, options.min_repeat_ms)
 
 
 def _cores(target: str) -> int | None:
@@ -54,42 +73,3 @@ def _cores(target: str) -> int | None:
 
     found = resolve_target(target)
     return None if found.is_gpu else found.cores
-
-
-def _peer(options: argparse.Namespace, cores: int | None) -> float | None:
-    """The median seconds of onnxruntime on the same model and as many threads; None where it cannot be asked."""
-    if Path(options.model).suffix != ".onnx" or cores is None:
-        return None
-    try:
-        import onnxruntime
-    except ModuleNotFoundError:
-        return None
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = cores
-    settings.log_severity_level = 4
-    session = onnxruntime.InferenceSession(options.model, settings, providers=["CPUExecutionProvider"])
-    from ._network import _shapes
-
-    feeds = _random_feeds(session, _shapes(options.input_shape))
-    session.run(None, feeds)
-    times_s: list[float] = []
-    while len(times_s) < 3 or sum(times_s) < max(1, options.repeat) * options.min_repeat_ms / 1e3:
-        start_s = time.perf_counter()
-        session.run(None, feeds)
-        times_s.append(time.perf_counter() - start_s)
-    return sorted(times_s)[len(times_s) // 2]
-
-
-def _random_feeds(session: Any, shapes: dict[str, Any]) -> dict[str, Any]:
-    import numpy as np
-
-    types = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
-    rng = np.random.default_rng(0)
-    feeds = {}
-    for info in session.get_inputs():
-        shape = shapes.get(info.name, info.shape)
-        if info.type in types:
-            feeds[info.name] = rng.standard_normal(shape).astype(types[info.type])
-        else:
-            feeds[info.name] = rng.integers(0, 2, shape).astype(info.type.removeprefix("tensor(").removesuffix(")"))
-    return feeds

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
+from ._inputs import drawn, read_arrays
 from ._network import add_compile_options, as_json, compiled_network
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import numpy as np
 
-    given = _given(options.input)
+    given = read_arrays(options.input, "--input")
     net = compiled_network(options)
     executor = net.executor()
     _feed(executor, net.plan.inputs, given, options.seed)
@@ -56,38 +57,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _given(texts: list[str]) -> dict[str, Any]:
-    import numpy as np
-
-    found = {}
-    for text in texts:
-        name, equals, path = text.partition("=")
-        if not equals:
-            raise UserError(f"--input takes NAME=FILE.npy, got '{text}'")
-        try:
-            found[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    return found
-
-
 def _feed(executor: Executor, ports: tuple[Port, ...], given: dict[str, Any], seed: int) -> None:
-    import numpy as np
-
-    rng: Any = np.random.default_rng(seed)
     names = [port.name for port in ports]
     unknown = sorted(set(given) - set(names))
     if unknown:
         raise UserError(f"there is no input '{unknown[0]}'; inputs are {', '.join(names)}")
-    for port in ports:
-        if port.name in given:
-            try:
-                executor.set_input(port.name, given[port.name])
-            except (TypeError, ValueError) as error:
-                raise UserError(str(error)) from None
-        else:
-            drawn = rng.standard_normal(port.shape) if "float" in port.dtype else rng.integers(0, 2, port.shape)
-            executor.set_input(port.name, np.asarray(drawn).astype(port.dtype))
+    for name, array in {**drawn(ports, seed), **given}.items():
+        try:
+            executor.set_input(name, array)
+        except (TypeError, ValueError) as error:
+            raise UserError(str(error)) from None
 
 
 def _summary(array: Any) -> dict[str, Any]:
@@ -112,6 +91,7 @@ def _rows(profile: Any) -> dict[str, Any]:
             "time_s": row.time_s,
             "gflops_per_s": row.gflops_per_s,
             "tuned": row.kernel.tuned,
+            "schedule": row.kernel.schedule,
         }
         for row in profile
     ]

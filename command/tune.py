@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
+from ._inputs import positive
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
 from ._source import beside, file_task, named_task
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("workload", help="a name (below), a file of te-level IR (.mlir), or an ONNX model (.onnx)")
     parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
     parser.add_argument(
-        "--trials", type=_positive, help="schedules to measure in all (default: 64, for networks 64 for each task)"
+        "--trials", type=positive, help="schedules to measure in all (default: 64, for networks 64 for each task)"
     )
     parser.add_argument(
         "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
@@ -55,12 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _shape(values: dict[str, Any]) -> str:
     return " ".join(f"--{k.replace('_', '-')}" + ("" if isinstance(v, bool) else f" {v}") for k, v in values.items())
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got '{text}'")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:

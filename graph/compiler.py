@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -17,26 +16,21 @@ from ..backends.arrays import aligned_copy
 from ..backends.signature import Argument
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
-from ..search import records as rec
 from ..search.backend_api import load_backend
-from ..search.records import Record, RecordVersionError
+from ..search.records import Record
 from ..search.task import SearchTask, resolve_target
-from ..search.template.history import History, best_record
 from .builders import Job, build_all
+from .chosen_schedules import chosen_schedules
 from .layout import in_layout
 from .network import Network
 from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import KernelInfo, Place, Plan, Port, Step
-from .tasks import GROUPED, GroupTask, group_tasks, has_reduction
+from .tasks import GROUPED, GroupTask, group_tasks
 from .types import dtype_of, shape_of
 
 Array = npt.NDArray[Any]
-
-
-class UntunedWarning(UserWarning):
-    """Kernels of a network have no record, and are built with the default schedule."""
 
 
 def compile(
@@ -50,8 +44,8 @@ def compile(
     """Compile a network for a target.
 
     Each kernel takes its best schedule in `records`, a file or records, else in the histories applied around the call
-    (`lw.apply_history_best`), else among the pre-tuned ones, else the default one; kernels that `records` lack are said
-    once (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
+    (`lw.apply_history_best`), else among the pre-tuned ones, else the default one; how many take that is said once
+    (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
     once, one a core unless told otherwise. `layout` (NCHW, NHWC, auto) brings feature maps into a layout first, inputs
     and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout have other records.
     """
@@ -61,7 +55,7 @@ def compile(
     tasks = list({id(pair.task): pair.task for pair in pairs}.values())
     backend = f"{__package__.rpartition('.')[0]}.backends.{device.kind}.device"
     versions = load_backend(backend).versions()
-    schedules = _schedules(net.name, tasks, records, versions)
+    schedules = chosen_schedules(net.name, tasks, records, versions)
     jobs = [Job(task.name, str(task.module), schedule) for task, schedule in zip(tasks, schedules, strict=True)]
     built = build_all(backend, jobs, processes)
     numbers = {id(task): number for number, task in enumerate(tasks)}
@@ -93,48 +87,6 @@ def _signature(kind: str, artifact: bytes) -> _Signature:
 
     kernel = DeviceArtifact.from_bytes(artifact, kind).kernel
     return _Signature(kernel.arguments, tuple(kernel.workspaces))
-
-
-def _schedules(
-    name: str,
-    tasks: list[SearchTask],
-    records: str | os.PathLike[str] | Iterable[Record] | None,
-    versions: Mapping[str, str],
-) -> list[str | None]:
-    """The schedule of each task; None for the default one."""
-    given: History | None = None
-    if records is not None:
-        loaded = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
-        given = History(loaded)
-    found: list[str | None] = []
-    untuned: list[str] = []
-    for task in tasks:
-        record = _record(task, given, versions)
-        found.append(None if record is None else record.schedule)
-        if record is None and given is not None and has_reduction(task):
-            untuned.append(task.name)
-    if untuned:
-        shown = ", ".join(untuned[:3]) + (", ..." if len(untuned) > 3 else "")
-        warnings.warn(
-            f"network {name}: {len(untuned)} of {len(tasks)} kernels have no record and take the default schedule "
-            f"({shown})",
-            UntunedWarning,
-            stacklevel=3,
-        )
-    return found
-
-
-def _record(task: SearchTask, given: History | None, versions: Mapping[str, str]) -> Record | None:
-    """The best record of a task: of those given, else of the histories applied around, else of the pre-tuned ones."""
-    known = given.query(task.target, task.compute_dag.hash) if given is not None else None
-    record = known or best_record(task.target, task.compute_dag.hash)
-    if record is None:
-        return None
-    try:
-        rec.check_replayable(record, versions)
-    except RecordVersionError:
-        return None
-    return record
 
 
 def _bytes_moved(task: SearchTask) -> int:

@@ -5,16 +5,23 @@ import contextlib
 import io
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx_models import small_network
+from onnx import TensorProto, helper
+from onnx_models import model, small_network
 
 import loopwright as lw
+from loopwright.backends.cuda import driver
+from loopwright.backends.cuda.driver import MissingCuda
 from loopwright.cli import main
 from loopwright.command._network import read_network
+from loopwright.command._peer import alternate
+from loopwright.graph import compiler
+from loopwright.graph.builders import BuildError
 
 SHAPE = ["--input-shape", "x=1,3,12,12"]
 
@@ -59,11 +66,15 @@ def test_tune_compile_run_and_bench(folder):
     (wanted,) = lw.from_onnx("net.onnx").evaluate(x=x)
     np.testing.assert_allclose(np.load("out.npz")["y"], wanted, rtol=1e-3, atol=1e-4)
     code, out, _ = call("run", "net.lw", "--json", "--profile")
-    assert code == 0 and len(json.loads(out)["profile"]) == 3
+    profile = json.loads(out)["profile"]
+    assert code == 0 and len(profile) == 3 and all("lw-" in row["schedule"] for row in profile)
 
     timing = ["--min-repeat-ms", "5", "--repeat", "2"]
     code, out, _ = call("bench", "net.onnx", "--target", "llvm cores=1", *timing)
-    assert code == 0 and "latency   median " in out and "peer      onnxruntime " in out
+    assert code == 0 and "latency   median " in out and "(medians of single runs, in turn)" in out
+    code, out, _ = call("bench", "net.onnx", "--target", "llvm cores=1", "--json", *timing)
+    report = json.loads(out)
+    assert report["onnxruntime_s"] > 0 and report["beside_onnxruntime_s"] > 0 and not report["onnxruntime_error"]
     code, out, _ = call("bench", "net.lw", "--json", *timing)
     report = json.loads(out)
     assert len(report["times_s"]) == 2 and report["tuned_kernels"] == 3 and report["onnxruntime_s"] is None
@@ -74,7 +85,8 @@ def test_open_extents_are_given_on_the_command_line(folder):
     assert code == 2 and "give its extents, shapes={'x': (...)} (--input-shape)" in err
     code, out, err = call("run", "open.onnx", "--input-shape", "x=2,3,12,12", "--json")
     assert code == 0 and json.loads(out)["results"]["y"]["shape"] == [2, 5], err
-    assert "3 of 3 kernels have no record" not in err  # nothing was asked for
+    assert err.count("3 of 3 kernels have no record and take the default schedule") == 1
+    assert "tune it (lw.TaskScheduler, or loopwright tune)" in err
 
 
 def test_a_layout_is_for_tuning_and_compiling_alike(folder):
@@ -88,12 +100,75 @@ def test_a_layout_is_for_tuning_and_compiling_alike(folder):
 
 
 def test_networks_by_name_in_another_layout(folder):
-    given = argparse.Namespace(layout="auto", batch=None, input_shape=[])
+    given = argparse.Namespace(layout="auto", batch=None, input_shape=[], constant=[])
     assert read_network(given, "squeezenet_v1.1").inputs["data"].shape == (1, 224, 224, 3)
     code, out, err = call("compile", "mlp", "--batch", "3", "-o", "three.lw", "--json")
     assert code == 0, err
     report = json.loads(out)
     assert report["inputs"]["data"][1][0] == 3 and report["file_bytes"] == os.path.getsize("three.lw")
+
+
+def one_node(path, operator, dtype=TensorProto.FLOAT, **attributes):
+    """Write a model of one operator on a tensor."""
+    node = helper.make_node(operator, ["x"], ["y"], **attributes)
+    onnx.save(model([node], {"x": (2, 3)}, ["y"], dtype=dtype), path)
+
+
+def test_what_onnxruntime_refuses_is_timed_here(folder):
+    one_node("half.onnx", "Relu", TensorProto.BFLOAT16)
+    code, out, err = call("bench", "half.onnx", "--min-repeat-ms", "2")
+    assert code == 0, err
+    assert "latency   median " in out and "peer      onnxruntime does not run this model: [ONNXRuntimeError]" in out
+    code, out, _ = call("bench", "half.onnx", "--min-repeat-ms", "2", "--json")
+    report = json.loads(out)
+    assert report["median_s"] > 0 and report["onnxruntime_s"] is None
+    assert "NOT_IMPLEMENTED" in report["onnxruntime_error"]
+
+
+def test_rounds_of_single_runs_take_turns():
+    seen = []
+    one, other = (lambda: seen.append("a")), (lambda: seen.append("b"))
+    assert all(seconds > 0 for seconds in alternate(one, other, rounds=2, round_ms=0))
+    assert "".join(seen) == "ab" + 2 * ("a" * 3 + "b" * 3)
+
+
+@pytest.mark.parametrize(("operator", "attributes"), [("Relu", {}), ("Flatten", {"axis": 0})])
+def test_a_network_without_reductions_has_nothing_to_tune(folder, operator, attributes):
+    one_node("plain.onnx", operator, **attributes)
+    code, _, err = call("tune", "plain.onnx")
+    assert code == 2 and "plain.onnx has nothing to tune: no kernel of it has a reduction" in err
+    assert call("run", "plain.onnx")[0] == 0
+
+
+def test_inputs_are_made_constants_on_the_command_line(folder):
+    proto = model([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (2, 6)}, ["y"])
+    proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
+    onnx.save(proto, "shape.onnx")
+    np.save("s.npy", np.array([3, 4]))
+    code, out, err = call("run", "shape.onnx", "--constant", "s=s.npy", "--json")
+    assert code == 0 and json.loads(out)["results"]["y"]["shape"] == [3, 4], err
+    code, out, err = call("bench", "shape.onnx", "--constant", "s=s.npy", "--min-repeat-ms", "1", "--json")
+    assert code == 0 and json.loads(out)["onnxruntime_s"] > 0, err
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "bench", "tune"])
+def test_what_is_missing_is_a_sentence_and_exit_code_1(folder, monkeypatch, command):
+    def nothing():
+        raise MissingCuda("running on CUDA needs a driver")
+
+    monkeypatch.setattr(driver, "pycuda_driver", nothing)
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    code, _, err = call(command, "net.onnx", "--target", "cuda")
+    assert code == 1 and err.startswith("loopwright: running on CUDA needs ") and "Traceback" not in err
+
+
+def test_a_kernel_that_does_not_compile_is_a_sentence(folder, monkeypatch):
+    def fail(*_):
+        raise BuildError("kernel conv2d does not compile: lw-split: no loop 'i'")
+
+    monkeypatch.setattr(compiler, "build_all", fail)
+    code, _, err = call("run", "net.onnx")
+    assert code == 1 and err.endswith("loopwright: kernel conv2d does not compile: lw-split: no loop 'i'\n")
 
 
 BAD = [
@@ -106,6 +181,11 @@ BAD = [
     (["run", "net.onnx", "--input-shape", "x:1,3"], "--input-shape takes NAME=N,C,H,W with whole numbers, got 'x:1,3'"),
     (["run", "net.onnx", "--batch", "2"], "--batch is for networks by name; give --input-shape NAME=N,..."),
     (["run", "mlp", "--input-shape", "x=1"], "mlp has its own shapes: --input-shape is for ONNX models"),
+    (["run", "mlp", "--constant", "x=x.npy"], "mlp has no inputs that could be constant: --constant is for ONNX"),
+    (["run", "net.onnx", "--constant", "x=no.npy"], "cannot read no.npy: No such file or directory"),
+    (["run", "net.onnx", "--constant", "x=x.npy"], "input 'x' has the shape [1, 3, 12, 12], values of shape (2,)"),
+    (["run", "mlp", "--batch", "0"], "--batch: must be a whole number of at least 1, got '0'"),
+    (["run", "net.lw", "--batch", "2"], "net.lw is compiled already: --batch is for"),
     (["run", "net.onnx", "--records", "no.jsonl"], "there is no record file no.jsonl: tune first"),
     (["run", "net.onnx", "--target", "vulkan"], "kind must be llvm, cuda or opencl"),
     (["run", "net.onnx", "--input", "x"], "--input takes NAME=FILE.npy, got 'x'"),

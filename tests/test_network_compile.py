@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,12 @@ from small_networks import SMALL, feeds_of
 
 import loopwright as lw
 from loopwright.graph.builders import BuildError, Job, build_all
-from loopwright.graph.compiler import UntunedWarning
+from loopwright.graph.chosen_schedules import UntunedWarning
 from loopwright.graph.runtime.memory import Live, arrange
 from loopwright.graph.runtime.package import PackageError
-from loopwright.search.records import ErrorCode, Record
+from loopwright.search.records import ErrorCode, Record, RecordWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 
 TARGET = "llvm cores=1"
 
@@ -174,13 +175,27 @@ def test_records_are_used_and_what_lacks_one_is_said_once() -> None:
     assert compiled.kernels[0].schedule == plain
     (data,) = feeds_of(net).values()
     np.testing.assert_allclose(compiled.executor()(data)[0], net.evaluate(data=data)[0], rtol=1e-4)
-    with warnings.catch_warnings(), lw.apply_history_best([record]):
-        warnings.simplefilter("error")
-        around = lw.compile(net, TARGET, processes=1)  # nobody asked for records
+    with lw.apply_history_best([record]), pytest.warns(UntunedWarning, match=r"3 of 4 .*: tune it \(lw.TaskScheduler"):
+        around = lw.compile(net, TARGET, processes=1)
     assert [k.tuned for k in around.kernels] == [True, False, False, False]
     other = replace(record, versions={"lw-lower-te-to-loop": "0"})
     with pytest.warns(UntunedWarning, match="4 of 4 kernels"):
         assert not any(k.tuned for k in lw.compile(net, TARGET, records=[other], processes=1).kernels)
+
+
+@pytest.mark.parametrize(
+    "broken", ["lw-lower-te-to-loop,lw-split{", "lw-nothing-known", "lw-split{loop=1 factor=2}", "%"]
+)
+def test_a_record_of_no_schedule_is_left_out_with_a_warning(broken: str) -> None:
+    net = small_net()
+    conv, plain = lw.extract_tasks(net, TARGET)[0][0], "lw-lower-te-to-loop"
+    record = Record(conv.workload_key, conv.compute_dag.hash, str(conv.target), "s", (), plain, (1e-3,))
+    with pytest.warns(RecordWarning, match="a record of conv2d.* is left out: .*") as caught:
+        compiled = lw.compile(net, TARGET, [record, replace(record, schedule=broken, times_s=(1e-4,))], processes=1)
+    assert len([w for w in caught if w.category is RecordWarning]) == 1
+    assert compiled.kernels[0].schedule == plain
+    with pytest.warns(RecordWarning), lw.apply_history_best([replace(record, schedule=broken)]):
+        assert not lw.compile(net, TARGET, processes=1).kernels[0].tuned
 
 
 def test_outputs_may_be_inputs_constants_and_views() -> None:

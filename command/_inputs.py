@@ -1,0 +1,47 @@
+"""Numbers and arrays that a command is given or draws."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UserError
+
+if TYPE_CHECKING:
+    from ..graph.runtime.plan import Port
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got '{text}'")
+    return int(text)
+
+
+def read_arrays(texts: Sequence[str], flag: str) -> dict[str, Any]:
+    """The arrays of a flag's `NAME=FILE.npy`, by name; UserError where one cannot be read."""
+    import numpy as np
+
+    found = {}
+    for text in texts:
+        name, equals, path = text.rpartition("=")
+        if not equals or not name:
+            raise UserError(f"{flag} takes NAME=FILE.npy, got '{text}'")
+        try:
+            found[name] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    return found
+
+
+def drawn(ports: Iterable[Port], seed: int) -> dict[str, Any]:
+    """Random values for inputs: normal for floating point, 0 and 1 for others."""
+    import numpy as np
+
+    rng: Any = np.random.default_rng(seed)
+    found = {}
+    for port in ports:
+        values = rng.standard_normal(port.shape) if "float" in port.dtype else rng.integers(0, 2, port.shape)
+        found[port.name] = np.asarray(values).astype(port.dtype)
+    return found
