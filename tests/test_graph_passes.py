@@ -72,6 +72,43 @@ def test_every_convolution_takes_in_what_follows() -> None:
     assert labels.count("conv2d_add") == 4  # the shortcuts
 
 
+def labels_of(net: lw.Network) -> list[str]:
+    """What the kernels of a grouped network are called."""
+    return [op.label.data for op in net.module.walk() if isinstance(op, GroupOp)]
+
+
+@pytest.mark.parametrize("kind", ["gelu", "silu"])
+def test_activations_of_several_operators_join_a_product_of_three_axes(kind: str) -> None:
+    net = lw.Network("block")
+    random = np.random.default_rng(0)
+    x = net.input("data", (2, 5, 6))
+    y = net.matmul(net.reshape(x, shape=(10, 6)), random.standard_normal((6, 8), dtype="float32"))
+    y = net.reshape(y, shape=(2, 5, 8)) + net.constant(random.standard_normal(8, dtype="float32"))
+    net.output(y * (net.erf(y / 2.0**0.5) + 1.0) * 0.5 if kind == "gelu" else y * net.sigmoid(y))
+    after = check_same(net, GROUPED, feeds_of(net))
+    assert labels_of(after) == ["matmul_add_divide_erf_add_and_2" if kind == "gelu" else "matmul_add_sigmoid_multiply"]
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(
+    "options", [{"padding": "SAME", "stride": 2}, {"groups": 4}, {"padding": (0, 1), "dilation": 2}]
+)
+def test_zeros_around_a_convolution_become_its_padding(layout: str, options: dict[str, Any]) -> None:
+    net, last = lw.Network("padded"), layout == "NHWC"
+    x = net.input("data", (1, 7, 7, 4) if last else (1, 4, 7, 7))
+    around = (0, 2, 1, 0) if last else (0, 0, 2, 1)
+    y = net.pad(net.pad(x, before=around), before=(0, 0, 0, 0), after=around)
+    depth = 4 // int(options.get("groups", 1))
+    weight = np.random.default_rng(0).standard_normal((3, 3, depth, 4) if last else (4, depth, 3, 3), dtype="float32")
+    net.output(net.conv2d(y, weight, layout=layout, **options))
+    assert len(labels_of(check_same(net, GROUPED, feeds_of(net)))) == 1
+    video = lw.Network("video")
+    x = video.input("data", (1, 2, 5, 5, 5))
+    y = video.pad(x, before=(0, 0, 1, 0, 2))
+    video.output(video.conv3d(y, np.ones((2, 2, 3, 3, 3), "float32")))
+    assert labels_of(check_same(video, GROUPED, feeds_of(video))) == ["conv3d"]
+
+
 def test_constants_do_not_outlive_their_use() -> None:
     net = lw.testing.network("mobilenet", **SMALL["mobilenet"])
     after = net.transform(PREPARE)

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
+from ...topi.arguments import padding_of, spread
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
 from ._rewrite import Before, applied, option, producer, replace, with_options
@@ -23,7 +24,7 @@ class Simplify(ModulePass):
 
     Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one; a
     transpose that moves axes of extent 1 only is a reshape; bias_add is an add; a convolution of as many groups as
-    channels is depthwise.
+    channels is depthwise; zeros around what a convolution reads are its own padding.
     """
 
     name: ClassVar[str] = "lw-graph-simplify"
@@ -93,18 +94,55 @@ def _bias_add(op: ApplyOp) -> SSAValue:
 
 
 def _conv2d(op: ApplyOp) -> SSAValue | None:
-    data, weight = op.inputs
     groups, last = int(option(op, "groups")), option(op, "layout") == "NHWC"
-    channels = shape_of(data)[3 if last else 1]
+    channels = shape_of(op.inputs[0])[3 if last else 1]
     if groups == 1 or groups != channels:
-        return None
+        return _convolution(op)
+    data, padding = _unpadded(op)
+    weight = op.inputs[1]
     extents = shape_of(weight)
     filters = extents[3] if last else extents[0]
     multiplier = filters // channels
     shape = (*extents[:2], channels, multiplier) if last else (channels, multiplier, *extents[2:])
     before = Before(op)
-    options: dict[str, Any] = dict(with_options(op, groups=None))
+    options: dict[str, Any] = dict(with_options(op, groups=None, padding=padding))
     return before.apply("depthwise_conv2d", data, before.reshape(weight, shape), **options)
+
+
+def _convolution(op: ApplyOp) -> SSAValue | None:
+    data, padding = _unpadded(op)
+    if data is op.inputs[0]:
+        return None
+    options: dict[str, Any] = dict(with_options(op, padding=padding))
+    return Before(op).apply(op.operator.data, data, op.inputs[1], **options)
+
+
+def _unpadded(op: ApplyOp) -> tuple[SSAValue, Any]:
+    """What a convolution reads without zeros that were put around it, and its padding with them."""
+    data, padding = op.inputs[0], option(op, "padding")
+    first = 1 if str(option(op, "layout")).endswith("C") else 2
+    while (pad := producer(data, "pad")) is not None:
+        count = len(shape_of(data)) - 2
+        before = option(pad, "before")
+        after = option(pad, "after") or before
+        spatial = slice(first, first + count)
+        if option(pad, "value") != 0 or any(sum(ends) - sum(ends[spatial]) for ends in (before, after)):
+            break
+        own = _padding_of(op, data, padding, spatial)
+        padding = tuple(a + b for a, b in zip(own, (*before[spatial], *after[spatial]), strict=True))
+        data = pad.inputs[0]
+    return data, padding
+
+
+def _padding_of(op: ApplyOp, data: SSAValue, padding: Any, spatial: slice) -> tuple[int, ...]:
+    """The padding of a convolution of `data` as numbers: all that are before, then all that are after."""
+    name, weight, count = op.operator.data, shape_of(op.inputs[1]), len(shape_of(data)) - 2
+    window = weight[:count] if spatial.start == 1 else weight[2:]
+    dilation = spread(name, "dilation", option(op, "dilation"), count)
+    windows = [(k - 1) * d + 1 for k, d in zip(window, dilation, strict=True)]
+    strides = spread(name, "stride", option(op, "stride"), count)
+    before, after = padding_of(name, padding, shape_of(data)[spatial], windows, strides)
+    return (*before, *after)
 
 
 _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
@@ -114,4 +152,6 @@ _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "transpose": _transpose,
     "bias_add": _bias_add,
     "conv2d": _conv2d,
+    "depthwise_conv2d": _convolution,
+    "conv3d": _convolution,
 }

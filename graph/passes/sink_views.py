@@ -4,34 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
 from ..operator import Kind, operator
 from ..types import shape_of
-from ._rewrite import Before, applied, is_constant, replace, used_once
+from ._rewrite import Before, applied, is_constant, replace, used_once, users
 
 
 @dataclass(frozen=True)
 class SinkViews(ModulePass):
     """f(reshape(x), y) -> reshape(f(x, reshape(y))) for elementwise f, so that f can join what gives x.
 
-    The reshape is read by f alone, and has the shape of f's result; y has that shape too, or is broadcast along axes
-    that x has as well.
+    All that reads the reshape is such an f, with a result of its shape; y has that shape too, or is broadcast along
+    axes that x has as well.
     """
 
     name: ClassVar[str] = "lw-graph-sink-views"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in applied(op):
-            kind = operator(found.operator.data)
-            if kind.kind is Kind.ELEMENTWISE and "axis" not in kind.defaults:
+            if _is_elementwise(found):
                 _sink(found)
+
+
+def _is_elementwise(op: Operation) -> TypeGuard[ApplyOp]:
+    if not isinstance(op, ApplyOp):
+        return False
+    kind = operator(op.operator.data)
+    return kind.kind is Kind.ELEMENTWISE and "axis" not in kind.defaults
 
 
 def _sink(op: ApplyOp) -> None:
@@ -54,12 +60,21 @@ def _sink(op: ApplyOp) -> None:
 
 
 def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
-    """What a value is another view of, where only one operation reads it and it has the shape given."""
+    """What a value is another view of, where it has the shape given and all that reads it can read what it views."""
     owner = value.owner
     if not isinstance(owner, ApplyOp) or operator(owner.operator.data).kind is not Kind.VIEW:
         return None
-    computed = isinstance(owner.inputs[0].owner, ApplyOp) and not is_constant(value)
-    return owner.inputs[0] if computed and used_once(value) and shape_of(value) == shape else None
+    source = owner.inputs[0]
+    if shape_of(value) != shape or not isinstance(source.owner, ApplyOp) or is_constant(value):
+        return None
+    return source if used_once(value) or all(_reads(op, shape, shape_of(source)) for op in users(value)) else None
+
+
+def _reads(op: Operation, wanted: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether an operation is elementwise with a result of the shape `wanted`, and could have one of `shape`."""
+    if not _is_elementwise(op) or shape_of(op.outputs[0]) != wanted:
+        return False
+    return all(_under(shape_of(v), wanted, shape) is not None for v in op.inputs)
 
 
 def _under(own: tuple[int, ...], wanted: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -40,3 +40,22 @@ func.func @depthwise(%x: tensor<1x5x5x4xf32>) -> tensor<1x5x5x8xf32> {
   %z = lw_graph.apply "bias_add" (%y, %b) <axis = 3> : (tensor<1x5x5x8xf32>, tensor<8xf32>) -> tensor<1x5x5x8xf32>
   func.return %z : tensor<1x5x5x8xf32>
 }
+
+// Zeros around the data of a convolution are its padding; other values, and zeros along other axes, are not.
+// CHECK-LABEL: func.func @padded
+func.func @padded(%x: tensor<1x3x8x8xf32>) -> (tensor<1x4x9x8xf32>, tensor<1x4x8x8xf32>, tensor<1x4x6x6xf32>) {
+  %w = lw_graph.constant "w" : tensor<4x3x3x3xf32>
+  // CHECK: %a = lw_graph.apply "conv2d" (%x, %w) <padding = [1, 1, 2, 1]>
+  %p = lw_graph.apply "pad" (%x) <before = [0, 0, 0, 1], after = [0, 0, 1, 1]> : (tensor<1x3x8x8xf32>) -> tensor<1x3x9x10xf32>
+  %a = lw_graph.apply "conv2d" (%p, %w) <padding = [1, 0, 1, 0]> : (tensor<1x3x9x10xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x9x8xf32>
+  // CHECK: %q = lw_graph.apply "pad" (%x)
+  // CHECK-NEXT: %b = lw_graph.apply "conv2d" (%q, %w)
+  %q = lw_graph.apply "pad" (%x) <before = [0, 0, 1, 1], value = 1.0> : (tensor<1x3x8x8xf32>) -> tensor<1x3x10x10xf32>
+  %b = lw_graph.apply "conv2d" (%q, %w) : (tensor<1x3x10x10xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x8x8xf32>
+  %v = lw_graph.constant "v" : tensor<4x4x3x3xf32>
+  // CHECK: %r = lw_graph.apply "pad" (%x)
+  // CHECK-NEXT: %c = lw_graph.apply "conv2d" (%r, %v)
+  %r = lw_graph.apply "pad" (%x) <before = [0, 1, 0, 0], after = [0, 0, 0, 0]> : (tensor<1x3x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %c = lw_graph.apply "conv2d" (%r, %v) : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x6x6xf32>
+  func.return %a, %b, %c : tensor<1x4x9x8xf32>, tensor<1x4x8x8xf32>, tensor<1x4x6x6xf32>
+}

@@ -30,3 +30,24 @@ func.func @stays(%x: tensor<6xf32>, %r: tensor<2x1xf32>) -> tensor<2x3xf32> {
   %e = lw_graph.apply "add" (%v, %r) : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
   func.return %e : tensor<2x3xf32>
 }
+
+// All that reads the view follows; where one cannot, the view stays.
+// CHECK-LABEL: func.func @diamond
+func.func @diamond(%x: tensor<6x8xf32>, %r: tensor<2x1x8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3x8xf32>) {
+  %y = lw_graph.apply "relu" (%x) : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  %v = lw_graph.apply "reshape" (%y) <shape = [2, 3, 8]> : (tensor<6x8xf32>) -> tensor<2x3x8xf32>
+  // CHECK: %a = lw_graph.apply "sigmoid" (%y) : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  %a = lw_graph.apply "sigmoid" (%v) : (tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  // CHECK-NEXT: %b = lw_graph.apply "multiply" (%y, %a) : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  %b = lw_graph.apply "multiply" (%v, %a) : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  // CHECK: %z = lw_graph.apply "exp" (%x)
+  %z = lw_graph.apply "exp" (%x) : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  // CHECK-NEXT: %w = lw_graph.apply "reshape" (%z)
+  %w = lw_graph.apply "reshape" (%z) <shape = [2, 3, 8]> : (tensor<6x8xf32>) -> tensor<2x3x8xf32>
+  // CHECK-NEXT: %c = lw_graph.apply "sigmoid" (%w)
+  %c = lw_graph.apply "sigmoid" (%w) : (tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  // CHECK-NEXT: %d = lw_graph.apply "add" (%w, %r)
+  %d = lw_graph.apply "add" (%w, %r) : (tensor<2x3x8xf32>, tensor<2x1x8xf32>) -> tensor<2x3x8xf32>
+  %e = lw_graph.apply "multiply" (%c, %d) : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  func.return %b, %e : tensor<2x3x8xf32>, tensor<2x3x8xf32>
+}
