@@ -48,44 +48,22 @@ def file_task(path: Path, target: str) -> SearchTask:
 
 def read_module(path: Path) -> ModuleOp:
     """The te-level module in a file."""
-    from xdsl.dialects.builtin import TensorType
-    from xdsl.dialects.func import FuncOp
-    from xdsl.parser import Parser
-    from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
-
-    from ..backends.context import create_context
+    from ..search.workload_files import WorkloadFileError
+    from ..search.workload_files import read_module as read
 
     if path.suffix == ".onnx":
         raise UserError(f"{path} is a network, which tune, compile, run and bench take; give te-level IR (.mlir) here")
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        raise UserError(f"cannot read {path}: {reason}") from None
-    try:
-        module = Parser(create_context(), text, str(path)).parse_module()
-        module.verify()
-    except ParseError as error:
-        line = 1 + text.count("\n", 0, error.span.start)
-        raise UserError(f"{path}:{line}: {error.msg}") from None
-    except (VerifyException, DiagnosticException) as error:
-        raise UserError(f"{path}: {str(error).strip().splitlines()[-1]}") from None
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    stages = any(op.name == "lw_te.compute" for op in module.walk())
-    if (
-        len(functions) != 1
-        or not stages
-        or not all(isinstance(t, TensorType) for t in functions[0].function_type.outputs)
-    ):
-        raise UserError(
-            f"{path}: expected one function of lw_te.compute on tensors; loops and other dialects are not read"
-        )
-    return module
+        return read(path)
+    except WorkloadFileError as error:
+        raise UserError(str(error)) from None
 
 
 def beside(records: Path, workload_hash: str) -> Path:
     """The file next to a record file that holds a workload of its records."""
-    return records.with_name(f"{records.stem}.{workload_hash}.mlir")
+    from ..search.workload_files import workload_file
+
+    return workload_file(records, workload_hash)
 
 
 def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
@@ -117,9 +95,11 @@ def _listed(keys: Mapping[str, str]) -> str:
 
 def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:
     """The task that a record is of, from a file (by default the one beside the records) or made from the key."""
+    from ..search.workload_files import task_of_key
+
     path = workload_file or beside(records, record.workload_hash)
     if workload_file is None and not path.is_file():
-        task = _from_key(record)
+        task = task_of_key(record)
         if task is None:
             raise UserError(f"{path} is not there: give the workload's IR with --workload-file FILE.mlir")
         return task
@@ -128,20 +108,6 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
         raise UserError(f"{path} holds workload {task.compute_dag.hash}, the record is of {record.workload_hash}")
     task.name = name_in(record.workload_key)
     return task
-
-
-def _from_key(record: Record) -> SearchTask | None:
-    import json
-
-    from ..search.named_workloads import named_workloads
-    from ..search.task import SearchTask
-
-    try:
-        name, args, _ = json.loads(record.workload_key)
-        task = SearchTask(named_workloads()[name], args, record.target)
-    except (ValueError, LookupError, TypeError):
-        return None
-    return task if task.compute_dag.hash == record.workload_hash else None
 
 
 def replayable(record: Record) -> Record:

@@ -22,6 +22,7 @@ from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headlin
 from .progress import Progress, Silent, TuningState, make_progress
 from .records import ErrorCode, Record, RecordError, Role
 from .spaces import Space, SpaceError
+from .workload_files import workload_file, write_workload
 
 DEFAULT_SKETCH = "default"
 """The sketch name of trial 0, the schedule that an untuned build uses."""
@@ -38,7 +39,8 @@ class TuningTask:
     """All that tuning needs to know: a workload's IR text with its target, where to search, and data to check with.
 
     Outputs are right within `atol + rtol * abs(expected)`; `flop` is the floating-point operations of one run (0: not
-    known). Without `workload_hash` the hash is that of the IR text.
+    known). With `workload_hash`, that of the IR without its target, the IR is kept beside the records; without, the
+    hash is that of the text.
     """
 
     name: str
@@ -150,6 +152,7 @@ class Tuner:
         self._unsaved: list[Record] = []
         self._used_up = False
         self._unsearchable = ""
+        self._kept = False
         self._default_asked = False
         self._last_winner: Record | None = None
         self._until = options.num_measure_trials
@@ -179,11 +182,23 @@ class Tuner:
     def enter(self) -> None:
         """Make the measurer measure this task, with all that is known of it."""
         task, measurer = self.task, self._measurer
+        self._keep_workload()
         measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
         for record in self.trials:
             _remember(measurer, record)
         if self.state.best is not None:
             measurer.best_s = self.state.best.time_s
+
+    def _keep_workload(self) -> None:
+        """Write the IR beside the records, which hold no more than its hash."""
+        if self._kept or self.options.records is None or not self.task.workload_hash:
+            return
+        self._kept = True
+        try:
+            write_workload(self.options.records, self.task.workload_hash, self.task.workload)
+        except OSError as error:
+            path = workload_file(self.options.records, self.task.workload_hash)
+            self._progress.note(f"cannot write {path}: {error.strerror}; what shows the records will ask for the IR")
 
     def round(self, trials: int) -> int:
         """Search for `trials` more trials, or until there is a reason to end, and return how many there were."""

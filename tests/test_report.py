@@ -10,16 +10,17 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from gpu_programs import opencl_device
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, topi
 from loopwright.cli import main
 from loopwright.passes.discovery import module_stems, pass_factories, pass_name
 from loopwright.search import records as rec
 from loopwright.search.records import ErrorCode, Record, RecordError, Role
 from loopwright.search.report.explain import explain
 from loopwright.search.report.group import duration, groups
-from loopwright.search.report.limits import limits_of
+from loopwright.search.report.limits import limits_of, why_unknown
 from loopwright.search.report.steps import steps_of
 from loopwright.search.report.svg import Scale
 from loopwright.search.report.write import write_report
@@ -137,7 +138,7 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned):
 def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path, monkeypatch):
     from loopwright.backends.llvm import peak
 
-    monkeypatch.setattr(peak, "peak_gflops_per_s", lambda target: 100.0)
+    monkeypatch.setattr(peak, "peak_gflops_per_s", lambda *_: 100.0)
     monkeypatch.setattr(peak, "copy_gbytes_per_s", lambda target, size: 10.0)
     code, _, err = call("report", str(tuned), "-o", str(tmp_path / "r.html"))
     assert code == 0, err
@@ -146,7 +147,40 @@ def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path, monkeypatch):
     assert "Roofline" in text and "3.56 operations for each byte" in text and "of 35.64 GFLOP/s" in text
 
 
+@pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
+def test_tuning_leaves_all_that_showing_and_reporting_need(target, tmp_path, monkeypatch):
+    from loopwright.backends.llvm import peak
+
+    if target == "opencl":
+        opencl_device()
+    monkeypatch.setattr(peak, "peak_gflops_per_s", lambda *_: 100.0)
+    monkeypatch.setattr(peak, "copy_gbytes_per_s", lambda target, size: 10.0)
+
+    def layer(m, n, k):
+        a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
+        return [a, b, topi.nn.relu(topi.matmul(a, b))]
+
+    task, path = lw.SearchTask(layer, args=(20, 36, 16), target=target), tmp_path / "layer.jsonl"
+    usual = task.measure_options()
+    quick = replace(usual, builders=1, timing=replace(usual.timing, repeat=1, min_repeat_ms=1.0))
+    task.tune(lw.TuningOptions(num_measure_trials=17, records=path, progress=False, final_laps=1), quick)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"layer.{task.compute_dag.hash}.mlir", "layer.jsonl"]
+    shown = {mode: call("show", str(path), "--mode", mode) for mode in ("schedule", "python", "dag", "ir", "source")}
+    assert [code for code, _, _ in shown.values()] == [0] * 5, shown
+    assert shown["dag"][1].strip() == str(task.compute_dag)
+    assert call("replay", str(path), "--min-repeat-ms", "1", "--repeat", "1")[0] == 0
+    for write in (lambda: call("report", str(path)), lambda: write_report(path, tmp_path / "layer.html")):
+        write()
+        _, text = read(tmp_path / "layer.html")
+        assert "Features of the cost model:" in text and "A step with a + shows" in text and "Roofline" in text
+        said = "operations for each byte" if target != "opencl" else "is not known, so there is no roofline"
+        assert said in text
+
+
 def test_data_sheets_and_unknown_devices():
+    assert "data sheets are at hand for h200" in why_unknown("cuda model=unheard-of")
+    assert "z80 allows at most was not measured" in why_unknown("llvm model=z80")
+    assert why_unknown("nonsense") == "What 'nonsense' allows at most is not known."
     assert limits_of("cuda model=h200").reachable(1.0) == 4800
     assert limits_of("cuda model=h200").reachable(100.0) == 67000
     assert limits_of("cuda model=unheard-of") is limits_of("nonsense") is limits_of("llvm") is None

@@ -48,6 +48,19 @@ def limits_of(target: str, measure: bool = False) -> Limits | None:
     return _DATA_SHEETS.get(parsed.model)
 
 
+def why_unknown(target: str) -> str:
+    """Why there are no limits of a target, as a sentence."""
+    try:
+        parsed = parse_target(target)
+    except ValueError:
+        return f"What '{target}' allows at most is not known."
+    if parsed.kind == "llvm":
+        what = f"What {parsed.model or 'this CPU'} allows at most was not measured"
+        return f"{what}: a report made on that machine does so, unless it is made without measuring."
+    what = f"What {parsed.kind} device {parsed.model or 'of no name'} allows at most is not known"
+    return f"{what}, so there is no roofline to place it under: data sheets are at hand for {', '.join(_DATA_SHEETS)}."
+
+
 def _measured(target: Target) -> Limits | None:
     from ...backends.llvm.host import host_target
     from ...backends.llvm.peak import copy_gbytes_per_s, peak_gflops_per_s

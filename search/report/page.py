@@ -13,7 +13,7 @@ from ..records import Record, Role
 from .charts import curve_chart, prediction_chart, roofline_chart
 from .group import Group, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
-from .limits import Limits
+from .limits import Limits, why_unknown
 from .steps import Step, steps_of
 from .style import STYLE
 
@@ -107,16 +107,30 @@ def _section(group: Group, number: int, find_limits: FindLimits) -> Iterator[str
         f"{_after_run_off(group)}</figcaption></figure>"
     )
     yield from _model(group)
-    if limits is not None and (chart := roofline_chart(group, limits)) is not None:
-        intensity = group.flop / group.moved_bytes
-        yield (
-            f"<h3>Roofline</h3><figure>{chart}<figcaption>What the device allows at {intensity:.3g} "
-            f"operations for each byte of inputs and outputs ({escape(limits.source)}). Data that stays in caches may "
-            "lie above the slope.</figcaption></figure>"
-        )
+    yield from _roofline(group, limits)
     yield from _best_schedule(group)
     yield _errors(group)
     yield from _what_mattered(group)
+
+
+def _roofline(group: Group, limits: Limits | None) -> Iterator[str]:
+    """Where the best lies below what the device allows, or why that cannot be said."""
+    if group.best is None:
+        return
+    yield "<h3>Roofline</h3>"
+    chart = roofline_chart(group, limits) if limits is not None else None
+    if limits is None:
+        yield f'<p class="soft">{escape(why_unknown(group.first.target))}</p>'
+    elif chart is None:
+        known = "operations of a run are not known" if group.task is not None else "workload's IR is not at hand"
+        yield f'<p class="soft">The {known}, so its place under the roofline is not shown.</p>'
+    else:
+        intensity = group.flop / group.moved_bytes
+        yield (
+            f"<figure>{chart}<figcaption>What the device allows at {intensity:.3g} "
+            f"operations for each byte of inputs and outputs ({escape(limits.source)}). Data that stays in caches may "
+            "lie above the slope.</figcaption></figure>"
+        )
 
 
 def _after_run_off(group: Group) -> str:
@@ -249,6 +263,8 @@ def _what_mattered(group: Group) -> Iterator[str]:
     if features:
         yield '<p class="soft">Features of the cost model:</p>'
         yield _bars(features)
+    elif group.task is None:
+        yield '<p class="soft">Features of the cost model are not shown: the workload\'s IR is not at hand.</p>'
 
 
 def _bars(importance: Importance) -> str:

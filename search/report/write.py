@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import records as rec
 from ..records import Record, RecordError
+from ..workload_files import rebuilt_task, task_of_key
 from .charts import curve_chart
 from .group import groups
 from .limits import Limits, limits_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def write_report(
     records: str | os.PathLike[str] | Iterable[Record],
     output: str | os.PathLike[str],
-    find_task: Callable[[Record], SearchTask | None] = lambda record: None,
+    find_task: Callable[[Record], SearchTask | None] | None = None,
     measure: bool = True,
     title: str = "",
 ) -> Path:
@@ -31,17 +32,19 @@ def write_report(
 
     To an `output` that ends in `.svg` it writes the tuning curve alone, of records of one workload.
 
-    `find_task` gives the task of a record where the workload is at hand: its IR is then shown step by step. With
-    `measure`, the limits of this machine's CPU are measured where records are of it. RecordError where a file cannot be
-    read or written, or there is no record.
+    `find_task` gives the task of a record where the workload is at hand: its IR is then shown step by step. Without it,
+    the IR that tuning leaves beside a file is taken. With `measure`, the limits of this machine's CPU are measured
+    where records are of it. RecordError where a file cannot be read or written, or there is no record.
     """
+    default: Callable[[Record], SearchTask | None]
     if isinstance(records, str | os.PathLike):
-        name, loaded = os.fspath(records), rec.load(records)
+        name, loaded, default = os.fspath(records), rec.load(records), partial(rebuilt_task, records=records)
     else:
-        name, loaded = "records", list(records)
+        name, loaded, default = "records", list(records), task_of_key
     if not loaded:
         raise RecordError(f"no record to report on in {name}: tune first")
-    found = [replace(group, task=find_task(group.first)) for group in groups(loaded)]
+    find = find_task or default
+    found = [replace(group, task=find(group.first)) for group in groups(loaded)]
 
     @cache
     def limits(target: str) -> Limits | None:
