@@ -1,8 +1,8 @@
 """Compare with PyTorch (oneDNN) and with the CPU's limits in one run: tune, time both in turn, write a table.
 
-Each case is tuned on the same number of threads that it is timed on, or resumed from `--records`. Ours and the peer
-are timed in turn, `--rounds` times; the figures are medians, the ratio is the peer's time over ours (above 1: we are
-faster). Operands are as they come: whatever a side packs, it packs inside of the timed call.
+Each case is tuned on the same number of threads that it is timed on, or resumed from `--records`. Ours, the peer and
+our untuned schedule are timed in turn, `--rounds` times; the figures are medians, the ratio is the peer's time over
+ours (above 1: we are faster). Operands are as they come: whatever a side packs, it packs inside of the timed call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Row:
     trials: int
     errors: str
     tuning_s: float
-    default_s: float
+    untuned_s: float
 
     @property
     def ratio(self) -> float:
@@ -91,7 +91,7 @@ def _compare(case: Case, threads: int, options: argparse.Namespace, torch: Any) 
     start = time.perf_counter()
     result = task.tune(lw.TuningOptions(num_measure_trials=options.trials, records=path, progress=False))
     tuning_s = time.perf_counter() - start
-    kernel = task.build(result.best.schedule)
+    kernel, untuned = task.build(result.best.schedule), task.build()
     reference = task.reference
     with torch.inference_mode():
         # Both sides work on the same memory, which PyTorch allocates.
@@ -100,10 +100,10 @@ def _compare(case: Case, threads: int, options: argparse.Namespace, torch: Any) 
         outputs = [torch.empty(e.shape).numpy() for e in reference.expected]
         peer = case.torch_call(torch, tensors)
         _check(case, reference, kernel(*arrays), peer())
-        ours_s, peer_s = _in_turn([lambda: kernel(*arrays, *outputs), peer], options.rounds)
-    default = result.default.time_s if result.default is not None else float("nan")
+        calls = [lambda: kernel(*arrays, *outputs), peer, lambda: untuned(*arrays, *outputs)]
+        ours_s, peer_s, untuned_s = _in_turn(calls, options.rounds)
     errors = result.state.error_counts()
-    return Row(case, threads, ours_s, peer_s, task.flops, result.state.done, errors, tuning_s, default)
+    return Row(case, threads, ours_s, peer_s, task.flops, result.state.done, errors, tuning_s, untuned_s)
 
 
 def _check(case: Case, reference: Any, ours: Any, peer: Any) -> None:
@@ -149,7 +149,7 @@ def _line(row: Row, limits: dict[int, tuple[float, float]]) -> str:
     asked = f"{row.case.goal:.1f}x {'met' if row.ratio >= row.case.goal else 'missed'}"
     return (
         f"| {row.case.name} | {row.threads} | {ours:.1f} | {peer:.1f} | {row.ratio:.2f}x | {asked} "
-        f"| {speed:.1f} | {_share(row, limits)} | {row.default_s * 1e6:.1f} | {row.trials} | {row.errors} "
+        f"| {speed:.1f} | {_share(row, limits)} | {row.untuned_s * 1e6:.1f} | {row.trials} | {row.errors} "
         f"| {row.tuning_s:.1f} |"
     )
 
