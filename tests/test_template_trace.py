@@ -1,5 +1,6 @@
 """Traces: what one call of a template tells of a population is what calls with single configs give."""
 
+import re
 from dataclasses import asdict
 
 import numpy as np
@@ -20,6 +21,12 @@ GPU_TASKS = [
     ("depthwise_conv2d_nhwc", (1, 8, 10, 10, 3, 3, (1, 1), (1, 1)), "cuda model=h200"),
     ("dense", (16, 32, 24), "opencl model=mali-t860"),
     ("batch_matmul", (3, 16, 8, 12), "cuda model=h200 max_shared_bytes=1024 max_threads_per_block=16"),
+]
+CPU_TASKS = [
+    ("conv2d_nchw", (1, 28, 28, 128, 96, 3, 3, (1, 1), (1, 1)), "llvm vector_bytes=64"),
+    ("depthwise_conv2d_nhwc", (1, 24, 10, 10, 3, 3, (2, 2), (1, 1)), "llvm cores=2 vector_bytes=32"),
+    ("dense", (8, 100, 512), "llvm cores=1 vector_bytes=16"),
+    ("tests_matmul", (64, 48, 64), "llvm vector_bytes=64"),
 ]
 
 
@@ -45,6 +52,42 @@ def test_limits_texts_and_usage_are_those_of_single_configs(name, args, target):
             most = found.pop("shared_most")
             assert found["shared_bytes"] <= exact.shared_bytes <= most
             assert {**found, "shared_bytes": exact.shared_bytes} == asdict(exact)
+
+
+@pytest.mark.parametrize(("name", "args", "target"), CPU_TASKS, ids=lambda v: v if isinstance(v, str) else "")
+def test_vectors_on_a_cpu_are_those_of_single_configs(name, args, target):
+    task = lw.TemplateTask(name, args, target)
+    rows = sampled(task, 24)
+    assert task.legal(rows).tolist() == [task.why_not(row) is None for row in rows]
+    for case, at in task.cases.groups(rows):
+        assert case.trusted
+        steps = case.program.usage(task.config_space.columns(rows[at]), len(at))["steps"]
+        single = [usage(task.search_task.schedule_module(task.schedule(row))).steps for row in rows[at]]
+        assert steps.tolist() == single
+
+
+@pytest.mark.parametrize(
+    ("args", "target", "values", "vectors"),
+    [
+        ((28, 128, 96), "llvm vector_bytes=64", {"tile_row": 14, "tile_column": 64, "tile_reduce": 48}, 14 * 48 * 4),
+        ((28, 128, 96), "llvm vector_bytes=64", {"tile_row": 7, "tile_column": 32, "tile_reduce": 96}, 7 * 96 * 2),
+        ((28, 128, 96), "llvm vector_bytes=16", {"tile_row": 7, "tile_column": 32, "tile_reduce": 12}, 7 * 12 * 8),
+        ((28, 128, 96), "llvm vector_bytes=64", {"tile_row": 14, "tile_column": 32, "tile_reduce": 16}, None),
+        ((28, 128, 96), "llvm vector_bytes=64", {"tile_row": 1, "tile_column": 1, "tile_reduce": 96}, None),
+    ],
+)
+def test_bodies_that_take_long_to_build_are_not_legal_on_a_cpu(args, target, values, vectors):
+    pixels, filters, channels = args
+    task = lw.TemplateTask("conv2d_nchw", (1, pixels, pixels, filters, channels, 3, 3, (1, 1), (1, 1)), target)
+    extents = {"tile_row": pixels, "tile_column": filters, "tile_reduce": channels}
+    tiles = {name: [extents[name] // n, n] for name, n in values.items()}
+    config = task.config({**tiles, "unroll": ["unroll", "unroll"], "rows_first": 0})
+    reason = task.why_not(config)
+    assert task.legal(np.array([config.row])).tolist() == [vectors is None] == [reason is None]
+    if vectors is not None:
+        assert re.fullmatch(r"at most \d+ vectors of statements after unrolling on this target, got (\d+)", reason)
+        assert vectors <= int(reason.split()[-1]) <= vectors + 16
+        assert task.why_not({**config.values, "unroll": ["none", "unroll"]}) is None
 
 
 def test_legal_configs_keep_every_limit_and_others_say_which():

@@ -20,6 +20,7 @@ from .symbolic import POSITION, Tracer
 from .trace import Trace
 
 if TYPE_CHECKING:
+    from ...dialects.target import Target
     from .task import TemplateTask
 
 Mask = npt.NDArray[np.bool_]
@@ -139,10 +140,9 @@ class Cases:
                 return False
             if made != text and tuple(parse_schedule(made)) != tuple(parse_schedule(text)):
                 return False
-            if self._task.target.is_gpu:
-                exact = usage(self._task.search_task.schedule_module(made))
-                if not _agree({name: int(column[i]) for name, column in taken.items()}, exact):
-                    return False
+            exact = usage(self._task.search_task.schedule_module(made))
+            if not _agree({name: int(column[i]) for name, column in taken.items()}, exact, self._task.target):
+                return False
         return True
 
     def legal(self, case: Case, rows: Rows, certainly: bool = False) -> Mask:
@@ -163,7 +163,7 @@ class Cases:
         """Which rows, all covered by a case, keep the limits of the target; also with the most that they may take."""
         target = self._task.target
         mask = np.ones(len(rows), dtype=bool)
-        if not target.is_gpu or not len(rows):
+        if not len(rows):
             return mask
         taken = case.program.usage(self._task.config_space.columns(rows), len(rows))
         for name, _, limit in limits(target):
@@ -172,10 +172,11 @@ class Cases:
         return mask
 
 
-def _agree(found: dict[str, int], exact: Usage) -> bool:
+def _agree(found: dict[str, int], exact: Usage, target: Target) -> bool:
     """True where a usage from a case is that of a single config, or leaves room for it in shared memory."""
-    same = all(found[n] == getattr(exact, n) for n in ("threads", "threads_z", "vthreads", "local_bytes", "steps"))
-    return same and found["shared_bytes"] <= exact.shared_bytes <= found[MOST]
+    limited = [name for name, _, _ in limits(target)]
+    same = all(found[name] == getattr(exact, name) for name in limited if name != "shared_bytes")
+    return same and ("shared_bytes" not in limited or found["shared_bytes"] <= exact.shared_bytes <= found[MOST])
 
 
 def _distinct(rows: Rows) -> tuple[list[tuple[int, ...]], Rows]:

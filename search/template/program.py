@@ -1,4 +1,4 @@
-"""A scheduled program as arrays over a population: loops, what they touch, and what that takes of a GPU."""
+"""A scheduled program as arrays over a population: loops, what they touch, and what that takes of a target."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
+from ...dialects.target import target_of
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.nest import buffer_name, functions, is_reduce_loop
 from .limits import Usage, element_bytes
@@ -80,6 +81,12 @@ class Nest:
                 total = total * np.where(inside <= most, extent, 1)
         return np.asarray(total, dtype=np.int64)
 
+    def vectors(self, columns: Columns, known: dict[int, Any], vector_bytes: int) -> Any:
+        """How many vectors of the machine the block fills at once."""
+        lanes = [x.extent.evaluate(columns, known) for x in self.loops if x.kind == "vectorized"]
+        size = reduce(np.multiply, lanes, self.accesses[0].element_bytes)
+        return (size + vector_bytes - 1) // vector_bytes
+
 
 @dataclass(frozen=True)
 class Size:
@@ -106,6 +113,8 @@ class Program:
 
     nests: tuple[Nest, ...]
     launches: tuple[Launch, ...]
+    vector_bytes: int
+    """Of a CPU, as its statements are counted in vectors; 0 on a GPU."""
 
     @classmethod
     def of(cls, module: ModuleOp, steps: Sequence[ModulePass]) -> Program:
@@ -120,7 +129,8 @@ class Program:
             for op in func.body.block.ops:
                 if isinstance(op, ForOp):
                     launches.append(_launch(list(blocks_in(op)), replay.states, sizes))
-        return cls(tuple(nests), tuple(launches))
+        target = target_of(module)
+        return cls(tuple(nests), tuple(launches), 0 if target.is_gpu else target.vector_bytes)
 
     @property
     def main(self) -> Nest:
@@ -159,7 +169,9 @@ class Program:
                     elements = column(buffer.elements) + (column(buffer.more) if name == MOST else 0)
                     total = total + elements * buffer.element_bytes
                 found[name] = np.maximum(found[name], total) if (np.asarray(total) >= 0).all() else total
-        found["steps"] = sum((nest.copies(columns, count, known) for nest in self.nests), found["steps"])
+        for nest in self.nests:
+            vectors = nest.vectors(columns, known, self.vector_bytes) if self.vector_bytes else 1
+            found["steps"] = found["steps"] + nest.copies(columns, count, known) * vectors
         return found
 
 

@@ -181,7 +181,7 @@ class TemplateTask:
             made = self.instantiate(config)
             told = target_of(made.module) == self.target  # else the steps have not been held to its limits
             module = made.module if told else self.search_task.schedule_module(made.pipeline)
-            return excess(usage(module), self.target) if self.target.is_gpu else None
+            return excess(usage(module), self.target)
         except (ConfigError, PassFailedException) as error:
             return str(error)
 
