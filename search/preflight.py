@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..dialects.target import Target
+from ..dialects.presets import PRESETS
+from ..dialects.target import Target, parse_target
 from .measure import MeasureTask
 
 _NUMBERS = 1 << 15
+_CALLED = {"pocl": "Portable Computing Language"}
+"""What devices of a model say they are, where that is not the model."""
 
 
 @cache
@@ -23,3 +26,20 @@ def preflight(target: Target) -> tuple[MeasureTask, str]:
     reference = task.reference
     found = MeasureTask(str(task.module), reference.inputs, reference.expected, reference.atol, reference.rtol)
     return found, task.default_schedule
+
+
+def measured_elsewhere(target: str, device: str) -> str:
+    """A sentence where a target is a well-known device and `device`, which measures, is another; else empty."""
+    try:
+        wanted = parse_target(target)
+    except ValueError:
+        return ""
+    if (wanted.kind, wanted.model) not in PRESETS or _plain(_CALLED.get(wanted.model, wanted.model)) in _plain(device):
+        return ""
+    return (
+        f"target {wanted.kind} model={wanted.model} is measured on {device}: limits are the target's, times that one's"
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())

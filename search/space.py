@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +18,44 @@ from .sketch_rules import SketchRule, sketch_rules
 def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None) -> list[Sketch]:
     """The sketches of a te-level module for a target; the first one's defaults are the default schedule.
 
-    `rules` run in the order given, those not for the target left out; without, all there are. ValueError where a rule
-    leaves nothing to go on with.
+    `rules` run in the order given, those not for the target left out; without, all there are. Sketches of one name are
+    numbered from the second on. ValueError where a rule leaves nothing to go on with, TypeError where what it returns
+    is no drafts.
     """
     drafts = [Draft.of(module)]
     for rule in sketch_rules() if rules is None else rules:
         if rule.when(target):
-            drafts = [grown for draft in drafts for grown in rule.apply(draft, target)]
+            drafts = [grown for draft in drafts for grown in _grown(rule, draft, target)]
             if not drafts:
                 raise ValueError(f"sketch rule '{rule.name}' left no draft; return the one given where it has no use")
     distinct = {draft.template: draft for draft in drafts}
-    return sorted((_finished(draft, module, target) for draft in distinct.values()), key=_default_cost)
+    named = zip(distinct.values(), _names(distinct.values()), strict=True)
+    return sorted((_finished(draft, name, module, target) for draft, name in named), key=_default_cost)
+
+
+def _grown(rule: SketchRule, draft: Draft, target: Target) -> list[Draft]:
+    """The drafts that a rule makes of one; TypeError for what are none."""
+    found = rule.apply(draft, target)
+    if not isinstance(found, Iterable):
+        raise TypeError(
+            f"sketch rule '{rule.name}' returned {'nothing' if found is None else type(found).__name__}: apply returns "
+            "the drafts to go on with, [draft] where it has no use for one"
+        )
+    drafts = list(found)
+    for other in drafts:
+        if not isinstance(other, Draft):
+            raise TypeError(f"sketch rule '{rule.name}' must return drafts, got {type(other).__name__} among them")
+    return drafts
+
+
+def _names(drafts: Iterable[Draft]) -> list[str]:
+    """A name for each draft: its structures', with a number where an earlier one is called so."""
+    names: list[str] = []
+    for draft in drafts:
+        name = "_".join(draft.names) or "plain"
+        numbered = (f"{name}_{number}" for number in count(2))
+        names.append(name if name not in names else next(n for n in numbered if n not in names))
+    return names
 
 
 def _default_cost(sketch: Sketch) -> float:
@@ -36,9 +64,8 @@ def _default_cost(sketch: Sketch) -> float:
     return float(sketch.prior(sketch.columns(sketch.default.reshape(1, -1)))[0])
 
 
-def _finished(draft: Draft, module: ModuleOp, target: Target) -> Sketch:
+def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sketch:
     draft.make_defaults_legal()
-    name = "_".join(draft.names) or "plain"
     prior = _prior(draft.models) if draft.models else None
     return Sketch(
         name=name,

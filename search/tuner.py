@@ -19,6 +19,7 @@ from . import records as rec
 from .cost_model import CostModel, make_model, relative_speed
 from .evolve import Evolution, EvolutionSettings, Proposal
 from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headline
+from .preflight import measured_elsewhere
 from .progress import Progress, Silent, TuningState, make_progress
 from .records import ErrorCode, Record, RecordError, Role
 from .spaces import Space, SpaceError
@@ -87,9 +88,20 @@ class TuningOptions:
     progress: bool | Progress = True
 
     def __post_init__(self) -> None:
-        for name in ("num_measure_trials", "batch_size", "final_laps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
+            _require_count(name, getattr(self, name))
+        if self.early_stopping is not None:
+            _require_count("early_stopping", self.early_stopping)
+        if self.time_limit_s is not None and not self.time_limit_s >= 0:
+            raise ValueError(f"time_limit_s must be at least 0, got {self.time_limit_s}")
+
+
+def _require_count(name: str, value: object) -> None:
+    """Refuse what is no whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 @dataclass(frozen=True)
@@ -164,6 +176,8 @@ class Tuner:
         self.resume(self.load_records())
         self.enter()
         self._progress.start(self.state)
+        if elsewhere := measured_elsewhere(self.task.target, self._measurer.device):
+            self._progress.note(elsewhere)
         try:
             self._search()
             if self._used_up and self.state.done < self.options.num_measure_trials:

@@ -11,7 +11,7 @@ import loopwright as lw
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda
 from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask, PreflightError
-from loopwright.search.preflight import preflight
+from loopwright.search.preflight import measured_elsewhere, preflight
 from loopwright.search.process import WorkerStartError
 from loopwright.search.task import resolve_target
 from loopwright.search.tuner import TuningOptions, TuningTask, tune
@@ -113,3 +113,24 @@ def test_artifacts_of_the_same_code_are_one():
     )
     assert cuda.resources(artifact.to_bytes())[0]["registers"] > 0
     assert replace(artifact, kind="opencl").identity() != replace(renamed, kind="opencl").identity()
+
+
+@pytest.mark.parametrize(
+    ("target", "device"),
+    [
+        ("opencl model=mali-t860", "Mali-T860 (ARM 1.2)"),
+        ("cuda model=h200", "NVIDIA H200, driver 570"),
+        ("cuda model=gtx1080ti", "NVIDIA GeForce GTX 1080 Ti"),
+        ("opencl model=pocl", "pthread-znver5 (Portable Computing Language 3.1)"),
+        ("llvm model=znver5", "some CPU"),
+        ("nonsense", "some CPU"),
+    ],
+)
+def test_a_device_that_is_the_targets_needs_no_word(target, device):
+    assert measured_elsewhere(target, device) == ""
+
+
+def test_another_device_is_named():
+    assert "cuda model=h200 is measured on NVIDIA A100-SXM4-80GB:" in measured_elsewhere(
+        "cuda model=h200", "NVIDIA A100-SXM4-80GB"
+    )

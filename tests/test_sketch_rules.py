@@ -119,6 +119,32 @@ def test_a_rule_that_gives_up_every_way_leaves_an_error() -> None:
         task.sketches  # noqa: B018
 
 
+def test_sketches_of_one_name_are_numbered() -> None:
+    class Again(lw.SketchRule):
+        def apply(self, draft: lw.Draft, target: Target) -> list[lw.Draft]:
+            others = [draft.copy(), draft.copy()]
+            for other, loop in zip(others, ("i0", "i1"), strict=True):
+                other.do(Parallel, block="T_relu", loop=loop)
+            return [draft, *others]
+
+    task = lw.SearchTask(SAMPLES["dense"], target=CPU, rules=[Again])
+    assert sorted(s.name for s in task.sketches) == ["plain", "plain_2", "plain_3"]
+    again = lw.SearchTask(SAMPLES["dense"], target=CPU, rules=[Again])
+    assert {s.name: s.template for s in task.sketches} == {s.name: s.template for s in again.sketches}
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"), [(None, "returned nothing"), (3, "returned int"), ([3], "got int among")]
+)
+def test_a_rule_that_returns_no_drafts_is_refused_by_name(returned: object, said: str) -> None:
+    class Forgetful(lw.SketchRule):
+        def apply(self, draft: lw.Draft, target: Target) -> list[lw.Draft]:
+            return returned  # type: ignore[return-value]
+
+    with pytest.raises(TypeError, match=f"sketch rule 'forgetful' .*{said}"):
+        assert lw.SearchTask(SAMPLES["dense"], target=CPU, rules=[Forgetful]).sketches
+
+
 def test_the_page_names_every_rule() -> None:
     page = (Path(lw.__file__).parent / "docs" / "sketch_rules.md").read_text()
     assert not [stem for stem in registry.rule_stems() if f"`{stem}`" not in page]

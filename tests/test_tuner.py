@@ -3,6 +3,7 @@
 import io
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -264,6 +265,37 @@ def test_overlapping_builds_and_runs_give_the_same_trials():
 def test_impossible_options_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got 0"):
         TuningOptions(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"early_stopping": -3}, "early_stopping must be at least 1, got -3"),
+        ({"early_stopping": 1.5}, "early_stopping must be a whole number, got 1.5"),
+        ({"time_limit_s": -1}, "time_limit_s must be at least 0, got -1"),
+        ({"time_limit_s": math.nan}, "time_limit_s must be at least 0, got nan"),
+        ({"num_measure_trials": 2.5}, "num_measure_trials must be a whole number, got 2.5"),
+        ({"batch_size": "16"}, "batch_size must be a whole number, got '16'"),
+        ({"final_candidates": 0}, "final_candidates must be at least 1, got 0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(wrong, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        TuningOptions(**wrong)
+
+
+def test_options_may_be_numbers_of_numpy():
+    assert TuningOptions(num_measure_trials=np.int64(8), time_limit_s=np.float32(0.5)).num_measure_trials == 8
+
+
+def test_another_device_than_the_target_names_is_said_once():
+    shown = io.StringIO()
+    for target in ("opencl model=mali-t860", "opencl cores=2"):
+        task = replace(doubling(FakeSpace()), target=target)
+        tune(task, TuningOptions(num_measure_trials=2, progress=Lines(shown)), MEASURE)
+    said = [line for line in shown.getvalue().splitlines() if "is measured on" in line]
+    rest = "limits are the target's, times that one's"
+    assert said == [f"target opencl model=mali-t860 is measured on fake device: {rest}"]
 
 
 def marked_processes(mark):

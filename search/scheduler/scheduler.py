@@ -12,6 +12,7 @@ from ...dialects.te import ComputeOp
 from .. import records as rec
 from ..cost_model import CostModel, make_model
 from ..measure import MeasureOptions, Measurer
+from ..preflight import measured_elsewhere
 from ..progress import Silent as TaskSilent
 from ..records import Record
 from ..task import SearchTask
@@ -163,6 +164,8 @@ class _Run:
             rec.append(self.records, [])  # better to fail now than after the first round
         self._resume()
         self.progress.start(self.state)
+        if elsewhere := measured_elsewhere(self.tuners[0].task.target, self.measurer.device):
+            self.progress.note(elsewhere)
         try:
             with self._notes_interruption():
                 self._search()
