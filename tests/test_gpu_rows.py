@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from gpu_programs import opencl_device
+from kernel_bounds import outside
 
 import loopwright as lw
 from loopwright import te, topi
@@ -11,6 +12,7 @@ from loopwright.backends.cuda import device as cuda_device
 from loopwright.backends.opencl import device as opencl
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.kernel import LaunchOp
+from loopwright.search.features.of_records import features_of_schedule
 
 SMALL = "opencl cores=4 max_threads_per_block=64 max_shared_bytes=8192 max_vthreads=8"
 """Little of everything: rows of a few thousand elements are long."""
@@ -82,3 +84,163 @@ def test_long_rows_are_right_where_the_rest_of_a_chain_is_inside():
     weights = topi.nn.softmax(data)
     task = task_of([data, topi.sqrt(topi.nn.softmax(topi.exp(weights)))], SMALL)
     check_on_opencl(task, schedules(task))
+
+
+# -- few results ----------------------------------------------------------------------------------------------------
+
+
+def dot(n):
+    a, b, k = te.placeholder((n,), name="a"), te.placeholder((n,), name="b"), te.reduce_axis((0, n), "k")
+    return [a, b, te.compute((), lambda: te.sum(a[k] * b[k], axis=k), name="dot")]
+
+
+def unary(function, *shape):
+    data = te.placeholder(shape, name="data")
+    return [data, function(data)]
+
+
+H200 = "cuda model=h200"
+MANY = "opencl cores=132 max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
+"""As many multiprocessors as an H200 has: the same schedules, run on a CPU."""
+FEW_RESULTS = {
+    "sum_all": lambda: unary(topi.sum, 4096, 4096),
+    "sum_columns": lambda: unary(lambda x: topi.sum(x, 0), 65536, 64),
+    "argmax": lambda: unary(lambda x: topi.argmax(x, 1), 8, 1 << 20),
+    "argmax_all": lambda: unary(lambda x: topi.argmax(x, 0), 1 << 22),
+    "dot": lambda: dot(1 << 22),
+    "sum_rows": lambda: unary(lambda x: topi.sum(x, 1), 4, 1 << 20),
+    "mean_rows": lambda: unary(lambda x: topi.mean(x, 1), 4, 1 << 20),
+    "softmax": lambda: softmax(4, 1 << 20),
+    "norm_of_batch": lambda: unary(lambda x: topi.mean(x, (0, 2, 3)), 64, 3, 224, 224),
+}
+ODD = {
+    "sum_all": lambda: unary(topi.sum, 517, 521),
+    "sum_columns": lambda: unary(lambda x: topi.sum(x, 0), 4129, 67),
+    "sum_columns_more": lambda: unary(lambda x: topi.sum(x, (0, 1)), 67, 79, 51),
+    "argmax": lambda: unary(lambda x: topi.argmax(x, 1), 3, 90001),
+    "argmin_columns": lambda: unary(lambda x: topi.argmin(x, 0), 8209, 33),
+    "argmax_all": lambda: unary(lambda x: topi.argmax(x, 0), 262147),
+    "dot": lambda: dot(262153),
+    "mean_rows": lambda: unary(lambda x: topi.mean(x, 1), 3, 90011),
+    "softmax": lambda: softmax(2, 131101),
+    "mean_of_inner": lambda: unary(lambda x: topi.mean(x, (0, 2, 3)), 7, 3, 113, 117),
+    "max_of_ends": lambda: unary(lambda x: topi.max(x, (0, 2)), 1031, 3, 97),
+}
+
+
+@pytest.mark.parametrize("name", FEW_RESULTS)
+def test_long_reductions_go_to_many_blocks(name):
+    task = task_of(FEW_RESULTS[name](), H200)
+    for schedule in schedules(task):
+        sizes = [np.prod(grid) for grid, _ in launches(task, schedule)]
+        assert max(sizes) >= 132
+        assert len(sizes) <= (5 if name == "softmax" else 2)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_parts_on_many_blocks_are_right(name):
+    task = task_of(ODD[name](), MANY)
+    assert all("_parts" in sketch.name for sketch in task.sketches)
+    check_on_opencl(task, schedules(task, count=1))
+
+
+@pytest.mark.parametrize("target", ["cuda model=gtx1080ti", "opencl model=mali-t860"])
+def test_parts_are_within_the_limits_of_small_devices(target):
+    for tensors in FEW_RESULTS.values():
+        task = task_of(tensors(), target)
+        for schedule in schedules(task, count=1):
+            assert launches(task, schedule)
+
+
+@pytest.mark.parametrize("shape", [(64,), (1, 5000), (5000,)])
+def test_a_single_argmax_is_right(shape):
+    for kept in (False, True):
+        task = task_of(unary(lambda x, k=kept: topi.argmax(x, len(shape) - 1, k), *shape), MANY)
+        check_on_opencl(task, schedules(task, count=1))
+
+
+# -- one kernel -----------------------------------------------------------------------------------------------------
+
+
+def normalised(axes, *shape):
+    """What instance, layer and batch normalisation have in common."""
+    data = te.placeholder(shape, name="data")
+    centred = data - topi.mean(data, axes, True)
+    variance = topi.mean(centred * centred, axes, True)
+    return [data, centred * topi.rsqrt(variance + 1e-5)]
+
+
+def variance(*shape):
+    data = te.placeholder(shape, name="data")
+    centred = data - topi.mean(data, -1, True)
+    return [data, topi.mean(centred * centred, -1)]
+
+
+FUSED = {
+    "instance_norm": (lambda: normalised((2, 3), 1, 64, 56, 56), lambda: normalised((2, 3), 2, 5, 13, 11)),
+    "batch_norm": (lambda: normalised((0, 2, 3), 8, 256, 14, 14), lambda: normalised((0, 2, 3), 3, 7, 5, 9)),
+    "norm_nhwc": (lambda: normalised((1, 2), 4, 28, 28, 96), lambda: normalised((1, 2), 2, 7, 5, 35)),
+    "softmax_inner": (lambda: softmax(8, 128, 196, axis=1), lambda: softmax(3, 37, 45, axis=1)),
+    "softmax_first": (lambda: softmax(300, 100, axis=0), lambda: softmax(37, 19, axis=0)),
+    "softmax_1d": (lambda: softmax(70000), lambda: softmax(2003)),
+    "softmax_short": (lambda: softmax(100000, 7), lambda: softmax(5003, 7)),
+    "softmax_short_4d": (lambda: softmax(64, 12, 50, 20), lambda: softmax(17, 3, 101, 21)),
+    "variance": (lambda: variance(1024, 1024), lambda: variance(13, 131)),
+    "global_pool": (
+        lambda: unary(lambda x: topi.mean(x, (2, 3)), 1, 512, 7, 7),
+        lambda: unary(lambda x: topi.mean(x, (2, 3)), 3, 17, 7, 7),
+    ),
+    "global_pool_nhwc": (
+        lambda: unary(lambda x: topi.mean(x, (1, 2)), 1, 7, 7, 512),
+        lambda: unary(lambda x: topi.mean(x, (1, 2)), 3, 7, 7, 45),
+    ),
+    "argmax_rows": (
+        lambda: unary(lambda x: topi.argmax(x, 1), 512, 1000),
+        lambda: unary(lambda x: topi.argmax(x, 1), 33, 1001),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_chains_are_one_kernel(name):
+    task = task_of(FUSED[name][0](), H200)
+    for schedule in schedules(task):
+        assert len(launches(task, schedule)) == 1
+    ((grid, block),) = launches(task, task.default_schedule)
+    assert np.prod(grid) * np.prod(block) >= (1024 if name == "softmax_1d" else 4096)
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_chains_in_one_kernel_are_right(name):
+    task = task_of(FUSED[name][1](), "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 max_vthreads=8")
+    assert task.sketches[0].name.endswith("_rows")
+    check_on_opencl(task, schedules(task, count=2))
+
+
+@pytest.mark.parametrize("name", ["softmax_inner", "softmax_short", "instance_norm", "argmax_rows"])
+def test_chains_in_one_kernel_compile_for_cuda(name):
+    task = task_of(FUSED[name][1](), H200)
+    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
+    assert len(artifact.kernel.launches) == 1
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "softmax_first", "variance", "global_pool_nhwc"])
+def test_chains_in_one_kernel_stay_inside_of_buffers(name):
+    task = task_of(FUSED[name][1](), SMALL)
+    for schedule in schedules(task, seed=1, count=1):
+        assert not outside(scheduled_kernel(str(task.module), schedule)), schedule
+
+
+@pytest.mark.parametrize("name", [*FUSED, *ODD])
+def test_matrix_features_equal_those_of_the_ir(name):
+    task = task_of(FUSED[name][1]() if name in FUSED else ODD[name](), H200)
+    for sketch in task.sketches:
+        rows = sketch.sample(np.random.default_rng(2), 2)
+        for row, have in zip(rows, sketch.features(rows), strict=True):
+            want = features_of_schedule(task.module, task.target, sketch.schedule(row))
+            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
+
+
+def test_rows_of_some_length_are_as_before():
+    for shape in ((512, 1000), (1, 1000), (8192, 8192), (3, 5, 64)):
+        assert [sketch.name for sketch in task_of(softmax(*shape), H200).sketches] == ["plain"]

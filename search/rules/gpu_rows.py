@@ -239,14 +239,18 @@ class _Rows:
         if len(loops) > 1:
             self.draft.do(Fuse, block=name, loops=tuple(loops))
         self.draft.do(Bind, block=name, loop="_".join(loops), thread="blockIdx.x")
+        self._unread_in_registers(name)
+
+    def _unread_in_registers(self, name: str) -> None:
+        for output in find_block(None, self.draft.module, name).outputs:
+            if not is_argument(output) and not reads(output):
+                self.draft.do(SetScope, block=name, buffer=buffer_name(output), scope="local")
 
     def _registers(self, name: str, thread: str, inner: list[str]) -> None:
         """Results wait in registers until they are final."""
         do = self.draft.do
+        self._unread_in_registers(name)
         block = find_block(None, self.draft.module, name)
-        for output in block.outputs:
-            if not is_argument(output) and not reads(output):
-                do(SetScope, block=name, buffer=buffer_name(output), scope="local")
         stages = [name]
         if len(block.outputs) == 1:
             out = epilogue_of(block)

@@ -1,0 +1,78 @@
+"""Chains of reductions on a GPU that go over several axes, over inner ones, or over few elements: one kernel for each.
+
+What goes along the last axis alone, in rows of some length, is left to `gpu_rows`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...dialects.target import Target
+from ...passes.primitive import ScheduleError
+from ..sketch import Draft
+from ..sketch_rules import SketchRule
+from ._gpu_chains import Shape, chains_of
+from ._gpu_row_tiles import SHORT, JoinedRows, TiledRows, row_tiles, tiled_axis
+
+LONG = 64
+"""Terms from which on several threads for a result pay, whatever their number."""
+THREADS_PER_CORE = 512
+"""Results for each multiprocessor that keep it busy with a thread for each, about."""
+MOST_ALONE = 1 << 18
+"""Elements that one block of threads takes at most where there is a single row."""
+MOST_DRAFTS = 4
+"""Ways to go on that the rule makes of one draft, at most."""
+
+
+class GpuFusedRows(SketchRule):
+    """Chains of reductions over several axes, over inner axes, or over short rows."""
+
+    order: ClassVar[int] = 450
+
+    def when(self, target: Target) -> bool:
+        return target.is_gpu
+
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        drafts = [draft]
+        for chain in chains_of(draft):
+            shape = Shape.of(draft, chain)
+            if not _worth(shape, target):
+                continue
+            made = [grown for one in drafts if (grown := _written(one, shape, target)) is not None]
+            drafts = [*made, *drafts] if shape.is_plain and len(drafts) < MOST_DRAFTS else made or drafts
+        return drafts
+
+
+def _worth(shape: Shape, target: Target) -> bool:
+    """Whether there is something to gain over what later rules make of a chain."""
+    told = any(not a.reduce for a in shape.last.axes)  # rows, if of one element: without, there is no loop for blocks
+    if shape.along is None or shape.terms < 2 or not told or shape.within > 4 * shape.terms:
+        return False
+    few = shape.rows < THREADS_PER_CORE * max(1, target.cores)
+    if shape.is_plain:
+        return shape.terms < SHORT and shape.rows >= SHORT * max(1, target.cores)
+    if not shape.is_single:
+        return shape.rows > 1 or shape.terms <= MOST_ALONE
+    if shape.across:
+        return few and shape.terms >= SHORT
+    if not shape.named:
+        return shape.terms >= LONG
+    alone = shape.chain.last in shape.chain.reductions
+    axes = sum(a.reduce and a.extent > 1 for a in shape.deepest.axes)
+    return (not alone or axes > 1) and (shape.terms >= LONG or (few and shape.terms >= SHORT) or not alone)
+
+
+def _written(draft: Draft, shape: Shape, target: Target) -> Draft | None:
+    """A copy of the draft with the chain scheduled; None where a primitive refuses a step."""
+    grown = draft.copy()
+    try:
+        if shape.named and not shape.across and shape.together >= SHORT:
+            JoinedRows(grown, shape.chain, target).write(
+                shape.together, 256 if shape.rows > max(1, target.cores) else 1024
+            )
+        else:
+            TiledRows(grown, shape.chain, target, tiled_axis(shape), shape.across).write(*row_tiles(shape, target))
+    except ScheduleError:
+        return None
+    grown.names.append(f"{shape.chain.last}_rows")
+    return grown
