@@ -30,6 +30,8 @@ class Kind(Enum):
     """Each element of the result from many of one input."""
     ANCHOR = "anchor"
     """A kernel of its own, which elementwise operators behind it join."""
+    ROWS = "rows"
+    """A kernel of its own, several stages over rows, which elementwise operators before and behind it join."""
     OPAQUE = "opaque"
     """A kernel of its own, several stages that nothing joins."""
 
@@ -124,6 +126,11 @@ def elementwise(compute: Compute) -> Operator:
 def anchor(compute: Compute) -> Operator:
     """An operator with a kernel of its own that elementwise ones join."""
     return Operator(compute, Kind.ANCHOR)
+
+
+def rows(compute: Compute, relayout: Relayout | None = axis_moves) -> Operator:
+    """An operator in several stages over rows; its `axis` moves with the layout."""
+    return Operator(compute, Kind.ROWS, relayout)
 
 
 def opaque(compute: Compute) -> Operator:

@@ -53,7 +53,10 @@ class Anchor:
 
 
 def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
-    """The block as an anchor; None where it is no sum-like reduction at plain iterators with data reuse."""
+    """The block as an anchor; None where it is no sum-like reduction at plain iterators with data reuse.
+
+    None also for a stage of several over rows, such as those of softmax: others read each element of the row, too.
+    """
     block = find_block(None, module, name)
     if block.combiner.data in ("none", "custom") or len(block.outputs) != 1:
         return None
@@ -68,6 +71,8 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
         return None
     if all(a.name in operand.axes for a in spatial for operand in operands):
         return None
+    if any(len(o.axes) == len(spatial) + len(reduce) and _read_elsewhere(module, name, o.buffer) for o in operands):
+        return None
     output = block.outputs[0]
     assert isinstance(output.type, MemRefType)
     return Anchor(
@@ -81,6 +86,12 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
         epilogue_of(block),
         tuple(pads_of(block)),
     )
+
+
+def _read_elsewhere(module: ModuleOp, name: str, buffer: SSAValue) -> bool:
+    """Whether another block than the one named reads a buffer."""
+    others = (block for block in blocks_in(module) if block.block_name != name)
+    return any(load.buffer is buffer for block in others for load in block.loads)
 
 
 def anchors_in(module: ModuleOp) -> list[Anchor]:

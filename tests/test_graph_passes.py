@@ -109,6 +109,37 @@ def test_zeros_around_a_convolution_become_its_padding(layout: str, options: dic
     assert labels_of(check_same(video, GROUPED, feeds_of(video))) == ["conv3d"]
 
 
+def rows_net(kind: str) -> lw.Network:
+    """Elementwise operators around one over rows."""
+    net, random = lw.Network("rows"), np.random.default_rng(0)
+    x, y = net.input("x", (2, 6, 40)), net.input("y", (2, 6, 40))
+    mask, gamma = (net.constant(random.standard_normal(s, dtype="float32")) for s in ((1, 1, 40), (40,)))
+    made = {
+        "multiply_add_softmax": lambda: net.softmax(x * 0.5 + mask),
+        "add_layer_norm_gelu": lambda: net.gelu(net.layer_norm(x + y, gamma, gamma)),
+        "silu_multiply_rms_norm": lambda: net.rms_norm(net.silu(x) * y, gamma),
+        "log_softmax_multiply": lambda: net.log_softmax(x, axis=1) * y,
+    }
+    net.output(made[kind]())
+    return net
+
+
+@pytest.mark.parametrize("target", ["llvm cores=1", "cuda model=h200"])
+@pytest.mark.parametrize(
+    "label", ["multiply_add_softmax", "add_layer_norm_gelu", "silu_multiply_rms_norm", "log_softmax_multiply"]
+)
+def test_operators_over_rows_are_one_kernel_with_what_is_around_them(label: str, target: str) -> None:
+    net = rows_net(label)
+    feeds = feeds_of(net)
+    after = check_same(net, GROUPED, feeds)
+    assert labels_of(after) == [label]
+    compiled = lw.compile(net, target)
+    (kernel,) = compiled.kernels
+    if target.startswith("llvm"):
+        np.testing.assert_allclose(compiled.executor()(*feeds.values()), net.evaluate(**feeds)[0], atol=1e-5)
+        assert "lw-cache-read" not in kernel.schedule  # rows are no matrix product, whatever is stretched over them
+
+
 def test_constants_do_not_outlive_their_use() -> None:
     net = lw.testing.network("mobilenet", **SMALL["mobilenet"])
     after = net.transform(PREPARE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import topi
 from ...te import Tensor
 from ...topi.arguments import Ints
-from ..operator import Kind, Operator, opaque
+from ..operator import opaque, rows
 
 
 def _softmax(data: Tensor, *, axis: int = -1) -> Tensor:
@@ -45,9 +45,9 @@ def _lrn(
     return topi.nn.lrn(data, size, axis, alpha, beta, bias)
 
 
-softmax = opaque(_softmax)
-log_softmax = opaque(_log_softmax)
-layer_norm = Operator(_layer_norm, Kind.OPAQUE)
-rms_norm = Operator(_rms_norm, Kind.OPAQUE)
+softmax = rows(_softmax)
+log_softmax = rows(_log_softmax)
+layer_norm = rows(_layer_norm, None)
+rms_norm = rows(_rms_norm, None)
 batch_norm = opaque(_batch_norm)
 lrn = opaque(_lrn)

@@ -28,9 +28,10 @@ class Fuse(ModulePass):
     """Operators -> groups, each of which becomes one kernel.
 
     An anchor (convolution, matrix product, pooling) and a reduction take in the elementwise operators behind them that
-    give tensors of the same shape, across branches that join again. Of the rest, chains of elementwise and injective
-    operators become one group, and go before a reduction that alone reads them. Views stay outside: they cost nothing.
-    `depth` is the most operators of a group.
+    give tensors of the same shape, across branches that join again; so do operators over rows (softmax, layer_norm). Of
+    the rest, chains of elementwise and injective operators become one group, and go before a reduction that alone reads
+    them; those of elementwise operators also before one over rows. Views stay outside: they cost nothing. `depth` is
+    the most operators of a group.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
@@ -67,7 +68,7 @@ class _Grouping:
 
     def run(self) -> None:
         for op in self.ops:
-            if kind_of(op) in (Kind.ANCHOR, Kind.REDUCTION):
+            if kind_of(op) in (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS):
                 self._extend(op, self._joins_anchor)
         for op in self.ops:
             if kind_of(op) in (Kind.ELEMENTWISE, Kind.INJECTIVE) and self._heads(op) is None:
@@ -79,7 +80,7 @@ class _Grouping:
 
     def _heads(self, op: Operation) -> ApplyOp | None:
         """The operator that a group is built around, if it is not a chain."""
-        kinds = (Kind.ANCHOR, Kind.REDUCTION, Kind.OPAQUE)
+        kinds = (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS, Kind.OPAQUE)
         return next((m for m in self.members[self.group[op]] if kind_of(m) in kinds), None)
 
     def _extend(self, start: ApplyOp, joins: Joins) -> None:
@@ -96,7 +97,7 @@ class _Grouping:
             if sum(len(self.members[n]) for n in found) > self.depth:
                 return
             last = self._merge(found, end)
-            if kind_of(end) is Kind.REDUCTION:
+            if kind_of(end) in (Kind.REDUCTION, Kind.ROWS):
                 return
 
     def _joins_anchor(self, start: ApplyOp, op: Operation, is_end: bool) -> bool:
@@ -109,7 +110,7 @@ class _Grouping:
             return False
         assert isinstance(op, ApplyOp)
         kind, head = kind_of(op), self._heads(op)
-        if is_end and kind is Kind.REDUCTION and head is op:
+        if is_end and head is op and (kind is Kind.REDUCTION or self._gives_rows(start, op)):
             return True
         if head is not None or len(self.members[self.group[op]]) > 1:
             return False
@@ -118,6 +119,13 @@ class _Grouping:
         if kind is not Kind.INJECTIVE or op.operator.data in _REPEATING:
             return False
         return sum(prod(shape_of(v)) for v in op.outputs) <= sum(prod(shape_of(v)) for v in op.inputs)
+
+    def _gives_rows(self, start: ApplyOp, op: ApplyOp) -> bool:
+        """Whether a chain works element by element, and gives what an operator over rows reads."""
+        members = self.members[self.group[start]]
+        if kind_of(op) is not Kind.ROWS or any(kind_of(m) is not Kind.ELEMENTWISE for m in members):
+            return False
+        return op.inputs[0].owner is max(members, key=self.order.__getitem__)
 
     def _merge(self, found: Iterable[int], end: ApplyOp) -> Operation:
         """Join groups under one number; returns the last operator of the result."""

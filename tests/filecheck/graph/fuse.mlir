@@ -57,3 +57,21 @@ func.func @chains(%x: tensor<4x8xf32>, %c: tensor<1x8xf32>) -> (tensor<1x8xf32>,
   %u = lw_graph.apply "flip" (%r) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   func.return %m, %u : tensor<1x8xf32>, tensor<8x4xf32>
 }
+
+// Operators over rows take in elementwise ones behind them and, where they alone read it, before them; not a transpose.
+// CHECK-LABEL: func.func @rows
+func.func @rows(%x: tensor<4x8xf32>, %r: tensor<4x8xf32>, %g: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8x4xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: %b = lw_graph.group "add_layer_norm_relu" (%p0 = %x : tensor<4x8xf32>, %p1 = %r : tensor<4x8xf32>, %p2 = %g : tensor<8xf32>)
+  %a = lw_graph.apply "add" (%x, %r) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %n = lw_graph.apply "layer_norm" (%a, %g) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %b = lw_graph.apply "relu" (%n) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: %t = lw_graph.group "transpose" (
+  // CHECK: %s = lw_graph.group "softmax" (
+  %t = lw_graph.apply "transpose" (%x) : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %s = lw_graph.apply "softmax" (%t) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: %e = lw_graph.group "exp" (
+  // CHECK: %m = lw_graph.group "rms_norm" (
+  %e = lw_graph.apply "exp" (%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %m = lw_graph.apply "rms_norm" (%e) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  func.return %b, %s, %e, %m : tensor<4x8xf32>, tensor<8x4xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
