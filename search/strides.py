@@ -1,12 +1,16 @@
-"""How far the accesses of a block move with each loop: which loops run through memory together, and which across."""
+"""How far the accesses of a block move with each loop: which loops run through memory together, which make lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import MemRefType
+
+from ..dialects.combiner import element_bytes
 from ..dialects.index import IndexExpr, flatten
 from ..dialects.loop import BlockOp, ForOp, buffer_shape
+from ..dialects.target import Target
 from ..dialects.te import IndexOp, PredicateOp
 
 WIDEST_STRIDE = 4
@@ -89,3 +93,10 @@ def _tested(block: BlockOp) -> set[str]:
             exprs += [e.substitute(bound) for e in op.where.data]
     exprs += [e.substitute(bound) for load in block.loads for e in load.conditions]
     return {name for e in exprs for name in e.axes()}
+
+
+def lanes_of_block(block: BlockOp, target: Target) -> int:
+    """Elements of the block's output that fill a vector register."""
+    output = block.outputs[0].type
+    assert isinstance(output, MemRefType)
+    return max(1, target.vector_bytes // element_bytes(output.element_type))

@@ -42,6 +42,16 @@ def windows(layout: str) -> Callable[[te.Tensor], te.Tensor]:
     return lambda x: topi.nn.max_pool(x, 3, 2, 1, layout=layout)
 
 
+def normalised(*axes: int) -> Callable[[te.Tensor], te.Tensor]:
+    """Mean 0 and variance 1 over some axes, as instance and batch normalisation have it."""
+
+    def function(x: te.Tensor) -> te.Tensor:
+        centred = x - topi.mean(x, axes, keepdims=True)
+        return centred * topi.rsqrt(topi.mean(centred * centred, axes, keepdims=True) + 1e-5)
+
+    return function
+
+
 WORKLOADS = {
     "relu": of((37, 1009), topi.nn.relu),
     "relu_small": of((3, 5), topi.nn.relu),
@@ -83,6 +93,17 @@ WORKLOADS = {
     "global_pool_nchw": of((2, 201, 7, 9), lambda x: topi.nn.global_avg_pool(x)),
     "softmax_columns": of((151, 201), lambda x: topi.nn.softmax(x, 0)),
     "softmax_middle": of((5, 71, 67), lambda x: topi.nn.softmax(x, 1)),
+    "softmax_outer_large": of((301, 6, 43), lambda x: topi.nn.softmax(x, 0)),
+    "softmax_channels_7x7": of((9, 33, 7, 7), lambda x: topi.nn.softmax(x, 1)),
+    "log_softmax_columns": of((33, 509), lambda x: topi.nn.log_softmax(x, 0)),
+    "instance_norm": of((2, 19, 17, 13), normalised(2, 3)),
+    "instance_norm_7x7": of((2, 64, 7, 7), normalised(2, 3)),
+    "instance_norm_nhwc": of((3, 17, 13, 50), normalised(1, 2)),
+    "batch_norm_nchw": of((3, 19, 17, 13), normalised(0, 2, 3)),
+    "batch_norm_nhwc": of((3, 7, 5, 130), normalised(0, 1, 2)),
+    "normalised_columns": of((61, 257), normalised(0)),
+    "normalised_all": of((61, 257), normalised(0, 1)),
+    "layer_norm_two_axes": of((31, 7, 37), lambda x: topi.nn.layer_norm(x, axis=(1, 2))),
     "lrn": of((1, 23, 29, 31), topi.nn.lrn),
 }
 

@@ -13,14 +13,13 @@ from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..chains import along_reduce
-from ..holes import Columns, Hole, Kind
+from ..holes import Columns, Derived, Hole, Kind
 from ..sketch import Draft
-from ..strides import nearly_in_rows
-from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, lanes_of_block, not_idle, together
+from ..strides import lanes_of_block, nearly_in_rows
+from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, not_idle, split, together
 
 SHORT = 8
 """A reduce axis up to this extent, such as a window's, is written out whole or not at all."""
@@ -28,6 +27,8 @@ MOST_COPIES = 256
 """Updates of vectors that are written out at most."""
 USUAL_COPIES = 64
 """Updates of vectors that are written out without a search."""
+USUAL_WINDOW = 32
+"""Terms of a window that are written out without a search."""
 VECTORS = (1, 2, 4, 8, 16)
 STRIPS = (1, 2, 4, 8, 16, 32)
 STEPS = (1, 2, 4, 8)
@@ -72,10 +73,12 @@ class ColumnTiles:
         self.target = target
         self.outside = outside
         """How many of the outermost loops are shared with other blocks and stay as they are."""
+        self.side_by_side: Derived | None = None
+        """Vectors of a strip, where who set the strip's width says how many."""
         loops = self.block.enclosing_loops
         self.total = prod(loop.size for loop in loops)
-        self.searched = self.total >= PARALLEL_ELEMENTS
-        reduced = _reduced(self.block)
+        self.searched = self.total >= PARALLEL_ELEMENTS and not outside
+        reduced = loops_reduced(self.block)
         own = loops[outside:]
         self.column, self.extent = together(draft, name, [x for x in own if x.loop_name not in reduced])
         self.rows = [x.loop_name for x in self.block.enclosing_loops[outside:] if x.loop_name not in reduced][:-1]
@@ -92,20 +95,18 @@ class ColumnTiles:
         do, name = self.draft.do, self.name
         self._choose()
         parts = (0, self.strip, self.vectors, self.lanes) if self.stepped else (0, self.vectors, self.lanes)
-        do(Split, block=name, loop=self.column, factors=parts)
-        columns = [f"{self.column}{n}" for n in range(len(parts))]
+        columns = split(self.draft, name, self.column, parts)
+        steps, whole, copied = [x.loop_name for x in self.long], [], []
         for axis, count in self.copies.items():
-            do(Split, block=name, loop=axis, factors=(0, count))
-        steps = [x.loop_name for x in self.long]
-        copied = [f"{x.loop_name}1" for x in self.short]
-        if self.stepped:
-            steps[steps.index(self.stepped.loop_name)] = f"{self.stepped.loop_name}0"
-            copied.insert(0, f"{self.stepped.loop_name}1")
-        shared = [x.loop_name for x in self.block.enclosing_loops[: self.outside]]
+            around, inside = split(self.draft, name, axis, (0, count))
+            copied.append(inside)
+            if axis in steps:
+                steps[steps.index(axis)] = around
+            else:
+                whole.append(around)
         self.tasks = [*self.rows, columns[0]]
-        inner = [*columns[1:-2], *[f"{x.loop_name}0" for x in self.short], *copied, *columns[-2:]]
-        order = [*shared, *self.tasks, *steps, *inner]
-        if [x.loop_name for x in self.block.enclosing_loops] != order:
+        order = [*self.tasks, *steps, *columns[1:-2], *whole, *copied, *columns[-2:]]
+        if [x.loop_name for x in self.block.enclosing_loops[self.outside :]] != order:
             do(Reorder, block=name, loops=tuple(order))
         do(Vectorize, block=name, loop=columns[-1])
         for loop in (*copied, columns[-2]):
@@ -128,16 +129,21 @@ class ColumnTiles:
         choices, lanes = lane_choices(self.extent, full)
         most = -(-self.extent // lanes)
         self.lanes = self._number("lanes", choices, lanes, "vector")
-        self.vectors = self._number("vectors", _upto(VECTORS, most), usual["vectors"], "unroll", "column")
+        self.vectors: Hole | Derived | int = self._number(
+            "vectors", _upto(VECTORS, most), usual["vectors"], "unroll", "column"
+        )
+        if self.side_by_side is not None:
+            self.lanes, self.vectors, usual["strip"] = full, self.side_by_side, 1
         self.strip = self._number("strip", _upto(STRIPS, most), usual["strip"], "tile", "column")
-        self.copies = {
-            x.loop_name: self._number(f"{x.loop_name}_unroll", (1, x.size), usual[x.loop_name], "unroll")
-            for x in self.short
-        }
+        self.copies: dict[str, Hole | int] = {}
         if self.stepped:
-            label = f"{self.stepped.loop_name}_unroll"
-            choices = _upto(STEPS, self.stepped.size)
-            self.copies[self.stepped.loop_name] = self._number(label, choices, usual["steps"], "unroll")
+            axis = self.stepped.loop_name
+            self.copies[axis] = self._number(
+                f"{axis}_unroll", _upto(STEPS, self.stepped.size), usual["steps"], "unroll"
+            )
+        for loop in self.short:
+            axis = loop.loop_name
+            self.copies[axis] = self._number(f"{axis}_unroll", (1, loop.size), usual[axis], "unroll")
         if self.searched:
             self._limit(full)
 
@@ -152,7 +158,7 @@ class ColumnTiles:
         paired = self.block.combiner.data == "custom"
         found, copies = {}, 1
         for loop in reversed(self.short):
-            fits = copies * loop.size <= USUAL_COPIES
+            fits = copies * loop.size <= USUAL_WINDOW
             found[loop.loop_name] = loop.size if fits else 1
             copies *= found[loop.loop_name]
         vectors = [n for n in VECTORS if n <= (8 if self.stepped and not paired else 4) and n * copies <= USUAL_COPIES]
@@ -185,7 +191,8 @@ class ColumnTiles:
         self.draft.limits.append(not_idle([n for n in (strip, vectors, lanes) if n], self.extent))
 
 
-def _reduced(block: BlockOp) -> set[str]:
+def loops_reduced(block: BlockOp) -> set[str]:
+    """The loops that a block reduces over."""
     return {n for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for n in e.axes()}
 
 

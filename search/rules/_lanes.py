@@ -7,15 +7,13 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import MemRefType
 
-from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp, ForOp
-from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
-from ..holes import Columns, Limit
+from ...passes.schedule.split import Split
+from ..holes import Columns, Derived, Hole, Limit
 from ..sketch import Draft
 from ..strides import nearly_in_rows, run_together
 from .always_inline import COSTLY
@@ -24,13 +22,6 @@ PARALLEL_ELEMENTS = 16384
 """Below this many elements, waking threads costs more than it saves (about 5 us against 4 elements a ns)."""
 TASKS_A_CORE = 4
 """Iterations of outer loops that are enough for each core; with fewer, threads share the loop inside of them too."""
-
-
-def lanes_of_block(block: BlockOp, target: Target) -> int:
-    """Elements of the block's output that fill a vector register."""
-    output = block.outputs[0].type
-    assert isinstance(output, MemRefType)
-    return max(1, target.vector_bytes // element_bytes(output.element_type))
 
 
 def is_costly(block: BlockOp) -> bool:
@@ -68,6 +59,14 @@ def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]
     if count > 1:
         draft.do(Fuse, block=name, loops=tuple(names))
     return "_".join(names), extent
+
+
+def split(draft: Draft, name: str, loop: str, factors: tuple[Hole | Derived | int, ...]) -> list[str]:
+    """Split a loop of a block; the names of what it becomes, which others around may have taken the usual ones of."""
+    before = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops]
+    draft.do(Split, block=name, loop=loop, factors=factors)
+    after = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops]
+    return after[before.index(loop) : before.index(loop) + len(factors)]
 
 
 def deal(draft: Draft, name: str, loops: Sequence[str]) -> None:

@@ -17,8 +17,8 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..holes import Columns, Hole, Kind, Limit
 from ..sketch import Draft
-from ..strides import WIDEST_STRIDE, Access, accesses
-from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, lanes_of_block, not_idle, together
+from ..strides import WIDEST_STRIDE, Access, accesses, lanes_of_block
+from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, not_idle, together
 
 SHORTEST = 4
 """Axes of a smaller extent fill no tile."""

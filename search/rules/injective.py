@@ -15,14 +15,13 @@ from ..chains import unscheduled
 from ..holes import Hole
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
-from ..strides import in_rows
+from ..strides import in_rows, lanes_of_block
 from ._lanes import (
     PARALLEL_ELEMENTS,
     TASKS_A_CORE,
     deal,
     is_costly,
     lane_choices,
-    lanes_of_block,
     not_idle,
     together,
     vectors_pay,

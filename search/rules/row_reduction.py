@@ -5,8 +5,10 @@ Each reduction along contiguous memory becomes a vector of partial results (`rfa
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar
 
+import numpy as np
 from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.combiner import element_bytes
@@ -18,22 +20,28 @@ from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
+from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.split import Split
+from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..chains import along_reduce, next_chain, row_dimensions
+from ..holes import Derived
+from ..row_chains import RowChain, next_row_chain
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
-from ._columns import ColumnTiles, in_columns
-from ._lanes import PARALLEL_ELEMENTS, lanes_of_block
+from ..strides import accesses, lanes_of_block, nearly_in_rows, run_together
+from ._columns import STRIPS, ColumnTiles, in_columns, loops_reduced
+from ._lanes import PARALLEL_ELEMENTS, split, together
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
 
 
 class RowReduction(SketchRule):
-    """What is left of reductions: chains under a common loop over rows, single ones with lanes and threads."""
+    """What is left of reductions: chains under a common loop over rows, single ones with lanes and threads.
+
+    A row is what all stages share: an image of a channel, a line of a matrix, or a strip of its columns.
+    """
 
     order: ClassVar[int] = 500
 
@@ -41,67 +49,104 @@ class RowReduction(SketchRule):
         return not target.is_gpu
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        while (chain := next_chain(draft)) is not None:
-            _Rows(draft, target, chain).write()
+        while (chain := next_row_chain(draft, target)) is not None:
+            block = find_block(None, draft.module, chain.names[-1])
+            if len(chain.names) == 1 and in_columns(block, target):
+                columns = ColumnTiles(draft, block.block_name, target)
+                columns.write()
+                columns.deal()
+                draft.settled.add(block.block_name)
+            else:
+                _Rows(draft, target, chain).write()
         return [draft]
 
 
 class _Rows:
     """One chain being scheduled; the last block of `chain` stays, the others move to it."""
 
-    def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:
+    def __init__(self, draft: Draft, target: Target, chain: RowChain) -> None:
         self.draft = draft
         self.target = target
         self.chain = chain
-        self.last = chain[-1]
+        self.last = chain.names[-1]
+        self.row = ""
         self.width: Hole | None = None
 
+    def block(self, name: str) -> BlockOp:
+        return find_block(None, self.draft.module, name)
+
     def write(self) -> None:
-        block = find_block(None, self.draft.module, self.last)
-        self.draft.settled.update(self.chain)
-        names = [e.as_axis() for e in block.write_indices[0]]
-        rows = [n for n in names[: row_dimensions(block)] if n is not None]
-        if len(self.chain) == 1 and in_columns(block, self.target):
-            columns = ColumnTiles(self.draft, self.last, self.target)
-            columns.write()
-            columns.deal()
-            return
-        around = [x.loop_name for x in block.enclosing_loops]
-        rows = [n for n in rows if n in around]
-        work = 1
-        for loop in block.enclosing_loops:
-            work *= loop.size
-        loop_name = "_".join(rows)
-        if len(rows) > 1:
-            self.draft.do(Fuse, block=self.last, loops=tuple(rows))
+        self.draft.settled.update(self.chain.names)
+        work = sum(prod(loop.size for loop in self.block(n).enclosing_loops) for n in self.chain.names)
+        self.row = self._row_loop()
         moved = [self.last]
-        if rows:
-            moved += [n for n in reversed(self.chain[:-1]) if self._move(n, loop_name)]
-        for name in self.chain:
+        if self.row:
+            moved += [n for n in reversed(self.chain.names[:-1]) if self._move(n)]
+        for name in self.chain.names:
             if name in moved:
                 self._stage(name)
-        if rows and self.target.cores > 1 and work * len(self.chain) >= PARALLEL_ELEMENTS:
-            self.draft.do(Parallel, block=self.last, loop=loop_name)
+        if self.row and self.target.cores > 1 and work >= PARALLEL_ELEMENTS:
+            self.draft.do(Parallel, block=self.last, loop=self.row)
 
-    def _move(self, name: str, loop: str) -> bool:
+    def _row_loop(self) -> str:
+        """The loops over rows, and over strips of columns, made one at the outside; its name, "" without rows."""
+        around = [x.loop_name for x in self.block(self.last).enclosing_loops]
+        rows = [n for n in self.chain.rows if n in around]
+        strip = []
+        if self.chain.column:
+            around_strip, inside = split(self.draft, self.last, self.chain.column, (0, self._strip_width()))
+            rows.append(around_strip)
+            strip = [inside]
+        order = [*rows, *[n for n in around if n not in (*rows, self.chain.column)], *strip]
+        if [x.loop_name for x in self.block(self.last).enclosing_loops] != order:
+            self.draft.do(Reorder, block=self.last, loops=tuple(order))
+        if len(rows) > 1:
+            self.draft.do(Fuse, block=self.last, loops=tuple(rows))
+        return "_".join(rows)
+
+    def _move(self, name: str) -> bool:
         try:
-            self.draft.do(ComputeAt, block=name, loop=loop)
+            self.draft.do(ComputeAt, block=name, loop=self.row, unit_loops=bool(self.chain.column))
         except ScheduleError:
             self.draft.settled.discard(name)
             return False
         return True
 
     def _stage(self, name: str) -> None:
-        """Lanes for one stage, and its row on the stack."""
-        block = find_block(None, self.draft.module, name)
-        if block.is_reduction and along_reduce(block):
-            self._partial(block)
-        elif not block.is_reduction:
-            self._lanes(block)
-        block = find_block(None, self.draft.module, name)
-        shared = shared_loops(block, find_block(None, self.draft.module, self.last))
-        if name != self.last and shared and _row_bytes(block, len(shared)) <= ROW_BYTES:
+        """Lanes for one stage, and its row in a buffer of the thread."""
+        outside = self._outside(name)
+        if not self.block(name).is_reduction:
+            self._lanes(name, outside)
+        elif not self._partial(name, outside) and outside:
+            self._columns(name, outside)
+        block, outside = self.block(name), self._outside(name)
+        most = self.target.l2_bytes if self.chain.column else ROW_BYTES
+        if name != self.last and outside and _row_bytes(block, outside) <= most:
             self.draft.do(SetScope, block=name, scope="local")
+
+    def _outside(self, name: str) -> int:
+        """How many loops around a stage are those over rows."""
+        if name == self.last:
+            return 1 if self.row else 0
+        return len(shared_loops(self.block(name), self.block(self.last)))
+
+    # -- lanes --------------------------------------------------------------------------------------------------------
+
+    def _strip_width(self) -> Hole:
+        """How many columns a strip has: as many as the second-level cache holds, but no more than feed the threads."""
+        block = self.block(self.last)
+        sizes = {x.loop_name: x.size for x in block.enclosing_loops}
+        lanes, extent = lanes_of_block(block, self.target), sizes[self.chain.column]
+        rows = prod(sizes[n] for n in self.chain.rows if n in sizes)
+        choices = tuple(n for n in (lanes * k for k in STRIPS) if n < 2 * extent) or (lanes,)
+        fitting = [
+            n
+            for n in choices
+            if 2 * 4 * self.chain.points * n <= self.target.l2_bytes and rows * -(-extent // n) >= 2 * self.target.cores
+        ]
+        usual = min(max(fitting, default=0), 8 * lanes)
+        self.width = self.draft.hole(f"{self.last}_width", choices, max(usual, 4 * lanes), "vector")
+        return self.width
 
     def _lane_width(self, block: BlockOp) -> Hole:
         lanes = lanes_of_block(block, self.target)
@@ -110,36 +155,68 @@ class _Rows:
             self.width = self.draft.hole(f"{self.last}_width", choices, lanes * 4, "vector")
         return self.width
 
-    def _partial(self, block: BlockOp) -> None:
-        """Lanes of partial results, joined at the end of the row."""
-        name = block.block_name
-        axis = [a for a in block.axes if a.reduce and a.extent > 1][-1]
-        if axis.extent < 2 * lanes_of_block(block, self.target):
-            return
-        self.draft.do(Split, block=name, loop=axis.name, factors=(0, self._lane_width(block)))
+    def _vectors(self, lanes: int, most: int) -> Derived:
+        """Vectors side by side in a strip."""
+        assert self.width is not None
+        width, name = self.width.name, f"{self.last}_vectors{most}x{lanes}"
+        found = next((number for number in self.draft.derived if number.name == name), None)
+        return found or self.draft.derive(name, lambda c: np.clip(c[width] // lanes, 1, most))
+
+    def _partial(self, name: str, outside: int) -> bool:
+        """Lanes of partial results, joined at the end of the row; False where the row is not contiguous or short."""
+        block = self.block(name)
+        reduced = loops_reduced(block)
+        loops = [x for x in block.enclosing_loops[outside:] if x.loop_name in reduced]
+        if not loops or not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
+            return False
+        count = run_together(block, loops)
+        if prod(x.size for x in loops[-count:]) < 2 * lanes_of_block(block, self.target):
+            return False
+        axis, _ = together(self.draft, name, loops)
+        _, lane = split(self.draft, name, axis, (0, self._lane_width(block)))
         before = {b.block_name for b in blocks_in(self.draft.module)}
         try:
-            self.draft.do(Rfactor, block=name, loop=f"{axis.name}1")
+            self.draft.do(Rfactor, block=name, loop=lane)
         except ScheduleError:
-            return
+            return True
         partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
         self.draft.settled.add(partial)
-        self.draft.do(Vectorize, block=partial, loop=f"{axis.name}1")
-        outputs = [buffer_name(o) for o in find_block(None, self.draft.module, partial).outputs]
+        self.draft.do(Vectorize, block=partial, loop=lane)
+        outputs = [buffer_name(o) for o in self.block(partial).outputs]
         for output in outputs if len(outputs) > 1 else [""]:
             self.draft.do(SetScope, block=partial, buffer=output, scope="local")
-        if block.combiner.data == "custom":
-            return
-        joined = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
-        self.draft.do(Vectorize, block=name, loop=joined)
+        if block.combiner.data != "custom":
+            self.draft.do(Vectorize, block=name, loop=self.block(name).enclosing_loops[-1].loop_name)
+        return True
 
-    def _lanes(self, block: BlockOp) -> None:
-        loops = block.enclosing_loops
-        if not loops or loops[-1].size < lanes_of_block(block, self.target):
+    def _columns(self, name: str, outside: int) -> None:
+        """Results in lanes, where neighbours come from neighbouring elements."""
+        block = self.block(name)
+        reduced = loops_reduced(block)
+        kept = [x for x in block.enclosing_loops[outside:] if x.loop_name not in reduced]
+        if not kept or not nearly_in_rows(block, kept[-1].loop_name):
             return
-        axis = loops[-1].loop_name
-        self.draft.do(Split, block=block.block_name, loop=axis, factors=(0, self._lane_width(block)))
-        self.draft.do(Vectorize, block=block.block_name, loop=f"{axis}1")
+        tiles = ColumnTiles(self.draft, name, self.target, outside)
+        if self.chain.column:
+            lanes = lanes_of_block(block, self.target)
+            tiles.side_by_side = self._vectors(lanes, 8)
+        tiles.write()
+
+    def _lanes(self, name: str, outside: int) -> None:
+        block = self.block(name)
+        loops = block.enclosing_loops[outside:]
+        if not loops:
+            return
+        lanes = lanes_of_block(block, self.target)
+        if self.chain.column:
+            parts = split(self.draft, name, loops[-1].loop_name, (0, self._vectors(lanes, 4), lanes))
+            self.draft.do(Vectorize, block=name, loop=parts[2])
+            self.draft.do(Unroll, block=name, loop=parts[1])
+            return
+        axis, extent = together(self.draft, name, loops)
+        if extent >= lanes:
+            _, lane = split(self.draft, name, axis, (0, self._lane_width(block)))
+            self.draft.do(Vectorize, block=name, loop=lane)
 
 
 def _row_bytes(block: BlockOp, outside: int) -> int:

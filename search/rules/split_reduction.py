@@ -17,7 +17,7 @@ from ..anchor import find_anchor
 from ..chains import along_reduce, unscheduled
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
-from ._lanes import lanes_of_block
+from ..strides import lanes_of_block
 
 FEWEST_ELEMENTS = 1 << 17
 """Reductions of fewer terms are over before threads could help."""

@@ -28,8 +28,9 @@ from ..holes import Columns, Hole
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ..stencils import StencilChain, stencil_chains
+from ..strides import lanes_of_block
 from ..tile_model import CYCLES_PER_S
-from ._lanes import PARALLEL_ELEMENTS, lanes_of_block
+from ._lanes import PARALLEL_ELEMENTS
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 VECTORS = (1, 2, 4, 8, 16, 32)

@@ -22,7 +22,8 @@ from ..holes import Hole
 from ..picks import MOST_POSITIONS, PickChain, pick_chains
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
-from ._lanes import PARALLEL_ELEMENTS, lanes_of_block
+from ..strides import lanes_of_block
+from ._lanes import PARALLEL_ELEMENTS
 
 
 class Transforms(SketchRule):
