@@ -13,7 +13,7 @@ from ..dialects.target import Target
 from .arrays import aligned_copy, aligned_empty
 
 Array = npt.NDArray[Any]
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "bool")
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "bool")
 ALIGNMENT = 16
 """Kernels move so many bytes at once: an array must start on a multiple."""
 

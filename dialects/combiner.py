@@ -10,12 +10,14 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IntegerType,
+    Signedness,
     bf16,
     f16,
     f32,
     f64,
     i1,
     i8,
+    i16,
     i32,
     i64,
 )
@@ -30,11 +32,13 @@ DTYPES: dict[str, Attribute] = {
     "float32": f32,
     "float64": f64,
     "int8": i8,
+    "int16": i16,
     "int32": i32,
     "int64": i64,
+    **{f"uint{bits}": IntegerType(bits, Signedness.UNSIGNED) for bits in (8, 16, 32, 64)},
     "bool": i1,
 }
-"""Element types by their NumPy names."""
+"""Element types by their NumPy names. Signed integers are signless in the IR, unsigned ones are `ui8` and so on."""
 
 _FRACTION_BITS: dict[type[Attribute], int] = {Float16Type: 10, BFloat16Type: 7, Float32Type: 23, Float64Type: 52}
 _FLOAT_OPS: dict[str, type[Operation]] = {
@@ -49,11 +53,17 @@ _INTEGER_OPS: dict[str, type[Operation]] = {
     "max": arith.MaxSIOp,
     "min": arith.MinSIOp,
 }
+_UNSIGNED_OPS: dict[str, type[Operation]] = {**_INTEGER_OPS, "max": arith.MaxUIOp, "min": arith.MinUIOp}
 
 
 def is_float(element: Attribute) -> bool:
     """True for f16, bf16, f32, f64."""
     return isinstance(element, AnyFloat)
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """True for ui8, ui16, ui32, ui64."""
+    return isinstance(element, IntegerType) and element.signedness.data is Signedness.UNSIGNED
 
 
 def epsilon(element: Attribute) -> float:
@@ -99,10 +109,14 @@ def identity(combiner: str, element: Attribute) -> float | int:
     if is_float(element):
         return sign * float("inf")
     assert isinstance(element, IntegerType)
+    if is_unsigned(element):
+        return 0 if combiner == "max" else (1 << element.width.data) - 1
     half: int = 1 << (element.width.data - 1)
     return -half if combiner == "max" else half - 1
 
 
 def combine_op(combiner: str, element: Attribute) -> type[Operation]:
     """The arith operation that joins two values of the element type."""
-    return (_FLOAT_OPS if is_float(element) else _INTEGER_OPS)[combiner]
+    if is_float(element):
+        return _FLOAT_OPS[combiner]
+    return (_UNSIGNED_OPS if is_unsigned(element) else _INTEGER_OPS)[combiner]

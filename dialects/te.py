@@ -45,7 +45,7 @@ from .attributes import (
     parse_optional_where,
 )
 from .combiner import NAMED
-from .index import IndexExpr
+from .index import IndexExpr, constant
 
 
 @irdl_op_definition
@@ -83,6 +83,16 @@ class IndexOp(IRDLOperation):
         expr = parse_index_expr(parser)
         parser.parse_punctuation(":")
         return cls(expr, parser.parse_type())
+
+
+def unsigned_constant(value: int, element: Attribute) -> IndexOp:
+    """A number of an unsigned type, of which `arith.constant` has none; the upper half of ui64 wraps, as indices do."""
+    return IndexOp(constant(wrapped_index(value)), element)
+
+
+def wrapped_index(value: int) -> int:
+    """The index with the same 64 bits as a number below 2 ** 64."""
+    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 @irdl_op_definition

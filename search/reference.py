@@ -127,7 +127,7 @@ def _random(tensor: object, rng: np.random.Generator) -> Array:
         return rng.uniform(-1.0, 1.0, shape).astype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
-    return rng.integers(-8, 9, shape).astype(dtype)
+    return rng.integers(0 if dtype.kind == "u" else -8, 9, shape).astype(dtype)
 
 
 def tolerance(func: FuncOp) -> tuple[float, float]:

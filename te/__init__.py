@@ -11,6 +11,10 @@ from .expr import const as const
 from .functions import abs as abs
 from .functions import all as all
 from .functions import any as any
+from .functions import bitwise_and as bitwise_and
+from .functions import bitwise_not as bitwise_not
+from .functions import bitwise_or as bitwise_or
+from .functions import bitwise_xor as bitwise_xor
 from .functions import ceil as ceil
 from .functions import cos as cos
 from .functions import erf as erf
@@ -30,6 +34,8 @@ from .functions import power as power
 from .functions import round as round
 from .functions import rsqrt as rsqrt
 from .functions import select as select
+from .functions import shift_left as shift_left
+from .functions import shift_right as shift_right
 from .functions import sigmoid as sigmoid
 from .functions import sin as sin
 from .functions import sqrt as sqrt

@@ -11,12 +11,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.combiner import DTYPES
 from ..dialects.index import IndexExpr, Ranges
-from ..dialects.te import IndexOp, PredicateOp, ReadOp
+from ..dialects.te import IndexOp, PredicateOp, ReadOp, unsigned_constant
 from .affine import AxisNames, negate, normalise, prune, split, tidy, to_index
 from .bounds import outside
 from .errors import ExpressionError, format_shape
 from .expr import (
     FLOATS,
+    UNSIGNED,
     Binary,
     Call,
     Cast,
@@ -29,6 +30,7 @@ from .expr import (
     Param,
     Read,
     Select,
+    bits_of,
     children,
     zero,
 )
@@ -42,7 +44,12 @@ _FLOAT: dict[str, Any] = {
 }  # fmt: skip
 _INTEGER: dict[str, Any] = {
     "add": arith.AddiOp, "sub": arith.SubiOp, "mul": arith.MuliOp, "floordiv": arith.FloorDivSIOp,
-    "max": arith.MaxSIOp, "min": arith.MinSIOp,
+    "max": arith.MaxSIOp, "min": arith.MinSIOp, "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp,
+    "shl": arith.ShLIOp, "shr": arith.ShRSIOp,
+}  # fmt: skip
+_UNSIGNED: dict[str, Any] = {
+    **_INTEGER, "floordiv": arith.DivUIOp, "mod": arith.RemUIOp, "max": arith.MaxUIOp, "min": arith.MinUIOp,
+    "shr": arith.ShRUIOp,
 }  # fmt: skip
 _CALLS: dict[str, Any] = {
     "exp": math.ExpOp, "exp2": math.Exp2Op, "log": math.LogOp, "log2": math.Log2Op,
@@ -52,6 +59,7 @@ _CALLS: dict[str, Any] = {
 }  # fmt: skip
 _FLOAT_TESTS = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 _INTEGER_TESTS = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_UNSIGNED_TESTS = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 
 
 class BodyBuilder:
@@ -109,6 +117,8 @@ class BodyBuilder:
             return self._add(_CALLS[expr.function](operand))
         assert isinstance(expr, Binary)
         left, right = self.build(expr.left, mask), self.build(expr.right, mask)
+        if expr.dtype in UNSIGNED:
+            return self._add(_UNSIGNED[expr.op](left, right))
         if expr.op == "mod":
             whole = self._add(arith.FloorDivSIOp(left, right))
             return self._add(arith.SubiOp(left, self._add(arith.MuliOp(whole, right))))
@@ -118,6 +128,8 @@ class BodyBuilder:
 
     def _const(self, expr: Const) -> SSAValue:
         element: Any = DTYPES[expr.dtype]
+        if expr.dtype in UNSIGNED:
+            return self._add(unsigned_constant(int(expr.value), element))
         value: Attribute
         if expr.dtype in FLOATS:
             value = FloatAttr(float(expr.value), element)
@@ -236,7 +248,8 @@ class BodyBuilder:
     def _compare(self, op: str, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
         if dtype in FLOATS:
             return self._add(arith.CmpfOp(left, right, _FLOAT_TESTS[op]))
-        return self._add(arith.CmpiOp(left, right, _INTEGER_TESTS[op]))
+        tests = _UNSIGNED_TESTS if dtype in UNSIGNED else _INTEGER_TESTS
+        return self._add(arith.CmpiOp(left, right, tests[op]))
 
     # -- conversions --------------------------------------------------------------------------------------------------
 
@@ -256,13 +269,16 @@ class BodyBuilder:
                 return self._add((arith.ExtFOp if wider else arith.TruncFOp)(value, element))
             if source == "bool":
                 return self._add(arith.SelectOp(value, self._const(Const(1, target)), self._const(zero(target))))
-            return self._add(arith.SIToFPOp(value, element))
+            return self._add((arith.UIToFPOp if source in UNSIGNED else arith.SIToFPOp)(value, element))
         if source in FLOATS:
-            return self._add(arith.FPToSIOp(value, element))
+            return self._add((arith.FPToUIOp if target in UNSIGNED else arith.FPToSIOp)(value, element))
         if source == "bool":
             return self._add(arith.ExtUIOp(value, element))
-        wider = int(target.removeprefix("int")) > int(source.removeprefix("int"))
-        return self._add((arith.ExtSIOp if wider else arith.TruncIOp)(value, element))
+        if bits_of(target) == bits_of(source):
+            return self._add(arith.BitcastOp(value, element))
+        if bits_of(target) < bits_of(source):
+            return self._add(arith.TruncIOp(value, element))
+        return self._add((arith.ExtUIOp if source in UNSIGNED else arith.ExtSIOp)(value, element))
 
     # -- plumbing -----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
@@ -25,15 +25,28 @@ _INFIX: dict[type[Operation], tuple[str, int]] = {
     arith.MuliOp: ("*", _PRODUCT),
     arith.DivfOp: ("/", _PRODUCT),
     arith.FloorDivSIOp: ("//", _PRODUCT),
+    arith.DivUIOp: ("//", _PRODUCT),
+    arith.RemUIOp: ("%", _PRODUCT),
     arith.AndIOp: ("&&", _AND),
     arith.OrIOp: ("||", _OR),
     arith.XOrIOp: ("!=", _TEST),
 }
+_BITS: dict[type[Operation], str] = {
+    arith.AndIOp: "&",
+    arith.OrIOp: "|",
+    arith.XOrIOp: "^",
+    arith.ShLIOp: "<<",
+    arith.ShRSIOp: ">>",
+    arith.ShRUIOp: ">>",
+}
+"""Of integers that are no truth values; always in parentheses."""
 _NAMED: dict[type[Operation], str] = {
     arith.MaximumfOp: "max",
     arith.MinimumfOp: "min",
     arith.MaxSIOp: "max",
     arith.MinSIOp: "min",
+    arith.MaxUIOp: "max",
+    arith.MinUIOp: "min",
     math.PowFOp: "pow",
     math.AbsFOp: "abs",
     math.AbsIOp: "abs",
@@ -42,12 +55,15 @@ _CASTS = (
     arith.ExtFOp,
     arith.TruncFOp,
     arith.SIToFPOp,
+    arith.UIToFPOp,
     arith.FPToSIOp,
+    arith.FPToUIOp,
+    arith.BitcastOp,
     arith.ExtSIOp,
     arith.ExtUIOp,
     arith.TruncIOp,
 )
-_TESTS = {"arith.cmpi": ("==", "!=", "<", "<=", ">", ">="), "arith.cmpf": ("", "==", ">", ">=", "<", "<=")}
+_TESTS = {"arith.cmpi": ("==", "!=", *("<", "<=", ">", ">=") * 2), "arith.cmpf": ("", "==", ">", ">=", "<", "<=")}
 _UNORDERED_NE = 13
 _LONG = 60
 """Characters past which a value that is used twice gets a line of its own."""
@@ -159,6 +175,9 @@ class _Writer:
             return f"{self.text(op.lhs, _SUM, known)} {sign} {self.text(op.rhs, _SUM, known)}", _TEST
         if isinstance(op, arith.NegfOp):
             return f"-{self.text(op.operand, _UNARY, known)}", _UNARY
+        if type(op) in _BITS and op.results[0].type != i1:
+            one, other = (self.text(v, _ATOM, known) for v in op.operands)
+            return f"({one} {_BITS[type(op)]} {other})", _ATOM
         if type(op) in _INFIX:
             sign, level = _INFIX[type(op)]
             right = level + 1 if sign in ("-", "/", "//", "!=") else level

@@ -14,8 +14,12 @@ Number: TypeAlias = "int | float | bool"
 Operand: TypeAlias = "Expr | Tensor | int | float | bool"
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-INTEGERS = ("int8", "int32", "int64")
-_RANK = {name: k for k, name in enumerate(("bool", *INTEGERS, *FLOATS))}
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+NARROW = ("int8", "int16", "uint8", "uint16")
+"""Integers that are summed in int32."""
+_RANK = {name: k for k, name in enumerate(("bool", *UNSIGNED, *SIGNED, *FLOATS))}
 
 
 class Expr:
@@ -116,8 +120,15 @@ class Expr:
         )
 
 
-def _limit(dtype: str) -> int:
-    return 1 << (int(dtype.removeprefix("int")) - 1)
+def bits_of(dtype: str) -> int:
+    """The width of an integer type."""
+    return int(dtype.removeprefix("u").removeprefix("int"))
+
+
+def integer_range(dtype: str) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    bits = bits_of(dtype)
+    return (0, (1 << bits) - 1) if dtype in UNSIGNED else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 class Const(Expr):
@@ -128,8 +139,10 @@ class Const(Expr):
     def __init__(self, value: Number, dtype: str) -> None:
         super().__init__(dtype)
         self.value: int | float = float(value) if dtype in FLOATS else int(value)
-        if dtype in INTEGERS and not -_limit(dtype) <= self.value < _limit(dtype):
-            raise ExpressionError(f"the number {self.value} does not fit {dtype}: cast the other operand first")
+        if dtype in INTEGERS:
+            low, high = integer_range(dtype)
+            if not low <= self.value <= high:
+                raise ExpressionError(f"the number {self.value} does not fit {dtype}: cast the other operand first")
 
 
 class IterVar(Expr):
@@ -159,7 +172,7 @@ class Param(Expr):
 
 
 class Binary(Expr):
-    """`add sub mul div floordiv mod pow max min` of two values of one type."""
+    """`add sub mul div floordiv mod pow max min` of two values of one type; of integers `and or xor shl shr` too."""
 
     __slots__ = ("left", "op", "right")
 
@@ -303,10 +316,16 @@ def _number(value: Number, like: str | None) -> Const:
 def promote(left: str, right: str) -> str:
     """The type of arithmetic on two types: the wider, where floats are wider than integers.
 
-    float16 and bfloat16 meet in float32, which holds both.
+    Types of which none holds the other meet, as in NumPy, in one that holds both: float16 and bfloat16 in float32, an
+    unsigned integer and a signed one in a wider signed one. ExpressionError for uint64, which has none.
     """
     if {left, right} == {"float16", "bfloat16"}:
         return "float32"
+    small, large = sorted((left, right), key=_RANK.__getitem__)
+    if small in UNSIGNED and large in SIGNED:
+        if small == "uint64":
+            raise ExpressionError(f"no integer type holds both {left} and {right}: cast one of them first")
+        return f"int{max(2 * bits_of(small), bits_of(large))}"
     return max(left, right, key=_RANK.__getitem__)
 
 

@@ -24,6 +24,13 @@ _COUNTED = (
     arith.FloorDivSIOp,
     arith.MaxSIOp,
     arith.MinSIOp,
+    arith.DivUIOp,
+    arith.RemUIOp,
+    arith.MaxUIOp,
+    arith.MinUIOp,
+    arith.ShLIOp,
+    arith.ShRSIOp,
+    arith.ShRUIOp,
 )
 
 

@@ -5,7 +5,23 @@ from __future__ import annotations
 import math
 
 from .errors import ExpressionError
-from .expr import FLOATS, INTEGERS, Binary, Call, Const, Expr, Logic, Not, Operand, Select, convert, match
+from .expr import (
+    FLOATS,
+    INTEGERS,
+    UNSIGNED,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Logic,
+    Not,
+    Operand,
+    Select,
+    bits_of,
+    convert,
+    integer_range,
+    match,
+)
 
 FLOAT_FUNCTIONS = (
     "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil", "roundeven", "trunc",
@@ -104,7 +120,8 @@ def sigmoid(value: Operand) -> Expr:
 
 def abs(value: Operand) -> Expr:
     """The magnitude of a float or an integer."""
-    return Call("abs", convert(value))
+    operand = convert(value)
+    return operand if operand.dtype in UNSIGNED else Call("abs", operand)
 
 
 def power(base: Operand, exponent: Operand) -> Expr:
@@ -172,17 +189,60 @@ def _join(op: str, conditions: tuple[Operand, ...]) -> Expr:
     return result
 
 
+def bitwise_and(left: Operand, right: Operand) -> Expr:
+    """The bits that two integers have in common."""
+    return _bitwise("and", left, right)
+
+
+def bitwise_or(left: Operand, right: Operand) -> Expr:
+    """The bits of either of two integers."""
+    return _bitwise("or", left, right)
+
+
+def bitwise_xor(left: Operand, right: Operand) -> Expr:
+    """The bits that two integers differ in."""
+    return _bitwise("xor", left, right)
+
+
+def bitwise_not(value: Operand) -> Expr:
+    """An integer with all bits turned round."""
+    operand = convert(value)
+    return _bitwise("xor", operand, Const(_range(operand.dtype)[1] if operand.dtype in UNSIGNED else -1, operand.dtype))
+
+
+def shift_left(value: Operand, count: Operand) -> Expr:
+    """An integer times two to the power of another, which is not negative; 0 where it is the width or more."""
+    operand, by = match(value, count)
+    width = bits_of(operand.dtype) if operand.dtype in INTEGERS else 0
+    return select(by < width, _bitwise("shl", operand, by), Const(0, operand.dtype))
+
+
+def shift_right(value: Operand, count: Operand) -> Expr:
+    """An integer over two to the power of another, which is not negative, rounded down."""
+    operand, by = match(value, count)
+    last = (bits_of(operand.dtype) if operand.dtype in INTEGERS else 1) - 1
+    beyond = _bitwise("shr", operand, last) if operand.dtype not in UNSIGNED else Const(0, operand.dtype)
+    return select(by <= last, _bitwise("shr", operand, by), beyond)
+
+
+def _bitwise(op: str, left: Operand, right: Operand) -> Expr:
+    a, b = match(left, right)
+    if a.dtype not in INTEGERS:
+        raise ExpressionError(f"operations on bits are defined on integers, got {a.dtype}")
+    return Binary(op, a, b)
+
+
 def min_value(dtype: str) -> Const:
     """The smallest value of a type: minus infinity for floats."""
-    return Const(-math.inf if dtype in FLOATS else -(1 << _bits(dtype) - 1), dtype)
+    return Const(-math.inf if dtype in FLOATS else _range(dtype)[0], dtype)
 
 
 def max_value(dtype: str) -> Const:
     """The largest value of a type: infinity for floats."""
-    return Const(math.inf if dtype in FLOATS else (1 << _bits(dtype) - 1) - 1, dtype)
+    return Const(math.inf if dtype in FLOATS else _range(dtype)[1], dtype)
 
 
-def _bits(dtype: str) -> int:
+def _range(dtype: str) -> tuple[int, int]:
     if dtype not in INTEGERS:
         raise ExpressionError(f"type '{dtype}' has no smallest and largest value here")
-    return int(dtype.removeprefix("int"))
+    return integer_range(dtype)

@@ -152,13 +152,13 @@ def test_everything_that_is_not_supported_is_listed_before_any_work():
     weights = {"k": np.array([1]), "w": random(1, 3, 4), "r": random(1, 3, 1)}
     proto = model(nodes, {"x": (2, 3, 4)}, ["after", "f", "h", "m"], weights)
     proto.opset_import.append(helper.make_opsetid("com.example", 1))
-    proto.graph.input.append(helper.make_tensor_value_info("u", TensorProto.UINT8, (2,)))
+    proto.graph.input.append(helper.make_tensor_value_info("u", TensorProto.FLOAT8E4M3FN, (2,)))
     proto.graph.input.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
     with pytest.raises(lw.OnnxImportError) as refused:
         lw.from_onnx(proto)
-    types = "float16, bfloat16, float32, float64, int8, int32, int64, bool"
+    floats, integers = "float16, bfloat16, float32, float64", "int8, int16, int32, int64, uint8, uint16, uint32, uint64"
     assert refused.value.reasons == (
-        f"input 'u' has elements of type uint8; supported are {types}",
+        f"input 'u' has elements of type float8e4m3fn; supported are {floats}, {integers}, bool",
         "input 's' is no tensor but a sequence",
         "operator GRU is not supported (node 'g')",
         "operator NonZero is not supported (2 nodes, the first 'places')",
@@ -338,3 +338,16 @@ def test_scales_of_rows_may_be_of_any_shape_that_broadcasts(shape):
     layer = helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"])
     for scales in ({"s": random(*shape), "b": random(32)}, {"s": random(32), "b": random(*shape)}):
         agrees(model([layer], {"x": [2, 32, 32]}, ["y"], scales), x=random(2, 32, 32))
+
+
+def test_images_of_bytes_are_inputs():
+    """As exporters write them: bytes, converted, scaled, and a mask of the brightest."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["f", "range"], ["y"]),
+        helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("BitShift", ["p", "two"], ["s"], direction="RIGHT"),
+    ]
+    weights = {"range": np.array(255, np.float32), "two": np.array(2, np.uint8)}
+    proto = model(nodes, {"x": (1, 3, 4, 4)}, ["y", "s"], weights, dtype=TensorProto.UINT8)
+    agrees(proto, x=np.random.default_rng(0).integers(0, 256, (1, 3, 4, 4), np.uint8))

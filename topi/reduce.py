@@ -7,14 +7,14 @@ from typing import Any
 
 from .. import te
 from ..te import IterVar, ShapeError, Tensor, compute, reduce_axis
-from ..te.expr import FLOATS, Expr
+from ..te.expr import FLOATS, NARROW, Expr
 from ..te.reduce import CommReducer
 from .arguments import Ints, several_axes
 
 
 def sum(data: Tensor, axis: Ints | None = None, keepdims: bool = False, dtype: str | None = None) -> Tensor:
-    """The sum over `axis` (all axes for None), accumulated in `dtype` (that of the data, int32 for int8)."""
-    kind = dtype or ("int32" if data.dtype == "int8" else data.dtype)
+    """The sum over `axis` (all axes for None), accumulated in `dtype`: that of the data, int32 for 8 and 16 bits."""
+    kind = dtype or ("int32" if data.dtype in NARROW else data.dtype)
     return _reduce("sum", data, axis, keepdims, lambda x, axes: te.sum(x.astype(kind), axis=axes))
 
 

@@ -352,9 +352,10 @@ def _join(p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
         return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
     if name in _JOINS:
         return p.language.extremum(p, name, kind, a, b)
-    if name in ("maxsi", "minsi"):
+    if name in ("maxsi", "minsi", "maxui", "minui"):
         a, b = (x if x.text.isidentifier() else p.variable(kind, "v", x) for x in (a, b))
-        return ternary(infix(">" if name == "maxsi" else "<", RELATION, a, b), a, b)
+        compared = (a, b) if name.endswith("si") else (as_unsigned(p, kind, a), as_unsigned(p, kind, b))
+        return ternary(infix(">" if name.startswith("max") else "<", RELATION, *compared), a, b)
     raise UnsupportedError(f"GPU backends reduce no vector by {name}")
 
 
@@ -415,6 +416,9 @@ def _mask(p: KernelPrinter, op: Operation) -> None:
 
 def _bitcast(p: KernelPrinter, op: Operation) -> None:
     source, result = kind_of(op.operands[0].type), kind_of(op.results[0].type)
+    if source == result:
+        p.define(op.results[0], p.lanes(op.operands[0]))
+        return
     p.define(op.results[0], [p.language.bitcast(lane, source, result) for lane in p.lanes(op.operands[0])])
 
 

@@ -176,6 +176,13 @@ class Cuda(Language):
             return cast_to(self.value_types[result], clamped)
         return super().convert(value, source, result, long_index)
 
+    def float_to_unsigned(self, type_name: str, value: Expr) -> Expr:
+        limit = {"unsigned char": 0xFF, "unsigned short": 0xFFFF}.get(type_name)
+        if limit is None:
+            return super().float_to_unsigned(type_name, value)
+        clamped = Expr(f"min((unsigned){value.at_least(UNARY)}, {limit}u)", ATOM, value.reads)
+        return cast_to(type_name, clamped)
+
     def _is_long(self, kind: str, long_index: bool) -> bool:
         return kind == "i64" or (kind == "index" and long_index)
 

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from .. import kernel
 from ..combiner import dtype_name, is_float
 from .loop import InterpretationError
-from .vector import CONVERSIONS, OPERATIONS
+from .vector import CONVERSIONS, OPERATIONS, to_integer
 
 Array = npt.NDArray[Any]
 
@@ -55,13 +55,13 @@ _REDUCTIONS: dict[str, np.ufunc] = {
     "minnumf": np.fmin,
     "maxsi": np.maximum,
     "minsi": np.minimum,
+    "maxui": np.maximum,
+    "minui": np.minimum,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
 _MORE_OPERATIONS: dict[type[Operation], Callable[..., Any]] = {
-    arith.DivUIOp: np.floor_divide,
-    arith.RemUIOp: np.remainder,
     arith.CeilDivSIOp: lambda a, b: -(-a // b),
     math_dialect.ExpM1Op: np.expm1,
     math_dialect.Log1pOp: np.log1p,
@@ -312,7 +312,7 @@ def _arithmetic(op: Operation, operands: list[Any]) -> Any:
 
 def _converted(kind: type[Operation], value: Any, dtype: np.dtype[Any]) -> Any:
     if kind in (arith.FPToSIOp, arith.FPToUIOp):
-        return _to_integer(value, dtype)
+        return to_integer(value, dtype)
     array = np.asarray(value)
     unsigned = kind in (arith.ExtUIOp, arith.UIToFPOp) and array.dtype != np.bool_
     return (array.view(f"u{array.dtype.itemsize}") if unsigned else array).astype(dtype)
@@ -347,15 +347,6 @@ def _reduce(kind: str, operands: list[Any], dtype: np.dtype[Any]) -> Any:
     for lane in operands[0][1:]:
         total = join(total, lane)
     return dtype.type(join(operands[1], total) if len(operands) > 1 else total)
-
-
-def _to_integer(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Toward zero, saturating, NaN to 0."""
-    limits = np.iinfo(dtype)
-    wide = np.nan_to_num(np.trunc(np.asarray(value, np.float64)), nan=0.0)
-    inside = (wide > float(limits.min)) & (wide < float(limits.max))
-    whole = np.where(inside, wide, 0.0).astype(dtype)
-    return np.where(inside, whole, np.where(wide > 0, limits.max, np.where(wide < 0, limits.min, 0))).astype(dtype)[()]
 
 
 def _integers(attribute: Attribute) -> tuple[int, ...]:

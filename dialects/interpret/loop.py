@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefTyp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..combiner import combine_op, dtype_name, identity
+from ..combiner import combine_op, dtype_name, identity, is_unsigned
 from ..index import IndexExpr, axis, flatten
 from ..loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
 from ..te import IndexOp, PredicateOp, YieldOp
@@ -50,8 +50,9 @@ def run_loops(module: ModuleOp | FuncOp, inputs: Sequence[np.ndarray[Any, Any]])
             raise InterpretationError(f"element {position} of output '{argument.name_hint}' is never written")
         assert isinstance(argument.type, MemRefType)
         dtype = dtype_name(argument.type.element_type)
+        exact = dtype if is_unsigned(argument.type.element_type) else None  # NumPy takes large integers for floats
         with np.errstate(over="ignore"):
-            outputs.append(np.array(values).astype(dtype).reshape(buffer_shape(argument)))
+            outputs.append(np.array(values, exact).astype(dtype).reshape(buffer_shape(argument)))
     return outputs
 
 

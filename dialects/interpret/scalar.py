@@ -10,6 +10,8 @@ from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Operation
 
+from ..combiner import is_unsigned
+
 _BINARY: dict[type[Operation], str] = {
     arith.AddfOp: "{0}+{1}",
     arith.SubfOp: "{0}-{1}",
@@ -26,16 +28,24 @@ _BINARY: dict[type[Operation], str] = {
     arith.DivSIOp: "truncdiv({0},{1})",
     arith.FloorDivSIOp: "{0}//{1}",
     arith.RemSIOp: "truncrem({0},{1})",
+    arith.DivUIOp: "{0}//{1}",
+    arith.RemUIOp: "{0}%{1}",
     arith.MaxSIOp: "max({0},{1})",
     arith.MinSIOp: "min({0},{1})",
+    arith.MaxUIOp: "max({0},{1})",
+    arith.MinUIOp: "min({0},{1})",
     arith.AndIOp: "{0}&{1}",
     arith.OrIOp: "{0}|{1}",
     arith.XOrIOp: "{0}^{1}",
     arith.ShLIOp: "{0}<<{1}",
     arith.ShRSIOp: "{0}>>{1}",
+    arith.ShRUIOp: "{0}>>{1}",
     arith.SelectOp: "({1} if {0} else {2})",
     arith.SIToFPOp: "float({0})",
+    arith.UIToFPOp: "float({0})",
     arith.FPToSIOp: "int({0})",
+    arith.FPToUIOp: "funsigned({0})",
+    arith.BitcastOp: "{0}",
     arith.ExtFOp: "{0}",
     arith.TruncFOp: "{0}",
     arith.ExtSIOp: "{0}",
@@ -99,17 +109,27 @@ def python_expression(op: Operation, operands: list[str]) -> str:
         raise TypeError(f"operation '{op.name}' has no scalar meaning here")
     text = template.format(*operands)
     result = op.results[0].type
+    if isinstance(op, arith.FPToUIOp):
+        assert isinstance(result, IntegerType)
+        return f"min({text},{(1 << result.width.data) - 1})"
+    if isinstance(op, arith.BitcastOp) and not isinstance(result, IntegerType):
+        raise TypeError(f"operation '{op.name}' to {result} has no scalar meaning here")
     if isinstance(result, IntegerType) and result.width.data > 1 and type(op) in _WRAPPING:
         return wrapped(text, result)
     return text
 
 
-_WRAPPING = {arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp, arith.TruncIOp, math_dialect.AbsIOp}
+_WRAPPING = {
+    *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp, arith.TruncIOp, math_dialect.AbsIOp),
+    *(arith.BitcastOp, arith.ExtSIOp),
+}
 
 
 def wrapped(text: str, element: Attribute) -> str:
-    """`text` reduced to the two's-complement range of an integer type."""
+    """`text` reduced to the range of an integer type, two's complement where it is signed."""
     assert isinstance(element, IntegerType)
+    if is_unsigned(element):
+        return f"(({text})%{1 << element.width.data})"
     half = 1 << (element.width.data - 1)
     return f"((({text})+{half})%{2 * half}-{half})"
 
@@ -151,6 +171,7 @@ FUNCTIONS: dict[str, object] = {
     "fmin": lambda a, b: a if a != a or a < b else b,
     "fmaxnum": lambda a, b: b if a != a or (b == b and b > a) else a,
     "fminnum": lambda a, b: b if a != a or (b == b and b < a) else a,
+    "funsigned": lambda a: 0 if a != a or a < 0 else int(min(a, 2.0**64)),
     "truncdiv": _truncated_quotient,
     "truncrem": lambda a, b: a - _truncated_quotient(a, b) * b,
     "fceil": lambda a: float(math.ceil(a)) if math.isfinite(a) else a,

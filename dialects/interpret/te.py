@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..attributes import Axis
-from ..combiner import dtype_name, identity, is_float
+from ..combiner import dtype_name, identity, is_float, is_unsigned
 from ..te import ComputeOp, IndexOp, PredicateOp, ReadOp
 from .access import Grid
 from .contract import contract, product_of
@@ -145,7 +145,9 @@ class _Evaluation:
 
     def sum_dtype(self, element: Attribute) -> np.dtype[Any]:
         held = self.arithmetic.dtype(element)
-        return held if is_float(element) or self.op.combiner.data == "custom" else np.dtype("int64")
+        if is_float(element) or self.op.combiner.data == "custom":
+            return held
+        return np.dtype("uint64" if is_unsigned(element) else "int64")
 
     def join(self, left: list[Array], right: list[Array]) -> list[Array]:
         """Two partial results combined."""

@@ -28,6 +28,17 @@ def _truncated_quotient(a: Array, b: Array) -> Array:
     return np.asarray((np.abs(a) // np.abs(b)) * (np.sign(a) * np.sign(b)))
 
 
+def _on_unsigned(function: np.ufunc) -> Callable[[Array, Array], Array]:
+    """A function of the bits of two integers taken as unsigned numbers."""
+
+    def applied(a: Array, b: Array) -> Array:
+        held = np.asarray(a).dtype
+        result = function(*(np.asarray(x).view(f"u{held.itemsize}") for x in (a, b)))
+        return np.asarray(result).view(held)
+
+    return applied
+
+
 OPERATIONS: dict[type[Operation], Callable[..., Any]] = {
     arith.AddfOp: np.add,
     arith.SubfOp: np.subtract,
@@ -42,15 +53,20 @@ OPERATIONS: dict[type[Operation], Callable[..., Any]] = {
     arith.SubiOp: np.subtract,
     arith.MuliOp: np.multiply,
     arith.FloorDivSIOp: np.floor_divide,
+    arith.DivUIOp: _on_unsigned(np.floor_divide),
+    arith.RemUIOp: _on_unsigned(np.remainder),
     arith.DivSIOp: _truncated_quotient,
     arith.RemSIOp: np.fmod,
     arith.MaxSIOp: np.maximum,
     arith.MinSIOp: np.minimum,
+    arith.MaxUIOp: _on_unsigned(np.maximum),
+    arith.MinUIOp: _on_unsigned(np.minimum),
     arith.AndIOp: np.bitwise_and,
     arith.OrIOp: np.bitwise_or,
     arith.XOrIOp: np.bitwise_xor,
     arith.ShLIOp: np.left_shift,
     arith.ShRSIOp: np.right_shift,
+    arith.ShRUIOp: _on_unsigned(np.right_shift),
     arith.SelectOp: np.where,
     math.AbsFOp: np.abs,
     math.AbsIOp: np.abs,
@@ -84,7 +100,8 @@ CONVERSIONS = (
     arith.TruncIOp,
     arith.IndexCastOp,
 )
-_INTEGER_COMPARE = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+_ORDER = (np.less, np.less_equal, np.greater, np.greater_equal)
+_INTEGER_COMPARE = (np.equal, np.not_equal, *_ORDER, *_ORDER)
 _FLOAT_COMPARE: dict[int, Callable[..., Any]] = {
     1: np.equal,
     2: np.greater,
@@ -93,7 +110,7 @@ _FLOAT_COMPARE: dict[int, Callable[..., Any]] = {
     5: np.less_equal,
     13: np.not_equal,
 }
-"""By arith's predicate numbers: integers eq, ne, slt, sle, sgt, sge; floats oeq, ogt, oge, olt, ole, une."""
+"""By arith's predicate numbers: floats oeq, ogt, oge, olt, ole, une; integers eq, ne, lt, le, gt, ge, then unsigned."""
 
 
 class Arithmetic:
@@ -132,6 +149,10 @@ class Arithmetic:
             return np.asarray(_FLOAT_COMPARE[int(op.predicate.value.data)](*operands))
         if self.wide and isinstance(op, arith.ExtFOp):
             return operands[0]
+        if isinstance(op, arith.FPToUIOp):
+            return np.asarray(to_integer(operands[0], self.dtype(element)))
+        if isinstance(op, arith.BitcastOp):
+            return np.asarray(operands[0].view(self.dtype(element)))
         if isinstance(op, CONVERSIONS):
             narrow = operands[0].astype(dtype_name(element))
             return self.hold(narrow, element)
@@ -139,3 +160,12 @@ class Arithmetic:
         if operation is None:
             raise TypeError(f"operation '{op.name}' has no meaning on arrays here")
         return np.asarray(operation(*operands))
+
+
+def to_integer(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Floats as integers: toward zero, saturating, NaN to 0."""
+    limits = np.iinfo(dtype)
+    wide = np.nan_to_num(np.trunc(np.asarray(value, np.float64)), nan=0.0)
+    inside = (wide > float(limits.min)) & (wide < float(limits.max))
+    whole = np.where(inside, wide, 0.0).astype(dtype)
+    return np.where(inside, whole, np.where(wide > 0, limits.max, np.where(wide < 0, limits.min, 0))).astype(dtype)[()]

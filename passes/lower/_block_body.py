@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IndexType, IntegerA
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects import kernel
-from ...dialects.combiner import combine_op, element_bytes, is_float
-from ...dialects.index import IndexExpr
+from ...dialects.combiner import combine_op, element_bytes, is_float, is_unsigned
+from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
 from ...dialects.loop import BlockOp, LoadOp
-from ...dialects.te import IndexOp, PredicateOp, YieldOp
+from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.nest import buffer_name
 from ..schedule._marks import PREFETCH
 from ._addresses import Address, Addresses
@@ -254,6 +254,8 @@ class BodyWriter:
         return self.at.here.add(new)
 
     def _constant(self, value: Attribute) -> SSAValue:
+        if isinstance(value, IntegerAttr) and is_unsigned(value.type):  # `arith.constant` has no unsigned numbers
+            return self._index(constant(wrapped_index(value.value.data)), value.type)
         return self.at._once(
             0,
             ("value", value),
@@ -300,7 +302,7 @@ class BodyWriter:
         fixed = self.at.fixed(access.offset)
         if masks and (own or not self.in_bounds(access, fixed)):
             own = [*own, *masks]
-        key = (buffer, fixed, tuple(own))
+        key = (buffer, fixed, self.at.lanes if self.at.lane in fixed.axes() else 1, tuple(own))
         known = self.at.here.loads.get(key)
         if known is None:
             known = self._load_at(buffer, self.at.address(access.offset), element, own)
@@ -438,7 +440,7 @@ class BodyWriter:
         if mask is not None:
             neutral = self.at.splat(self._identity(plan, position))
             wide = self.at.here.add(kernel.SelectOp(mask, wide, neutral))
-        flag = _REDUCTION_FLAGS[plan.block.combiner.data, is_float(kernel.element_of(wide.type))]
+        flag = _reduction_flag(plan.block.combiner.data, kernel.element_of(wide.type))
         return self.at.here.add(
             vector.ReductionOp.create(
                 operands=[wide],
@@ -485,6 +487,13 @@ _REDUCTION_FLAGS = {
     ("min", True): vector.CombiningKindFlag.MINIMUMF,
     ("min", False): vector.CombiningKindFlag.MINSI,
 }
+_UNSIGNED_FLAGS = {"max": vector.CombiningKindFlag.MAXUI, "min": vector.CombiningKindFlag.MINUI}
+
+
+def _reduction_flag(combiner: str, element: Attribute) -> vector.CombiningKindFlag:
+    if is_unsigned(element) and combiner in _UNSIGNED_FLAGS:
+        return _UNSIGNED_FLAGS[combiner]
+    return _REDUCTION_FLAGS[combiner, is_float(element)]
 
 
 def _type_of(value: Attribute) -> Attribute:

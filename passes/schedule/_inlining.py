@@ -8,18 +8,36 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...dialects.combiner import is_unsigned
 from ...dialects.index import IndexExpr, Ranges
 from ...dialects.loop import BlockOp, LoadOp
-from ...dialects.te import IndexOp, PredicateOp, YieldOp
+from ...dialects.te import IndexOp, PredicateOp, YieldOp, unsigned_constant
 from ..analysis.nest import simplify_conditions
 
 TRAPPING = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 """Operations that must not run on the zero that a masked load gives."""
 
 _FLOATS = ("addf", "subf", "mulf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "extf", "truncf", "sitofp")
-_INTEGERS = ("addi", "subi", "muli", "maxsi", "minsi", "extsi", "extui", "trunci", "fptosi")
+_INTEGERS = (
+    "addi",
+    "subi",
+    "muli",
+    "maxsi",
+    "minsi",
+    "maxui",
+    "minui",
+    "andi",
+    "ori",
+    "xori",
+    "shli",
+    "shrsi",
+    "shrui",
+)
+_CONVERSIONS = ("extsi", "extui", "trunci", "fptosi", "fptoui", "uitofp", "bitcast")
 _MATH = ("absf", "absi", "sqrt", "tanh", "sin", "tan", "erf", "floor", "ceil", "trunc", "roundeven")
-KEEPS_ZERO = frozenset((*(f"arith.{name}" for name in (*_FLOATS, *_INTEGERS)), *(f"math.{name}" for name in _MATH)))
+KEEPS_ZERO = frozenset(
+    (*(f"arith.{name}" for name in (*_FLOATS, *_INTEGERS, *_CONVERSIONS)), *(f"math.{name}" for name in _MATH))
+)
 """Operations whose result is zero where all operands are."""
 
 
@@ -92,8 +110,10 @@ def is_zero_where_masked(block: BlockOp) -> bool:
     return block.yielded[0] in zero
 
 
-def zero_of(element: Attribute) -> arith.ConstantOp:
+def zero_of(element: Attribute) -> arith.ConstantOp | IndexOp:
     """The zero of an element type as an operation."""
+    if is_unsigned(element):
+        return unsigned_constant(0, element)
     if isinstance(element, AnyFloat):
         return arith.ConstantOp(FloatAttr(0.0, element))
     assert isinstance(element, IntegerType)

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects.attributes import IndicesAttr
-from ...dialects.combiner import identity, is_float
+from ...dialects.combiner import identity, is_float, is_unsigned
 from ...dialects.index import ZERO, IndexExpr
 from ...dialects.loop import BlockOp, ForOp, LoadOp
-from ...dialects.te import IndexOp, PredicateOp
+from ...dialects.te import IndexOp, PredicateOp, unsigned_constant
 from ..analysis.nest import new_loop, ranges_of, simplify_conditions
 
 
@@ -57,7 +57,7 @@ def wrapped_in(inner: Operation, loops: Iterable[ForOp], keep_lanes: bool) -> Op
     return inner
 
 
-def start_values(block: BlockOp) -> list[ConstantOp]:
+def start_values(block: BlockOp) -> list[ConstantOp | IndexOp]:
     """One constant per output: what its reduction starts from."""
     return [_constant(value, element) for value, element in _starts(block)]
 
@@ -71,7 +71,11 @@ def _starts(block: BlockOp) -> Iterable[tuple[Attribute | float, Attribute]]:
             yield identity(block.combiner.data, element), element
 
 
-def _constant(value: Attribute | float, element: Attribute) -> ConstantOp:
+def _constant(value: Attribute | float, element: Attribute) -> ConstantOp | IndexOp:
+    if is_unsigned(element):
+        number = value.value.data if isinstance(value, IntegerAttr) else value
+        assert isinstance(number, int)
+        return unsigned_constant(number, element)
     if isinstance(value, FloatAttr | IntegerAttr):
         return ConstantOp(value)
     assert isinstance(value, int | float)

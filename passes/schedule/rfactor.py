@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects.attributes import Axis, IndicesAttr
 from ...dialects.index import ZERO, IndexExpr, axis
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
-from ...dialects.te import PredicateOp, YieldOp
+from ...dialects.te import IndexOp, PredicateOp, YieldOp
 from ..analysis.access import is_under, readers
 from ..analysis.nest import (
     block_names,
@@ -234,7 +234,7 @@ def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[
     )
 
 
-def _mask(body: Region, conditions: list[IndexExpr], starts: Sequence[arith.ConstantOp]) -> None:
+def _mask(body: Region, conditions: list[IndexExpr], starts: Sequence[arith.ConstantOp | IndexOp]) -> None:
     """Let the body give the start values, and load nothing, where a condition fails."""
     block = body.block
     for op in block.ops:

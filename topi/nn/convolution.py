@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...te import IterVar, ShapeError, Tensor, compute, reduce_axis, sum
 from ...te.errors import format_shape
-from ...te.expr import Expr
+from ...te.expr import NARROW, Expr
 from ...te.reduce import Reduce
 from ..arguments import Ints, Padding, padding_of, require_rank, spread, window_output
 from .pad import pad_spatial
@@ -17,8 +17,8 @@ WINDOW_AXES = {1: ("rx",), 2: ("ry", "rx"), 3: ("rz", "ry", "rx")}
 
 
 def accumulator_type(dtype: str, out_dtype: str | None) -> str:
-    """The type that products are summed in: as asked, else int32 for int8, else that of the data."""
-    return out_dtype or ("int32" if dtype == "int8" else dtype)
+    """The type that products are summed in: as asked, else int32 for integers of 8 and 16 bits, else the data's."""
+    return out_dtype or ("int32" if dtype in NARROW else dtype)
 
 
 @dataclass(frozen=True)
