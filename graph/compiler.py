@@ -26,7 +26,7 @@ from .network import Network
 from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
-from .runtime.plan import KernelInfo, Place, Plan, Port, Step
+from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, Port, Step
 from .tasks import GROUPED, GroupTask, group_tasks
 from .types import dtype_of, shape_of
 
@@ -103,6 +103,7 @@ class _Memory:
     numbers: Mapping[int, int]
     signatures: list[_Signature]
     constants: list[Array] = field(default_factory=list)
+    infos: list[ConstantInfo] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._known: dict[tuple[str, str], int] = {}
@@ -134,10 +135,17 @@ class _Memory:
             Port(n, v.dtype, v.shape, place(*self._where(source, None)))
             for (n, v), source in zip(self.net.outputs.items(), outputs, strict=True)
         ]
-        total = sum(live.nbytes for live in self._live)
-        shown = {name: version for name, version in versions.items() if not name.startswith("lw-")}
         return Plan(
-            self.net.name, target, tuple(inputs), tuple(found), tuple(steps), tuple(kernels), arena_bytes, total, shown
+            name=self.net.name,
+            target=target,
+            inputs=tuple(inputs),
+            outputs=tuple(found),
+            steps=tuple(steps),
+            kernels=tuple(kernels),
+            constants=tuple(self.infos),
+            arena_bytes=arena_bytes,
+            tensor_bytes=sum(live.nbytes for live in self._live),
+            versions={name: version for name, version in versions.items() if not name.startswith("lw-")},
         )
 
     def _step(self, number: int, pair: GroupTask) -> tuple[int, str, list[tuple[bool, int]], list[int]]:
@@ -188,5 +196,7 @@ class _Memory:
             array = self.net.constant_values(op)
             packed = array if packing is None else packing.pack(array)
             self._known[key] = len(self.constants)
+            how = ((), ()) if packing is None else (tuple(packing.extents), packing.layout)
+            self.infos.append(ConstantInfo(op.label.data, array.dtype.name, array.shape, *how))
             self.constants.append(aligned_copy(np.asarray(packed)))
         return self._known[key]

@@ -55,5 +55,5 @@ class CompiledNetwork:
 
 
 def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
-    """The compiled network in a file; nothing of the compiler is needed. PackageError where it is no such file."""
+    """The compiled network in a file; nothing is compiled. PackageError says what is wrong with another file."""
     return CompiledNetwork(Package.load(path))
