@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-import numpy as np
-
 from ...dialects.attributes import Axis
 from ...dialects.combiner import element_bytes
 from ...dialects.target import Target
@@ -32,6 +30,7 @@ from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ..tile_model import ReduceAxis, TiledAxis, TileModel
 from ._ahead import may_be_packed_ahead, pack_ahead
+from ._reduce_steps import covers, steps_of
 from ._structures import tile_anchors
 from .injective import spread
 
@@ -166,25 +165,16 @@ class Tiling:
             if axis.extent <= SMALL:
                 self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", (1, axis.extent), 1, "unroll")
                 continue
-            unrolls = tuple(n for n in (1, 2, 4, 8) if axis.extent % n == 0)
-            self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", unrolls, 1, "unroll")
-            blocks = _blocks(axis.extent)
-            self.blocked[axis.name] = self.hole(
-                f"{axis.name}_block", blocks, max((b for b in blocks if b <= 256), default=blocks[0])
-            )
+            steps = steps_of(axis.extent)
+            self.unrolled[axis.name] = self.hole(f"{axis.name}_unroll", steps.unrolls, steps.unroll, "unroll")
+            self.blocked[axis.name] = self.hole(f"{axis.name}_block", steps.blocks, steps.block)
         lanes_name, vectors_name = self.lanes.name, self.vectors.name
         self.panel_width: Derived | None = None
         if self.variant.panel != "direct":
             self.panel_width = self.draft.derive(f"{self.block}_panel_width", lambda c: c[lanes_name] * c[vectors_name])
         for axis in self.anchor.reduce:
             if axis.extent > SMALL:
-                self._exact(axis)
-
-    def _exact(self, axis: Axis) -> None:
-        """Blocks of a reduce axis cover it without a tail, but for those that cannot."""
-        block, unroll = self.blocked[axis.name].name, self.unrolled[axis.name].name
-        extent = axis.extent
-        self.draft.limits.append(lambda c: (extent % (c[block] * c[unroll]) == 0) | (extent % c[block] != 0))
+                self.draft.limits.append(covers(axis.extent, self.blocked[axis.name], self.unrolled[axis.name]))
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -336,14 +326,3 @@ class Tiling:
 
 def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
     return tuple(c for c in choices if c <= extent) or (1,)
-
-
-def _blocks(extent: int) -> tuple[int, ...]:
-    """Divisors of a reduce extent, the ones that are not tiny; where none makes a block, blocks that leave a tail."""
-    divisors = [d for d in range(1, extent + 1) if extent % d == 0]
-    kept = [d for d in divisors if d >= 8 or d == extent] or [extent]
-    if extent > 512 and not any(16 <= d <= 512 for d in kept):
-        kept = sorted({*kept, 128, 256, 512})
-    return tuple(
-        kept if len(kept) <= 12 else [int(d) for d in np.array(kept)[np.linspace(0, len(kept) - 1, 12).astype(int)]]
-    )

@@ -1,0 +1,78 @@
+"""Reduce axes on a CPU: blocks and unrolled steps of extents that factors divide, and of those that few do."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.target import TargetAttr
+from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.rules._reduce_steps import steps_of
+
+TARGET = "llvm cores=2 vector_bytes=64 vector_registers=32"
+
+
+def product(m: int, n: int, k: int, dtype: str = "float32") -> lw.SearchTask:
+    def tensors() -> list[te.Tensor]:
+        a, b = te.placeholder((m, k), dtype, "A"), te.placeholder((k, n), dtype, "B")
+        return [a, b, topi.matmul(a, b)]
+
+    return lw.SearchTask(tensors, target=TARGET)
+
+
+def steps_columns(sketch, rows):
+    columns = sketch.columns(rows)
+    (block,) = (n for n in columns if n.endswith("_k_block"))
+    return columns[block], columns[block.replace("_block", "_unroll")]
+
+
+@pytest.mark.parametrize("extent", [12, 16, 64, 100, 512, 1000, 4608])
+def test_extents_with_factors_have_no_tail(extent: int) -> None:
+    steps = steps_of(extent)
+    assert all(extent % n == 0 for n in (*steps.blocks, *steps.unrolls))
+    assert steps.block <= 256
+    assert steps.unroll == 1
+
+
+@pytest.mark.parametrize("extent", [9, 49, 103, 225, 1009, 2018, 10007])
+def test_others_have_blocks_and_unrolled_steps_all_the_same(extent: int) -> None:
+    steps = steps_of(extent)
+    assert steps.unrolls == (1, 2, 4, 8)
+    assert 4 <= len(steps.blocks) <= 12
+    assert extent in steps.blocks
+    assert steps.block in steps.blocks
+
+
+@pytest.mark.parametrize(
+    ("extent", "dtype"), [(9, "float32"), (103, "float32"), (103, "float64"), (49, "int32"), (577, "float32")]
+)
+def test_candidates_with_tails_are_right(extent: int, dtype: str) -> None:
+    task = product(13, 40, extent, dtype)
+    reference = task.reference
+    for sketch in task.sketches:
+        rows = sketch.population.sample(np.random.default_rng(extent), 256)
+        block, unroll = steps_columns(sketch, rows)
+        steps = block * unroll
+        assert (steps < extent + unroll).all()
+        assert ((extent % steps == 0) | (steps > extent) | ((unroll >= 4) & (16 * (extent % steps) <= extent))).all()
+        tailed = rows[extent % steps != 0]
+        assert len(tailed)
+        for row in [sketch.default, *tailed[:3]]:
+            got = task.build(sketch.schedule(row))(*reference.inputs)
+            np.testing.assert_allclose(
+                got, reference.expected[0], atol=reference.atol, rtol=reference.rtol, err_msg=sketch.schedule(row)
+            )
+
+
+def test_features_with_tails_are_those_of_the_ir() -> None:
+    task, device = product(13, 40, 103), resolve_target(TARGET)
+    module = task.module
+    module.attributes["lw.target"] = TargetAttr(device)
+    for sketch in task.sketches:
+        rows = sketch.population.sample(np.random.default_rng(1), 64)
+        block, unroll = steps_columns(sketch, rows)
+        rows = rows[103 % (block * unroll) != 0][:4]
+        for row, have in zip(rows, sketch.features(rows), strict=True):
+            want = features_of_schedule(module, device, sketch.schedule(row))
+            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
