@@ -22,16 +22,18 @@ from .graph.compiler import compile as compile_network
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
+    from .graph.network import Network
     from .graph.runtime.executor import Executor
     from .graph.runtime.network import CompiledNetwork
 
 Array = npt.NDArray[Any]
 
 _TARGETS = {"CPU": "llvm", "CUDA": "cuda"}
+_OPTIONS = ("target", "records", "pipeline", "processes")
 
 
 class Prepared:
-    """A model that can be run; `options` are those of `lw.compile`.
+    """A model that can be run; `options` are those of `lw.compile`. OnnxImportError where it cannot be imported.
 
     Kernels are compiled at the first run, when the shapes of inputs are known, and again for other shapes. Inputs that
     decide shapes (of one axis at most, such as the shape that Reshape takes) are constants of what is compiled.
@@ -44,9 +46,10 @@ class Prepared:
         self._executors: dict[Any, Executor] = {}
         self._fixed: set[str] = set()
         self.compiled: CompiledNetwork | None = None
+        self._net = importable(model)
 
-    def run(self, inputs: Any, **_: Any) -> tuple[Array, ...]:
-        """The outputs for inputs in order, or by name."""
+    def run(self, inputs: Any) -> tuple[Array, ...]:
+        """The outputs for inputs in order, or by name; ValueError where they are not those of the model."""
         feeds = self._feeds(inputs)
         executor = self._executor(feeds)
         for name in executor.input_names:
@@ -64,7 +67,13 @@ class Prepared:
         else:
             listed = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
             names = [info.name for info in self.model.graph.input] if len(listed) > len(self.names) else self.names
+            if len(listed) > len(names):
+                raise ValueError(f"model {self.model.graph.name} has {len(names)} inputs, got {len(listed)}")
             given = dict(zip(names, listed, strict=False))
+        unknown = sorted(set(given) - {info.name for info in self.model.graph.input})
+        if unknown:
+            known = ", ".join(self.names) or "none"
+            raise ValueError(f"model {self.model.graph.name}: there is no input '{unknown[0]}'; there are {known}")
         missing = [name for name in self.names if name not in given]
         if missing:
             raise ValueError(f"model {self.model.graph.name}: input '{missing[0]}' is missing")
@@ -83,30 +92,57 @@ class Prepared:
     def _compile(self, feeds: Mapping[str, Array]) -> Executor:
         import warnings
 
-        while True:
-            shapes = {name: array.shape for name, array in feeds.items() if name not in self._fixed}
-            constants = {name: feeds[name] for name in sorted(self._fixed)}
-            try:
-                net = from_onnx(self.model, shapes, constants)
-                break
-            except NeedsInputsError as error:
-                small = {name for name in error.inputs if feeds[name].ndim <= 1}
-                if small <= self._fixed:
-                    raise
-                self._fixed |= small
+        net = self._imported(feeds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntunedWarning)
             self.compiled = compile_network(net, self.target, **self.options)
         return self.compiled.executor()
 
+    def _imported(self, feeds: Mapping[str, Array]) -> Network:
+        """The network for inputs of these shapes."""
+        net, self._net = self._net, None
+        if net is not None and {n: v.shape for n, v in net.inputs.items()} == {n: a.shape for n, a in feeds.items()}:
+            return net
+        while True:
+            shapes = {name: array.shape for name, array in feeds.items() if name not in self._fixed}
+            constants = {name: feeds[name] for name in sorted(self._fixed)}
+            try:
+                return from_onnx(self.model, shapes, constants)
+            except NeedsInputsError as error:
+                small = {name for name in error.inputs if feeds[name].ndim <= 1}
+                if small <= self._fixed:
+                    raise
+                self._fixed |= small
+
+
+def importable(model: ModelProto) -> Network | None:
+    """The network of a model, or None where the shapes or values of its inputs must be known first.
+
+    OnnxImportError lists what is not supported in any case.
+    """
+    try:
+        return from_onnx(model)
+    except OnnxImportError as error:
+        reasons = [reason for reason in error.reasons if reason not in error.pending]
+        if reasons:
+            raise OnnxImportError(model.graph.name or "model", reasons) from None
+        return None
+
 
 def prepare(model: Any, device: str = "CPU", **options: Any) -> Prepared:
-    """A model (a path, bytes or a ModelProto) made ready to run; ValueError for a device that there is none of."""
+    """A model (a path, bytes or a ModelProto) made ready to run.
+
+    Options are `target`, and `records`, `pipeline` and `processes` of `lw.compile`. ValueError for other options, for a
+    device that there is none of, and (OnnxImportError) for a model that is not supported.
+    """
     _, proto = read_model(model)
     if not supports_device(device):
         raise ValueError(f"there is no device {device} here; devices are CPU and CUDA")
+    unknown = sorted(set(options) - set(_OPTIONS))
+    if unknown:
+        raise ValueError(f"there is no option '{unknown[0]}'; options are {', '.join(_OPTIONS)}")
     target = options.pop("target", _TARGETS[device.partition(":")[0]])
-    return Prepared(proto, target, {k: v for k, v in options.items() if k in ("records", "processes", "pipeline")})
+    return Prepared(proto, target, options)
 
 
 def run_model(model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[Array, ...]:
@@ -134,21 +170,21 @@ def run_node(
 
 
 def is_compatible(model: ModelProto, device: str = "CPU", **_: Any) -> bool:
-    """Whether a model can be imported; inputs may still have open shapes."""
+    """Whether a model can be imported, and the device is there; inputs may still have open shapes."""
     try:
-        from_onnx(model)
-    except NeedsInputsError:
-        return True
-    except OnnxImportError as error:
-        return all("give its extents" in reason for reason in error.reasons)
+        importable(model)
+    except OnnxImportError:
+        return False
     return supports_device(device)
 
 
 def supports_device(device: str) -> bool:
-    """Whether models can run there: CPU, or CUDA where there is such a device."""
-    kind = device.partition(":")[0]
-    if kind != "CUDA":
-        return kind == "CPU"
+    """Whether models can run there: CPU, or CUDA where there is such a device; its number, if any, must be 0."""
+    kind, _, number = device.partition(":")
+    if kind not in _TARGETS or number not in ("", "0"):
+        return False
+    if kind == "CPU":
+        return True
     from .backends.build import named_target
 
     try:

@@ -9,6 +9,8 @@ from onnx_models import LIGHT, model, small_network, with_random_weights, withou
 
 import loopwright as lw
 from loopwright import onnx_backend
+from loopwright.backends import build
+from loopwright.backends.cuda.driver import MissingCuda
 
 
 def test_it_is_a_backend():
@@ -56,8 +58,33 @@ def test_devices_and_compatibility():
     assert not onnx_backend.is_compatible(unknown)
     with pytest.raises(lw.OnnxImportError, match="operator NonZero is not supported"):
         onnx_backend.run_model(unknown, [np.ones(4, np.float32)])
+    with pytest.raises(lw.OnnxImportError, match="operator NonZero is not supported"):
+        onnx_backend.prepare(unknown)
     with pytest.raises(ValueError, match="input 'x' is missing"):
         onnx_backend.run_model(small_network(), {})
+    with pytest.raises(ValueError, match="there is no option 'recrods'; options are target, records, pipeline, proce"):
+        onnx_backend.prepare(small_network(), recrods="x.jsonl")
+    prepared, x = onnx_backend.prepare(small_network()), np.ones((1, 3, 12, 12), np.float32)
+    with pytest.raises(ValueError, match="model tested has 1 inputs, got 2"):
+        prepared.run([x, x])
+    with pytest.raises(ValueError, match="there is no input 'z'; there are x"):
+        prepared.run({"x": x, "z": x})
+
+
+def test_a_device_that_is_not_there_is_not_compatible(monkeypatch):
+    monkeypatch.setattr(build, "named_target", lambda _: (_ for _ in ()).throw(MissingCuda("no driver")))
+    for proto in (small_network(), small_network(open_batch=True)):
+        assert onnx_backend.is_compatible(proto, "CPU:0") and not onnx_backend.is_compatible(proto, "CUDA")
+    assert not onnx_backend.supports_device("CPU:1")
+
+
+def test_an_open_shape_hides_nothing_that_is_not_supported():
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("NonZero", ["r"], ["y"])]
+    proto = model(nodes, {"x": ["N"]}, ["y"])
+    assert not onnx_backend.is_compatible(proto)
+    with pytest.raises(lw.OnnxImportError) as refused:
+        onnx_backend.prepare(proto)
+    assert refused.value.reasons == ("operator NonZero is not supported (node 'y')",)
 
 
 def test_what_is_not_there_is_an_attribute_error():
@@ -76,7 +103,7 @@ def test_what_is_not_there_is_an_attribute_error():
     ],
 )
 def test_light_models_are_imported(name, operators, tasks):
-    net = lw.from_onnx(LIGHT / f"light_{name}.onnx")
+    net = lw.from_onnx(LIGHT / f"light_{name}.onnx", layout=None)
     found = [op for op in net.module.walk() if op.name == "lw_graph.apply"]
     assert len(found) == operators
     assert 5 < len(lw.extract_tasks(net)[0]) <= tasks

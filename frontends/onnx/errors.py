@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 
 class OnnxImportError(ValueError):
-    """A model cannot be imported; the text lists everything that stands in the way, a line each where it is more."""
+    """A model cannot be imported; the text lists everything that stands in the way, a line each where it is more.
 
-    def __init__(self, model: str, reasons: Sequence[str]) -> None:
-        self.reasons = tuple(reasons)
+    `pending` are those of the reasons that shapes or values of inputs would mend.
+    """
+
+    def __init__(self, model: str, reasons: Sequence[str], pending: Sequence[str] = ()) -> None:
+        self.reasons, self.pending = tuple(reasons), tuple(pending)
         text = f"model '{model}' cannot be imported"
         if len(reasons) == 1:
             super().__init__(f"{text}: {reasons[0]}")
@@ -33,5 +36,5 @@ class NeedsInputsError(OnnxImportError):
     """A model could be imported if the values of some of its inputs were known: `inputs`."""
 
     def __init__(self, model: str, reasons: Sequence[str], inputs: Sequence[str]) -> None:
-        super().__init__(model, reasons)
+        super().__init__(model, reasons, reasons)
         self.inputs = tuple(inputs)

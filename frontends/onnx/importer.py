@@ -77,6 +77,7 @@ class _Importer:
         self.depends: dict[str, frozenset[str]] = {}
         self.reasons: dict[str, None] = {}
         self.wanted: dict[str, str] = {}
+        self.open: dict[str, None] = {}
         self.stand_ins = StandIns(self.net, prepared)
         self.unknown: dict[tuple[str, str], list[str]] = {}
 
@@ -90,7 +91,7 @@ class _Importer:
         if self.wanted and self.reasons.keys() == self.wanted.keys():
             raise NeedsInputsError(self.name, list(self.reasons), self._inputs_behind(self.wanted.values()))
         if self.reasons:
-            raise OnnxImportError(self.name, list(self.reasons))
+            raise OnnxImportError(self.name, list(self.reasons), [*self.wanted, *self.open])
         return self.net
 
     def _refuse(self, reason: str) -> None:
@@ -130,7 +131,9 @@ class _Importer:
             if declared is not None and all(isinstance(n, int) for n in declared):
                 return [int(n) for n in declared]
             shown = "of unknown rank" if declared is None else f"of shape ({', '.join(map(str, declared))})"
-            self._refuse(f"input '{name}' is {shown}: give its extents, shapes={{'{name}': (...)}} (--input-shape)")
+            reason = f"input '{name}' is {shown}: give its extents, shapes={{'{name}': (...)}} (--input-shape)"
+            self._refuse(reason)
+            self.open.setdefault(reason)
             return None
         if not all(isinstance(n, int | np.integer) and n >= 0 for n in given):
             self._refuse(f"the extents of input '{name}' must be whole numbers of at least 0, got {tuple(given)}")
