@@ -12,6 +12,7 @@ from ._errors import UserError
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ..dialects.target import Target
     from ..search.records import Record
     from ..search.task import SearchTask
 
@@ -33,7 +34,7 @@ def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
         raise UserError(f"{name}: sizes, strides and groups must be at least 1") from None
 
 
-def file_task(path: Path, target: str) -> SearchTask:
+def file_task(path: Path, target: str | Target) -> SearchTask:
     """The task of a file of te-level IR; it is called what the file is called."""
     from ..search.task import SearchTask
 
@@ -95,6 +96,7 @@ def _listed(keys: Mapping[str, str]) -> str:
 
 def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:
     """The task that a record is of, from a file (by default the one beside the records) or made from the key."""
+    from ..dialects.target import parse_target
     from ..search.workload_files import task_of_key
 
     path = workload_file or beside(records, record.workload_hash)
@@ -103,7 +105,7 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
         if task is None:
             raise UserError(f"{path} is not there: give the workload's IR with --workload-file FILE.mlir")
         return task
-    task = file_task(path, record.target)
+    task = file_task(path, parse_target(record.target))
     if task.compute_dag.hash != record.workload_hash:
         raise UserError(f"{path} holds workload {task.compute_dag.hash}, the record is of {record.workload_hash}")
     task.name = name_in(record.workload_key)

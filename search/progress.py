@@ -290,3 +290,10 @@ def make_progress(stream: TextIO | None = None) -> Progress:
     """Return the display that suits `stream` (standard error if None)."""
     stream = sys.stderr if stream is None else stream
     return LiveTable(stream) if stream.isatty() else Lines(stream)
+
+
+def progress_of(choice: bool | Progress) -> Progress:
+    """The display that options ask for: the one that suits standard error, none, or the one given."""
+    if isinstance(choice, bool):
+        return make_progress() if choice else Silent()
+    return choice

@@ -149,13 +149,17 @@ def workload_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def primitives_of(schedule: str) -> set[str]:
+    """The names of the primitives that a schedule uses."""
+    return set(re.findall(rf"{PRIMITIVE_PREFIX}[\w-]+", schedule))
+
+
 def check_replayable(record: Record, versions: Mapping[str, str]) -> None:
     """Raise RecordVersionError if a primitive that the record's schedule uses has another version now.
 
     `versions` maps pass names (`lw-split`) to versions, as a backend's `versions()` does; other keys are ignored.
     """
-    used = set(re.findall(rf"{PRIMITIVE_PREFIX}[\w-]+", record.schedule))
-    for name in sorted(used & record.versions.keys()):
+    for name in sorted(primitives_of(record.schedule) & record.versions.keys()):
         now = versions.get(name)
         if now != record.versions[name]:
             raise RecordVersionError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from . import records as rec
 from .backend_api import load_backend
 from .measure import MeasureOptions
 from .preflight import preflight
+from .progress import progress_of
 from .records import Record
 from .reference import Reference, make_reference
 from .script import as_python
@@ -94,7 +96,25 @@ class SearchTask:
 
     def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
         """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
-        return tune(self.tuning_task(), options or TuningOptions(), measure or self.measure_options())
+        chosen = self._taught(options or TuningOptions())
+        return tune(self.tuning_task(), chosen, measure or self.measure_options())
+
+    def _taught(self, options: TuningOptions) -> TuningOptions:
+        """The options with a cost model that starts from what the record file knows of other tasks of the target."""
+        from .transfer import TEACHABLE, transfer_to
+
+        wanted = (
+            options.transfer and options.cost_model == TEACHABLE and options.num_measure_trials > options.batch_size
+        )
+        if not wanted or options.records is None or not os.path.isfile(options.records):
+            return options
+        known = transfer_to(self, options.records)
+        if known is None:
+            return options
+        progress = progress_of(options.progress)
+        progress.note(f"{self.name}: {known}")
+        model = known.model(options.seed) if known.samples else options.cost_model
+        return replace(options, cost_model=model, progress=progress)
 
     def tuning_task(self) -> TuningTask:
         """What a tuner needs to know of it."""

@@ -20,7 +20,7 @@ from .cost_model import CostModel, make_model, relative_speed
 from .evolve import Evolution, EvolutionSettings, Proposal
 from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headline
 from .preflight import measured_elsewhere
-from .progress import Progress, Silent, TuningState, make_progress
+from .progress import Progress, TuningState, progress_of
 from .records import ErrorCode, Record, RecordError, Role
 from .spaces import Space, SpaceError
 from .workload_files import workload_file, write_workload
@@ -72,7 +72,8 @@ class TuningOptions:
 
     `num_measure_trials` counts the trials found in the file `records`, which new ones are appended to.
     `early_stopping`: end after so many trials without a better one; `time_limit_s`: begin no batch after it.
-    `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; each callback is called after a trial.
+    `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
+    `records` know of other tasks of the target. Each callback is called after a trial.
     """
 
     num_measure_trials: int = 64
@@ -82,6 +83,7 @@ class TuningOptions:
     early_stopping: int | None = None
     time_limit_s: float | None = None
     cost_model: str | CostModel = "trees"
+    transfer: bool = True
     final_candidates: int = 4
     final_laps: int = 8
     callbacks: Sequence[Callback] = ()
@@ -156,7 +158,7 @@ class Tuner:
         self.trials: list[Record] = []
         self._measurer = measurer
         settings = EvolutionSettings(estimated=0.0) if options.cost_model == "random" else None
-        self._progress = _progress_of(options.progress)
+        self._progress = progress_of(options.progress)
         self._evolution = Evolution(task.spaces, options.seed, settings, self._progress.note)
         model = options.cost_model
         self._model = make_model(model, options.seed) if isinstance(model, str) else model
@@ -463,10 +465,5 @@ def _remember(measurer: Measurer, record: Record) -> None:
 
 def versions_for(schedule: str, versions: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of packages, and of those primitives that the schedule uses."""
-    return {n: v for n, v in versions.items() if not n.startswith(rec.PRIMITIVE_PREFIX) or n in schedule}
-
-
-def _progress_of(choice: bool | Progress) -> Progress:
-    if isinstance(choice, bool):
-        return make_progress() if choice else Silent()
-    return choice
+    used = rec.primitives_of(schedule)
+    return {n: v for n, v in versions.items() if not n.startswith(rec.PRIMITIVE_PREFIX) or n in used}

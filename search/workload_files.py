@@ -14,6 +14,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from ..backends.context import create_context
+from ..dialects.target import parse_target
 
 if TYPE_CHECKING:
     from .records import Record
@@ -99,7 +100,7 @@ def _task_of_file(record: Record, path: Path) -> SearchTask | None:
     from .task import SearchTask
 
     try:
-        task = SearchTask(read_module(path), target=record.target)
+        task = SearchTask(read_module(path), target=parse_target(record.target))
     except ValueError:
         return None
     return task if task.compute_dag.hash == record.workload_hash else None
@@ -112,7 +113,7 @@ def task_of_key(record: Record) -> SearchTask | None:
 
     try:
         name, args, _ = json.loads(record.workload_key)
-        task = SearchTask(named_workloads()[name], args, record.target)
+        task = SearchTask(named_workloads()[name], args, parse_target(record.target))
     except (ValueError, LookupError, TypeError):
         return None
     return task if task.compute_dag.hash == record.workload_hash else None

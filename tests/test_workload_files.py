@@ -75,6 +75,14 @@ def test_a_named_workload_is_made_from_its_key(tmp_path):
     assert found is not None and found.workload_key == task.workload_key
 
 
+def test_the_target_is_the_records_and_not_this_machines(tmp_path):
+    task = task_of()
+    plain = lw.SearchTask(task.compute_dag.module, target="llvm cores=1 vector_bytes=32")
+    assert str(plain.target) == "llvm"  # what is usual is not spelt out
+    write_workload(tmp_path / "r.jsonl", plain.compute_dag.hash, str(plain.module))
+    assert rebuilt_task(record_of(plain), tmp_path / "r.jsonl").target == plain.target
+
+
 def test_a_file_that_is_no_workload_is_refused(tmp_path):
     path = tmp_path / "x.mlir"
     path.write_text("builtin.module {}")

@@ -12,15 +12,16 @@ class Pretrained(Saved):
     """Fits a model to known samples of other tasks together with what a search measures.
 
     Scores are relative to the best of each task, so tasks of any size teach alike. It is ready from the start, if the
-    model is with the known samples alone.
+    model is with the known samples alone; without `alone`, when it has seen samples of the task itself.
     """
 
-    def __init__(self, model: CostModel, features: Floats, scores: Floats, tasks: Tasks) -> None:
+    def __init__(self, model: CostModel, features: Floats, scores: Floats, tasks: Tasks, alone: bool = True) -> None:
         self.model = model
         self._features = np.asarray(features, dtype=np.float32)
         self._scores = np.asarray(scores, dtype=np.float64)
         self._tasks = np.asarray(tasks, dtype=np.int64)
-        model.fit(self._features, self._scores, self._tasks)
+        if alone:
+            model.fit(self._features, self._scores, self._tasks)
 
     @property
     def samples(self) -> int:

@@ -82,6 +82,11 @@ class RecordFeatures:
             return np.zeros((0, len(names()) + 1), dtype=np.float32)
         return np.stack([self._known[r.schedule] for r in records])
 
+    def is_current(self, record: Measured) -> bool:
+        """Whether a record's decisions still say what its schedule says: then its features cost next to nothing."""
+        space = self._spaces.get(record.sketch)
+        return space is not None and _means(space, record)
+
     def _add(self, space: Space | None, records: Sequence[Measured]) -> None:
         alike = [r for r in records if space is not None and _means(space, r)]
         if space is not None and alike:

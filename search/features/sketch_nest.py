@@ -32,7 +32,7 @@ def nest_of_sketch(module: ModuleOp, target: Target, name: str, template: str, g
 
     steps = parse_schedule(re.sub(r"<(\w+)>", mark, template))
     marks = {_MARK + number: graph.column(hole) for number, hole in enumerate(holes)}
-    first = next((k for k, step in enumerate(steps) if str(_MARK)[:5] in str(step)), len(steps))
+    first = next((k for k, step in enumerate(steps) if any(str(number) in str(step) for number in marks)), len(steps))
     copy = module.clone()
     apply_schedule(copy, steps[:first])
     nest = nest_of_module(copy, target)
