@@ -372,6 +372,48 @@ def test_a_terminal_gets_a_live_table():
     assert result.state.summary.partition("  Used")[0] in text and text.endswith("said afterwards\n")
 
 
+class Terminal(io.StringIO):
+    """Lines of a terminal of a height: what left it at the top, and what is on it."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines, self.row = [""], 0
+
+    def isatty(self):
+        return True
+
+    def emulate(self, height):
+        """Every line that the output leaves: the cursor cannot go above the top of the screen."""
+        for part in re.findall(r"\x1b\[[\d;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.getvalue()):
+            if part == "\n":
+                self.row += 1
+                self.lines += [""] * (self.row + 1 - len(self.lines))
+            elif part.endswith("A") and part[0] == "\x1b":
+                self.row = max(self.row - 1, len(self.lines) - height, 0)
+            elif part == "\x1b[2K":
+                self.lines[self.row] = ""
+            elif part[0] not in "\x1b\r":
+                self.lines[self.row] += part
+        return [line.rstrip() for line in self.lines]
+
+
+@pytest.mark.parametrize("height", [14, 60])
+def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch, height):
+    monkeypatch.setenv("LINES", str(height))
+    monkeypatch.setenv("COLUMNS", "120")
+    terminal = Terminal()
+    tasks = [fake_task(number) for number in range(20)]
+    lw.TaskScheduler(tasks, [1] * 20).tune(quietly(160), MEASURE, progress=LiveTable(terminal))
+    lines = terminal.emulate(height)
+    assert sum("[ Task Scheduler ]" in line for line in lines) == 1
+    at = next(number for number, line in enumerate(lines) if "[ Task Scheduler ]" in line)
+    assert lines[0] == "20 tasks, 160 trials"
+    assert [line.split(":")[0] for line in lines[1:at]] == [f"task {number} t{number}" for number in range(20)]
+    assert [line.split()[0] for line in lines[at:] if re.match(r" +\d+ ", line)] == [str(n) for n in range(20)]
+    shown = terminal.getvalue()
+    assert ("shown are tasks 0 to 4 of 20" in shown) == (height == 14)
+
+
 def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path):
     path = tmp_path / "net.jsonl"
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}

@@ -70,18 +70,14 @@ class Lines:
 
     def start(self, state: SchedulerState) -> None:
         """Say what is to be done."""
-        resumed = f", {state.resumed} of them from the records" if state.resumed else ""
-        self.note(f"{len(state.rows)} tasks, {state.total} trials{resumed}")
+        self.note(_intent(state))
 
     def trial(self, state: SchedulerState) -> None:
         """Say nothing."""
 
     def round(self, state: SchedulerState, task: int) -> None:
         """Print a line, now and then the table."""
-        row = state.rows[task]
-        _, latency, speed, trials = row.cells()
-        errors = f", errors {row.tuning.error_counts()}" if row.tuning.errors else ""
-        self.note(f"task {task} {row.tuning.task}: {latency} ms, {speed} GFLOPS, {trials} trials{errors}")
+        self.note(_round(state, task))
         self._rounds += 1
         if self._rounds % len(state.rows) == 0:
             self.note(as_text(state))
@@ -97,8 +93,23 @@ class Lines:
         self.note(as_text(state))
 
 
+def _intent(state: SchedulerState) -> str:
+    resumed = f", {state.resumed} of them from the records" if state.resumed else ""
+    return f"{len(state.rows)} tasks, {state.total} trials{resumed}"
+
+
+def _round(state: SchedulerState, task: int) -> str:
+    row = state.rows[task]
+    _, latency, speed, trials = row.cells()
+    errors = f", errors {row.tuning.error_counts()}" if row.tuning.errors else ""
+    return f"task {task} {row.tuning.task}: {latency} ms, {speed} GFLOPS, {trials} trials{errors}"
+
+
 class LiveTable:
-    """A live table, drawn anew at each change; no thread redraws it, so that it does not disturb measuring."""
+    """A live table below the lines of the rounds that were done; of many tasks, those that the terminal has room for.
+
+    It is drawn anew at each change; no thread redraws it, so that it does not disturb measuring.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -110,33 +121,41 @@ class LiveTable:
         from rich.live import Live
 
         console = Console(file=self._stream)
-        self._live = Live(_drawn(state), console=console, auto_refresh=False, vertical_overflow="visible")
-        self._live.start(refresh=True)
+        shown = _drawn(state, console.height)
+        self._live = Live(shown, console=console, auto_refresh=False, vertical_overflow="crop")
+        self._live.start()
+        self.note(_intent(state))
 
     def trial(self, state: SchedulerState) -> None:
         """Draw."""
         if self._live is not None:
-            self._live.update(_drawn(state), refresh=True)
+            self._live.update(_drawn(state, self._live.console.height), refresh=True)
 
     def round(self, state: SchedulerState, task: int) -> None:
-        """Draw."""
+        """Print a line above the table, and draw."""
         self.trial(state)
+        self.note(f"{_round(state, task)}; {state.summary}")
 
     def note(self, text: str) -> None:
         """Print `text` above the table."""
         if self._live is not None and self._live.is_started:
-            self._live.console.print(text, markup=False, highlight=False)
+            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             print(text, file=self._stream, flush=True)
 
     def stop(self, state: SchedulerState) -> None:
-        """Leave the table as it is."""
-        self.trial(state)
+        """Leave the whole table."""
         if self._live is not None:
+            self._live.update(_drawn(state))
             self._live.stop()
 
 
-def _drawn(state: SchedulerState) -> Group:
+_AROUND = 9
+"""Lines of a terminal that rows of tasks do not get: title, headings, rules, and up to three of the summary."""
+
+
+def _drawn(state: SchedulerState, height: int | None = None) -> Group:
+    """The table; of a terminal's height at most, with the rows around the task that is tuned."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -145,17 +164,26 @@ def _drawn(state: SchedulerState) -> Group:
     title = f"[ Task Scheduler ]  {state.done}/{state.total} trials: {state.phase}"
     table = Table(box=box.SIMPLE, title=title, title_justify="left")
     for heading in _HEADINGS:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("task", "last", "errors"):
-        table.add_column(heading)
-    for row in state.rows:
+        table.add_column(heading, no_wrap=True)
+    first, last = _window(len(state.rows), state.next_task or 0, height)
+    for row in state.rows[first:last]:
         tuning = row.tuning
         errors = tuning.error_counts() if tuning.errors else ""
-        last = f"{tuning.last.time_s * 1e3:.4g}" if tuning.last is not None and tuning.last.ok else "-"
+        latest = f"{tuning.last.time_s * 1e3:.4g}" if tuning.last is not None and tuning.last.ok else "-"
         style = "bold" if row.number == state.next_task else None
-        table.add_row(*row.cells(), tuning.task, last, errors, style=style)
+        table.add_row(*row.cells(), tuning.task, latest, errors, style=style)
     spent = f"(build {state.build_s:.0f} s, run {state.run_s:.0f} s)"
-    return Group(table, Text(f"{state.summary}  {spent}"))
+    part = "" if last - first == len(state.rows) else f"; shown are tasks {first} to {last - 1} of {len(state.rows)}"
+    return Group(table, Text(f"{state.summary}  {spent}{part}"))
+
+
+def _window(count: int, middle: int, height: int | None) -> tuple[int, int]:
+    """The half-open range of rows that a terminal has room for, with row `middle` among them."""
+    room = count if height is None else max(1, min(count, height - _AROUND))
+    first = min(max(0, middle - room // 2), count - room)
+    return first, first + room
 
 
 def make_progress(stream: TextIO | None = None) -> SchedulerProgress:
