@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp
-from ._rewrite import is_constant, root_label
+from ._rewrite import root_label
 
 FUNCTION = "lw_constants"
 """The function that computes the constants which the pass made."""
@@ -39,7 +39,7 @@ class FoldConstants(ModulePass):
         names: list[str] = []
         for function in functions:
             block = function.body.block
-            folded = [o for o in block.ops if isinstance(o, ApplyOp) and is_constant(o.outputs[0])]
+            folded = _constant_operators(block)
             inside = set[Operation](folded)
             for value in [v for o in folded for v in o.outputs]:
                 outside = [use for use in value.uses if use.operation not in inside]
@@ -56,6 +56,15 @@ class FoldConstants(ModulePass):
             moved += folded
         if results:
             op.body.block.add_op(_function(moved, results, names))
+
+
+def _constant_operators(block: Block) -> list[ApplyOp]:
+    """The operators that depend on constants only, in order."""
+    known = set[Operation | Block]()
+    for op in block.ops:
+        if isinstance(op, ConstantOp) or (isinstance(op, ApplyOp) and all(v.owner in known for v in op.inputs)):
+            known.add(op)
+    return [op for op in block.ops if isinstance(op, ApplyOp) and op in known]
 
 
 def _function(moved: list[ApplyOp], results: list[SSAValue], names: list[str]) -> FuncOp:
