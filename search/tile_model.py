@@ -52,7 +52,7 @@ class TileModel:
     """The shape of one tiled reduction: extents, holes, and along which axes each operand moves.
 
     Axes that became lanes together are one axis here, under one name. `packed` are the elements that are laid out anew
-    before the reduction, all at once.
+    before the reduction, all at once; `turning` are the cycles of an epilogue that writes along another axis.
     """
 
     target: Target
@@ -68,6 +68,7 @@ class TileModel:
     operands: tuple[frozenset[str], ...]
     padded_inline: bool
     packed: int = 0
+    turning: float = 0.0
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, its vectors and one broadcast fit the registers."""
@@ -212,4 +213,5 @@ class TileModel:
         cycles = cycles + self.packed * (PACK_CYCLES + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * 1.1
+        cycles = cycles + self.turning / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)

@@ -142,3 +142,30 @@ def test_features_are_those_of_the_ir(task: lw.SearchTask) -> None:
         for row, have in zip(rows, sketch.features(rows), strict=True):
             want = features_of_schedule(module, device, sketch.schedule(row))
             np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
+
+
+def product_and(follow: Callable[[te.Tensor], te.Tensor], m: int, n: int, k: int):
+    def tensors() -> list[te.Tensor]:
+        a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+        return [a, b, follow(topi.matmul(a, b))]
+
+    return tensors
+
+
+@pytest.mark.parametrize("follow", [topi.transpose, turned_and(topi.nn.gelu), turned_and(topi.nn.relu)])
+def test_epilogues_that_turn_are_in_the_tile_or_apart(follow: Callable[[te.Tensor], te.Tensor]) -> None:
+    task = lw.SearchTask(product_and(follow, 67, 129, 31), target=TARGET)
+    apart = [sketch for sketch in task.sketches if sketch.name.endswith("_apart")]
+    assert len(apart) * 2 == len(task.sketches)
+    test_candidates_are_right(task)
+    test_features_are_those_of_the_ir(task)
+
+
+def test_other_epilogues_are_in_the_tile() -> None:
+    task = lw.SearchTask(product_and(topi.nn.gelu, 67, 129, 31), target=TARGET)
+    assert not any("apart" in sketch.name for sketch in task.sketches)
+
+
+def test_rows_a_power_of_two_apart_are_not_scattered() -> None:
+    task = lw.SearchTask(product_and(topi.transpose, 512, 512, 16), target=TARGET)
+    assert task.sketches[0].name.endswith("_apart")

@@ -1,0 +1,37 @@
+"""What it costs that an epilogue writes along another axis than the results lie along, in their tile or apart."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...dialects.combiner import element_bytes
+from ...passes.analysis.nest import find_block
+from ..anchor import Anchor
+from ..sketch import Draft
+from ..strides import accesses
+from ._lanes import is_costly
+from ._turned import turned_axes
+
+SCATTER_CYCLES = 3.0
+"""To store one lane of a vector."""
+ALIASED_CYCLES = 20.0
+"""To store one where neighbouring lanes are multiples of `ALIAS_BYTES` apart, which are one set of a cache."""
+ALIAS_BYTES = 2048
+TURN_CYCLES = 2.0
+"""To write an element, and to read it again in tiles of both axes; all of these measured on a Zen 5."""
+COSTLY_TURN_CYCLES = 4.0
+"""The same where what follows is computed in lanes, whose elements are gathered."""
+
+
+def turning_cycles(draft: Draft, anchor: Anchor, apart: bool = False) -> float:
+    """Cycles of all elements, in the tile of the results or apart from it; 0 for any other epilogue, or none."""
+    if anchor.epilogue is None:
+        return 0.0
+    block = find_block(None, draft.module, anchor.epilogue)
+    axes = turned_axes(block)
+    if axes is None:
+        return 0.0
+    step = abs(accesses(block)[0].step(axes[0]) or 0) * element_bytes(anchor.element)
+    scatter = SCATTER_CYCLES if step % ALIAS_BYTES else ALIASED_CYCLES
+    turn = COSTLY_TURN_CYCLES if is_costly(block) else TURN_CYCLES
+    return prod(a.extent for a in anchor.spatial) * (turn if apart else scatter)
