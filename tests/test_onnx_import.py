@@ -351,3 +351,73 @@ def test_images_of_bytes_are_inputs():
     weights = {"range": np.array(255, np.float32), "two": np.array(2, np.uint8)}
     proto = model(nodes, {"x": (1, 3, 4, 4)}, ["y", "s"], weights, dtype=TensorProto.UINT8)
     agrees(proto, x=np.random.default_rng(0).integers(0, 256, (1, 3, 4, 4), np.uint8))
+
+
+def quantised(*shape, dtype=np.uint8, seed=0):
+    limits = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def test_a_quantised_convolution_agrees_with_onnxruntime():
+    """A scale and a zero point of each output channel, of bytes without a sign and with one, and padding."""
+    weights = {
+        "xs": np.float32(0.02),
+        "xz": np.uint8(117),
+        "ys": np.float32(0.4),
+        "yz": np.uint8(130),
+        "w": quantised(6, 3, 3, 3, dtype=np.int8),
+        "ws": np.linspace(0.01, 0.03, 6, dtype=np.float32),
+        "wz": np.zeros(6, np.int8),
+        "b": np.arange(-300, 300, 100, dtype=np.int32),
+    }
+    inputs = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"]
+    node = helper.make_node("QLinearConv", inputs, ["y"], pads=[1, 1, 1, 1], strides=[2, 2])
+    proto = model([node], {"x": (1, 3, 9, 9)}, ["y"], weights, dtype=TensorProto.UINT8)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = quantised(1, 3, 9, 9)
+    (got,), (wanted,) = lw.from_onnx(proto).evaluate(x=x), session.run(None, {"x": x})
+    assert got.dtype == np.uint8 and np.abs(got.astype(int) - wanted).max() <= 1 and (got == wanted).mean() > 0.98
+
+
+def test_quantised_and_back_around_a_product():
+    """As quantising tools write it: every tensor is quantised and read back."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "xs", "xz"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "ws"], ["dw"], axis=1),
+        helper.make_node("MatMul", ["d", "dw"], ["y"]),
+    ]
+    weights = {
+        "xs": np.float32(0.03),
+        "xz": np.uint8(128),
+        "w": quantised(16, 5, dtype=np.int8),
+        "ws": np.linspace(0.01, 0.03, 5, dtype=np.float32),
+    }
+    proto, x = model(nodes, {"x": (4, 16)}, ["y"], weights), random(4, 16)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(lw.from_onnx(proto).evaluate(x=x)[0], session.run(None, {"x": x})[0], rtol=1e-5)
+    proto = model(
+        [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=TensorProto.INT4)],
+        {"x": (3,)},
+        ["y"],
+        {"s": np.float32(1)},
+        opset=21,
+    )
+    with pytest.raises(lw.OnnxImportError, match="numbers are quantised to int8, uint8, int16, uint16, not to int4"):
+        lw.from_onnx(proto)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+def test_scattered_elements_of_less_than_the_data(reduction):
+    """Places are read only where there are updates; of several at one place the last counts, or all do."""
+    node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1, reduction=reduction)
+    places = np.array([[4, -1, 0], [2, 2, 3]]) if reduction != "none" else np.array([[4, -2, 0], [2, 1, 3]])
+    proto = model([node], {"x": (3, 5)}, ["y"], {"i": places, "u": random(2, 3, seed=1)}, opset=18)
+    agrees(proto, x=random(3, 5))
+
+
+def test_scattered_slices_and_truth_values():
+    node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
+    weights = {"i": np.array([[[1, 0]], [[0, 2]]]), "u": random(2, 1, 4) > 0}
+    x = random(2, 3, 4, seed=1) > 0
+    agrees(model([node], {"x": (2, 3, 4)}, ["y"], weights, opset=18, dtype=TensorProto.BOOL), x=x)

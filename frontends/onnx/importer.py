@@ -226,7 +226,11 @@ class _Importer:
             return self._branch(node, operands[0])
         if _known(node, operands):
             read = {name for name in self._read_by(node) if isinstance(self.tensors.get(name), np.ndarray)}
-            return evaluate(node, {name: np.asarray(self.tensors[name]) for name in sorted(read)}, self.opsets)
+            try:
+                return evaluate(node, {name: np.asarray(self.tensors[name]) for name in sorted(read)}, self.opsets)
+            except UnsupportedNode:  # onnx does not know how in this version; networks may
+                if node.op_type not in converters() or node.domain not in STANDARD:
+                    raise
         attributes = {a.name: _attribute(a) for a in node.attribute}
         seen = Node(
             self.net,

@@ -16,7 +16,7 @@ def Gather(node: Node) -> Value:
     x, axis = node.value(), axis_of(int(node.get("axis", 0)), len(node.shape()))
     known = _known(node, 1)
     if known is None:
-        return node.apply("take", x, _from_start(node, node.value(1), x.shape[axis]), axis=axis)
+        return node.apply("take", x, from_start(node, node.value(1), x.shape[axis]), axis=axis)
     places = np.where(known < 0, known + x.shape[axis], known)
     if places.size and (places.min() < 0 or places.max() >= x.shape[axis]):
         raise UnsupportedNode(f"an index is out of range for axis {axis} of shape {x.shape}")
@@ -28,25 +28,17 @@ def Gather(node: Node) -> Value:
 
 def GatherElements(node: Node) -> Value:
     x, axis = node.value(), axis_of(int(node.get("axis", 0)), len(node.shape()))
-    return node.apply("take_along_axis", x, _from_start(node, node.value(1), x.shape[axis]), axis=axis)
+    return node.apply("take_along_axis", x, from_start(node, node.value(1), x.shape[axis]), axis=axis)
 
 
 def GatherND(node: Node) -> Value:
     """Places of several axes as one place of those axes joined."""
-    x, indices, net = node.value(), node.value(1), node.net
+    x, net = node.value(), node.net
     batch, width = int(node.get("batch_dims", 0)), node.shape(1)[-1]
     if batch > 1:
         raise UnsupportedNode("batch_dims beyond 1 is not supported")
     axes = x.shape[batch : batch + width]
-    place: Value | None = None
-    for k, extent in enumerate(axes):
-        part = net.strided_slice(indices, begin=[k], end=[k + 1], axes=[len(indices.shape) - 1])
-        part = _from_start(node, net.squeeze(part, axis=len(indices.shape) - 1), extent)
-        stride = prod(axes[k + 1 :])
-        if stride != 1:
-            part = net.multiply(part, node.number_like(stride, part))
-        place = part if place is None else net.add(place, part)
-    assert place is not None
+    place = joined_places(node, axes)
     rest = x.shape[batch + width :]
     joined = net.reshape(x, shape=(*x.shape[:batch], prod(axes), *rest))
     if not batch:
@@ -55,6 +47,21 @@ def GatherND(node: Node) -> Value:
     offsets = (np.arange(samples) * prod(axes)).astype(place.dtype).reshape(samples, *[1] * (len(place.shape) - 1))
     flat = net.reshape(joined, shape=(samples * prod(axes), *rest))
     return node.apply("take", flat, net.add(place, offsets), axis=0)
+
+
+def joined_places(node: Node, axes: tuple[int, ...]) -> Value:
+    """The second input, places of several axes in its last one, as places of those axes joined."""
+    indices, net = node.value(1), node.net
+    place: Value | None = None
+    for k, extent in enumerate(axes):
+        part = net.strided_slice(indices, begin=[k], end=[k + 1], axes=[len(indices.shape) - 1])
+        part = from_start(node, net.squeeze(part, axis=len(indices.shape) - 1), extent)
+        stride = prod(axes[k + 1 :])
+        if stride != 1:
+            part = net.multiply(part, node.number_like(stride, part))
+        place = part if place is None else net.add(place, part)
+    assert place is not None
+    return place
 
 
 def Compress(node: Node) -> Value:
@@ -85,7 +92,7 @@ def OneHot(node: Node) -> Value:
     axis = axis_of(int(node.get("axis", -1)), rank)
     if indices.dtype not in ("int32", "int64"):
         indices = net.cast(indices, dtype="int64")
-    places = net.expand_dims(_from_start(node, indices, depth), axis=axis)
+    places = net.expand_dims(from_start(node, indices, depth), axis=axis)
     shape = [1] * rank
     shape[axis] = depth
     every = np.arange(depth, dtype=places.dtype).reshape(shape)
@@ -103,7 +110,7 @@ def _known(node: Node, position: int) -> Array | None:
     return found.constant if isinstance(found, Value) else found
 
 
-def _from_start(node: Node, places: Value, extent: int) -> Value:
+def from_start(node: Node, places: Value, extent: int) -> Value:
     """Places counted from the end, which are negative, as places from the start."""
     net = node.net
     below = net.less(places, node.number_like(0, places))

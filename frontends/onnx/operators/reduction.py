@@ -110,6 +110,13 @@ def _position(node: Node, operator: str) -> Value:
     return net.subtract(net.constant(np.asarray(x.shape[axis] - 1, dtype="int64"), "last"), from_end)
 
 
+def CumProd(node: Node) -> Operand:
+    x = node.value()
+    axis = axis_of(int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape))
+    options = {name: bool(node.get(name, 0)) for name in ("exclusive", "reverse")}
+    return node.apply("cumprod", x, axis=axis, **options)
+
+
 def CumSum(node: Node) -> Operand:
     """A product with a triangular matrix of ones."""
     x = node.value()

@@ -1,0 +1,43 @@
+"""Operators that write at places which other tensors give."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ....graph.network import Value
+from ..errors import UnsupportedNode
+from ..node import Node, axis_of
+from .indexing import from_start, joined_places
+
+
+def ScatterElements(node: Node) -> Value:
+    x = node.value()
+    axis = axis_of(int(node.get("axis", 0)), len(x.shape))
+    return _scattered(node, x, from_start(node, node.value(1), x.shape[axis]), node.value(2), axis)
+
+
+def Scatter(node: Node) -> Value:
+    return ScatterElements(node)
+
+
+def ScatterND(node: Node) -> Value:
+    """Places of several axes as one place of those axes joined, at which whole slices are written."""
+    x, updates, net = node.value(), node.value(2), node.net
+    width = node.shape(1)[-1]
+    rows, row = prod(x.shape[:width]), prod(x.shape[width:])
+    places = joined_places(node, x.shape[:width])
+    count = prod(places.shape)
+    wide = net.broadcast_to(net.reshape(places, shape=(count, 1)), shape=(count, row))
+    flat = net.reshape(x, shape=(rows, row))
+    y = _scattered(node, flat, wide, net.reshape(updates, shape=(count, row)), 0)
+    return net.reshape(y, shape=x.shape)
+
+
+def _scattered(node: Node, x: Value, places: Value, updates: Value, axis: int) -> Value:
+    reduction = node.get("reduction", "none")
+    if x.dtype != "bool":
+        return node.apply("scatter_elements", x, places, updates, axis=axis, reduction=reduction)
+    if reduction != "none":
+        raise UnsupportedNode(f"truth values are not joined by {reduction}")
+    data, given = (node.net.cast(value, dtype="int8") for value in (x, updates))
+    return node.net.cast(node.apply("scatter_elements", data, places, given, axis=axis), dtype="bool")

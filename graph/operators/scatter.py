@@ -1,0 +1,76 @@
+"""Operators that write at places which a tensor gives, and products so far along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import te
+from ...te import ShapeError, Tensor, compute, reduce_axis
+from ...te.errors import format_shape
+from ...te.expr import Expr
+from ...topi.arguments import one_axis
+from ..operator import Kind, Operator
+
+_MODES = ("none", "add", "mul", "max", "min")
+
+
+def _scatter_elements(
+    data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
+) -> Tensor:
+    """data, with updates[..., k, ...] at place indices[..., k, ...] of an axis; the last of several, or all joined.
+
+    Each element looks at all updates of its row: as many steps as the axis of `updates` is long.
+    """
+    place = one_axis("scatter_elements", axis, data.ndim)
+    if indices.shape != updates.shape or indices.ndim != data.ndim or reduction not in _MODES:
+        raise ShapeError(
+            f"scatter_elements: indices {format_shape(indices.shape)} and updates {format_shape(updates.shape)} must be "
+            f"of one shape with {data.ndim} axes, and reduction, '{reduction}', be one of {', '.join(_MODES)}"
+        )
+    within = [(d, n) for d, n in enumerate(updates.shape) if d != place and n < data.shape[d]]
+
+    def reduced(name: str, joined: Any, value: Any, neutral: Any) -> Tensor:
+        """Over the updates of a row: `value(k, update)` where update k is of the element, else `neutral`."""
+        k = reduce_axis((0, updates.shape[place]), "k")
+
+        def element(*i: Expr) -> Any:
+            at = (*i[:place], k, *i[place + 1 :])
+            inside = [i[d] < n for d, n in within]
+            hits = te.all(*inside, indices[at] == te.cast(i[place], indices.dtype))
+            return joined(te.select(hits, value(k, updates[at], i), neutral), axis=k)
+
+        result: Tensor = compute(data.shape, element, name)
+        return result
+
+    if reduction == "none":
+        last = reduced("scatter_last", te.max, lambda k, *_: te.cast(k, "int32"), te.const(-1, "int32"))
+        zero = te.const(0, data.dtype)
+        new = reduced("scatter_value", te.sum, lambda k, u, i: te.select(last[i] == k, u, zero), zero)
+        result: Tensor = compute(data.shape, lambda *i: te.select(last[i] >= 0, new[i], data[i]), "T_scatter")
+        return result
+    neutral = {"add": te.const(0, data.dtype), "mul": te.const(1, data.dtype)}
+    joined = {"add": te.sum, "mul": te.prod, "max": te.max, "min": te.min}[reduction]
+    lowest = te.min_value(data.dtype) if reduction == "max" else te.max_value(data.dtype)
+    start = neutral.get(reduction, lowest)
+    found = reduced("scatter_joined", joined, lambda k, u, i: u, start)
+    join = {"add": lambda x, y: x + y, "mul": lambda x, y: x * y, "max": te.maximum, "min": te.minimum}[reduction]
+    result = compute(data.shape, lambda *i: join(data[i], found[i]), "T_scatter")
+    return result
+
+
+def _cumprod(data: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """The product of the elements up to each along an axis, without it where `exclusive`, from the end in `reverse`."""
+    place = one_axis("cumprod", axis, data.ndim)
+    k = reduce_axis((0, data.shape[place]), "k")
+
+    def element(*i: Expr) -> Any:
+        below, above = (i[place], k) if reverse else (k, i[place])
+        taken = below < above if exclusive else below <= above
+        return te.prod(te.select(taken, data[(*i[:place], k, *i[place + 1 :])], te.const(1, data.dtype)), axis=k)
+
+    result: Tensor = compute(data.shape, element, "T_cumprod")
+    return result
+
+
+scatter_elements = Operator(_scatter_elements, Kind.OPAQUE)
+cumprod = Operator(_cumprod, Kind.OPAQUE)
