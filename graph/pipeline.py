@@ -18,7 +18,7 @@ from .passes._rewrite import erase
 from .passes.fold_constants import FUNCTION, NAMES, FoldConstants
 
 PREPARE = (
-    "lw-graph-simplify,lw-graph-fold-batch-norm,lw-graph-sink-views,lw-graph-simplify,cse,dce,"
+    "lw-graph-simplify,lw-graph-find-norms,dce,lw-graph-fold-batch-norm,lw-graph-sink-views,lw-graph-simplify,cse,dce,"
     "lw-graph-fold-constants,dce"
 )
 """What every network goes through before its operators are grouped into kernels."""

@@ -140,6 +140,35 @@ def test_operators_over_rows_are_one_kernel_with_what_is_around_them(label: str,
         assert "lw-cache-read" not in kernel.schedule  # rows are no matrix product, whatever is stretched over them
 
 
+def written_out(kind: str, axes: tuple[int, ...]) -> lw.Network:
+    """A normalisation in simpler operators, with scale and shift."""
+    net, random = lw.Network("norm"), np.random.default_rng(0)
+    x = net.input("x", (2, 5, 6, 7))
+    g, b = (net.constant(random.standard_normal(7, dtype="float32")) for _ in range(2))
+
+    def mean(v: Any) -> Any:
+        return net.mean(v, axis=axes, keepdims=True)
+
+    d = x - mean(x)
+    made = {
+        "divide": lambda: d / net.sqrt(mean(net.power(d, 2.0)) + 1e-5),
+        "rsqrt": lambda: d * net.rsqrt(mean(d * d) + 1e-5),
+        "rms": lambda: x * net.divide(1.0, net.sqrt(mean(net.square(x)) + 1e-5)),
+        "reciprocal": lambda: net.reciprocal(net.sqrt(net.add(1e-5, mean(net.power(x, 2.0))))) * x,
+    }
+    net.output(made[kind]() * g + b)
+    return net
+
+
+@pytest.mark.parametrize("axes", [(3,), (-1, 2), (1, 2)])
+@pytest.mark.parametrize("kind", ["divide", "rsqrt", "rms", "reciprocal"])
+def test_normalisations_that_are_written_out_are_one_kernel(kind: str, axes: tuple[int, ...]) -> None:
+    net = written_out(kind, axes)
+    after = check_same(net, GROUPED, feeds_of(net))
+    norm = "layer_norm" if kind in ("divide", "rsqrt") else "rms_norm"
+    assert labels_of(after) == [f"{norm}_multiply_add"]
+
+
 def test_constants_do_not_outlive_their_use() -> None:
     net = lw.testing.network("mobilenet", **SMALL["mobilenet"])
     after = net.transform(PREPARE)

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects.graph import ApplyOp
+from ...dialects.graph import ApplyOp, ConstantOp
 from ...topi.arguments import padding_of, spread
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
@@ -23,8 +23,8 @@ class Simplify(ModulePass):
     """Rewrite operators to simpler ones that mean the same.
 
     Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one; a
-    transpose that moves axes of extent 1 only is a reshape; bias_add is an add; a convolution of as many groups as
-    channels is depthwise; zeros around what a convolution reads are its own padding.
+    transpose that moves axes of extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution
+    of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding.
     """
 
     name: ClassVar[str] = "lw-graph-simplify"
@@ -93,6 +93,15 @@ def _bias_add(op: ApplyOp) -> SSAValue:
     return before.apply("add", data, before.reshape(bias, shape))
 
 
+def _power(op: ApplyOp) -> SSAValue | None:
+    data, exponent = op.inputs
+    owner, result = exponent.owner, op.outputs[0]
+    if not isinstance(owner, ConstantOp) or owner.value != 2:
+        return None
+    same = shape_of(data) == shape_of(result) and dtype_of(data) == dtype_of(result)
+    return Before(op).apply("square", data) if same else None
+
+
 def _conv2d(op: ApplyOp) -> SSAValue | None:
     groups, last = int(option(op, "groups")), option(op, "layout") == "NHWC"
     channels = shape_of(op.inputs[0])[3 if last else 1]
@@ -151,6 +160,7 @@ _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "view": _view,
     "transpose": _transpose,
     "bias_add": _bias_add,
+    "power": _power,
     "conv2d": _conv2d,
     "depthwise_conv2d": _convolution,
     "conv3d": _convolution,

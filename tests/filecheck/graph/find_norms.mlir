@@ -1,0 +1,49 @@
+// RUN: xdsl-opt %s -p 'lw-graph-find-norms,dce' | filecheck %s
+
+// Older exporters write a normalisation out; the deviation may be there once or twice.
+// CHECK-LABEL: func.func @layer_norm
+func.func @layer_norm(%x: tensor<2x6xf32>, %g: tensor<6xf32>) -> tensor<2x6xf32> {
+  // CHECK-NEXT: %n = lw_graph.apply "layer_norm" (%x) <axis = [1], epsilon = 0.001> : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  // CHECK-NEXT: %y = lw_graph.apply "multiply" (%n, %g)
+  %m = lw_graph.apply "mean" (%x) <axis = -1, keepdims = true> : (tensor<2x6xf32>) -> tensor<2x1xf32>
+  %d = lw_graph.apply "subtract" (%x, %m) : (tensor<2x6xf32>, tensor<2x1xf32>) -> tensor<2x6xf32>
+  %d2 = lw_graph.apply "subtract" (%x, %m) : (tensor<2x6xf32>, tensor<2x1xf32>) -> tensor<2x6xf32>
+  %two = lw_graph.constant "two" = 2.0 : tensor<f32>
+  %e = lw_graph.constant "e" = 0.001 : tensor<f32>
+  %p = lw_graph.apply "power" (%d2, %two) : (tensor<2x6xf32>, tensor<f32>) -> tensor<2x6xf32>
+  %v = lw_graph.apply "mean" (%p) <axis = [1], keepdims = true> : (tensor<2x6xf32>) -> tensor<2x1xf32>
+  %a = lw_graph.apply "add" (%v, %e) : (tensor<2x1xf32>, tensor<f32>) -> tensor<2x1xf32>
+  %s = lw_graph.apply "sqrt" (%a) : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  %n = lw_graph.apply "divide" (%d, %s) : (tensor<2x6xf32>, tensor<2x1xf32>) -> tensor<2x6xf32>
+  %y = lw_graph.apply "multiply" (%n, %g) : (tensor<2x6xf32>, tensor<6xf32>) -> tensor<2x6xf32>
+  func.return %y : tensor<2x6xf32>
+}
+
+// CHECK-LABEL: func.func @rms_norm
+func.func @rms_norm(%x: tensor<2x6xf32>) -> tensor<2x6xf32> {
+  // CHECK-NEXT: %y = lw_graph.apply "rms_norm" (%x) <axis = [0, 1], epsilon = 0.001>
+  %e = lw_graph.constant "e" = 0.001 : tensor<f32>
+  %p = lw_graph.apply "square" (%x) : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %v = lw_graph.apply "mean" (%p) <keepdims = true> : (tensor<2x6xf32>) -> tensor<1x1xf32>
+  %a = lw_graph.apply "add" (%e, %v) : (tensor<f32>, tensor<1x1xf32>) -> tensor<1x1xf32>
+  %r = lw_graph.apply "rsqrt" (%a) : (tensor<1x1xf32>) -> tensor<1x1xf32>
+  %y = lw_graph.apply "multiply" (%r, %x) : (tensor<1x1xf32>, tensor<2x6xf32>) -> tensor<2x6xf32>
+  func.return %y : tensor<2x6xf32>
+}
+
+// Means over other axes, or of something else, are no normalisation.
+// CHECK-LABEL: func.func @others
+func.func @others(%x: tensor<2x6xf32>, %z: tensor<2x6xf32>) -> (tensor<2x6xf32>, tensor<2x6xf32>) {
+  %e = lw_graph.constant "e" = 0.001 : tensor<f32>
+  %m = lw_graph.apply "mean" (%x) <axis = 0, keepdims = true> : (tensor<2x6xf32>) -> tensor<1x6xf32>
+  %d = lw_graph.apply "subtract" (%x, %m) : (tensor<2x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
+  %p = lw_graph.apply "square" (%x) : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %v = lw_graph.apply "mean" (%p) <axis = 1, keepdims = true> : (tensor<2x6xf32>) -> tensor<2x1xf32>
+  %a = lw_graph.apply "add" (%v, %e) : (tensor<2x1xf32>, tensor<f32>) -> tensor<2x1xf32>
+  %s = lw_graph.apply "sqrt" (%a) : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  // CHECK: %n = lw_graph.apply "divide" (%d, %s)
+  %n = lw_graph.apply "divide" (%d, %s) : (tensor<2x6xf32>, tensor<2x1xf32>) -> tensor<2x6xf32>
+  // CHECK-NEXT: %y = lw_graph.apply "divide" (%z, %s)
+  %y = lw_graph.apply "divide" (%z, %s) : (tensor<2x6xf32>, tensor<2x1xf32>) -> tensor<2x6xf32>
+  func.return %n, %y : tensor<2x6xf32>, tensor<2x6xf32>
+}
