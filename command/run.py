@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for name, array in outputs.items():
         shown = ", ".join(f"{key} {value:.6g}" for key, value in _summary(array).items() if isinstance(value, float))
-        print(f"{name}: {array.dtype}{list(array.shape)}, {shown}")
+        print(f"{name}: {array.dtype}{list(array.shape)}, {shown or 'no elements'}")
     if profile is not None:
         print(f"\n{profile}")
     return 0
@@ -72,6 +72,8 @@ def _feed(executor: Executor, ports: tuple[Port, ...], given: dict[str, Any], se
 def _summary(array: Any) -> dict[str, Any]:
     import numpy as np
 
+    if not array.size:
+        return {"shape": list(array.shape)}
     wide = np.asarray(array).astype(np.float64)
     return {
         "shape": list(array.shape),

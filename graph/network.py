@@ -113,12 +113,15 @@ class Network:
         self._update_type()
         return Value(self, argument)
 
-    def constant(self, values: Any, name: str | None = None, dtype: str | None = None) -> Value:
-        """A tensor that is the same in every run; its name is made unique."""
+    def constant(self, values: Any, name: str | None = None, dtype: str | None = None, empty: bool = False) -> Value:
+        """A tensor that is the same in every run; its name is made unique.
+
+        ValueError where it has no elements, unless that is said, as for one that is an output and nothing else.
+        """
         array = np.asarray(values, dtype=dtype)
         if dtype is None and isinstance(values, float):
             array = array.astype("float32")
-        if any(n < 1 for n in array.shape):
+        if not array.size and not empty:
             raise ValueError(f"constant '{name or ''}': tensors have extents of at least 1, got shape {array.shape}")
         label = self._unique(name or "constant")
         number = array.reshape(()).item() if array.size == 1 else None

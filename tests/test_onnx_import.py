@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from gpu_programs import opencl_device
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx_models import model, small_network
@@ -421,3 +422,24 @@ def test_scattered_slices_and_truth_values():
     weights = {"i": np.array([[[1, 0]], [[0, 2]]]), "u": random(2, 1, 4) > 0}
     x = random(2, 3, 4, seed=1) > 0
     agrees(model([node], {"x": (2, 3, 4)}, ["y"], weights, opset=18, dtype=TensorProto.BOOL), x=x)
+
+
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+def test_tensors_without_elements_are_known(tmp_path):
+    """What is computed of one is known, and may be an output, also of a network that was saved."""
+    nodes = [
+        helper.make_node("Slice", ["x", "from", "to"], ["nothing"]),
+        helper.make_node("ReduceSum", ["nothing", "axes"], ["zero"]),
+        helper.make_node("Concat", ["nothing", "x"], ["same"], axis=0),
+        helper.make_node("Add", ["same", "zero"], ["y"]),
+    ]
+    weights = {name: np.array([value]) for name, value in (("from", 7), ("to", 9), ("axes", 0))}
+    proto, x = model(nodes, {"x": (2, 3)}, ["nothing", "y"], weights), random(2, 3)
+    agrees(proto, x=x)
+    for target in ("llvm cores=1", "opencl"):
+        if target == "opencl":
+            opencl_device()
+        path = tmp_path / "empty.lw"
+        lw.compile(lw.from_onnx(proto), target, processes=1).save(path)
+        nothing, y = lw.load_network(path).executor()(x)
+        assert nothing.shape == (0, 3) and np.array_equal(y, x)

@@ -32,6 +32,10 @@ class NeedsConstantError(UnsupportedNode):
         super().__init__(f"{what} '{tensor}' must be a constant")
 
 
+class EmptyTensorError(UnsupportedNode):
+    """A node's input has no elements, so that its result is known once its other inputs are."""
+
+
 class NeedsInputsError(OnnxImportError):
     """A model could be imported if the values of some of its inputs were known: `inputs`."""
 

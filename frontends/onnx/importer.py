@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from .discovery import converters
-from .errors import NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
+from .errors import EmptyTensorError, NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
 from .folding import evaluate, foldable
 from .model import (
     OLDEST,
@@ -241,9 +241,15 @@ class _Importer:
             operands,
             attributes,
             list(node.output),
-            self._lift,
+            self._operand,
         )
-        made = converters()[node.op_type](seen)
+        try:
+            made = converters()[node.op_type](seen)
+        except EmptyTensorError:
+            unknown = [name for name in node.input if isinstance(self.tensors.get(name), Value)]
+            if not unknown:
+                raise
+            raise NeedsConstantError(unknown[0], "beside a tensor without elements, input") from None
         return list(made) if isinstance(made, tuple | list) else [made]
 
     def _read_by(self, node: NodeProto) -> set[str]:
@@ -264,11 +270,17 @@ class _Importer:
             raise _RefusedError
         return [f for f in found if f is not None]
 
+    def _operand(self, array: Array, name: str) -> Value:
+        """A tensor of the network for a constant that an operator reads."""
+        if not array.size:
+            raise EmptyTensorError(f"input '{name}' has no elements")
+        return self._lift(array, name)
+
     def _lift(self, array: Array, name: str) -> Value:
         if array.dtype.name not in SUPPORTED:
             raise UnsupportedNode(f"constant '{name}' has elements of type {array.dtype.name}")
         if name not in self.lifted:
-            self.lifted[name] = self.net.constant(array, name or None)
+            self.lifted[name] = self.net.constant(array, name or None, empty=True)
         return self.lifted[name]
 
     def _is_read(self, name: str) -> bool:

@@ -24,8 +24,8 @@ def _scatter_elements(
     place = one_axis("scatter_elements", axis, data.ndim)
     if indices.shape != updates.shape or indices.ndim != data.ndim or reduction not in _MODES:
         raise ShapeError(
-            f"scatter_elements: indices {format_shape(indices.shape)} and updates {format_shape(updates.shape)} must be "
-            f"of one shape with {data.ndim} axes, and reduction, '{reduction}', be one of {', '.join(_MODES)}"
+            f"scatter_elements: indices {format_shape(indices.shape)} and updates {format_shape(updates.shape)} must "
+            f"have one shape of {data.ndim} axes, and reduction, '{reduction}', be one of {', '.join(_MODES)}"
         )
     within = [(d, n) for d, n in enumerate(updates.shape) if d != place and n < data.shape[d]]
 
