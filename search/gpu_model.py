@@ -233,7 +233,7 @@ class GpuModel:
     def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
         """The extent of a reduce axis in one part of a split reduction."""
         divided = self.split and axis.name == self.divided
-        return np.asarray(axis.extent // c[self.split] if divided else np.full_like(c[self.stages], axis.extent))
+        return np.asarray(-(-axis.extent // c[self.split]) if divided else np.full_like(c[self.stages], axis.extent))
 
     def _copies(self, c: Columns) -> Array:
         """Reduction steps that are written out one after the other."""

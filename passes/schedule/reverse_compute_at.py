@@ -183,8 +183,10 @@ class ReverseComputeAt(Primitive[Plan]):
                 raise self.error(f"{rule} '{producer.block_name}' is computed again", at=loop)
         copied = [x for x in producer.enclosing_loops[len(path) :] if x.loop_name in spatial]
         known = {x.loop_name for x in (*path, *copied)}
+        start = dict.fromkeys(reduce, constant(0))
         for condition in producer.conditions:
-            if not condition.axes() <= known and condition.axes() & spatial:
+            mixed = not condition.axes() <= known and condition.axes() & spatial
+            if mixed and simplify_conditions([condition.substitute(start)], ranges):
                 rule = f"the predicate ({condition} >= 0) of '{producer.block_name}' must not mix loops"
                 raise self.error(f"{rule} over spatial and reduce iterators", at=producer)
         return copied

@@ -123,10 +123,11 @@ def _written(block: BlockOp) -> list[str] | None:
 
 
 def _is_plain_reduction(block: BlockOp) -> bool:
-    """True for a reduction that starts itself, and reads at plain iterators: no window, nothing masked."""
+    """True for a reduction of several terms that starts itself, and reads at plain iterators: no window, no mask."""
     loads = [e for load in block.loads for e in load.indices.data]
     masked = block.conditions or any(load.conditions for load in block.loads)
-    return block.has_init and not masked and all(e.is_constant or e.as_axis() is not None for e in loads)
+    starts = block.has_init and reduced(block) > 1
+    return starts and not masked and all(e.is_constant or e.as_axis() is not None for e in loads)
 
 
 def _places(block: BlockOp, places: dict[BlockOp, dict[str, str]]) -> dict[str, str] | None:

@@ -39,7 +39,11 @@ VIRTUAL = (1, 2, 4)
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 INNER = (1, 2, 4, 7, 8)
 PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+UNEQUAL_PARTS = (2, 4, 8, 16, 32)
 SLICES = (2, 4, 8)
+MOST_DIVISORS = 6
+EVEN = 8
+"""Extents that this divides do well with factors that are powers of two."""
 MOST_PARTS = 64
 """Parts of a split reduction that are loaded one after the other without a loop."""
 STAGES = (1, 2, 3, 4)
@@ -48,8 +52,31 @@ UNROLLED = (0, 32, 128, 512)
 
 
 def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:
-    """Into how many equal parts a reduction of this extent may be divided."""
-    return tuple(n for n in (SLICES if sliced else PARTS) if 4 * n <= extent and extent % n == 0)
+    """Into how many parts a reduction of this extent may be divided.
+
+    Equal ones, where there are any; blocks of threads may also take parts of which the last is shorter.
+    """
+    listed = SLICES if sliced else (*PARTS, *odd_divisors(extent, max(PARTS)))
+    equal = tuple(sorted({n for n in listed if 4 * n <= extent and extent % n == 0}))
+    if equal or sliced:
+        return equal
+    return tuple(n for n in UNEQUAL_PARTS if 4 * n <= extent and (n - 1) * -(-extent // n) < extent)
+
+
+def odd_divisors(extent: int, most: int, served: int = 1) -> tuple[int, ...]:
+    """Divisors from 3 to `most`, no powers of two, of an extent that powers of two divide badly; a few spread ones.
+
+    None where what is left of the extent without factors of two, and of `served`, is 1.
+    """
+    rest = extent
+    for factor in (2, served):
+        while factor > 1 and rest % factor == 0:
+            rest //= factor
+    if extent % EVEN == 0 or rest == 1:
+        return ()
+    found = [n for n in range(3, min(most, extent) + 1) if extent % n == 0 and n & (n - 1)]
+    step = max(1, -(-len(found) // MOST_DIVISORS))
+    return tuple(found[::-step][::-1])
 
 
 @dataclass(frozen=True)
@@ -182,11 +209,11 @@ class Tiling:
         budget = 128 if self.variant.sliced else 256
         self.levels: dict[str, tuple[Hole, Hole, Hole]] = {}
         for name, extent in reversed(self.axes):
-            inner = self.hole(f"{name}_inner", _upto(INNER, extent), min(4, extent), axis=name)
-            threads = _upto(THREADS, max(1, extent))
-            default = max(t for t in threads if t <= max(1, min(budget, 16, extent // inner.default)))
+            inner = self.hole(f"{name}_inner", _factors(INNER, extent, 16), min(4, extent), axis=name)
+            even = _upto(THREADS, max(1, extent))
+            default = max(t for t in even if t <= max(1, min(budget, 16, extent // inner.default)))
             budget //= default
-            thread = self.hole(f"{name}_threads", threads, default, "threads", name)
+            thread = self.hole(f"{name}_threads", _factors(THREADS, extent, 128), default, "threads", name)
             virtual = self.hole(f"{name}_virtual", _upto(VIRTUAL, extent), 1, axis=name)
             self.levels[name] = (virtual, thread, inner)
         self.steps: dict[str, Hole] = {}
@@ -195,9 +222,11 @@ class Tiling:
             divided = self._whole(axis) is self.divided
             if axis.extent > SMALL or divided:
                 most = self._whole(axis).extent // 2 if divided else axis.extent
-                choices = tuple(n for n in (2, 4, 8, 16, 32, 64) if n <= most)
-                fitting = [n for n in choices if n <= 8 and 2 * n <= axis.extent]
-                self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, max(fitting, default=choices[0]))
+                even = tuple(n for n in (2, 4, 8, 16, 32, 64) if n <= most)
+                fitting = [n for n in even if n <= 8 and 2 * n <= axis.extent]
+                exact = odd_divisors(self._whole(axis).extent, min(64, most))
+                choices = tuple(sorted({*even, *exact}))
+                self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, max(fitting, default=even[0]))
                 iterations = -(-axis.extent // self.steps[axis.name].default)
         self.vectors = {o.name: self.hole(f"{o.name}_vector", (1, 2, 4), 1, "vector") for o in self._distinct()}
         stages = tuple(n for n in STAGES if self.steps or n == 1)
@@ -398,3 +427,8 @@ class Tiling:
 
 def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
     return tuple(c for c in choices if c <= extent) or (1,)
+
+
+def _factors(choices: tuple[int, ...], extent: int, most: int) -> tuple[int, ...]:
+    """Those of the choices up to an extent, and divisors of it where neither they nor sevens divide it well."""
+    return tuple(sorted({*_upto(choices, extent), *odd_divisors(extent, most, served=7)}))

@@ -3,6 +3,7 @@
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=S loop=a}' | filecheck %s --check-prefix=SLICE
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=T loop=a}' | filecheck %s --check-prefix=SUM
 // RUN: xdsl-opt %s -p 'lw-fuse{block=P loops=u,v},lw-split{block=P loop=u_v factors=0,4},lw-reverse-compute-at{block=Q1 loop=u_v1}' | filecheck %s --check-prefix=TAIL
+// RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=D loop=p}' | filecheck %s --check-prefix=UNEVEN
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=R loop=k}' --verify-diagnostics | filecheck %s --check-prefix=REDUCE
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=R loop=z}' --verify-diagnostics | filecheck %s --check-prefix=LOOP
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=C loop=i}' --verify-diagnostics | filecheck %s --check-prefix=INPUTS
@@ -12,6 +13,7 @@
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=N loop=a}' --verify-diagnostics | filecheck %s --check-prefix=TWICE
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=T loop=b}' --verify-diagnostics | filecheck %s --check-prefix=TORN
 // RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=N loop=a producer=S}' --verify-diagnostics | filecheck %s --check-prefix=OTHER
+// RUN: xdsl-opt %s -p 'lw-reverse-compute-at{block=G loop=p}' --verify-diagnostics | filecheck %s --check-prefix=NONE
 
 func.func @matmul(%A: memref<3x4xf32> {lw.name = "A"}, %B: memref<4x7xf32> {lw.name = "B"}, %b: memref<3xf32> {lw.name = "b"}, %R: memref<7x2x3xf32> {lw.name = "R", lw.output}) {
   %C = lw_loop.alloc "C" : memref<3x7xf32>
@@ -174,3 +176,44 @@ func.func @tail(%x: memref<1x6x2xf32> {lw.name = "x"}, %y: memref<1x6xf32> {lw.n
 // TAIL-NEXT: lw_loop.for r in 2 {
 // TAIL-NEXT: lw_loop.block P ({{.*}}) where (5 - u_v0 * 4 - u_v1 >= 0)
 // TAIL: lw_loop.block Q1 (v in 6 = u_v0 * 4 + u_v1) where (5 - u_v0 * 4 - u_v1 >= 0)
+
+// Parts of a reduction, the last one shorter: each has a first term, so that its result is there.
+func.func @uneven(%x: memref<7xf32> {lw.name = "x"}, %y: memref<3xf32> {lw.name = "y", lw.output}, %z: memref<3xf32> {lw.name = "z", lw.output}) {
+  %q = lw_loop.alloc "q" : memref<3xf32>
+  %o = lw_loop.alloc "o" : memref<3xf32>
+  lw_loop.for p in 3 {
+    lw_loop.for r in 3 {
+      lw_loop.block U (p in 3 = p, reduce r in 3 = r) where (6 - p * 3 - r >= 0) writes %q[p] : memref<3xf32> add {
+        %e = lw_loop.load %x[p * 3 + r] : memref<7xf32>
+        lw_te.yield %e : f32
+      }
+    }
+  }
+  lw_loop.for i in 3 {
+    lw_loop.block D (i in 3 = i) writes %y[i] : memref<3xf32> {
+      %e = lw_loop.load %q[i] : memref<3xf32>
+      lw_te.yield %e : f32
+    }
+  }
+  lw_loop.for p in 3 {
+    lw_loop.for r in 3 {
+      lw_loop.block V (p in 3 = p, reduce r in 3 = r) where (5 - p * 3 - r >= 0) writes %o[p] : memref<3xf32> add {
+        %e = lw_loop.load %x[p * 3 + r] : memref<7xf32>
+        lw_te.yield %e : f32
+      }
+    }
+  }
+  lw_loop.for i in 3 {
+    lw_loop.block G (i in 3 = i) writes %z[i] : memref<3xf32> {
+      %e = lw_loop.load %o[i] : memref<3xf32>
+      lw_te.yield %e : f32
+    }
+  }
+  func.return
+}
+// UNEVEN-LABEL: func.func @uneven
+// UNEVEN: lw_loop.for p in 3 {
+// UNEVEN-NEXT: lw_loop.for r in 3 {
+// UNEVEN-NEXT: lw_loop.block U ({{.*}}) where (6 - p * 3 - r >= 0)
+// UNEVEN: lw_loop.block D (i in 3 = p) writes
+// NONE: lw-reverse-compute-at{block="G" loop="p"}: the predicate (5 - p * 3 - r >= 0) of 'V' must not mix loops over spatial and reduce iterators

@@ -1,0 +1,104 @@
+"""Tiled reductions on GPUs over extents that powers of two divide badly: their divisors are tried, tails are right."""
+
+import numpy as np
+import pytest
+from gpu_programs import opencl_device
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.opencl import device as opencl
+from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
+
+OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
+H200 = "cuda model=h200"
+
+
+def with_epilogue():
+    x, w = te.placeholder((20, 101), name="x"), te.placeholder((101, 36), name="w")
+    bias = te.placeholder((36,), name="bias")
+    product = topi.nn.matmul(x, w)
+    return [x, w, bias, topi.nn.relu(te.compute((20, 36), lambda i, j: product[i, j] + bias[j], name="sum"))]
+
+
+def task_of(tensors, target):
+    return lw.SearchTask(te.create_module(tensors), target=target)
+
+
+def choices(sketch, end):
+    return {n for hole in sketch.holes if hole.name.endswith(end) for n in hole.choices}
+
+
+def anywhere(sketch, count):
+    """Legal rows from anywhere within the limits, but for those that unroll most: compiling one takes seconds."""
+    rng = np.random.default_rng(3)
+    most = [2 if h.name.endswith("_unroll") else len(h.choices) for h in sketch.holes]
+    rows = rng.integers(0, most, size=(4096, len(sketch.holes)))
+    return rows[sketch.legal(rows)][:count]
+
+
+@pytest.mark.parametrize(
+    ("extent", "steps", "parts"),
+    [
+        (49, {7, 49}, set()),
+        (225, {9, 15, 25}, {3, 5, 9, 15, 25}),
+        (625, {5, 25}, {5, 25}),
+        (1009, set(), {2, 4, 8, 16, 32}),
+        (2401, {7, 49}, {7}),
+        (4097, {17}, {17}),
+    ],
+)
+def test_divisors_of_a_reduction_are_tried(extent, steps, parts):
+    sketches = task_of(matmul(32, 32, extent), H200).sketches
+    plain = next(s for s in sketches if s.name == "j")
+    assert steps <= choices(plain, "_step")
+    assert parts == {n for s in sketches if s.name == "j_split" for n in choices(s, "_parts")}
+
+
+def test_divisors_of_tiles_are_tried():
+    (sketch, *_) = task_of(matmul(225, 45, 64), H200).sketches
+    assert {3, 5, 9, 15} <= choices(sketch, "_inner")
+    assert {25, 75} <= choices(sketch, "_threads")
+
+
+@pytest.mark.parametrize("tensors", [lambda: matmul(1024, 1000, 512), lambda: conv2d(1, 7, 7, 512, 512)])
+def test_what_powers_of_two_and_sevens_divide_is_as_it_was(tensors):
+    for sketch in task_of(tensors(), H200).sketches:
+        assert choices(sketch, "_inner") <= {1, 2, 4, 7, 8}
+        assert choices(sketch, "_step") <= {2, 4, 8, 16, 32, 64}
+
+
+ODD = {
+    "matmul_exact": lambda: matmul(33, 29, 225),
+    "matmul_prime": lambda: matmul(31, 35, 127),
+    "matmul_transposed": lambda: matmul(18, 22, 103, True, True),
+    "epilogue": with_epilogue,
+    "conv": lambda: conv2d(1, 4, 5, 67, 6, 1, 2),
+    "conv_nhwc": lambda: conv2d_nhwc(1, 5, 7, 75, 15),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_extents_are_right(name):
+    opencl_device()
+    task = task_of(ODD[name](), OPENCL)
+    assert any(s.name.endswith("_split") for s in task.sketches)
+    reference = task.reference
+    for sketch in task.sketches:
+        for row in anywhere(sketch, 1):
+            schedule = sketch.schedule(row)
+            kernel = opencl.load(opencl.build(str(task.module), schedule))
+            outputs = [np.full(e.shape, np.nan, e.dtype) for e in reference.expected]
+            kernel.run([*reference.inputs, *outputs])
+            for got, expected in zip(outputs, reference.expected, strict=True):
+                np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol, err_msg=schedule)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_matrix_features_equal_those_of_the_ir(name):
+    task = task_of(ODD[name](), H200)
+    for sketch in task.sketches:
+        rows = anywhere(sketch, 2)
+        for row, have in zip(rows, sketch.features(rows), strict=True):
+            want = features_of_schedule(task.module, task.target, sketch.schedule(row))
+            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
