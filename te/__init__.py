@@ -11,6 +11,7 @@ from .expr import const as const
 from .functions import abs as abs
 from .functions import all as all
 from .functions import any as any
+from .functions import bitcast as bitcast
 from .functions import bitwise_and as bitwise_and
 from .functions import bitwise_not as bitwise_not
 from .functions import bitwise_or as bitwise_or

@@ -19,6 +19,7 @@ from .expr import (
     FLOATS,
     UNSIGNED,
     Binary,
+    Bitcast,
     Call,
     Cast,
     Compare,
@@ -105,6 +106,8 @@ class BodyBuilder:
             return self._condition(expr, mask)
         if isinstance(expr, Cast):
             return self._cast(expr, mask)
+        if isinstance(expr, Bitcast):
+            return self._add(arith.BitcastOp(self.build(expr.operand, mask), DTYPES[expr.dtype]))
         index = to_index(expr, self.names)
         if index is not None:
             return self._add(IndexOp(tidy(index, self.ranges), DTYPES[expr.dtype]))

@@ -58,7 +58,6 @@ _CASTS = (
     arith.UIToFPOp,
     arith.FPToSIOp,
     arith.FPToUIOp,
-    arith.BitcastOp,
     arith.ExtSIOp,
     arith.ExtUIOp,
     arith.TruncIOp,
@@ -183,6 +182,8 @@ class _Writer:
             right = level + 1 if sign in ("-", "/", "//", "!=") else level
             return f"{self.text(op.operands[0], level, known)} {sign} {self.text(op.operands[1], right, known)}", level
         name = _NAMED.get(type(op), op.name.split(".")[-1])
+        if isinstance(op, arith.BitcastOp):
+            name = f"bits_as_{dtype_name(op.results[0].type)}"
         if isinstance(op, _CASTS):
             name = dtype_name(op.results[0].type)
         return f"{name}({', '.join(self.text(v, _OR, known) for v in op.operands)})", _ATOM

@@ -125,6 +125,11 @@ def bits_of(dtype: str) -> int:
     return int(dtype.removeprefix("u").removeprefix("int"))
 
 
+def width_of(dtype: str) -> int:
+    """The bits of a number."""
+    return bits_of(dtype) if dtype in INTEGERS else int(dtype.removeprefix("b").removeprefix("float"))
+
+
 def integer_range(dtype: str) -> tuple[int, int]:
     """The least and the greatest value of an integer type."""
     bits = bits_of(dtype)
@@ -204,6 +209,18 @@ class Cast(Expr):
         self.operand = operand
 
 
+class Bitcast(Expr):
+    """The bits of a number taken for those of another type of the same width."""
+
+    __slots__ = ("operand",)
+
+    def __init__(self, operand: Expr, dtype: str) -> None:
+        super().__init__(dtype)
+        if "bool" in (operand.dtype, dtype) or width_of(operand.dtype) != width_of(dtype):
+            raise ExpressionError(f"numbers of type {operand.dtype} and {dtype} differ in their bits")
+        self.operand = operand
+
+
 class Compare(Expr):
     """`lt le gt ge eq ne` of two values of one type."""
 
@@ -270,7 +287,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions that `expr` is made of."""
     if isinstance(expr, Binary | Compare | Logic):
         return (expr.left, expr.right)
-    if isinstance(expr, Call | Cast | Not):
+    if isinstance(expr, Call | Cast | Bitcast | Not):
         return (expr.operand,)
     if isinstance(expr, Select):
         return (expr.condition, expr.yes, expr.no)

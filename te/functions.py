@@ -10,6 +10,7 @@ from .expr import (
     INTEGERS,
     UNSIGNED,
     Binary,
+    Bitcast,
     Call,
     Const,
     Expr,
@@ -208,6 +209,12 @@ def bitwise_not(value: Operand) -> Expr:
     """An integer with all bits turned round."""
     operand = convert(value)
     return _bitwise("xor", operand, Const(_range(operand.dtype)[1] if operand.dtype in UNSIGNED else -1, operand.dtype))
+
+
+def bitcast(value: Operand, dtype: str) -> Expr:
+    """The bits of a number taken for those of another type of the same width."""
+    operand = convert(value)
+    return operand if operand.dtype == dtype else Bitcast(operand, dtype)
 
 
 def shift_left(value: Operand, count: Operand) -> Expr:

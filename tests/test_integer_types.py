@@ -134,6 +134,28 @@ def test_types_meet_in_one_that_holds_both():
         te.const(1, "uint8") + te.const(-1, "uint8")
 
 
+@pytest.mark.parametrize(("source", "result"), [("float32", "uint32"), ("int32", "float32"), ("float64", "int64")])
+@pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
+def test_bits_of_another_type(source, result, target):
+    if target == "opencl":
+        opencl_device()
+    data = np.random.default_rng(0).standard_normal(LENGTH)
+    data = data.astype(source) if source[0] == "f" else data.astype("float32").view(source)
+
+    def define(*_):
+        x = te.placeholder((LENGTH,), source, name="x")
+        return [x, te.compute((LENGTH,), lambda i: te.bitcast(x[i], result), name="y")]
+
+    task = SearchTask(Workload("bits", define), [source, result], target)
+    assert "bits_as_" in str(task.compute_dag)
+    loops = task.module.clone()
+    apply_schedule(loops, "")
+    for got in (*run_te(task.module, [data]), *run_loops(loops, [data]), task.build()(data)):
+        assert np.array_equal(got, data.view(result))
+    with pytest.raises(te.ExpressionError, match="numbers of type float32 and int16 differ in their bits"):
+        te.bitcast(te.const(1.0), "int16")
+
+
 def test_combiners_of_unsigned_types():
     for name in UNSIGNED:
         element = DTYPES[name]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Operation
 
-from ..combiner import is_unsigned
+from ..combiner import dtype_name, is_float, is_unsigned
 
 _BINARY: dict[type[Operation], str] = {
     arith.AddfOp: "{0}+{1}",
@@ -112,8 +113,8 @@ def python_expression(op: Operation, operands: list[str]) -> str:
     if isinstance(op, arith.FPToUIOp):
         assert isinstance(result, IntegerType)
         return f"min({text},{(1 << result.width.data) - 1})"
-    if isinstance(op, arith.BitcastOp) and not isinstance(result, IntegerType):
-        raise TypeError(f"operation '{op.name}' to {result} has no scalar meaning here")
+    if isinstance(op, arith.BitcastOp) and (is_float(result) or is_float(op.operands[0].type)):
+        return f"rebits({operands[0]},'{dtype_name(op.operands[0].type)}','{dtype_name(result)}')"
     if isinstance(result, IntegerType) and result.width.data > 1 and type(op) in _WRAPPING:
         return wrapped(text, result)
     return text
@@ -171,6 +172,7 @@ FUNCTIONS: dict[str, object] = {
     "fmin": lambda a, b: a if a != a or a < b else b,
     "fmaxnum": lambda a, b: b if a != a or (b == b and b > a) else a,
     "fminnum": lambda a, b: b if a != a or (b == b and b < a) else a,
+    "rebits": lambda a, source, result: np.asarray(a, source).view(result).item(),
     "funsigned": lambda a: 0 if a != a or a < 0 else int(min(a, 2.0**64)),
     "truncdiv": _truncated_quotient,
     "truncrem": lambda a, b: a - _truncated_quotient(a, b) * b,

@@ -152,7 +152,8 @@ class Arithmetic:
         if isinstance(op, arith.FPToUIOp):
             return np.asarray(to_integer(operands[0], self.dtype(element)))
         if isinstance(op, arith.BitcastOp):
-            return np.asarray(operands[0].view(self.dtype(element)))
+            bits = operands[0].astype(dtype_name(op.operands[0].type))
+            return self.hold(np.asarray(bits.view(dtype_name(element))), element)
         if isinstance(op, CONVERSIONS):
             narrow = operands[0].astype(dtype_name(element))
             return self.hold(narrow, element)

@@ -31,9 +31,14 @@ def _shift_right(a: Tensor, b: Tensor) -> Tensor:
     return broadcast("T_shift_right", te.shift_right, a, b)
 
 
+def _bitcast(a: Tensor, *, dtype: str) -> Tensor:
+    return broadcast("T_bitcast", lambda x: te.bitcast(x, dtype), a)
+
+
 bitwise_and = elementwise(_bitwise_and)
 bitwise_or = elementwise(_bitwise_or)
 bitwise_xor = elementwise(_bitwise_xor)
 bitwise_not = elementwise(_bitwise_not)
 shift_left = elementwise(_shift_left)
 shift_right = elementwise(_shift_right)
+bitcast = elementwise(_bitcast)

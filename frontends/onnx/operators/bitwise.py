@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from ....graph.network import Value
+from ..errors import UnsupportedNode
 from ..node import Node
+from ..types import SUPPORTED, type_name
 
 
 def BitShift(node: Node) -> Value:
     operator = "shift_left" if node.get("direction") == "LEFT" else "shift_right"
     return node.apply(operator, *node.values())
+
+
+def BitCast(node: Node) -> Value:
+    """The bits of truth values are those of 0 and 1 in a byte."""
+    x, dtype = node.value(), type_name(int(node.get("to")))
+    if dtype not in SUPPORTED:
+        raise UnsupportedNode(f"elements of type {dtype} are not supported")
+    if "bool" in (x.dtype, dtype):
+        return node.apply("cast", x, dtype=dtype)
+    return node.apply("bitcast", x, dtype=dtype)
 
 
 def BitwiseAnd(node: Node) -> Value:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
+
+import numpy as np
 
 from ....graph.network import Value
 from ..errors import UnsupportedNode
@@ -51,6 +54,27 @@ def ConvTranspose(node: Node) -> Value:
     win = _transposed_padding(node, x, plain, extra)
     y = _transposed(node, x, w, win, extra, groups)
     return node.apply("bias_add", y, node.value(2), axis=1) if node.has(2) else y
+
+
+def Col2Im(node: Node) -> Value:
+    """Windows (N, C * K, L) added up to an image: a transposed convolution, by filters with a single one each."""
+    x, image, kernel = node.value(), node.ints("image_shape", 1) or [], node.ints("block_shape", 2) or []
+    count, size = len(kernel), prod(kernel)
+    plain = Window(
+        tuple(kernel),
+        tuple(node.ints("strides") or [1] * count),
+        tuple(node.ints("dilations") or [1] * count),
+        *(tuple((node.ints("pads") or [0] * 2 * count)[k : k + count]) for k in (0, count)),
+    )
+    padded = [n + b + a for n, b, a in zip(image, plain.before, plain.after, strict=True)]
+    steps = [(n - e) // s + 1 for n, e, s in zip(padded, plain.extents, plain.strides, strict=True)]
+    extra = [n - (k - 1) * s - e for n, k, s, e in zip(padded, steps, plain.strides, plain.extents, strict=True)]
+    channels = x.shape[1] // size
+    ones = np.tile(np.eye(size), (channels, 1)).reshape(channels * size, 1, *kernel).astype(x.dtype)
+    windows = node.net.reshape(x, shape=(x.shape[0], x.shape[1], *steps))
+    attributes = {**node.attributes, "group": channels, "output_padding": extra}
+    operands = [windows, node.net.constant(ones, "windows")]
+    return ConvTranspose(replace(node, attributes=attributes, operands=operands, names=[""] * 2))
 
 
 def _transposed_padding(node: Node, x: Value, win: Window, extra: tuple[int, ...]) -> Window:
