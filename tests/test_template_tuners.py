@@ -17,7 +17,7 @@ from loopwright.search.template.knobs.choice import ChoiceKnob
 from loopwright.search.template.space import ConfigSpace
 from loopwright.search.tuners.annealing import Annealing
 from loopwright.search.tuners.diversity import pick_diverse
-from loopwright.search.tuners.rank_trees import RankTrees
+from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
 from loopwright.search.tuners.speed_trees import SpeedTrees
 
 TUNERS = [lw.tuners.GridSearchTuner, lw.tuners.RandomTuner, lw.tuners.GATuner, lw.tuners.GradientBoostingTuner]
@@ -281,11 +281,20 @@ def test_history_of_the_same_task_or_another_template_is_no_transfer(conv, small
     assert lw.tuners.RandomTuner(small).load_history(own) == 0
 
 
-def test_a_batch_of_64_of_ten_million_is_proposed_in_half_a_second(conv):
-    """On one core: processor time, the shortest of five, after 192 trials."""
+@pytest.fixture(scope="module")
+def thousand(conv):
+    tuner = lw.tuners.RandomTuner(conv, seed=5)
+    tuner.batch_size = 250
+    return tuner.tune(1000, analytic_cost).trials
+
+
+@pytest.mark.parametrize("count", [192, 1000])
+@pytest.mark.parametrize("options", [{}, {"loss_type": "reg", "feature_type": "curve"}], ids=["usual", "slowest"])
+def test_a_batch_of_64_of_ten_million_is_proposed_in_half_a_second(conv, thousand, count, options):
+    """On one core: processor time, the shortest of five, the fit included."""
     assert len(conv.config_space) > 1e7
-    tuner = lw.tuners.GradientBoostingTuner(conv, plan_size=64)
-    tuner.tune(192, analytic_cost)
+    tuner = lw.tuners.GradientBoostingTuner(conv, plan_size=64, **options)
+    assert tuner.resume(thousand[:count]) == count
     spent = []
     for _ in range(5):
         tuner._models.clear()  # fit again, too
@@ -296,6 +305,29 @@ def test_a_batch_of_64_of_ten_million_is_proposed_in_half_a_second(conv):
         spent.append(time.process_time() - start_s)
     assert len(set(batch)) == 64
     assert min(spent) < 0.5, spent
+
+
+def test_few_of_many_samples_are_the_fastest_the_last_and_others():
+    rng = np.random.default_rng(0)
+    scores, tasks = rng.random(900), np.repeat([0, 1], [300, 600])
+    kept = well_chosen(np.random.default_rng(1), scores, tasks, 90)
+    assert len(set(kept.tolist())) == len(kept) == 90
+    for task, room in ((0, 30), (1, 60)):
+        own = np.flatnonzero(tasks == task)
+        mine = set(kept.tolist()) & set(own.tolist())
+        assert len(mine) == room
+        assert set(own[np.argsort(-scores[own])][: room // 2].tolist()) <= mine
+        assert set(own[-(room // 4) :].tolist()) <= mine
+    assert well_chosen(rng, scores, tasks, 900).tolist() == list(range(900))
+
+
+def test_what_can_be_measured_and_its_features_come_together(conv, small):
+    for task in (conv, small):
+        rows = task.config_space.sample(np.random.default_rng(0), 200)
+        for kind in ("knob", "itervar", "curve"):
+            legal, features = task.survey(rows, kind)
+            assert legal.tolist() == task.legal(rows, certainly=True).tolist()
+            assert np.array_equal(features, task.features(rows, kind))
 
 
 @pytest.mark.parametrize(

@@ -145,27 +145,28 @@ class Cases:
                 return False
         return True
 
-    def legal(self, case: Case, rows: Rows, certainly: bool = False) -> Mask:
+    def legal(self, case: Case, rows: Rows, certainly: bool = False, known: dict[int, Any] | None = None) -> Mask:
         """Which rows, all covered by a case, can be measured: single configs are asked where the case cannot tell.
 
-        With `certainly`, those are left out where the case can tell of most.
+        With `certainly`, those are left out where the case can tell of most. `known` keeps what was computed of them.
         """
         if not case.trusted:
             return np.array([self._task.why_not(row) is None for row in rows], dtype=bool)
+        known = {} if known is None else known
         if certainly:
-            return self.keeps_limits(case, rows, at_most=True)
-        mask = self.keeps_limits(case, rows)
-        at = np.flatnonzero(mask & ~self.keeps_limits(case, rows, at_most=True))
+            return self.keeps_limits(case, rows, at_most=True, known=known)
+        mask = self.keeps_limits(case, rows, known=known)
+        at = np.flatnonzero(mask & ~self.keeps_limits(case, rows, at_most=True, known=known))
         mask[at] = [self._task.why_not(row) is None for row in rows[at]]
         return mask
 
-    def keeps_limits(self, case: Case, rows: Rows, at_most: bool = False) -> Mask:
+    def keeps_limits(self, case: Case, rows: Rows, at_most: bool = False, known: dict[int, Any] | None = None) -> Mask:
         """Which rows, all covered by a case, keep the limits of the target; also with the most that they may take."""
         target = self._task.target
         mask = np.ones(len(rows), dtype=bool)
         if not len(rows):
             return mask
-        taken = case.program.usage(self._task.config_space.columns(rows), len(rows))
+        taken = case.program.usage(self._task.config_space.columns(rows), len(rows), known)
         for name, _, limit in limits(target):
             if limit:
                 mask &= taken[MOST if at_most and name == "shared_bytes" else name] <= limit

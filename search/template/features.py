@@ -24,17 +24,19 @@ CURVE_POINTS = 20
 _LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threadIdx", "blockIdx")
 
 
-def program_features(program: Program, columns: Columns, count: int, kind: str) -> npt.NDArray[np.float32]:
-    """The features `(count, f)`; as many for each program."""
+def program_features(
+    program: Program, columns: Columns, count: int, kind: str, known: dict[int, Any] | None = None
+) -> npt.NDArray[np.float32]:
+    """The features `(count, f)`; as many for each program. `known` is what was computed from the columns before."""
     nest = program.main
-    known: dict[int, Any] = {}
+    known = {} if known is None else known
     extents = np.ones((count, LOOPS))
     loops = nest.loops[-LOOPS:]
     for i, loop in enumerate(reversed(loops)):  # innermost first, so that what matters most is in the same columns
         extents[:, i] = loop.extent.evaluate(columns, known)
     touched = [_touched(access, nest, columns, known, extents) for access in nest.accesses[:ACCESSES]]
     parts = _itervar(nest, extents, touched) if kind == "itervar" else _curves(extents, touched)
-    parts.append(_taken(program, columns, count))
+    parts.append(_taken(program, columns, count, known))
     return np.concatenate(parts, axis=1).astype(np.float32)
 
 
@@ -75,22 +77,28 @@ def _itervar(nest: Nest, extents: Floats, touched: list[tuple[Floats, ...]]) -> 
 def _curves(extents: Floats, touched: list[tuple[Floats, ...]]) -> list[Floats]:
     """Per access, at points of a logarithmic grid: reuse by elements touched, elements by reuse, and by iterations."""
     inside = np.cumsum(np.log2(extents), axis=1)
-    points = np.linspace(0.0, 30.0, CURVE_POINTS)
+    by_inside = _first_reaching(inside)
     parts: list[Floats] = []
     for _, elements in touched:
         count = np.log2(elements)
         reuse = inside - count
-        for x, y in ((count, reuse), (reuse, count), (count, inside), (inside, count)):
-            reached = x[:, None, :] >= points[:, None]
-            first = np.where(reached.any(axis=2), reached.argmax(axis=2), x.shape[1] - 1)
+        by_count = _first_reaching(count)
+        for first, y in ((by_count, reuse), (_first_reaching(reuse), count), (by_count, inside), (by_inside, count)):
             parts.append(np.take_along_axis(y, first, axis=1))
     return parts + [np.zeros((len(extents), CURVE_POINTS))] * (4 * (ACCESSES - len(touched)))
 
 
-def _taken(program: Program, columns: Columns, count: int) -> Floats:
+def _first_reaching(x: Floats) -> npt.NDArray[np.int64]:
+    """For each point of the grid the first loop, from the inside, where `x` reaches it; the last one if none does."""
+    points = np.linspace(0.0, 30.0, CURVE_POINTS)
+    below = np.maximum.accumulate(x, axis=1)[:, None, :] < points[:, None]
+    first: npt.NDArray[np.int64] = np.minimum(below.sum(axis=2), x.shape[1] - 1)
+    return first
+
+
+def _taken(program: Program, columns: Columns, count: int, known: dict[int, Any]) -> Floats:
     """What a launch takes: the numbers of Usage, blocks, iterations of a thread, idle threads of the last warp."""
-    usage = program.usage(columns, count)
-    known: dict[int, Any] = {}
+    usage = program.usage(columns, count, known)
     blocks: Any = np.ones(count)
     serial: Any = np.ones(count)
     for loop in program.main.loops:

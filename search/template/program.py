@@ -137,9 +137,18 @@ class Program:
         """The nest that computes most."""
         return max(self.nests, key=lambda n: n.operations * float(np.prod([float(x.extent.value) for x in n.loops])))
 
-    def usage(self, columns: Columns, count: int) -> dict[str, Ints]:
-        """The numbers of `Usage`, each `(count,)`, bytes -1 where not known; and `shared_most`, the most it may be."""
-        known: dict[int, Any] = {}
+    def usage(self, columns: Columns, count: int, known: dict[int, Any] | None = None) -> dict[str, Ints]:
+        """The numbers of `Usage`, each `(count,)`, bytes -1 where not known; and `shared_most`, the most it may be.
+
+        `known` keeps what was computed from the columns, this too.
+        """
+        known = {} if known is None else known
+        if id(self) not in known:
+            known[id(self)] = self._usage(columns, count, known)
+        found: dict[str, Ints] = known[id(self)]
+        return found
+
+    def _usage(self, columns: Columns, count: int, known: dict[int, Any]) -> dict[str, Ints]:
 
         def column(expr: Expr) -> Any:
             return expr.evaluate(columns, known)

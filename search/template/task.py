@@ -29,6 +29,8 @@ from .limits import excess, usage
 from .registry import Template, find_template
 from .space import ConfigSpace, Rows
 
+Floats = npt.NDArray[np.float32]
+
 _FIRST_TRIES = 64
 
 
@@ -202,22 +204,33 @@ class TemplateTask:
             mask[at] = self.cases.legal(case, rows[at], certainly)
         return mask
 
-    def features(self, rows: Rows, kind: str = "itervar") -> npt.NDArray[np.float32]:
+    def features(self, rows: Rows, kind: str = "itervar") -> Floats:
         """What a cost model sees of each row, `(n, f)`; see features.KINDS. Rows that cannot be scheduled are zeros."""
         if kind not in KINDS:
             raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{kind}'")
+        return self._survey(rows, kind, judge=False)[1]
+
+    def survey(self, rows: Rows, kind: str = "itervar") -> tuple[npt.NDArray[np.bool_], Floats]:
+        """Which rows can certainly be measured, and the features of all, for little more than either costs."""
+        return self._survey(rows, kind, judge=True)
+
+    def _survey(self, rows: Rows, kind: str, judge: bool) -> tuple[npt.NDArray[np.bool_], Floats]:
+        mask = np.zeros(len(rows), dtype=bool)
+        knobs = self.config_space.features(rows)
         if kind == "knob":
-            return self.config_space.features(rows)
-        found: npt.NDArray[np.float32] | None = None
+            return (self.legal(rows, certainly=True) if judge else mask), knobs
+        found: Floats | None = None
         for case, at in self.cases.groups(rows):
             if case is None:
                 continue
-            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind)
+            known: dict[int, Any] = {}
+            if judge:
+                mask[at] = self.cases.legal(case, rows[at], certainly=True, known=known)
+            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind, known)
             if found is None:
                 found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)
             found[at] = part
-        knobs = self.config_space.features(rows)
-        return knobs if found is None else np.concatenate([found, knobs], axis=1)
+        return mask, knobs if found is None else np.concatenate([found, knobs], axis=1)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 

@@ -207,11 +207,10 @@ class GradientBoostingTuner(Tuner):
         ratio = max(1.0, self.diversity_filter_ratio or 1.0)
 
         def score(rows: Rows) -> Floats:
+            legal, features = self.task.survey(rows, self.feature_type)
             found = np.full(len(rows), -np.inf)
-            legal = np.flatnonzero(self.task.legal(rows, certainly=True))
-            if len(legal):
-                mean, spread = self._expect(self.task.features(rows[legal], self.feature_type))
-                found[legal] = mean + _EXPLORE * spread
+            mean, spread = self._expect(features[legal])
+            found[legal] = mean + _EXPLORE * spread
             return found
 
         keep = int(ratio * count) + len(self.visited)

@@ -10,14 +10,16 @@ import numpy.typing as npt
 from ..cost_model import Floats
 
 _FEWEST = 8
-_MOST = 512
+_MOST = 320
 _ALIKE = 0.02
 
 
 def varying(features: Floats, last: int | None = None) -> npt.NDArray[np.int64]:
-    """The columns that are not the same for all, of the `last` ones if given."""
+    """The columns that are not the same for all, nor the same as another one; of the `last` ones if given."""
     first = 0 if last is None else features.shape[1] - last
-    return np.flatnonzero(np.ptp(features[:, first:], axis=0) > 0) + first
+    found = np.flatnonzero(np.ptp(features[:, first:], axis=0) > 0) + first
+    _, once = np.unique(np.ascontiguousarray(features[:, found].T), axis=0, return_index=True)
+    return found[np.sort(once)]
 
 
 Integers = npt.NDArray[np.int64]
@@ -27,8 +29,8 @@ class RankTrees:
     """Gradient-boosted trees on the pairwise logistic loss (RankNet, Burges et al. 2005), with Newton steps.
 
     With `binary`, pairs are of one config that has more than half of the best speed and one that has not. Of many
-    samples the fastest and some of the others are learned from, as the pairs are many more. With `last` it looks at so
-    many of the last features only.
+    samples the fastest, the last and some others are learned from, as the pairs are many more. With `last` it looks at
+    so many of the last features only.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class RankTrees:
         from sklearn.tree import ExtraTreeRegressor  # type: ignore[import-untyped, unused-ignore]
 
         scores = np.asarray(scores, dtype=np.float64)
-        kept = _kept(np.random.default_rng(self._seed), scores, tasks)
+        kept = well_chosen(np.random.default_rng(self._seed), scores, tasks, _MOST)
         features, scores, tasks, weights = features[kept], scores[kept], tasks[kept], weights[kept]
         self._columns = varying(features, self._last)
         pairs = self._pairs(scores) * (tasks[:, None] == tasks[None, :]) * np.sqrt(weights[:, None] * weights[None, :])
@@ -99,15 +101,16 @@ class RankTrees:
         return (scores[:, None] > scores[None, :] * (1.0 + _ALIKE)).astype(np.float64)
 
 
-def _kept(rng: np.random.Generator, scores: Floats, tasks: Integers) -> Integers:
-    """All of few samples; of many the fastest ones and some of the others, of each task its share."""
-    if len(scores) <= _MOST:
+def well_chosen(rng: np.random.Generator, scores: Floats, tasks: Integers, most: int) -> Integers:
+    """All of few samples; of many half of the fastest, a quarter of the last and others, of each task its share."""
+    if len(scores) <= most:
         return np.arange(len(scores))
     kept: list[Integers] = []
     for task in np.unique(tasks):
         mine = np.flatnonzero(tasks == task)
-        room = max(_FEWEST, _MOST * len(mine) // len(scores))
-        order = mine[np.argsort(-scores[mine])]
-        rest = order[room // 2 :]
-        kept += [order[: room // 2], rng.choice(rest, min(len(rest), room - room // 2), replace=False)]
+        room = max(_FEWEST, most * len(mine) // len(scores))
+        fastest, rest = np.split(mine[np.argsort(-scores[mine], kind="stable")], [room // 2])
+        earlier, last = np.split(np.sort(rest), [-(room // 4)])
+        left = min(len(earlier), room - room // 2 - room // 4)
+        kept += [fastest, last, rng.choice(earlier, left, replace=False)]
     return np.concatenate(kept)

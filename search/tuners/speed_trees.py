@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import Floats
-from .rank_trees import Integers, varying
+from .rank_trees import Integers, varying, well_chosen
 
 _FEWEST = 8
+_MOST = 512
 _DOUBLINGS = 8.0
 """Configs that are 2^8 times slower than the best, or more, are all alike."""
 
@@ -34,26 +35,34 @@ class SpeedTrees:
         return bool(self._members)
 
     def fit(self, features: Floats, scores: Floats, tasks: Integers, weights: Floats) -> None:
-        """Learn from features `(n, f)`, scores `(n,)`, shares of the best speed of their task, and their weights."""
+        """Learn from features `(n, f)`, scores `(n,)`, shares of the best speed of their task, and their weights.
+
+        A weight, 1 at most, is the chance that a member sees a sample: given weights, the trees would take several
+        times as long. Of many samples the fastest, the last and some others are learned from.
+        """
         self._members = []
         if len(scores) < _FEWEST or not np.any(scores > 0):
             return
         from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped, unused-ignore]
 
-        features = np.nan_to_num(features)
+        rng = np.random.default_rng(self._seed)
+        kept = well_chosen(rng, scores, tasks, _MOST)
+        features, scores, weights = np.nan_to_num(features[kept]), scores[kept], weights[kept]
         self._columns = varying(features, self._last)
         if not len(self._columns):
             return
         design = features[:, self._columns]
         right = scores > 0
         values = np.where(right, np.maximum(0.0, 1 + np.log2(np.where(right, scores, 1.0)) / _DOUBLINGS), -0.1)
-        rng = np.random.default_rng(self._seed)
         for member in range(self._count):
             chosen = np.arange(len(scores)) if not member else rng.integers(len(scores), size=len(scores))
+            chosen = chosen[rng.random(len(chosen)) < weights[chosen]]
+            if len(chosen) < _FEWEST:
+                continue
             model = HistGradientBoostingRegressor(
                 random_state=self._seed + member,
-                max_iter=60,
-                learning_rate=0.15,
+                max_iter=40,
+                learning_rate=0.2,
                 max_leaf_nodes=15,
                 min_samples_leaf=int(np.clip(len(scores) // 64, 1, 20)),
                 l2_regularization=0.01,
@@ -61,7 +70,7 @@ class SpeedTrees:
                 max_features=0.6,
                 early_stopping=False,
             )
-            self._members.append(model.fit(design[chosen], values[chosen], sample_weight=weights[chosen]))
+            self._members.append(model.fit(design[chosen], values[chosen]))
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return the mean of the members and their spread, each `(n,)`."""
