@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import MemRefType, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
-
-from ..dialects.combiner import dtype_name, teach_numpy
+from ..dialects.numpy_types import teach_numpy
 from ..passes.analysis.packing import CONSTANT, Packing, argument_attributes, packing_of
+
+if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+    from xdsl.ir import Attribute
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,15 @@ class Argument:
 
 def signature_of(function: FuncOp) -> tuple[Argument, ...]:
     """Read a kernel function's arguments: inputs, then those marked `lw.output`; ValueError if they are not so."""
+    from xdsl.dialects.builtin import MemRefType, StringAttr
+
+    from ..dialects.combiner import dtype_name
+
     arguments = []
     for position, argument in enumerate(function.body.block.args):
         if not isinstance(argument.type, MemRefType):
             raise ValueError(f"argument {position} of kernel '{function.sym_name.data}' is no buffer: {argument.type}")
-        buffer_type = cast(MemRefType[Attribute], argument.type)
+        buffer_type = cast("MemRefType[Attribute]", argument.type)
         marks = argument_attributes(function, position)
         name = marks.get("lw.name")
         packing = packing_of(function, position)

@@ -23,6 +23,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from .numpy_types import teach_numpy
+
 NAMED = ("add", "mul", "max", "min")
 """Combiners with a name; `custom` has a region, `none` is no reduction."""
 
@@ -69,16 +71,6 @@ def is_unsigned(element: Attribute) -> bool:
 def epsilon(element: Attribute) -> float:
     """The distance from 1 to the next number of a float type."""
     return 2.0 ** -_FRACTION_BITS[type(element)]
-
-
-def teach_numpy(dtype: str) -> None:
-    """Make NumPy know a type by its name; ValueError says what is missing where it cannot."""
-    if dtype != "bfloat16":
-        return
-    try:
-        import ml_dtypes  # noqa: F401
-    except ImportError:
-        raise ValueError("arrays of bfloat16 need ml_dtypes, which is not installed: pip install ml_dtypes") from None
 
 
 def dtype_name(element: Attribute) -> str:

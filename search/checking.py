@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..dialects.combiner import teach_numpy
+from ..dialects.numpy_types import teach_numpy
 from .backend_api import Executable
 
 Array = npt.NDArray[Any]

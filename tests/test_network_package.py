@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.graph.runtime.on_llvm import ANY_MODEL
 from loopwright.graph.runtime.package import PackageError
 
 Parts = dict[str, bytes]
@@ -87,6 +90,20 @@ def test_what_is_wrong_with_a_damaged_file_is_said(saved: Path, tmp_path: Path, 
         lw.load_network(path)
     text = str(refused.value)
     assert text.startswith(str(path)) and sentence in text and "\n" not in text
+
+
+def test_running_on_a_cpu_imports_no_compiler(saved: Path) -> None:
+    program = f"""
+import sys
+import numpy as np
+import loopwright as lw
+lw.load_network({str(saved)!r}).executor()(np.zeros((1, 4, 6, 6), np.float32))
+assert "xdsl" not in sys.modules
+print(*(name for name in sys.modules if name.startswith(("loopwright.dialects.", "loopwright.passes."))))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert len(done.stdout.split()) < 8
+    assert lw.Target().model == ANY_MODEL  # what `load` compares with, without the module that defines targets
 
 
 def test_packed_constants_are_listed(saved: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.combiner import teach_numpy
+from ...dialects.numpy_types import teach_numpy
 
 CUDA = 2
 """kDLCUDA in dlpack.h."""

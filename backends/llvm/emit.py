@@ -17,10 +17,8 @@ from . import memory, ops
 from .bfloat16 import with_bfloat16
 from .function import Function, Module, Workspace
 from .parallel import emit_parallel_call
+from .symbols import RUN_SYMBOL, TIME_SYMBOL
 from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
-
-RUN_SYMBOL = "lw_run"
-TIME_SYMBOL = "lw_time"
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,20 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ModuleOp
 
 from ..arrays import aligned_empty
 from ..constants import Constants
 from ..signature import Argument
-from .emit import KernelText, emit
 from .jit import Loaded, compile_text
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from .emit import KernelText
 
 _MAGIC = b"loopwright-llvm-1\n"
 
@@ -56,6 +59,8 @@ class Artifact:
 
 def compile_module(module: ModuleOp) -> tuple[KernelText, Artifact]:
     """Compile a kernel-level module; returns its LLVM IR too."""
+    from .emit import emit
+
     text = emit(module)
     code = compile_text(text.source).object_code
     return text, Artifact(text.name, text.arguments, text.workspace_bytes, text.threads, code)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ...dialects.target import Target
+if TYPE_CHECKING:
+    from ...dialects.target import Target
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def host_target(cores: int | None = None) -> Target:
     """Return the target of this CPU; `cores` threads, or one for each core this process may use."""
+    from ...dialects.target import Target
+
     vector_bytes, registers = _vectors()
     known = Target()
     return Target(
         kind="llvm",
-        model=_model(),
+        model=host_model(),
         cores=cores if cores is not None else _cores(),
         vector_bytes=vector_bytes,
         vector_registers=registers,
@@ -33,7 +37,8 @@ def _cores() -> int:
 
 
 @cache
-def _model() -> str:
+def host_model() -> str:
+    """The name that LLVM has for this CPU."""
     import llvmlite.binding as llvm
 
     return str(llvm.get_host_cpu_name())

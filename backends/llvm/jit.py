@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .emit import RUN_SYMBOL, TIME_SYMBOL
 from .runtime import openmp_symbols
+from .symbols import RUN_SYMBOL, TIME_SYMBOL
 
 _LOCK = threading.RLock()
 """LLVM's engines register themselves with the process when made and dropped; one at a time."""

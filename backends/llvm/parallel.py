@@ -13,14 +13,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from .function import CACHE_LINE_BYTES, Function, Workspace
+from .symbols import FORK_SYMBOL, MOST_CPUS, PLACES_SYMBOL, THREAD_SYMBOL
 from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
 
-FORK_SYMBOL = "GOMP_parallel"
-THREAD_SYMBOL = "omp_get_thread_num"
-PLACES_SYMBOL = "lw_places"
-"""32-bit integers: how many CPUs this process may use, 0 if not known; then `MOST_CPUS` positions among these by CPU
-number, then `MOST_CPUS` CPU numbers by position."""
-MOST_CPUS = 1024
 _CHUNKS_A_THREAD = 16
 _MASTER_AT = 8
 """Where the context says on which CPU the calling thread was, behind the first counter."""

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..missing import MissingRequirement
-from .parallel import FORK_SYMBOL, MOST_CPUS, PLACES_SYMBOL, THREAD_SYMBOL
+from .symbols import FORK_SYMBOL, MOST_CPUS, PLACES_SYMBOL, THREAD_SYMBOL
 
 
 class MissingRuntime(MissingRequirement):

@@ -12,14 +12,15 @@ import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.llvm.executable import Artifact
-from ...backends.llvm.host import host_target
+from ...backends.llvm.host import host_model
 from ...backends.llvm.jit import Loaded as Code
-from ...dialects.target import Target, parse_target
 from .package import Package, PackageError
 from .plan import Place, Port
 
 Array = npt.NDArray[Any]
 Call = tuple[Callable[[Any], None], Any]
+ANY_MODEL = "generic"
+"""The model of targets that name none."""
 
 
 class LlvmNetwork:
@@ -101,8 +102,9 @@ def load(package: Package, index: int = 0) -> LlvmNetwork:
     """Load a network's kernels; there is one CPU. PackageError where they are for another model of CPU."""
     if index:
         raise ValueError(f"there is no CPU {index}")
-    wanted, here = parse_target(package.plan.target).model, host_target().model
-    if wanted not in (here, Target().model):
+    options = dict(part.partition("=")[::2] for part in package.plan.target.split()[1:])
+    wanted, here = options.get("model", ANY_MODEL), host_model()
+    if wanted not in (here, ANY_MODEL):
         raise PackageError(
             f"network {package.plan.name} is compiled for {wanted}, this CPU is {here}: compile it again"
         )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.arrays import aligned_empty
-from ...dialects.combiner import teach_numpy
+from ...dialects.numpy_types import teach_numpy
 from .plan import Plan, PlanError
 
 Array = npt.NDArray[Any]

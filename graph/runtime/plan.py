@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.combiner import teach_numpy
+from ...dialects.numpy_types import teach_numpy
 
 ALIGNMENT = 256
 """Tensors start on multiples of so many bytes: cache lines of CPUs, and what buffers within buffers need on GPUs."""

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
-
-from ...dialects.attributes import AxesAttr, Axis
 from .layout import Layout, parse_layout
 
 if TYPE_CHECKING:
     import numpy as np
+    from xdsl.dialects.func import FuncOp
+    from xdsl.ir import Attribute
 
 CONSTANT = "lw.constant"
 LAYOUT = "lw.layout"
@@ -35,6 +32,10 @@ class Packing:
 
     def attributes(self) -> dict[str, Attribute]:
         """The argument attributes that record it."""
+        from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+        from ...dialects.attributes import AxesAttr, Axis
+
         return {
             LAYOUT: ArrayAttr([StringAttr(item) for item in self.layout]),
             PACKED_FROM: AxesAttr(tuple(Axis(name, extent) for name, extent in self.extents.items())),
@@ -52,6 +53,10 @@ def argument_attributes(func: FuncOp, position: int) -> dict[str, Attribute]:
 
 def packing_of(func: FuncOp, position: int) -> Packing | None:
     """How the argument at `position` must be packed before a call; None where it comes as it is."""
+    from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+    from ...dialects.attributes import AxesAttr
+
     attributes = argument_attributes(func, position)
     layout, original = attributes.get(LAYOUT), attributes.get(PACKED_FROM)
     if not isinstance(layout, ArrayAttr) or not isinstance(original, AxesAttr):
