@@ -281,12 +281,12 @@ class GpuModel:
         return words, loads, np.maximum(loads, distinct / 32 * conflicts)
 
     def _store_conflicts(self, c: Columns, operand: GpuOperand) -> Array:
-        """How many threads of a warp store into one bank while they turn an operand round: 4 * row + column, padded."""
+        """How many threads of a warp store into one bank while they turn an operand round, with its padding."""
         if not operand.turned:
             return self._ones(c)
         place = np.arange(32) * c[operand.vector][:, None]
         row = (self._step(c) * self._slices(c)).astype(np.int64)[:, None]
-        banks = np.sort((4 * (place % row) + place // row) % 32, axis=1)
+        banks = np.sort((PADDING * (place % row) + place // row) % BANKS, axis=1)
         run = np.ones(len(banks))
         longest = np.ones(len(banks))
         for lane in range(1, 32):
