@@ -2,11 +2,11 @@
 
 The threads of a block fill the shared buffers together, a few neighbouring elements each; accumulators are registers.
 
-How rows in shared memory are padded (`storage_align`) is no choice of a search. An operand that lies there as it does in
-global memory is filled along its rows, without a conflict at any padding. One that is turned is filled across its rows:
-of rows of 32m + 4 elements, the threads of a warp meet in no bank where a step is 8 deep, two do at 2, 4 and 16, four at
-32. Its rows are read as vectors of four, so the padding is a multiple of four; 12, 20 and 28 conflict as 4 does, and 8
-and 16, better for steps of 4 and of 2, twice and four times as often from 8 on.
+How rows in shared memory are padded (`storage_align`) is no choice of a search. An operand that lies there as it does
+in global memory is filled along its rows, without a conflict at any padding. One that is turned is filled across its
+rows: of rows of 32m + 4 elements, the threads of a warp meet in no bank where a step is 8 deep, two do at 2, 4 and 16,
+four at 32. Its rows are read as vectors of four, so the padding is a multiple of four; 12, 20 and 28 conflict as 4
+does, and 8 and 16, better for steps of 4 and of 2, twice and four times as often from 8 on.
 """
 
 from __future__ import annotations
