@@ -1,0 +1,67 @@
+"""Every shipped template for GPUs: those for Mali right on an OpenCL device, those for CUDA through its compiler."""
+
+import numpy as np
+import pytest
+from gpu_programs import opencl_device
+
+import loopwright as lw
+from loopwright.backends.c_family.artifact import Artifact
+from loopwright.backends.cuda import device as cuda
+from loopwright.backends.opencl import device as opencl
+from loopwright.search.template.fallback import fallback_config
+from loopwright.search.template.registry import shipped
+
+ODD = {
+    "conv2d_no_batching": (1, 7, 9, 6, 5, 3, 3, (1, 1), (1, 1)),
+    "conv2d_nchw": (2, 7, 9, 6, 5, 3, 3, (1, 1), (1, 1)),
+    "conv2d_nhwc": (2, 9, 7, 6, 5, 3, 1, (2, 2), (1, 0)),
+    "depthwise_conv2d_nchw": (2, 6, 7, 9, 3, 3, (1, 1), (1, 1)),
+    "depthwise_conv2d_nhwc": (1, 6, 9, 7, 3, 3, (2, 1), (0, 1)),
+    "dense": (6, 15, 21),
+    "batch_matmul": (3, 6, 15, 21),
+}
+"""Arguments that powers of two do not divide."""
+
+
+def templates(*families: str) -> list[str]:
+    return [name for name in shipped() if name.endswith(families)]
+
+
+def made(name: str, target: str, count: int) -> tuple[lw.TemplateTask, list[str]]:
+    """A task, and its schedules of the fallback and of some other legal configs."""
+    arguments = next(args for known, args in ODD.items() if name.removesuffix("_mali").removesuffix("_gpu") == known)
+    task = lw.TemplateTask(name, arguments, target)
+    rows = task.config_space.sample(np.random.default_rng(0), 256)
+    legal = rows[task.legal(rows)][:count]
+    assert len(legal) == count
+    return task, task.schedules([fallback_config(task), *map(task.config, legal)])
+
+
+@pytest.mark.parametrize("name", templates("_mali"))
+def test_templates_for_mali_are_right_on_opencl(name: str) -> None:
+    opencl_device()
+    task, schedules = made(name, "opencl model=mali-t860", 2)
+    reference = task.reference
+    for schedule in schedules:
+        kernel = opencl.load(opencl.build(str(task.module), schedule))
+        outputs = [np.full(e.shape, np.nan, e.dtype) for e in reference.expected]
+        kernel.run([*reference.inputs, *outputs])
+        for got, expected in zip(outputs, reference.expected, strict=True):
+            np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol, err_msg=schedule)
+
+
+@pytest.mark.parametrize("name", templates("_gpu", "no_batching"))
+def test_templates_for_cuda_compile(name: str) -> None:
+    """No device is needed; what is launched is within what the architecture has."""
+    task, schedules = made(name, "cuda model=h200", 2)
+    for schedule in schedules:
+        artifact = Artifact.from_bytes(cuda.build(str(task.module), schedule), "cuda")
+        assert artifact.architecture == "sm_90" and artifact.binary[:4] == b"\x7fELF"
+        for launch in artifact.kernel.launches:
+            assert np.prod(launch.block) <= task.target.max_threads_per_block
+            assert launch.static_shared_bytes + launch.dynamic_shared_bytes <= task.target.max_shared_bytes
+
+
+def test_every_template_for_gpus_is_tested() -> None:
+    tested = {*templates("_mali"), *templates("_gpu", "no_batching")}
+    assert tested == {name for name in shipped() if not name.endswith("_cpu")}
