@@ -46,6 +46,22 @@ def test_schedule_page_names_every_primitive() -> None:
     assert not [stem for stem in module_stems("schedule") if f"| `{stem}` |" not in page]
 
 
+def test_template_page_names_every_policy_and_option() -> None:
+    from loopwright import tuners
+    from loopwright.search.template.config import Config
+    from loopwright.search.template.knobs import annotate, reorder, split
+
+    page = (ROOT / "docs" / "template.md").read_text()
+    made = (split.SplitKnob, reorder.ReorderKnob, annotate.AnnotateKnob, tuners.LocalBuilder, tuners.LocalRunner)
+    tuned = (tuners.GATuner, tuners.GradientBoostingTuner, tuners.Tuner.tune)
+    names = {n for call in (*made, *tuned) for n in inspect.signature(call).parameters}
+    names -= {"self", "extent", "annealing"}  # what the page calls otherwise, or leaves to the reader
+    names |= {*split.POLICIES, *reorder.POLICIES, *annotate.POLICIES}
+    names |= {n for n in vars(Config) if n.startswith(("define_", "add_", "fallback_"))}
+    names |= {n for n, value in vars(tuners.callbacks).items() if inspect.isfunction(value)}
+    assert not sorted(name for name in names if not re.search(rf"\b{name}\b", page))
+
+
 def test_example_prints_what_each_step_gains() -> None:
     script = str(ROOT / "examples" / "matmul_by_hand.py")
     done = subprocess.run([sys.executable, script, "--size", "96"], capture_output=True, text=True, check=True)
