@@ -169,6 +169,33 @@ def test_normalisations_that_are_written_out_are_one_kernel(kind: str, axes: tup
     assert labels_of(after) == [f"{norm}_multiply_add"]
 
 
+@pytest.mark.parametrize("kind", ["conv2d", "depthwise", "transposed", "dense", "matmul", "shared", "whole"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_factors_of_channels_go_into_the_weights(kind: str, layout: str) -> None:
+    net, random = lw.Network("scaled"), np.random.default_rng(0)
+    last = layout == "NHWC"
+
+    def constant(*shape: int) -> Any:
+        return net.constant(random.standard_normal(shape, dtype="float32"))
+
+    if kind in ("dense", "matmul"):
+        x, channel = net.input("x", (3, 6)), (6,)
+        y = net.dense(x, constant(6, 6)) if kind == "dense" else net.matmul(x, constant(6, 6))
+    else:
+        x, channel = net.input("x", (2, 5, 5, 6) if last else (2, 6, 5, 5)), (6,) if last else (6, 1, 1)
+        depth = 1 if kind == "depthwise" else 6
+        weight = constant(3, 3, depth, 6) if last else constant(*((6, depth) if kind != "transposed" else (6, 6)), 3, 3)
+        name, groups = ("conv2d_transpose" if kind == "transposed" else "conv2d"), 6 if kind == "depthwise" else 1
+        y = net.apply(name, x, weight, layout=layout, groups=groups)
+    first = constant(*(y.shape if kind == "whole" else channel)) * y
+    net.output(net.add(constant(*channel), first + constant(*channel)), *([y] if kind == "shared" else []))
+    after = check_same(net, GROUPED, feeds_of(net))
+    left = sum(op.operator.data == "multiply" for op in after.module.walk() if isinstance(op, ApplyOp))
+    assert left == (kind in ("shared", "whole"))
+    if not left:
+        assert [label.rsplit("_", 1)[1] for label in labels_of(after)] == ["add"]
+
+
 def test_constants_do_not_outlive_their_use() -> None:
     net = lw.testing.network("mobilenet", **SMALL["mobilenet"])
     after = net.transform(PREPARE)

@@ -1,4 +1,4 @@
-"""The pass that takes batch normalisation apart, into the weights of what comes before it where that is possible."""
+"""The pass that takes batch normalisation, and factors of channels, into the weights of what comes before them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ class FoldBatchNorm(ModulePass):
     """batch_norm(x) -> x * scale + shift, with scale = gamma / sqrt(variance + epsilon), shift = beta - mean * scale.
 
     Where x is a convolution or a matrix product with constant weights (and a constant added to it) that nothing else
-    reads, the scale goes into the weights. Scale and shift stay as operators on constants, for
-    `lw-graph-fold-constants`.
+    reads, the scale goes into the weights, and so does any other constant factor of its channels; constants that are
+    added one after the other become one. Scale and shift stay as operators on constants, for `lw-graph-fold-constants`.
     """
 
     name: ClassVar[str] = "lw-graph-fold-batch-norm"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in applied(op):
-            if found.operator.data == "batch_norm":
-                replace(found, [_folded(found)])
+            rule = _RULES.get(found.operator.data)
+            value = rule(found) if rule is not None else None
+            if value is not None:
+                replace(found, [value])
 
 
-def _folded(op: ApplyOp) -> SSAValue:
+def _batch_norm(op: ApplyOp) -> SSAValue:
     data, gamma, beta, mean, variance = op.inputs
     before = Before(op)
     epsilon = _number(op, float(option(op, "epsilon")), dtype_of(variance))
@@ -44,18 +46,68 @@ def _folded(op: ApplyOp) -> SSAValue:
     shape = [1] * rank
     shape[axis] = shape_of(gamma)[0]
     scale_all, shift_all = before.reshape(scale, shape), before.reshape(shift, shape)
-
-    bias: SSAValue | None = None
-    source = data
-    added = producer(data, "add")
-    if added is not None and used_once(data) and is_constant(added.inputs[1]):
-        source, bias = added.inputs
-    scaled = _scaled_weights(before, source, axis, scale) if used_once(source) and is_constant(scale) else None
+    scaled = _scaled(before, data, axis, scale)
     if scaled is None:
-        return before.apply("add", before.apply("multiply", data, scale_all), shift_all)
-    if bias is not None:
-        shift_all = before.apply("add", before.apply("multiply", bias, scale_all), shift_all)
-    return before.apply("add", scaled, shift_all)
+        scaled = before.apply("multiply", data, scale_all)
+    return _shifted(before, scaled, shift_all)
+
+
+def _multiply(op: ApplyOp) -> SSAValue | None:
+    """One constant number a channel, times a product: into its weights."""
+    for data, factor in (tuple(op.inputs), tuple(op.inputs)[::-1]):
+        product = producer(_without_bias(data)[0], *_CHANNELS)
+        if product is None or shape_of(data) != shape_of(op.outputs[0]):
+            continue
+        axis, shape = _channel_axis(product), shape_of(data)
+        if _along(shape_of(factor), shape, axis) and is_constant(factor):
+            before = Before(op)
+            return _scaled(before, data, axis, before.reshape(factor, (shape[axis],)))
+    return None
+
+
+def _add(op: ApplyOp) -> SSAValue | None:
+    """A second constant behind a product: into the first one."""
+    for data, shift in (tuple(op.inputs), tuple(op.inputs)[::-1]):
+        source, bias = _without_bias(data)
+        product = producer(source, *_CHANNELS)
+        if product is None or bias is None or shape_of(data) != shape_of(op.outputs[0]):
+            continue
+        axis, shape = _channel_axis(product), shape_of(data)
+        if all(_along(shape_of(v), shape, axis) for v in (bias, shift)) and is_constant(shift):
+            return _shifted(Before(op), data, shift)
+    return None
+
+
+def _along(own: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
+    """Whether a tensor of shape `own` has one element for each place along `axis` of one of `shape`, and no others."""
+    full = (1,) * (len(shape) - len(own)) + own
+    return full == tuple(n if d == axis else 1 for d, n in enumerate(shape))
+
+
+def _without_bias(data: SSAValue) -> tuple[SSAValue, SSAValue | None]:
+    """What a constant is added to, and the constant, where nothing else reads the sum; else the value itself."""
+    added = producer(data, "add")
+    if added is not None and (used_once(data) or data.first_use is None):
+        for source, bias in (tuple(added.inputs), tuple(added.inputs)[::-1]):
+            if shape_of(source) == shape_of(data) and is_constant(bias):
+                return source, bias
+    return data, None
+
+
+def _shifted(before: Before, data: SSAValue, shift: SSAValue) -> SSAValue:
+    """The sum, of constants first."""
+    source, bias = _without_bias(data)
+    return before.apply("add", source, shift if bias is None else before.apply("add", bias, shift))
+
+
+def _scaled(before: Before, data: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
+    """A product, and the constant added to it, with channels times `scale` (C,); None where that cannot be."""
+    source, bias = _without_bias(data)
+    scaled = _scaled_weights(before, source, axis, scale) if used_once(source) and is_constant(scale) else None
+    if scaled is None or bias is None:
+        return scaled
+    shape = [n if d == axis else 1 for d, n in enumerate(shape_of(data))]
+    return before.apply("add", scaled, before.apply("multiply", bias, before.reshape(scale, shape)))
 
 
 def _scaled_weights(before: Before, source: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
@@ -113,6 +165,13 @@ _CHANNELS: dict[str, Callable[[ApplyOp], tuple[int, ...] | None]] = {
     "matmul": _matmul_shape,
 }
 """Operator -> the shape under which one number an output channel multiplies its weights."""
+
+
+_RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
+    "batch_norm": _batch_norm,
+    "multiply": _multiply,
+    "add": _add,
+}
 
 
 def _number(place: Operation, value: float, dtype: str) -> SSAValue:

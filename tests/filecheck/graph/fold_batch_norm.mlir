@@ -36,3 +36,25 @@ func.func @shared(%x: tensor<1x4x5x5xf32>) -> (tensor<1x8x5x5xf32>, tensor<1x8x5
   %y = lw_graph.apply "batch_norm" (%conv, %g, %g, %g, %g) : (tensor<1x8x5x5xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<1x8x5x5xf32>
   func.return %y, %conv : tensor<1x8x5x5xf32>, tensor<1x8x5x5xf32>
 }
+
+// Factors of channels go into the weights, too, and summands become one: scale layers, as some exporters write them.
+// CHECK-LABEL: func.func @scale_layer
+func.func @scale_layer(%x: tensor<1x4x5x5xf32>, %z: tensor<8x1x1xf32>) -> (tensor<1x8x5x5xf32>, tensor<1x8x5x5xf32>) {
+  %w = lw_graph.constant "w" : tensor<8x4x1x1xf32>
+  %b = lw_graph.constant "b" : tensor<1x8x1x1xf32>
+  %g = lw_graph.constant "g" : tensor<8x1x1xf32>
+  %conv = lw_graph.apply "conv2d" (%x, %w) : (tensor<1x4x5x5xf32>, tensor<8x4x1x1xf32>) -> tensor<1x8x5x5xf32>
+  %s = lw_graph.apply "add" (%conv, %b) : (tensor<1x8x5x5xf32>, tensor<1x8x1x1xf32>) -> tensor<1x8x5x5xf32>
+  %m = lw_graph.apply "multiply" (%g, %s) : (tensor<8x1x1xf32>, tensor<1x8x5x5xf32>) -> tensor<1x8x5x5xf32>
+  // CHECK: %[[w:[a-z_0-9]*]] = lw_graph.apply "multiply" (%w, %{{.*}})
+  // CHECK: %conv = lw_graph.apply "conv2d" (%x, %[[w]])
+  // CHECK: %[[p:[a-z_0-9]*]] = lw_graph.apply "multiply" (%b, %{{.*}})
+  // CHECK: %[[q:[a-z_0-9]*]] = lw_graph.apply "add" (%[[p]], %g)
+  // CHECK: %y = lw_graph.apply "add" (%conv, %[[q]]) : (tensor<1x8x5x5xf32>, tensor<1x8x1x1xf32>)
+  %y = lw_graph.apply "add" (%m, %g) : (tensor<1x8x5x5xf32>, tensor<8x1x1xf32>) -> tensor<1x8x5x5xf32>
+  %c = lw_graph.apply "conv2d" (%x, %w) : (tensor<1x4x5x5xf32>, tensor<8x4x1x1xf32>) -> tensor<1x8x5x5xf32>
+  // CHECK: %n = lw_graph.apply "multiply" (%c, %z)
+  %n = lw_graph.apply "multiply" (%c, %z) : (tensor<1x8x5x5xf32>, tensor<8x1x1xf32>) -> tensor<1x8x5x5xf32>
+  // CHECK-NEXT: func.return %y, %n
+  func.return %y, %n : tensor<1x8x5x5xf32>, tensor<1x8x5x5xf32>
+}
