@@ -60,13 +60,6 @@ def read_module(path: Path) -> ModuleOp:
         raise UserError(str(error)) from None
 
 
-def beside(records: Path, workload_hash: str) -> Path:
-    """The file next to a record file that holds a workload of its records."""
-    from ..search.workload_files import workload_file
-
-    return workload_file(records, workload_hash)
-
-
 def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
     """The best record in a file of the workload given by hash (or its first digits), key or name, and of the target."""
     from ..search import records as rec
@@ -98,6 +91,7 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
     """The task that a record is of, from a file (by default the one beside the records) or made from the key."""
     from ..dialects.target import parse_target
     from ..search.workload_files import task_of_key
+    from ..search.workload_files import workload_file as beside
 
     path = workload_file or beside(records, record.workload_hash)
     if workload_file is None and not path.is_file():

@@ -15,7 +15,7 @@ from ._errors import UserError
 from ._inputs import positive
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
-from ._source import beside, file_task, named_task
+from ._source import file_task, named_task
 
 if TYPE_CHECKING:
     from ..search.task import SearchTask
@@ -108,13 +108,13 @@ def _require_no_shape(options: argparse.Namespace) -> None:
 
 def _write_workload(task: SearchTask, records: Path) -> Path:
     """Write the workload's IR beside the records, which hold only its hash."""
-    path = beside(records, task.compute_dag.hash)
+    from ..search.workload_files import workload_file, write_workload
+
+    digest = task.compute_dag.hash
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{task.module!s}\n")
+        return write_workload(records, digest, str(task.module))
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None
-    return path
+        raise UserError(f"cannot write {workload_file(records, digest)}: {error.strerror}") from None
 
 
 def _as_text(
