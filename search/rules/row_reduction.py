@@ -31,7 +31,7 @@ from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
 from ..strides import accesses, lanes_of_block, nearly_in_rows, run_together
 from ._columns import STRIPS, ColumnTiles, in_columns, loops_reduced
-from ._lanes import PARALLEL_ELEMENTS, split, together
+from ._lanes import PARALLEL_ELEMENTS, lane_choices, split, together, vectors_pay
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
@@ -148,10 +148,13 @@ class _Rows:
         self.width = self.draft.hole(f"{self.last}_width", choices, max(usual, 4 * lanes), "vector")
         return self.width
 
-    def _lane_width(self, block: BlockOp) -> Hole:
-        lanes = lanes_of_block(block, self.target)
+    def _lane_width(self, block: BlockOp, extent: int) -> Hole:
+        """One hole for all stages, whose rows are of one length; none of its choices is two rows long."""
         if self.width is None:
-            choices = tuple(lanes * n for n in (1, 2, 4, 8))
+            lanes = lanes_of_block(block, self.target)
+            most = extent // 2 if block.combiner.data == "custom" else 2 * extent - 1
+            choices = tuple(n for n in (lanes * k for k in (1, 2, 4, 8)) if n <= most)
+            choices = choices or (lane_choices(extent, lanes)[1],)
             self.width = self.draft.hole(f"{self.last}_width", choices, lanes * 4, "vector")
         return self.width
 
@@ -170,10 +173,12 @@ class _Rows:
         if not loops or not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
             return False
         count = run_together(block, loops)
-        if prod(x.size for x in loops[-count:]) < 2 * lanes_of_block(block, self.target):
+        lanes = lanes_of_block(block, self.target)
+        enough = 4 * lanes if block.combiner.data == "custom" else lanes // 2  # pairs are joined one by one
+        if prod(x.size for x in loops[-count:]) < enough:
             return False
-        axis, _ = together(self.draft, name, loops)
-        _, lane = split(self.draft, name, axis, (0, self._lane_width(block)))
+        axis, extent = together(self.draft, name, loops)
+        _, lane = split(self.draft, name, axis, (0, self._lane_width(block, extent)))
         before = {b.block_name for b in blocks_in(self.draft.module)}
         try:
             self.draft.do(Rfactor, block=name, loop=lane)
@@ -214,8 +219,8 @@ class _Rows:
             self.draft.do(Unroll, block=name, loop=parts[1])
             return
         axis, extent = together(self.draft, name, loops)
-        if extent >= lanes:
-            _, lane = split(self.draft, name, axis, (0, self._lane_width(block)))
+        if vectors_pay(self.block(name), axis, extent, lanes):
+            _, lane = split(self.draft, name, axis, (0, self._lane_width(block, extent)))
             self.draft.do(Vectorize, block=name, loop=lane)
 
 
