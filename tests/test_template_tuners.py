@@ -13,12 +13,14 @@ from analytic_cost import analytic_cost
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.cost_model import relative_speed
+from loopwright.search.records import ErrorCode
 from loopwright.search.template.knobs.choice import ChoiceKnob
 from loopwright.search.template.space import ConfigSpace
 from loopwright.search.tuners.annealing import Annealing
 from loopwright.search.tuners.diversity import pick_diverse
 from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
 from loopwright.search.tuners.speed_trees import SpeedTrees
+from loopwright.search.tuners.trials import Trials
 
 TUNERS = [lw.tuners.GridSearchTuner, lw.tuners.RandomTuner, lw.tuners.GATuner, lw.tuners.GradientBoostingTuner]
 CONV = ("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
@@ -243,6 +245,20 @@ def trials_needed(task, goal_s, budget, seed, history=(), **options):
     result = tuner.tune(budget, analytic_cost, callbacks=[reached])
     times = [r.time_s for r in result.trials]
     return next((i for i, t in enumerate(times, 1) if t <= goal_s), budget + 1)
+
+
+def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch):
+    task = lw.TemplateTask("tests_matmul", (16, 8, 4), "llvm cores=1 vector_bytes=32")
+    said = "lw-lower-loop-to-kernel: loop 'j' is parallel, which a GPU does not have"
+    record = Trials._record
+
+    def refused(self, config, measurement):
+        message = f"{said}\n  at: ..."
+        return replace(record(self, config, measurement), error=ErrorCode.INSTANTIATION_ERROR, message=message)
+
+    monkeypatch.setattr(Trials, "_record", refused)
+    with pytest.raises(lw.TuningError, match=f"is legal on llvm; the first one asked: {said}$"):
+        lw.tuners.RandomTuner(task).tune(2, analytic_cost)
 
 
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])

@@ -59,6 +59,7 @@ class Tuner(ABC):
         self.refused = 0
         """Configs that were proposed and turned out not to be legal; they are no trials."""
         self.state = TuningState(task.name, 0, float(task.flops))
+        self._refusal = ""
         self._started = 0
         self._left: list[int] = []
         """Proposed and not measured, as tuning ended before."""
@@ -188,6 +189,7 @@ class Tuner(ABC):
     def _refused(self, record: Record, config: Any) -> None:
         """Pass over a config that no kernel could be made of, which is no trial, and look at others more closely."""
         self.refused += 1
+        self._refusal = self._refusal or record.message
         self.task.cases.distrust()
         LOGGER.debug("refused: %s\t%s", record.message.strip()[-200:], config)
 
@@ -227,10 +229,10 @@ class Tuner(ABC):
         )
 
     def _first_refusal(self) -> str:
-        for row in self.space.sample(np.random.default_rng(0), _ASKED):
-            if (reason := self.task.why_not(row)) is not None:
-                return f"; the first one asked: {headline(reason)}"
-        return ""
+        """Why a config is not legal: of one that was proposed, else of one that never was."""
+        rows = self.space.sample(np.random.default_rng(0), _ASKED)
+        reason = self._refusal or next(filter(None, map(self.task.why_not, rows)), "")
+        return f"; the first one asked: {headline(reason)}" if reason else ""
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
