@@ -88,6 +88,8 @@ WORKLOADS = {
     "softmax_short_rows": of((1501, 20), lambda x: topi.nn.softmax(x)),
     "softmax_rows_of_5": of((1501, 5), lambda x: topi.nn.softmax(x)),
     "softmax_f16": of((301, 33), lambda x: topi.nn.softmax(x), "float16"),
+    "argmax_rows_of_20": of((1501, 20), lambda x: topi.argmax(x, 1)),
+    "argmin_rows_of_3": of((37, 41, 3), lambda x: topi.argmin(x, 2)),
     "argmax_short_rows": of((1501, 65), lambda x: topi.argmax(x, 1)),
     "argmax_rows": of((60, 1009), lambda x: topi.argmax(x, 1)),
     "argmax_columns": of((1009, 61), lambda x: topi.argmax(x, 0)),

@@ -29,6 +29,8 @@ USUAL_COPIES = 64
 """Updates of vectors that are written out without a search."""
 USUAL_WINDOW = 32
 """Terms of a window that are written out without a search."""
+PAIRED_ROW = 4
+"""Vectors of a row from which on its partial pairs are worth joining one by one."""
 VECTORS = (1, 2, 4, 8, 16)
 STRIPS = (1, 2, 4, 8, 16, 32)
 STEPS = (1, 2, 4, 8)
@@ -37,16 +39,18 @@ STEPS = (1, 2, 4, 8)
 def in_columns(block: BlockOp, target: Target) -> bool:
     """True for a reduction whose neighbouring results come from neighbouring elements, or elements a few apart.
 
-    False where what it reduces over is contiguous itself and fills vectors.
+    False where what it reduces over is contiguous itself and fills vectors. Pairs, such as value and position, take so
+    long to join that lanes of results pay even where each gathers its elements from a short row of its own.
     """
     axis = _column(block)
     reduce = [a for a in block.axes if a.reduce and a.extent > 1]
     if axis is None or not reduce:
         return False
     lanes = lanes_of_block(block, target)
-    if along_reduce(block) and reduce[-1].extent >= 2 * lanes:
+    paired = block.combiner.data == "custom"
+    if along_reduce(block) and reduce[-1].extent >= (PAIRED_ROW if paired else 2) * lanes:
         return False
-    return nearly_in_rows(block, axis.name) or (axis.extent >= lanes // 2 and not along_reduce(block))
+    return nearly_in_rows(block, axis.name) or (axis.extent >= lanes // 2 and (paired or not along_reduce(block)))
 
 
 def _column(block: BlockOp) -> Axis | None:

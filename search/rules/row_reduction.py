@@ -30,7 +30,7 @@ from ..row_chains import RowChain, next_row_chain
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
 from ..strides import accesses, lanes_of_block, nearly_in_rows, run_together
-from ._columns import STRIPS, ColumnTiles, in_columns, loops_reduced
+from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns, loops_reduced
 from ._lanes import PARALLEL_ELEMENTS, lane_choices, split, together, vectors_pay
 
 ROW_BYTES = 32768
@@ -174,7 +174,7 @@ class _Rows:
             return False
         count = run_together(block, loops)
         lanes = lanes_of_block(block, self.target)
-        enough = 4 * lanes if block.combiner.data == "custom" else lanes // 2  # pairs are joined one by one
+        enough = PAIRED_ROW * lanes if block.combiner.data == "custom" else lanes // 2
         if prod(x.size for x in loops[-count:]) < enough:
             return False
         axis, extent = together(self.draft, name, loops)
