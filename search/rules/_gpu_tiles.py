@@ -32,51 +32,16 @@ from ..anchor import Anchor, Operand, epilogue_of, find_anchor
 from ..gpu_model import BANKS, PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
 from ..holes import Derived, Hole, Kind
 from ..sketch import Draft
+from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, odd_divisors, parts_of, up_to
 
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is in shared memory as a whole."""
 VIRTUAL = (1, 2, 4)
-THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
-INNER = (1, 2, 4, 7, 8)
-PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-UNEQUAL_PARTS = (2, 4, 8, 16, 32)
-SLICES = (2, 4, 8)
-MOST_DIVISORS = 6
-EVEN = 8
-"""Extents that this divides do well with factors that are powers of two."""
 MOST_PARTS = 64
 """Parts of a split reduction that are loaded one after the other without a loop."""
 STAGES = (1, 2, 3, 4)
 UNROLLED = (0, 32, 128, 512)
 """Statements that the loops of a reduction step may become when they are unrolled."""
-
-
-def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:
-    """Into how many parts a reduction of this extent may be divided.
-
-    Equal ones, where there are any; blocks of threads may also take parts of which the last is shorter.
-    """
-    listed = SLICES if sliced else (*PARTS, *odd_divisors(extent, max(PARTS)))
-    equal = tuple(sorted({n for n in listed if 4 * n <= extent and extent % n == 0}))
-    if equal or sliced:
-        return equal
-    return tuple(n for n in UNEQUAL_PARTS if 4 * n <= extent and (n - 1) * -(-extent // n) < extent)
-
-
-def odd_divisors(extent: int, most: int, served: int = 1) -> tuple[int, ...]:
-    """Divisors from 3 to `most`, no powers of two, of an extent that powers of two divide badly; a few spread ones.
-
-    None where what is left of the extent without factors of two, and of `served`, is 1.
-    """
-    rest = extent
-    for factor in (2, served):
-        while factor > 1 and rest % factor == 0:
-            rest //= factor
-    if extent % EVEN == 0 or rest == 1:
-        return ()
-    found = [n for n in range(3, min(most, extent) + 1) if extent % n == 0 and n & (n - 1)]
-    step = max(1, -(-len(found) // MOST_DIVISORS))
-    return tuple(found[::-step][::-1])
 
 
 @dataclass(frozen=True)
@@ -209,12 +174,13 @@ class Tiling:
         budget = 128 if self.variant.sliced else 256
         self.levels: dict[str, tuple[Hole, Hole, Hole]] = {}
         for name, extent in reversed(self.axes):
-            inner = self.hole(f"{name}_inner", _factors(INNER, extent, 16), min(4, extent), axis=name)
-            even = _upto(THREADS, max(1, extent))
+            inner = self.hole(f"{name}_inner", self._factors(extent, INNER, 16), min(4, extent), axis=name)
+            even = up_to(THREADS, max(1, extent))
             default = max(t for t in even if t <= max(1, min(budget, 16, extent // inner.default)))
             budget //= default
-            thread = self.hole(f"{name}_threads", _factors(THREADS, extent, 128), default, "threads", name)
-            virtual = self.hole(f"{name}_virtual", _upto(VIRTUAL, extent), 1, axis=name)
+            choices = self._factors(extent, THREADS, max(THREADS) if extent >= LONG else 1)
+            thread = self.hole(f"{name}_threads", choices, default, "threads", name)
+            virtual = self.hole(f"{name}_virtual", up_to(VIRTUAL, extent), 1, axis=name)
             self.levels[name] = (virtual, thread, inner)
         self.steps: dict[str, Hole] = {}
         iterations = 1
@@ -222,9 +188,9 @@ class Tiling:
             divided = self._whole(axis) is self.divided
             if axis.extent > SMALL or divided:
                 most = self._whole(axis).extent // 2 if divided else axis.extent
-                even = tuple(n for n in (2, 4, 8, 16, 32, 64) if n <= most)
+                even = tuple(n for n in STEPS if n <= most)
                 fitting = [n for n in even if n <= 8 and 2 * n <= axis.extent]
-                exact = odd_divisors(self._whole(axis).extent, min(64, most))
+                exact = () if self.variant.sliced else odd_divisors(self._whole(axis).extent, min(max(STEPS), most))
                 choices = tuple(sorted({*even, *exact}))
                 self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, max(fitting, default=even[0]))
                 iterations = -(-axis.extent // self.steps[axis.name].default)
@@ -239,6 +205,10 @@ class Tiling:
         self.threads: Derived = self.draft.derive(
             f"{self.block}_all_threads", lambda c: np.prod([c[n] for n in names], axis=0)
         )
+
+    def _factors(self, extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ...]:
+        """What an axis may be divided by; tiles of slices go evenly to all threads, which only powers of two do."""
+        return up_to(listed, extent) if self.variant.sliced else factors_of(extent, listed, most)
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -423,12 +393,3 @@ class Tiling:
             moved = tuple((a, c) for a, c in terms if a in known)
             spans.append(Span(moved))
         return tuple(s for s in spans if s.strides)
-
-
-def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
-    return tuple(c for c in choices if c <= extent) or (1,)
-
-
-def _factors(choices: tuple[int, ...], extent: int, most: int) -> tuple[int, ...]:
-    """Those of the choices up to an extent, and divisors of it where neither they nor sevens divide it well."""
-    return tuple(sorted({*_upto(choices, extent), *odd_divisors(extent, most, served=7)}))

@@ -12,7 +12,8 @@ from ...passes.primitive import ScheduleError
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ._gpu_chains import Shape, chains_of
-from ._gpu_row_tiles import SHORT, JoinedRows, TiledRows, row_tiles, tiled_axis
+from ._gpu_joined_rows import JoinedRows
+from ._gpu_tiled_rows import SHORT, TiledRows, row_tiles, tiled_axis
 
 LONG = 64
 """Terms from which on several threads for a result pay, whatever their number."""
@@ -67,9 +68,8 @@ def _written(draft: Draft, shape: Shape, target: Target) -> Draft | None:
     grown = draft.copy()
     try:
         if shape.named and not shape.across and shape.together >= SHORT:
-            JoinedRows(grown, shape.chain, target).write(
-                shape.together, 256 if shape.rows > max(1, target.cores) else 1024
-            )
+            most = 256 if shape.rows > max(1, target.cores) else 1024
+            JoinedRows(grown, shape.chain, target).write(shape.together, shape.terms, most)
         else:
             TiledRows(grown, shape.chain, target, tiled_axis(shape), shape.across).write(*row_tiles(shape, target))
     except ScheduleError:

@@ -7,13 +7,16 @@ from typing import ClassVar
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
+from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.split import Split
 from ..anchor import find_anchor
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ._gpu_chains import GpuChain, Shape, chain_of_one, chains_of
-from ._gpu_row_tiles import Choices, JoinedParts, JoinedRows, Steps, TiledRows, row_tiles, tiled_axis
+from ._gpu_joined_rows import JoinedParts, JoinedRows
+from ._gpu_row_steps import Steps
+from ._gpu_tiled_rows import Choices, TiledRows, row_tiles, tiled_axis
 
 FEWEST_ELEMENTS = 1 << 18
 """Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle."""
@@ -93,7 +96,7 @@ class _Parts:
         if self.shape.named and not self.shape.across:
             rows = JoinedRows(self.draft, chain, self.target)
             rows.reduce_loops[made] = rest
-            rows.write(self.length)
+            rows.write(self.length, self.length)
         else:
             tiled = self.shape.along if self.shape.across else self.part
             assert tiled is not None
@@ -145,3 +148,13 @@ class _Parts:
         elif any(not a.reduce for a in last.axes):
             shape = Shape.of(self.draft, chain)
             TiledRows(self.draft, chain, self.target, tiled_axis(shape), False).write(*row_tiles(shape, self.target))
+        else:
+            self._join_in_a_warp()
+
+    def _join_in_a_warp(self) -> None:
+        """A single result that threads cannot be made to join: a warp takes the parts, one thread what is left."""
+        steps, name = self.steps, self.name
+        self.draft.do(Split, block=name, loop=self.part, factors=(0, PARTS[0]))
+        steps.order(name, (f"{self.part}1", f"{self.part}0"))
+        made = steps.partial(name, f"{self.part}1")
+        self.draft.do(Bind, block=made, loop=f"{self.part}1", thread="threadIdx.x")

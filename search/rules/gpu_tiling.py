@@ -21,8 +21,9 @@ from ..anchor import Anchor
 from ..gpu_model import GpuModel
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
+from ._gpu_factors import parts_of
 from ._gpu_slices import SlicedTiling
-from ._gpu_tiles import GpuVariant, Tiling, parts_of
+from ._gpu_tiles import GpuVariant, Tiling
 from ._structures import tile_anchors
 
 

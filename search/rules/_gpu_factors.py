@@ -1,0 +1,54 @@
+"""The factors that tiles of reductions on a GPU are made of: powers of two, and divisors where those do badly."""
+
+from __future__ import annotations
+
+THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
+INNER = (1, 2, 4, 7, 8)
+STEPS = (2, 4, 8, 16, 32, 64)
+PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+UNEQUAL_PARTS = (2, 4, 8, 16, 32)
+SLICES = (2, 4, 8)
+LONG = 32
+"""Extents from which on threads may be as many as any divisor: with fewer, blocks of whole warps are rare."""
+MOST_DIVISORS = 6
+"""Divisors that are added to a list: those of most extents, and few enough for a search."""
+EVEN = 8
+"""Extents that this divides do well with factors that are powers of two."""
+
+
+def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:
+    """Into how many parts a reduction of this extent may be divided.
+
+    Equal ones, where there are any; blocks of threads may also take parts of which the last is shorter.
+    """
+    listed = SLICES if sliced else (*PARTS, *odd_divisors(extent, max(PARTS)))
+    equal = tuple(sorted({n for n in listed if 4 * n <= extent and extent % n == 0}))
+    if equal or sliced:
+        return equal
+    return tuple(n for n in UNEQUAL_PARTS if 4 * n <= extent and (n - 1) * -(-extent // n) < extent)
+
+
+def odd_divisors(extent: int, most: int, served: int = 1) -> tuple[int, ...]:
+    """Divisors from 3 to `most`, no powers of two, of an extent that powers of two divide badly; a few spread ones.
+
+    None where what is left of the extent without factors of two, and of `served`, is 1.
+    """
+    rest = extent
+    for factor in (2, served):
+        while factor > 1 and rest % factor == 0:
+            rest //= factor
+    if extent % EVEN == 0 or rest == 1:
+        return ()
+    found = [n for n in range(3, min(most, extent) + 1) if extent % n == 0 and n & (n - 1)]
+    step = max(1, -(-len(found) // MOST_DIVISORS))
+    return tuple(found[::-step][::-1])
+
+
+def factors_of(extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """Those of the listed up to an extent, and divisors of it where neither powers of two nor sevens do well."""
+    return tuple(sorted({*up_to(listed, extent), *odd_divisors(extent, most, served=7)}))
+
+
+def up_to(listed: tuple[int, ...], extent: int) -> tuple[int, ...]:
+    """Those of the listed up to an extent, 1 where it is none."""
+    return tuple(n for n in listed if n <= extent) or (1,)
