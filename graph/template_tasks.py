@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..dialects.loop import blocks_in
 from ..dialects.target import Target
-from ..schedule import Schedule
+from ..dialects.te import ComputeOp
 from ..search.task import SearchTask
 from ..search.template.knobs.knob import ConfigError
 from ..search.template.task import TemplateTask
@@ -29,13 +28,15 @@ def extract_template_tasks(
     target: str | Target = "llvm",
     ops: Sequence[str] = (),
     templates: Mapping[str, str] | None = None,
+    layout: str | None = None,
 ) -> tuple[list[TemplateTask], list[int]]:
     """The distinct kernels of a network that templates schedule, and how often each appears in it.
 
     A kernel is an operator with what is fused around it; records of its template are used by `lw.compile` as any other.
     `ops` restricts it to some operators: `"conv2d"` stands for both of its layouts. `templates` names the template of
     an operator where it is not the shipped one; it is called with one argument, the text of a te-level module.
-    Kernels without a template are left out: `lw.extract_tasks` has them all. ConfigError for an operator not known.
+    `layout` is as in `lw.extract_tasks`, which also has the kernels without a template. ConfigError for an operator not
+    known.
     """
     named = dict(templates or {})
     for name in (*ops, *named):
@@ -43,7 +44,7 @@ def extract_template_tasks(
             raise ConfigError(f"templates know the operators {', '.join(OPERATORS)}, got '{name}'")
     tasks: list[TemplateTask] = []
     weights: list[int] = []
-    for task, weight in zip(*extract_tasks(net, target), strict=True):
+    for task, weight in zip(*extract_tasks(net, target, layout=layout), strict=True):
         operator = operator_of(task)
         if operator is None or (ops and not any(_stands_for(name, operator) for name in ops)):
             continue
@@ -60,11 +61,11 @@ def extract_template_tasks(
 
 def operator_of(task: SearchTask) -> str | None:
     """The operator that a task has its only reduction of; None where it is none of OPERATORS, or there are more."""
-    sch = Schedule(task.compute_dag.module)
-    reductions = [block.block_name for block in blocks_in(sch.module) if block.is_reduction]
+    stages = task.compute_dag.func.body.block.ops
+    reductions = [op for op in stages if isinstance(op, ComputeOp) and op.reduce_axes]
     if len(reductions) != 1:
         return None
-    loops = " ".join(sch.get_loops(reductions[0]))
+    loops = " ".join(axis.name for axis in reductions[0].axes.data)
     return next((name for name, known in OPERATORS.items() if known == loops), None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..search.template.computation import Workload, start
+from ..computation import Workload, start
 from ..search.template.config import Config
 
 MOST_ROWS = 16

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..computation import Computation, Workload, start
 from ..dialects.target import Target
-from ..search.template.computation import Computation, Workload, start
 from ..search.template.config import Config
 
 AXES = "zyx"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import te, topi
-from ..search.template.computation import from_shapes
+from ..computation import from_shapes
 
 Pair = tuple[int, int]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..search.template.computation import start
+from ..computation import start
 from ..search.template.config import Config
 from ..search.template.registry import template
 from . import _operators as operators

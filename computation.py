@@ -10,15 +10,15 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from ...backends.context import create_context
-from ...dialects.loop import BlockOp, blocks_in
-from ...passes.analysis.access import is_argument
-from ...passes.analysis.nest import buffer_name
-from ...schedule import Schedule
-from ...te import Tensor
-from ..anchor import epilogue_of, pads_of
-from .config import Config
-from .knobs.knob import ConfigError
+from .backends.context import create_context
+from .dialects.loop import BlockOp, blocks_in
+from .passes.analysis.access import is_argument
+from .passes.analysis.nest import buffer_name
+from .schedule import Schedule
+from .search.anchor import epilogue_of, pads_of
+from .search.template.config import Config
+from .search.template.knobs.knob import ConfigError
+from .te import Tensor
 
 Workload = Sequence[Tensor] | ModuleOp | str
 """Te tensors, inputs and outputs, or a te-level module, or the text of one."""
