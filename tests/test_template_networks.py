@@ -11,7 +11,7 @@ import template_workloads  # noqa: F401 (registers its template)
 
 import loopwright as lw
 from loopwright.computation import start
-from loopwright.graph.compiler import UntunedWarning
+from loopwright.graph.chosen_schedules import UntunedWarning
 from loopwright.graph.template_tasks import OPERATORS, operator_of
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.limits import usage
