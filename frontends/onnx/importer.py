@@ -13,7 +13,7 @@ from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from .discovery import converters
 from .errors import EmptyTensorError, NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
-from .folding import evaluate, foldable
+from .folding import evaluate
 from .model import (
     OLDEST,
     STANDARD,
@@ -27,6 +27,7 @@ from .model import (
     unsupported_inputs,
 )
 from .node import Node, Operand, numpy_type
+from .reading import fits, identifier, is_known, label_of, place_of, value_of
 from .stand_ins import StandIns
 from .types import SUPPORTED, type_name
 
@@ -71,7 +72,7 @@ class _Importer:
         self.name, self.model, self.prepared = name, prepared.model, prepared
         self.opsets = {"": OLDEST, **opsets(self.model)}
         self.shapes, self.constants = shapes, constants
-        self.net = Network(_identifier(name))
+        self.net = Network(identifier(name))
         self.tensors: dict[str, Operand | None] = {"": None}
         self.lifted: dict[str, Value] = {}
         self.depends: dict[str, frozenset[str]] = {}
@@ -138,7 +139,7 @@ class _Importer:
         if not all(isinstance(n, int | np.integer) and n >= 0 for n in given):
             self._refuse(f"the extents of input '{name}' must be whole numbers of at least 0, got {tuple(given)}")
             return None
-        if not _fits(given, declared):
+        if not fits(given, declared):
             self._refuse(f"input '{name}' has the shape {declared}, {tuple(given)} does not fit")
             return None
         return [int(n) for n in given]
@@ -147,7 +148,7 @@ class _Importer:
         """Take the values that are given for an input."""
         array, declared = np.asarray(self.constants[info.name]), declared_shape(info)
         dtype = type_name(info.type.tensor_type.elem_type)
-        if not _fits(array.shape, declared):
+        if not fits(array.shape, declared):
             self._refuse(f"input '{info.name}' has the shape {declared}, values of shape {array.shape} do not fit")
         elif array.dtype != np.dtype(numpy_type(dtype)):
             self._refuse(f"input '{info.name}' has elements of type {dtype}, values of {array.dtype} do not fit")
@@ -184,7 +185,7 @@ class _Importer:
         """The results of a node; None where it is refused."""
         operands = [self.tensors.get(name) for name in node.input]
         if not self._convertible(node, operands):
-            self.unknown.setdefault((node.domain, node.op_type), []).append(_label(node))
+            self.unknown.setdefault((node.domain, node.op_type), []).append(label_of(node))
             return None
         if any(o is None and name for o, name in zip(operands, node.input, strict=True)):
             return None  # something before it was refused
@@ -194,11 +195,11 @@ class _Importer:
             return None
         except NeedsConstantError as error:
             if error.tensor not in self.stand_ins.names:
-                self._refuse(f"{_place(node)}: {error}")
-                self.wanted.setdefault(f"{_place(node)}: {error}", error.tensor)
+                self._refuse(f"{place_of(node)}: {error}")
+                self.wanted.setdefault(f"{place_of(node)}: {error}", error.tensor)
             return None
         except (UnsupportedNode, ValueError) as error:
-            self._refuse(f"{_place(node)}: {error}")
+            self._refuse(f"{place_of(node)}: {error}")
             return None
 
     def _keep(self, node: NodeProto, results: Sequence[Operand]) -> None:
@@ -213,30 +214,30 @@ class _Importer:
             self.stand_ins.names.update(filter(None, node.output))
         for name in node.output[len(results) :]:
             if name and self._is_read(name):
-                self._refuse(f"{_place(node)}: its result '{name}' is not supported")
+                self._refuse(f"{place_of(node)}: its result '{name}' is not supported")
 
     def _convertible(self, node: NodeProto, operands: Sequence[Operand | None]) -> bool:
         """Whether there is a converter, or none is needed because all inputs are known."""
         if node.domain in STANDARD and (node.op_type in converters() or node.op_type == "If"):
             return True
-        return _known(node, operands)
+        return is_known(node, operands)
 
     def _converted(self, node: NodeProto, operands: Sequence[Operand | None]) -> Sequence[Operand]:
         if node.op_type == "If":
             return self._branch(node, operands[0])
-        if _known(node, operands):
+        if is_known(node, operands):
             read = {name for name in self._read_by(node) if isinstance(self.tensors.get(name), np.ndarray)}
             try:
                 return evaluate(node, {name: np.asarray(self.tensors[name]) for name in sorted(read)}, self.opsets)
             except UnsupportedNode:  # onnx does not know how in this version; networks may
                 if node.op_type not in converters() or node.domain not in STANDARD:
                     raise
-        attributes = {a.name: _attribute(a) for a in node.attribute}
+        attributes = {a.name: value_of(a) for a in node.attribute}
         seen = Node(
             self.net,
             node.op_type,
             self.opsets[""],
-            _identifier(_label(node)),
+            identifier(label_of(node)),
             list(node.input),
             operands,
             attributes,
@@ -303,43 +304,3 @@ class _Importer:
     def _inputs_behind(self, tensors: Iterable[str]) -> list[str]:
         found = [name for tensor in tensors for name in sorted(self.depends.get(tensor, ()))]
         return list(dict.fromkeys(name for name in found if name not in self.constants))
-
-
-def _fits(shape: Sequence[int], declared: list[int | str] | None) -> bool:
-    """Whether a shape is one that a model declares, as far as it does."""
-    if declared is None:
-        return True
-    pairs = zip(shape, declared, strict=False)
-    return len(shape) == len(declared) and all(n == d for n, d in pairs if isinstance(d, int))
-
-
-def _attribute(attribute: Any) -> Any:
-    """An attribute as a Python value: texts decoded, tensors as arrays."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    value = helper.get_attribute_value(attribute)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, TensorProto):
-        return numpy_helper.to_array(value)
-    if hasattr(value, "__iter__") and not isinstance(value, str):
-        return [v.decode() if isinstance(v, bytes) else v for v in value]
-    return value
-
-
-def _known(node: NodeProto, operands: Sequence[Operand | None]) -> bool:
-    """Whether a node can be evaluated now."""
-    present = zip(operands, node.input, strict=True)
-    return foldable(node) and all(isinstance(o, np.ndarray) for o, name in present if name)
-
-
-def _label(node: NodeProto) -> str:
-    return node.name or next((name for name in node.output if name), node.op_type)
-
-
-def _place(node: NodeProto) -> str:
-    return f"{node.op_type} '{_label(node)}'"
-
-
-def _identifier(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "_.$-" else "_" for c in name) or "model"
