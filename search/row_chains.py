@@ -28,7 +28,8 @@ class RowChain:
     """Blocks in program order, of which the last one stays and the others move to it.
 
     `rows` are axes of the last block that all of them share; `column` is a further one, of which a strip is taken at a
-    time; empty where there is none. `points` is how many points of all the other axes one row has, at most.
+    time; empty where there is none. `points` is how many elements a row holds for each column, at most: 1 where all
+    that is as long as the row is reduced at once.
     """
 
     names: tuple[str, ...]
@@ -116,7 +117,7 @@ def _with_rows(growing: _Growing, target: Target) -> RowChain | None:
     names = tuple(b.block_name for b in reversed(growing.blocks))
     extents = {a.name: a.extent for a in last.axes}
     rows = [n for n in _plain_axes(last) if n in growing.shared]
-    points = max(_points(b, growing) for b in growing.blocks)
+    points = max((_points(b, growing) for b in growing.blocks if not b.is_reduction), default=1)
     column = next((n for n in reversed(_plain_axes(last)) if extents[n] > 1), "")
     if column not in rows or not _in_columns(growing, column):
         return RowChain(names, tuple(rows), "", points)

@@ -63,6 +63,18 @@ WORKLOADS = {
     "bias_7x7": bias(2, 200, 7, 7),
     "bias_odd": bias(1, 13, 41, 43),
     "sliced": of((131, 300), lambda x: topi.strided_slice(x, (0, 1), (131, 300), (1, 2))),
+    "resized": of((1, 11, 20, 23), lambda x: topi.image.resize2d(x, (43, 47))),
+    "repeated": of((41, 30), lambda x: te.compute((41, 500), lambda i, j: x[i, j % 30], name="repeated")),
+    "exp_of_every_ninth": of(
+        (41, 4500), lambda x: te.compute((41, 500), lambda i, j: te.exp(x[i, j * 9]), name="ninth")
+    ),
+    "shuffled_pixels": of(
+        (1, 8, 29, 31),
+        lambda x: topi.reshape(
+            topi.transpose(topi.reshape(x, (1, 2, 2, 2, 29, 31)), (0, 1, 4, 2, 5, 3)), (1, 2, 58, 62)
+        ),
+    ),
+    "mean_columns": of((1009, 301), lambda x: topi.mean(x, 0)),
     "concatenated": of((60, 301), lambda x: topi.concatenate([x, topi.exp(x)], axis=1)),
     "transposed": of((131, 157), turned(1, 0)),
     "transposed_narrow": of((5000, 5), turned(1, 0)),

@@ -77,8 +77,8 @@ class ColumnTiles:
         self.target = target
         self.outside = outside
         """How many of the outermost loops are shared with other blocks and stay as they are."""
-        self.side_by_side: Derived | None = None
-        """Vectors of a strip, where who set the strip's width says how many."""
+        self.vectors_of_strip: tuple[Derived, Derived] | None = None
+        """Vectors side by side, and how many times those, where who set the strip's width says how many."""
         loops = self.block.enclosing_loops
         self.total = prod(loop.size for loop in loops)
         self.searched = self.total >= PARALLEL_ELEMENTS and not outside
@@ -136,9 +136,9 @@ class ColumnTiles:
         self.vectors: Hole | Derived | int = self._number(
             "vectors", _upto(VECTORS, most), usual["vectors"], "unroll", "column"
         )
-        if self.side_by_side is not None:
-            self.lanes, self.vectors, usual["strip"] = full, self.side_by_side, 1
-        self.strip = self._number("strip", _upto(STRIPS, most), usual["strip"], "tile", "column")
+        self.strip: Hole | Derived | int = self._number("strip", _upto(STRIPS, most), usual["strip"], "tile", "column")
+        if self.vectors_of_strip is not None:
+            self.lanes, (self.vectors, self.strip) = full, self.vectors_of_strip
         self.copies: dict[str, Hole | int] = {}
         if self.stepped:
             axis = self.stepped.loop_name

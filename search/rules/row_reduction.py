@@ -5,10 +5,12 @@ Each reduction along contiguous memory becomes a vector of partial results (`rfa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.combiner import element_bytes
@@ -139,12 +141,11 @@ class _Rows:
         lanes, extent = lanes_of_block(block, self.target), sizes[self.chain.column]
         rows = prod(sizes[n] for n in self.chain.rows if n in sizes)
         choices = tuple(n for n in (lanes * k for k in STRIPS) if n < 2 * extent) or (lanes,)
-        fitting = [
-            n
-            for n in choices
-            if 2 * 4 * self.chain.points * n <= self.target.l2_bytes and rows * -(-extent // n) >= 2 * self.target.cores
-        ]
-        usual = min(max(fitting, default=0), 8 * lanes)
+        points, cores = self.chain.points, self.target.cores
+        tasks = 2 * cores if cores > 1 else 1
+        fed = [n for n in choices if rows * -(-extent // n) >= tasks]
+        held = [n for n in fed if n <= 8 * lanes and 2 * 4 * points * n <= self.target.l2_bytes]
+        usual = max(fed if points == 1 else held, default=0)
         self.width = self.draft.hole(f"{self.last}_width", choices, max(usual, 4 * lanes), "vector")
         return self.width
 
@@ -160,10 +161,17 @@ class _Rows:
 
     def _vectors(self, lanes: int, most: int) -> Derived:
         """Vectors side by side in a strip."""
+        return self._derived(f"vectors{most}x{lanes}", lambda width: np.clip(width // lanes, 1, most))
+
+    def _strips(self, lanes: int, most: int) -> Derived:
+        """How many times those vectors a strip has."""
+        return self._derived(f"strips{most}x{lanes}", lambda width: np.maximum(1, width // (lanes * most)))
+
+    def _derived(self, label: str, of_width: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]) -> Derived:
         assert self.width is not None
-        width, name = self.width.name, f"{self.last}_vectors{most}x{lanes}"
+        width, name = self.width.name, f"{self.last}_{label}"
         found = next((number for number in self.draft.derived if number.name == name), None)
-        return found or self.draft.derive(name, lambda c: np.clip(c[width] // lanes, 1, most))
+        return found or self.draft.derive(name, lambda c: of_width(c[width]))
 
     def _partial(self, name: str, outside: int) -> bool:
         """Lanes of partial results, joined at the end of the row; False where the row is not contiguous or short."""
@@ -204,7 +212,7 @@ class _Rows:
         tiles = ColumnTiles(self.draft, name, self.target, outside)
         if self.chain.column:
             lanes = lanes_of_block(block, self.target)
-            tiles.side_by_side = self._vectors(lanes, 8)
+            tiles.vectors_of_strip = self._vectors(lanes, 8), self._strips(lanes, 8)
         tiles.write()
 
     def _lanes(self, name: str, outside: int) -> None:
