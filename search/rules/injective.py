@@ -27,8 +27,11 @@ from ._lanes import (
     vectors_pay,
 )
 from ._turned import tile_turned, turned_axes
+from .always_inline import COSTLY
 
 VECTORS = (1, 2, 4, 8)
+POLYNOMIALS = frozenset(COSTLY) - {"arith.divf", "math.sqrt"}
+"""What many dependent operations compute: two registers in one vector hide their latency (gelu: 234 us for 263)."""
 GATHERED_LANES = 1
 """Elements that lanes would gather come one by one unless each takes long to compute: resizing an image takes 198 us
 with four side by side and 410 us with 16 lanes (Zen 5, one thread)."""
@@ -77,6 +80,8 @@ def _vectors(draft: Draft, block: BlockOp, loop: str, extent: int, target: Targe
     """`loop` -> vectors one after the other, a few side by side, lanes."""
     name = block.block_name
     choices, usual = lane_choices(extent, lanes_of_block(block, target))
+    if any(op.name in POLYNOMIALS for op in block.body.block.ops):
+        usual = max(n for n in choices if n <= max(usual, 2 * lanes_of_block(block, target)))
     most = -(-extent // usual)
     side = 4 if in_rows(block, loop) and not is_costly(block) else 1
     if not nearly_in_rows(block, loop):
