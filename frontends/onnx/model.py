@@ -40,13 +40,18 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
         path = Path(os.fspath(model))
         return name or path.stem, onnx.load_model(str(path))
     except DecodeError as error:
-        raise OnnxImportError(name or str(model)[:80], [f"this is no ONNX model: {error}"]) from error
+        raise OnnxImportError(name or _shown(model), [f"this is no ONNX model: {error}"]) from error
     except OSError as error:
         raise OnnxImportError(
-            name or str(model), [f"cannot read {error.filename or model}: {error.strerror}"]
+            name or _shown(model), [f"cannot read {error.filename or model}: {error.strerror}"]
         ) from error
     except (onnx.checker.ValidationError, TypeError, ValueError) as error:
-        raise OnnxImportError(name or str(model)[:80], [_first_line(error)]) from error
+        raise OnnxImportError(name or _shown(model), [_first_line(error)]) from error
+
+
+def _shown(model: Any) -> str:
+    """What a message calls a model that could not be read: its path, or how anything else begins."""
+    return os.fspath(model) if isinstance(model, str | os.PathLike) else repr(model)[:80]
 
 
 @dataclass(frozen=True)
