@@ -277,6 +277,11 @@ def _prediction(state: TuningState) -> list[str]:
     return [f"the last trial of {len(known)} was predicted no. {expected}, is no. {measured}"]
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def sparkline(best_s: Sequence[float], width: int = 60) -> str:
     """The speed of the best so far over trials as a line of bars; `best_s` are seconds, infinite before the first."""
     if not best_s or not math.isfinite(best_s[-1]):

@@ -95,8 +95,13 @@ def _tested(block: BlockOp) -> set[str]:
     return {name for e in exprs for name in e.axes()}
 
 
-def lanes_of_block(block: BlockOp, target: Target) -> int:
-    """Elements of the block's output that fill a vector register."""
+def output_bytes(block: BlockOp) -> int:
+    """Bytes of an element of the block's output."""
     output = block.outputs[0].type
     assert isinstance(output, MemRefType)
-    return max(1, target.vector_bytes // element_bytes(output.element_type))
+    return element_bytes(output.element_type)
+
+
+def lanes_of_block(block: BlockOp, target: Target) -> int:
+    """Elements of the block's output that fill a vector register."""
+    return max(1, target.vector_bytes // output_bytes(block))

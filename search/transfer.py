@@ -13,6 +13,7 @@ from . import records as rec
 from .cost_model import CostModel, Floats, Pretrained, make_model
 from .features.of_records import RecordFeatures
 from .history import History
+from .progress import counted
 from .records import Record, RecordWarning, Role
 from .task import SearchTask
 from .workload_files import rebuilt_task
@@ -45,12 +46,9 @@ class Transfer:
     def __str__(self) -> str:
         used = "the cost model starts from nothing"
         if self.samples:
-            used = f"the cost model starts from {_count(self.samples, 'record')} of {_count(self.tasks, 'other task')}"
-        return f"{used}; {_count(self.skipped, 'record')} cannot be used" if self.skipped else used
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+            samples, tasks = counted(self.samples, "record"), counted(self.tasks, "other task")
+            used = f"the cost model starts from {samples} of {tasks}"
+        return f"{used}; {counted(self.skipped, 'record')} cannot be used" if self.skipped else used
 
 
 def transfer_to(task: SearchTask, path: str | os.PathLike[str]) -> Transfer | None:

@@ -9,7 +9,7 @@ from ...dialects.index import IndexExpr
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in, scope_of
 from .disjoint import Access, touched_apart
-from .nest import buffer_name, function_of, reduces_over
+from .nest import buffer_name, function_of, loops_reduced, reduces_over
 
 
 def writers(buffer: SSAValue) -> list[BlockOp]:
@@ -136,8 +136,7 @@ def order_hazard(loops: list[ForOp]) -> str | None:
 
 def _computed_again(block: BlockOp, loops: list[ForOp]) -> ForOp | None:
     """The first of `loops` whose iterations each reduce to the same elements from the start, if any of them reduces."""
-    bound = zip(block.axes, block.bindings.data, strict=True)
-    reducing = {name for a, e in bound if a.reduce for name in e.axes()}
+    reducing = loops_reduced(block)
     if not any(loop.loop_name in reducing for loop in loops):
         return None
     for loop in loops:

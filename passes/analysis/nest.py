@@ -128,14 +128,14 @@ def ranges_of(loops: Iterable[ForOp]) -> dict[str, tuple[int, int]]:
     return {loop.loop_name: (0, loop.size - 1) for loop in loops}
 
 
+def loops_reduced(block: BlockOp) -> set[str]:
+    """The names of the loops that reduce iterators of a block are bound to."""
+    return {n for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for n in e.axes()}
+
+
 def reduces_over(loop: ForOp) -> list[BlockOp]:
     """The blocks below `loop` with a reduce iterator bound to it."""
-    name = loop.loop_name
-    return [
-        block
-        for block in blocks_in(loop)
-        if any(a.reduce and name in e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True))
-    ]
+    return [block for block in blocks_in(loop) if loop.loop_name in loops_reduced(block)]
 
 
 def is_reduce_loop(loop: ForOp) -> bool:

@@ -9,6 +9,7 @@ from html import escape
 
 from ...passes.primitive import ScheduleError
 from ..measure import headline
+from ..progress import counted
 from ..records import Record, Role
 from .charts import curve_chart, prediction_chart, roofline_chart
 from .group import Group, repeats
@@ -39,7 +40,8 @@ def _body(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> I
     if not records:
         yield "<p>There are no records.</p>"
         return
-    yield f'<p class="soft">{len(records)} measurements of {_count(len(all_groups), "workload")}, {_when(records)}.</p>'
+    workloads = counted(len(all_groups), "workload")
+    yield f'<p class="soft">{len(records)} measurements of {workloads}, {_when(records)}.</p>'
     if len(all_groups) > 1:
         yield _overview(all_groups)
     for number, group in enumerate(all_groups):
@@ -54,10 +56,6 @@ def _when(records: Sequence[Record]) -> str:
         return "at a time not recorded"
     first, last = (time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(t)) for t in (min(stamps), max(stamps)))
     return f"made from {first} to {last}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _overview(all_groups: Sequence[Group]) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
+from ...passes.analysis.nest import find_block, loops_reduced
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
@@ -19,7 +19,7 @@ from ..chains import along_reduce
 from ..holes import Columns, Derived, Hole, Kind
 from ..sketch import Draft
 from ..strides import lanes_of_block, nearly_in_rows
-from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, not_idle, split, together
+from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, not_idle, split, together, upto
 
 SHORT = 8
 """A reduce axis up to this extent, such as a window's, is written out whole or not at all."""
@@ -134,17 +134,15 @@ class ColumnTiles:
         most = -(-self.extent // lanes)
         self.lanes = self._number("lanes", choices, lanes, "vector")
         self.vectors: Hole | Derived | int = self._number(
-            "vectors", _upto(VECTORS, most), usual["vectors"], "unroll", "column"
+            "vectors", upto(VECTORS, most), usual["vectors"], "unroll", "column"
         )
-        self.strip: Hole | Derived | int = self._number("strip", _upto(STRIPS, most), usual["strip"], "tile", "column")
+        self.strip: Hole | Derived | int = self._number("strip", upto(STRIPS, most), usual["strip"], "tile", "column")
         if self.vectors_of_strip is not None:
             self.lanes, (self.vectors, self.strip) = full, self.vectors_of_strip
         self.copies: dict[str, Hole | int] = {}
         if self.stepped:
             axis = self.stepped.loop_name
-            self.copies[axis] = self._number(
-                f"{axis}_unroll", _upto(STEPS, self.stepped.size), usual["steps"], "unroll"
-            )
+            self.copies[axis] = self._number(f"{axis}_unroll", upto(STEPS, self.stepped.size), usual["steps"], "unroll")
         for loop in self.short:
             axis = loop.loop_name
             self.copies[axis] = self._number(f"{axis}_unroll", (1, loop.size), usual[axis], "unroll")
@@ -193,12 +191,3 @@ class ColumnTiles:
 
         self.draft.limits.append(fits)
         self.draft.limits.append(not_idle([n for n in (strip, vectors, lanes) if n], self.extent))
-
-
-def loops_reduced(block: BlockOp) -> set[str]:
-    """The loops that a block reduces over."""
-    return {n for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for n in e.axes()}
-
-
-def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
-    return tuple(c for c in choices if c <= extent) or (1,)

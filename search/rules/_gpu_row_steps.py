@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument, reads
-from ...passes.analysis.nest import buffer_name, find_block
+from ...passes.analysis.nest import buffer_name, find_block, loops_reduced
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.reorder import Reorder
@@ -70,8 +70,7 @@ class Steps:
 
     def reducing(self, name: str) -> set[str]:
         """The loops that a block reduces over."""
-        block = self.block(name)
-        return {n for a in block.axes if a.reduce for n in block.bound[a.name].axes()}
+        return loops_reduced(self.block(name))
 
     def repeat(self) -> None:
         """Compute what stands between the reductions again wherever it is read."""

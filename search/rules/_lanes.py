@@ -51,6 +51,11 @@ def not_idle(names: Sequence[str], extent: int) -> Limit:
     return limit
 
 
+def upto(choices: Sequence[int], extent: int) -> tuple[int, ...]:
+    """The choices that an extent has room for, or 1."""
+    return tuple(c for c in choices if c <= extent) or (1,)
+
+
 def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]:
     """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent."""
     count = run_together(find_block(None, draft.module, name), loops)

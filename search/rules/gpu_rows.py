@@ -7,9 +7,7 @@ from math import prod
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import MemRefType
 
-from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp, blocks_in, buffer_shape
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument, reads
@@ -35,6 +33,7 @@ from ..chains import along_reduce, next_chain, row_dimensions
 from ..holes import Kind
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
+from ..strides import output_bytes
 
 UNROLLED = (0, 16, 64)
 """Steps of a short reduction that are written out: their loads do not wait for each other."""
@@ -144,7 +143,7 @@ class _Rows:
         total = 0
         for block in stages:
             row = prod(buffer_shape(block.outputs[0])[rows:])
-            size = (values if block.is_reduction else -(-row // threads) * threads) * _element_bytes(block)
+            size = (values if block.is_reduction else -(-row // threads) * threads) * output_bytes(block)
             total += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
         return total
 
@@ -270,9 +269,3 @@ class _Rows:
                 do(Unroll, block=stage, loop=axis)
             if inner:
                 do(Vectorize, block=stage, loop=inner[-1])
-
-
-def _element_bytes(block: BlockOp) -> int:
-    output = block.outputs[0].type
-    assert isinstance(output, MemRefType)
-    return element_bytes(output.element_type)

@@ -30,6 +30,7 @@ from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ..tile_model import ReduceAxis, TiledAxis, TileModel
 from ._ahead import may_be_packed_ahead, pack_ahead
+from ._lanes import upto
 from ._reduce_steps import covers, steps_of
 from ._structures import tile_anchors
 from ._turned_epilogue import turning_cycles
@@ -164,7 +165,7 @@ class Tiling:
         most = max(1, -(-extent // lanes[0]))
         vectors = tuple(n for n in (1, 2, 3, 4, 5, 6, 7, 8) if n <= most)
         self.vectors = self.hole("vectors", vectors, min(4, max(1, -(-extent // self.lanes.default))), axis="vector")
-        self.vector_middle = self.hole("vector_tile", _upto(MIDDLE_TILES, most), 1, axis="vector")
+        self.vector_middle = self.hole("vector_tile", upto(MIDDLE_TILES, most), 1, axis="vector")
         self.row_inner: dict[str, Hole] = {}
         self.row_middle: dict[str, Hole] = {}
         left = max(1, (self.target.vector_registers - 2) // (self.vectors.default + 1))
@@ -172,10 +173,10 @@ class Tiling:
         for axis in sorted(self.rows, key=lambda a: (a.name in reused, -self.rows.index(a))):
             default = min(left, axis.extent, 6)
             self.row_inner[axis.name] = self.hole(
-                f"{axis.name}_rows", _upto(ROW_TILES, axis.extent), default, axis=axis.name
+                f"{axis.name}_rows", upto(ROW_TILES, axis.extent), default, axis=axis.name
             )
             self.row_middle[axis.name] = self.hole(
-                f"{axis.name}_tile", _upto(MIDDLE_TILES, axis.extent), 1, axis=axis.name
+                f"{axis.name}_tile", upto(MIDDLE_TILES, axis.extent), 1, axis=axis.name
             )
             left //= max(1, default)
         self.blocked: dict[str, Hole] = {}
@@ -342,7 +343,3 @@ class Tiling:
     def _packed(self) -> int:
         extents = {a.name: a.extent for a in (*self.anchor.spatial, *self.anchor.reduce)}
         return sum(prod(extents[n] for n in o.axes) for o in _vector_operands(self.anchor, self.variant.vector))
-
-
-def _upto(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
-    return tuple(c for c in choices if c <= extent) or (1,)

@@ -11,13 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import MemRefType
 
-from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import buffer_name, find_block
+from ...passes.analysis.nest import buffer_name, find_block, loops_reduced
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
@@ -31,8 +29,8 @@ from ..holes import Derived
 from ..row_chains import RowChain, next_row_chain
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
-from ..strides import accesses, lanes_of_block, nearly_in_rows, run_together
-from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns, loops_reduced
+from ..strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
+from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns
 from ._lanes import PARALLEL_ELEMENTS, lane_choices, split, together, vectors_pay
 
 ROW_BYTES = 32768
@@ -234,9 +232,7 @@ class _Rows:
 
 def _row_bytes(block: BlockOp, outside: int) -> int:
     """Bytes of the output that the loops below the `outside` outermost ones write."""
-    output = block.outputs[0].type
-    assert isinstance(output, MemRefType)
-    size = element_bytes(output.element_type)
+    size = output_bytes(block)
     spatial = {n for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce for n in e.axes()}
     for loop in block.enclosing_loops[outside:]:
         if loop.loop_name in spatial:

@@ -8,13 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import MemRefType
 
-from ...dialects.combiner import element_bytes
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import find_block
+from ...passes.analysis.nest import find_block, loops_reduced
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.fuse import Fuse
@@ -28,7 +26,7 @@ from ..holes import Columns, Hole
 from ..sketch import Draft
 from ..sketch_rules import SketchRule
 from ..stencils import StencilChain, stencil_chains
-from ..strides import lanes_of_block
+from ..strides import lanes_of_block, output_bytes
 from ..tile_model import CYCLES_PER_S
 from ._lanes import PARALLEL_ELEMENTS
 
@@ -169,7 +167,7 @@ class _Tiles:
         block = self._block(name)
         loops = block.enclosing_loops[len(shared_loops(block, self._block(self.final))) :]
         own = [x.loop_name for x in loops]
-        reduced = {n for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for n in e.axes()}
+        reduced = loops_reduced(block)
         spatial = [n for n in own if n not in reduced]
         last = spatial[-1]
         sizes = [x.size for x in loops if x.loop_name in spatial]
@@ -199,8 +197,6 @@ class _Tiles:
 
     def _stage(self, name: str) -> StageCost:
         block = self._block(name)
-        output = block.outputs[0].type
-        assert isinstance(output, MemRefType)
         window = prod(a.extent for a in block.axes if a.reduce)
         operations = 0.5 * (sum(1 for _ in block.body.block.ops) + len(block.loads)) * window
         rows, columns = (0.0, 1.0), (1.0, 0.0)
@@ -210,7 +206,7 @@ class _Tiles:
             rows = _grown(above, self.rows.default) if self.rows is not None else (0.0, float(above))
         elif self.rows is not None:
             rows = (1.0, 0.0)
-        return StageCost(operations, rows, columns, element_bytes(output.element_type))
+        return StageCost(operations, rows, columns, output_bytes(block))
 
 
 def _grown(size: int, tile: int) -> tuple[float, float]:
