@@ -7,8 +7,9 @@ READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 TUNE_ARGS ?= conv2d --trials 64
 TEST_WORKERS ?= 2
+TRUST_ARGS ?=
 
-.PHONY: tune test lint check bench format
+.PHONY: tune test lint check bench trust format
 .DEFAULT_GOAL := check
 
 tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
@@ -30,6 +31,9 @@ format: $(READY)
 
 bench: $(PEERS)
 	$(VENV)/bin/python benchmarks/run.py
+
+trust: $(READY) ## random programs, graphs, faults and damaged inputs, for hours; TRUST_ARGS="--scale 0.01" for minutes
+	$(VENV)/bin/python benchmarks/trust/run.py $(TRUST_ARGS)
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
