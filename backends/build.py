@@ -12,16 +12,27 @@ from ..dialects.target import Target, TargetAttr, parse_target, target_of
 from .kernel_function import Kernel
 
 
-def build(x: Any, target: str | Target | None = None, params: Mapping[str, Any] | None = None) -> Kernel:
+def build(
+    x: Any,
+    target: str | Target | None = None,
+    params: Mapping[str, Any] | None = None,
+    *,
+    check_addresses: bool = False,
+) -> Kernel:
     """Compile a module at te, loop or kernel level, or a schedule, into a callable.
 
     Without `target` the one the module carries is used, else this machine's CPU. `params` are arrays for inputs that
     were declared constant, by name: they are copied and packed now, and the callable takes the other inputs only.
     Raises TypeError for something that is neither, and TypeError or ValueError for a parameter of another name, type or
     shape. Building for `cuda` needs no device, only running does.
+
+    With `check_addresses`, for `llvm` only, each call raises OutsideBufferError at the first access outside of a buffer
+    instead of making it; tests use that, and it costs a branch for every access.
     """
     module = lower_to_kernel(x, target)
     kind = target_of(module).kind
+    if check_addresses and kind != "llvm":
+        raise ValueError(f"addresses are checked in kernels for llvm only, got a kernel for {kind}")
     if kind == "cuda":
         from .cuda.build import build_cuda
 
@@ -33,7 +44,7 @@ def build(x: Any, target: str | Target | None = None, params: Mapping[str, Any] 
     from .llvm.executable import LlvmExecutable, compile_module
     from .llvm.jit import compile_text
 
-    text, artifact = compile_module(module)
+    text, artifact = compile_module(module, check_addresses)
     executable = LlvmExecutable(artifact, params)
     return Kernel(
         name=text.name,

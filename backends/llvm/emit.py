@@ -15,7 +15,9 @@ from ...dialects.target import target_of
 from ..signature import Argument, signature_of
 from . import memory, ops
 from .bfloat16 import with_bfloat16
+from .bounds import check_access, leave_where_trapped
 from .function import Function, Module, Workspace
+from .outside import Access
 from .parallel import emit_parallel_call
 from .symbols import RUN_SYMBOL, TIME_SYMBOL
 from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
@@ -25,7 +27,8 @@ from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
 class KernelText:
     """LLVM IR of a kernel: `lw_run(ptr to pointers)` and `lw_time(ptr to pointers, number of runs)`.
 
-    The pointers are the arguments', then one to `workspace_bytes` of memory on a cache line.
+    The pointers are the arguments', then one to `workspace_bytes` of memory on a cache line. `accesses` are those whose
+    addresses are tested; with any, the text has the record that `TRAP_SYMBOL` names.
     """
 
     name: str
@@ -33,17 +36,21 @@ class KernelText:
     workspace_bytes: int
     threads: int
     source: str
+    accesses: tuple[Access, ...] = ()
 
 
-def emit(module: ModuleOp) -> KernelText:
-    """Print the one kernel function of a module; UnsupportedError names an operation that has no LLVM form."""
+def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
+    """Print the one kernel function of a module; UnsupportedError names an operation that has no LLVM form.
+
+    With `check_addresses` every access is tested against the extent of its buffer, see `bounds`.
+    """
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     if len(functions) != 1:
         raise UnsupportedError(f"a kernel module holds one function, got {len(functions)}")
     function = functions[0]
     target = target_of(module)
     name = function.sym_name.data
-    text = Module(threads=max(1, target.cores), name=name)
+    text = Module(threads=max(1, target.cores), name=name, check_addresses=check_addresses)
     body = Function(text)
     parameters = []
     for number, argument in enumerate(function.body.block.args):
@@ -59,6 +66,7 @@ def emit(module: ModuleOp) -> KernelText:
         body.workspace.bytes,
         text.threads if text.regions else 1,
         _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64),
+        tuple(text.accesses),
     )
 
 
@@ -75,6 +83,8 @@ def emit_block(f: Function, block: Block) -> None:
         handler = _HANDLERS.get(type(op))
         if handler is None:
             raise ops.unsupported(op)
+        if f.module.check_addresses:
+            check_access(f, op)
         handler(f, op)
 
 
@@ -147,6 +157,8 @@ def _parallel(f: Function, op: Operation) -> None:
         emit_loop(f, "0", str(extent), "1", body)
         return
     emit_parallel_call(f, extent, body, _emit_range)
+    if f.module.accesses:
+        leave_where_trapped(f)
 
 
 def _emit_range(f: Function, low: str, high: str, body: Block) -> None:

@@ -17,6 +17,7 @@ from ..arrays import aligned_empty
 from ..constants import Constants
 from ..signature import Argument
 from .jit import Loaded, compile_text
+from .outside import Access, TrapRecord
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -28,13 +29,14 @@ _MAGIC = b"loopwright-llvm-1\n"
 
 @dataclass(frozen=True)
 class Artifact:
-    """Machine code of one kernel for this CPU and what calling it takes."""
+    """Machine code of one kernel for this CPU and what calling it takes; `accesses` if it checks their addresses."""
 
     name: str
     arguments: tuple[Argument, ...]
     workspace_bytes: int
     threads: int
     object_code: bytes
+    accesses: tuple[Access, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return the artifact as a header line and the object file."""
@@ -43,6 +45,7 @@ class Artifact:
             "arguments": [argument.to_json() for argument in self.arguments],
             "workspace_bytes": self.workspace_bytes,
             "threads": self.threads,
+            "accesses": [access.to_json() for access in self.accesses],
         }
         return _MAGIC + json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.object_code
 
@@ -54,29 +57,36 @@ class Artifact:
         header, _, object_code = data[len(_MAGIC) :].partition(b"\n")
         values = json.loads(header)
         arguments = tuple(Argument.from_json(argument) for argument in values.pop("arguments"))
-        return Artifact(arguments=arguments, object_code=object_code, **values)
+        accesses = tuple(Access(*access) for access in values.pop("accesses", ()))
+        return Artifact(arguments=arguments, object_code=object_code, accesses=accesses, **values)
 
 
-def compile_module(module: ModuleOp) -> tuple[KernelText, Artifact]:
-    """Compile a kernel-level module; returns its LLVM IR too."""
+def compile_module(module: ModuleOp, check_addresses: bool = False) -> tuple[KernelText, Artifact]:
+    """Compile a kernel-level module; returns its LLVM IR too.
+
+    With `check_addresses` the loaded kernel raises OutsideBufferError instead of touching what is outside of a buffer.
+    """
     from .emit import emit
 
-    text = emit(module)
+    text = emit(module, check_addresses)
     code = compile_text(text.source).object_code
-    return text, Artifact(text.name, text.arguments, text.workspace_bytes, text.threads, code)
+    return text, Artifact(text.name, text.arguments, text.workspace_bytes, text.threads, code, text.accesses)
 
 
 class LlvmExecutable:
     """A loaded kernel; arrays passed to it must be contiguous, aligned and of the right type and shape.
 
     Constants in `params` (by name) are held from the start, and left out of the arrays. Others come in their original
-    layout; `time` takes those of the `run` before to be unchanged, and does not count their packing.
+    layout; `time` takes those of the `run` before to be unchanged, and does not count their packing. Of an artifact
+    that checks its addresses, both raise OutsideBufferError for the first access outside of its buffer.
     """
 
     def __init__(self, artifact: Artifact, params: Mapping[str, Any] | None = None) -> None:
         self._constants = Constants(artifact.name, artifact.arguments, params)
         self.arguments = self._constants.open
-        self._loaded = Loaded(artifact.object_code, artifact.threads)
+        self._loaded = Loaded(artifact.object_code, artifact.threads, has_trap=bool(artifact.accesses))
+        trap = self._loaded.trap
+        self._trap = None if trap is None else TrapRecord(artifact.name, artifact.accesses, trap)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)
         self._time = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.time)
         self._workspace = aligned_empty((artifact.workspace_bytes,), np.uint8)
@@ -90,6 +100,7 @@ class LlvmExecutable:
         """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""
         with self._lock:
             self._run(self._pointers(args))
+            self._check_trap()
 
     def time(self, args: Sequence[npt.NDArray[Any]], number: int) -> float:
         """Return the seconds that `number` runs, back to back, take."""
@@ -97,7 +108,13 @@ class LlvmExecutable:
             pointers = self._pointers(args, again=True)
             start_s = time.perf_counter()
             self._time(pointers, number)
-            return time.perf_counter() - start_s
+            elapsed_s = time.perf_counter() - start_s
+            self._check_trap()
+            return elapsed_s
+
+    def _check_trap(self) -> None:
+        if self._trap is not None:
+            self._trap.check()
 
     def __del__(self) -> None:
         loaded = getattr(self, "_loaded", None)

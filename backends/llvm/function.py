@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from .outside import Access
 from .types import buffer_bytes, element_text, intrinsic_suffix, stored_text, type_text
 
 CACHE_LINE_BYTES = 64
@@ -41,14 +42,16 @@ class Workspace:
 
 @dataclass
 class Module:
-    """The whole text: functions, declarations and loop metadata."""
+    """The whole text: functions, declarations and loop metadata; `accesses` are those whose addresses are tested."""
 
     threads: int
     name: str
+    check_addresses: bool = False
     symbols: dict[str, str] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
     regions: int = 0
+    accesses: list[Access] = field(default_factory=list)
 
     def loop_metadata(self) -> str:
         """Return a new loop's metadata: the schedule has decided about vectors and unrolling."""

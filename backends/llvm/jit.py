@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from .runtime import openmp_symbols
-from .symbols import RUN_SYMBOL, TIME_SYMBOL
+from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
 _LOCK = threading.RLock()
 """LLVM's engines register themselves with the process when made and dropped; one at a time."""
@@ -97,12 +97,12 @@ def _run(passes: Any, on: Any, builder: Any) -> None:
 
 
 class Loaded:
-    """An object file in memory; `run` and `time` are addresses, valid until `close`.
+    """An object file in memory; `run` and `time` are addresses, valid until `close`, and so is `trap` if it is there.
 
     RuntimeError names the symbols that this process does not have.
     """
 
-    def __init__(self, object_code: bytes, threads: int) -> None:
+    def __init__(self, object_code: bytes, threads: int, has_trap: bool = False) -> None:
         import llvmlite.binding as llvm
 
         with _LOCK:
@@ -110,11 +110,12 @@ class Loaded:
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
             for symbol, address in openmp_symbols() if threads > 1 else ():
                 library.import_symbol(symbol, address)
-            for symbol in (RUN_SYMBOL, TIME_SYMBOL):
+            for symbol in (RUN_SYMBOL, TIME_SYMBOL, *([TRAP_SYMBOL] if has_trap else ())):
                 library.export_symbol(symbol)
             self._tracker = library.link(self._engine, "kernel")
             self.run = self._tracker[RUN_SYMBOL]
             self.time = self._tracker[TIME_SYMBOL]
+            self.trap = self._tracker[TRAP_SYMBOL] if has_trap else None
 
     def close(self) -> None:
         """Free the code."""

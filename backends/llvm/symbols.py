@@ -4,6 +4,8 @@ from __future__ import annotations
 
 RUN_SYMBOL = "lw_run"
 TIME_SYMBOL = "lw_time"
+TRAP_SYMBOL = "lw_outside"
+"""Two 64-bit integers of a kernel that checks its addresses: an access that left its buffer, and the element."""
 FORK_SYMBOL = "GOMP_parallel"
 THREAD_SYMBOL = "omp_get_thread_num"
 PLACES_SYMBOL = "lw_places"
