@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from ..constants import Constants
 from ..device_array import Device
+from ..forkable import ForkableLock
 from .artifact import Artifact
 
 Array = npt.NDArray[Any]
@@ -59,7 +59,7 @@ class DeviceExecutable:
         self._workspaces: list[Any] = []
         self._ready: list[Any] = []
         self._fixed: dict[int, Any] | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     @cached_property
     def runtime(self) -> Runtime:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import aligned_empty
 from ..constants import Constants
+from ..forkable import ForkableLock
 from ..signature import Argument
 from .jit import Loaded, compile_text
 from .outside import Access, TrapRecord
@@ -90,7 +90,7 @@ class LlvmExecutable:
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)
         self._time = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.time)
         self._workspace = aligned_empty((artifact.workspace_bytes,), np.uint8)
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     def _pointers(self, args: Sequence[npt.NDArray[Any]], again: bool = False) -> ctypes.Array[ctypes.c_void_p]:
         addresses = [array.ctypes.data for array in self._constants.complete(args, again)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +17,10 @@ _LOCK = threading.RLock()
 
 @cache
 def _initialize() -> None:
+    """Make LLVM ready, and have a fork wait until no thread is amid its work, which the child could never end."""
     import llvmlite.binding as llvm
 
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 

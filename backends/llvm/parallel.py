@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from .function import CACHE_LINE_BYTES, Function, Workspace
-from .symbols import FORK_SYMBOL, MOST_CPUS, PLACES_SYMBOL, THREAD_SYMBOL
+from .symbols import MOST_CPUS, PLACES_SYMBOL, TEAM_SYMBOL, THREAD_SYMBOL
 from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
 
 _CHUNKS_A_THREAD = 16
@@ -58,6 +58,22 @@ done:
 }}"""
 """Where there are as many threads as CPUs, put a worker on a CPU of its own, counted from the caller's: schedulers may
 leave it for long on the caller's, where one waits a time slice for the other at each fork. The caller is left alone."""
+
+_FORK = f"""define internal void @lw.fork(ptr %run, ptr %context, i32 %threads) #0 {{
+entry:
+  %team = load ptr, ptr @{TEAM_SYMBOL}, align 8
+  %alone = icmp eq ptr %team, null
+  br i1 %alone, label %serial, label %parallel
+serial:
+  call void %run(ptr %context)
+  br label %done
+parallel:
+  call void %team(ptr %run, ptr %context, i32 %threads, i32 0)
+  br label %done
+done:
+  ret void
+}}"""
+"""A thread that is alone takes the chunks of all stretches, as one of a team does when the others are late."""
 
 EmitRange = Callable[[Function, str, str, Block], None]
 
@@ -133,8 +149,9 @@ def _fork(f: Function, stem: str, captured: list[tuple[str, str, int]], size: in
         f.lines.append(f"  store {kind} {value}, ptr {at}, align 8")
     at = f.put(f"getelementptr i8, ptr {context}, i64 {_MASTER_AT}")
     f.lines.append(f"  store i32 {f.call('i32', '@sched_getcpu')}, ptr {at}, align 8")
-    fork = (("ptr", f"{stem}.thread"), ("ptr", context), ("i32", str(threads)), ("i32", "0"))
-    f.call("void", f"@{FORK_SYMBOL}", *fork)
+    f.lines.append(f"  call void @lw.fork(ptr {stem}.thread, ptr {context}, i32 {threads})")
+    f.module.symbols.setdefault(f"@{TEAM_SYMBOL}", f"@{TEAM_SYMBOL} = external global ptr")
+    f.module.symbols.setdefault("@lw.fork", _FORK)
     f.module.symbols.setdefault(f"@{THREAD_SYMBOL}", f"declare i32 @{THREAD_SYMBOL}()")
     f.module.symbols.setdefault(f"@{PLACES_SYMBOL}", f"@{PLACES_SYMBOL} = external global i32")
     f.module.symbols.setdefault("@sched_setaffinity", "declare i32 @sched_setaffinity(i32, i64, ptr)")

@@ -11,7 +11,11 @@ from functools import cache
 from typing import Any
 
 from ..missing import MissingRequirement
-from .symbols import FORK_SYMBOL, MOST_CPUS, PLACES_SYMBOL, THREAD_SYMBOL
+from .symbols import MOST_CPUS, PLACES_SYMBOL, TEAM_SYMBOL, THREAD_SYMBOL
+
+_PARALLEL = "GOMP_parallel"
+_PAUSE_HARD = 2
+"""`omp_pause_hard` of OpenMP 5.0, section 3.2.44."""
 
 
 class MissingRuntime(MissingRequirement):
@@ -36,8 +40,31 @@ def _places() -> ctypes.Array[ctypes.c_int32]:
 def openmp_symbols() -> tuple[tuple[str, int], ...]:
     """Return the addresses of the runtime's entry points by symbol; raises MissingRuntime where there is none."""
     library = _load()
-    addresses = [(name, _address(getattr(library, name))) for name in (FORK_SYMBOL, THREAD_SYMBOL)]
-    return (*addresses, (PLACES_SYMBOL, ctypes.addressof(_places())))
+    return (
+        (TEAM_SYMBOL, ctypes.addressof(_team(library))),
+        (THREAD_SYMBOL, _address(getattr(library, THREAD_SYMBOL))),
+        (PLACES_SYMBOL, ctypes.addressof(_places())),
+    )
+
+
+@cache
+def _team(library: ctypes.CDLL) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the runtime's function for parallel regions, in the form that kernels read; of use after a fork too.
+
+    GNU's runtime keeps for each thread that met a parallel region those that help it. A forked child has none of
+    these, yet would wait for them. Where it knows OpenMP 5.0, the thread that forks lets its helpers go before, and
+    parent and child start others at their next region; else the child does without. LLVM's runtime starts anew by
+    itself.
+    """
+    table = (ctypes.c_void_p * 1)(_address(getattr(library, _PARALLEL)))
+    if hasattr(library, "__kmpc_fork_call"):
+        return table
+    pause = getattr(library, "omp_pause_resource_all", None)
+    if pause is not None:
+        os.register_at_fork(before=lambda: pause(_PAUSE_HARD))
+    else:
+        os.register_at_fork(after_in_child=lambda: table.__setitem__(0, None))
+    return table
 
 
 def _address(function: Any) -> int:
@@ -50,7 +77,7 @@ def _load() -> ctypes.CDLL:
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        if hasattr(library, FORK_SYMBOL) and hasattr(library, THREAD_SYMBOL):
+        if hasattr(library, _PARALLEL) and hasattr(library, THREAD_SYMBOL):
             return library
     raise MissingRuntime(
         "no OpenMP runtime found for a kernel on several threads: install scikit-learn from a wheel or libgomp, "

@@ -6,7 +6,9 @@ RUN_SYMBOL = "lw_run"
 TIME_SYMBOL = "lw_time"
 TRAP_SYMBOL = "lw_outside"
 """Two 64-bit integers of a kernel that checks its addresses: an access that left its buffer, and the element."""
-FORK_SYMBOL = "GOMP_parallel"
+TEAM_SYMBOL = "lw_team"
+"""A pointer to the OpenMP runtime's function that has a parallel region run by a team of threads; null where it cannot
+be used, and the caller runs the region alone."""
 THREAD_SYMBOL = "omp_get_thread_num"
 PLACES_SYMBOL = "lw_places"
 """32-bit integers: how many CPUs this process may use, 0 if not known; then `MOST_CPUS` positions among these by CPU

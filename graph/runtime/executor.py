@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.arrays import aligned_empty
+from ...backends.forkable import ForkableLock
 from ...backends.kernel_function import BenchmarkResult
 from .device import Session
 from .plan import Plan, Port
@@ -32,7 +32,7 @@ class Executor:
         self._inputs = {port.name: port for port in plan.inputs}
         self._given: set[str] = set()
         self._ran = False
-        self._lock = threading.RLock()
+        self._lock = ForkableLock()
 
     @property
     def input_names(self) -> list[str]:

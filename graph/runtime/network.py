@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 
+from ...backends.forkable import ForkableLock
 from .device import Loaded, load
 from .executor import Executor
 from .package import Package
@@ -20,7 +20,7 @@ class CompiledNetwork:
     def __init__(self, package: Package) -> None:
         self.package = package
         self._loaded: dict[int, Loaded] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     @property
     def plan(self) -> Plan:

@@ -1,0 +1,121 @@
+"""Parallel kernels in forked children: they run, are right and, where the OpenMP runtime can, parallel."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+from parallel_kernel import is_right, parallel_kernel
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def kernel():
+    kernel = parallel_kernel()
+    assert is_right(kernel)  # and now this thread has others that help it
+    return kernel
+
+
+def forked(work):
+    """Fork; whether `work()` was true in the child, which a hang ends by an alarm."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(PATIENCE_S)
+            code = 0 if work() else 1
+        os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_in_a_child_and_in_its_children(kernel):
+    threads = []
+
+    def in_child():
+        right = is_right(kernel)
+        threads.append(len(os.listdir("/proc/self/task")))
+        return right and threads == [2] and forked(lambda: is_right(kernel)) and is_right(kernel)
+
+    for _ in range(3):
+        assert forked(in_child)
+        assert is_right(kernel)
+
+
+def test_in_workers_of_multiprocessing(kernel):
+    global _shared
+    _shared = kernel
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+        assert all(pool.map(_in_worker, range(8), timeout=PATIENCE_S))
+    assert is_right(kernel)
+    _shared = None
+
+
+def _in_worker(_):
+    return is_right(_shared)
+
+
+@pytest.mark.parametrize("has_helpers", [True, False])
+def test_forked_by_another_thread(kernel, has_helpers):
+    def fork_here():
+        return (not has_helpers or is_right(kernel)) and forked(lambda: is_right(kernel)) and is_right(kernel)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(fork_here).result(PATIENCE_S)
+    assert is_right(kernel)
+
+
+@pytest.mark.parametrize("work", ["run", "build"])
+def test_forked_while_another_thread_is_at_work(kernel, work):
+    """That thread holds the kernel's lock, or LLVM's, and is not there in the child to let go."""
+    stop, wrong = threading.Event(), []
+
+    def go_on():
+        while not stop.is_set():
+            if not is_right(kernel if work == "run" else parallel_kernel()):
+                wrong.append(work)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        assert all(forked(lambda: is_right(kernel) and is_right(parallel_kernel())) for _ in range(8))
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong and is_right(kernel)
+
+
+def test_children_do_without_threads_where_the_runtime_cannot_start_anew():
+    """As GNU's before OpenMP 5.0, which came with wheels of scikit-learn 1.6."""
+    script = f"""
+        import os, sys
+        sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}
+        from loopwright.backends.llvm import runtime
+
+        class Old:
+            def __init__(self, library):
+                self.GOMP_parallel, self.omp_get_thread_num = library.GOMP_parallel, library.omp_get_thread_num
+
+        library = runtime._load()
+        runtime._load = lambda: Old(library)
+        from test_llvm_fork import forked, is_right, parallel_kernel
+
+        kernel = parallel_kernel()
+        assert is_right(kernel)
+        assert forked(lambda: is_right(kernel) and len(os.listdir("/proc/self/task")) == 1)
+        assert is_right(kernel)
+        print("right")
+        """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "right\n", ran.stderr
