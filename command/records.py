@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..search.best import name_in
+from ..storage.whole_file import write_whole
 from ._errors import UserError
 
 if TYPE_CHECKING:
@@ -91,10 +90,7 @@ def _write(path: Path, records: Iterable[Record]) -> None:
     text = "".join(record.to_json() + "\n" for record in records)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            file.write(text)
-        os.chmod(file.name, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        os.replace(file.name, path)
+        write_whole(path, text)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..backends.cuda.cache import BinaryCache, default_folder
 from ..search.backend_api import load_backend
+from ..storage.binary_cache import BinaryCache
+from ..storage.folders import cache_folder
 from .build_process import BuildProcess, Built, build
 
 _FEW = 3
@@ -40,7 +41,7 @@ def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -
 
     `processes` is how many compile at once: one a core unless told otherwise, 1 compiles in this process.
     """
-    store = BinaryCache(default_folder().with_name("kernels"))
+    store = BinaryCache(cache_folder("kernels"))
     keys = [_key(backend, job) for job in jobs]
     found: dict[int, Built] = {}
     for number, key in enumerate(keys):

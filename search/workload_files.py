@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 
 from ..backends.context import create_context
 from ..dialects.target import parse_target
+from ..storage.whole_file import write_whole
 
 if TYPE_CHECKING:
     from .records import Record
@@ -41,23 +41,8 @@ def write_workload(records: str | os.PathLike[str], workload_hash: str, text: st
     if path.is_file() and path.read_text(errors="replace") == content:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(content)
-        os.chmod(unfinished, 0o666 & ~_umask())
-        os.replace(unfinished, path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+    write_whole(path, content)
     return path
-
-
-def _umask() -> int:
-    """The permissions that new files go without."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def read_module(path: Path) -> ModuleOp:

@@ -1,6 +1,5 @@
 """CUDA C to cubins without a GPU: the compiler, its cache, what it says, and what is missing where it is not."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ from gpu_programs import parse
 from loopwright.backends.build import build
 from loopwright.backends.c_family.artifact import Artifact, CompileError
 from loopwright.backends.cuda import device, nvrtc, nvrtc_library
-from loopwright.backends.cuda.cache import BinaryCache
 from loopwright.backends.cuda.compile import compile_module
 from loopwright.backends.cuda.driver import MissingCuda, model_name, pycuda_driver
 from loopwright.backends.cuda.nvrtc_library import Library, libraries
@@ -57,29 +55,6 @@ def test_one_file_an_architecture_and_source(cache_folder: Path, monkeypatch: py
     for source, capability in ((SOURCE, 90), (SOURCE + "\n", 80)):
         with pytest.raises(AssertionError, match="compiled again"):
             nvrtc.compile_cubin(source, capability)
-
-
-def test_cache_survives_torn_files_and_folders_it_cannot_use(tmp_path: Path) -> None:
-    cache = BinaryCache(tmp_path)
-    cache.put(("a", "b"), "log\nof two lines", b"\0binary")
-    assert cache.get(("a", "b")) == ("log\nof two lines", b"\0binary")
-    assert cache.get(("a", "c")) is None
-    (file,) = tmp_path.glob("*/*.bin")
-    file.write_bytes(b"no number\nat all")
-    assert cache.get(("a", "b")) is None
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    BinaryCache(blocked).put(("a",), "", b"x")
-    assert BinaryCache(blocked).get(("a",)) is None
-
-
-def test_cache_keeps_the_newest(tmp_path: Path) -> None:
-    cache = BinaryCache(tmp_path, most_bytes=250)
-    for number in range(4):
-        cache.put((str(number),), "", bytes(98))
-        os.utime(cache._path((str(number),)), (number, number))
-    cache.prune()
-    assert [cache.get((str(number),)) is not None for number in range(4)] == [False, False, True, True]
 
 
 def test_errors_hold_the_log(cache_folder: Path) -> None:

@@ -14,13 +14,14 @@ ROOT = Path(loopwright.__file__).resolve().parent
 
 # Layer -> the layers it may import; the front door (the root's modules, command, frontends) may import all of them.
 MAY_IMPORT = {
+    "storage": set(),
     "dialects": set(),
     "te": {"dialects"},
     "topi": {"dialects", "te"},
     "passes": {"dialects"},
-    "backends": {"dialects", "passes"},
-    "search": {"dialects", "te", "topi", "passes", "backends"},
-    "graph": {"dialects", "te", "topi", "passes", "backends", "search"},
+    "backends": {"storage", "dialects", "passes"},
+    "search": {"storage", "dialects", "te", "topi", "passes", "backends"},
+    "graph": {"storage", "dialects", "te", "topi", "passes", "backends", "search"},
 }
 HEAVY = {
     "cuda",

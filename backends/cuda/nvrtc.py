@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ...storage.binary_cache import BinaryCache
+from ...storage.folders import cache_folder
 from ..c_family.artifact import CompileError, Resources
 from ..missing import MissingRequirement
-from .cache import BinaryCache
 from .nvrtc_library import Library, libraries, toolkit_folders
 
 INSTALL = "pip install 'loopwright[cuda]'"
@@ -52,7 +53,7 @@ def compile_cubin(source: str, compute_capability: int, use_cache: bool = True) 
     """
     compiler = _compiler(compute_capability)
     options = (f"--gpu-architecture=sm_{compute_capability}", *OPTIONS, *compiler.includes(source))
-    store = BinaryCache() if use_cache else None
+    store = BinaryCache(cache_folder("cubin")) if use_cache else None
     key = (source, *options, compiler.version)
     known = store.get(key) if store else None
     if known is not None:

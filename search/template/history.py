@@ -8,12 +8,14 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar, Token
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...backends.missing import MissingRequirement
+from ...storage.whole_file import write_whole
 from .. import records as rec
 from ..records import Record, RecordError
 from ..task import SearchTask, resolve_target
@@ -205,12 +207,9 @@ def pick_best(records: Source, out: str | os.PathLike[str] | None = None) -> lis
     if os.path.exists(out):
         loaded = rec.merge([rec.load(out), loaded])
     best = _best_of(loaded)
-    beside = f"{os.fspath(out)}.new"
-    if os.path.exists(beside):
-        os.remove(beside)
-    rec.append(beside, best)
     try:
-        os.replace(beside, out)
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out, "".join(record.to_json() + "\n" for record in best))
     except OSError as error:
         raise RecordError(f"cannot write record file {os.fspath(out)!r}: {error.strerror}") from error
     return best
