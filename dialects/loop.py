@@ -46,6 +46,7 @@ from .attributes import (
 )
 from .combiner import NAMED
 from .index import IndexExpr
+from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .te import YieldOp, parse_combiner, print_combiner, verify_body
 
 SERIAL = "serial"
@@ -65,7 +66,7 @@ class ForOp(IRDLOperation):
     kind = prop_def(StringAttr)
     annotations = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
-    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect(), LabelledApartOnPath())
 
     def __init__(
         self,
@@ -195,6 +196,7 @@ class AllocOp(IRDLOperation):
     label = prop_def(StringAttr)
     align = opt_prop_def(ArrayAttr[IntAttr])
     buffer = result_def(MemRefType)
+    traits = traits_def(LabelledApartInFunction())
 
     def __init__(
         self, label: str, buffer_type: MemRefType[Attribute], align: tuple[int, int, int] | None = None
@@ -265,7 +267,7 @@ class BlockOp(IRDLOperation):
     annotations = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     combine = opt_region_def("single_block")
-    traits = traits_def(RecursiveMemoryEffect())
+    traits = traits_def(RecursiveMemoryEffect(), LabelledApartInFunction())
 
     def __init__(
         self,
@@ -369,6 +371,8 @@ class BlockOp(IRDLOperation):
         if (combiner == "custom") != (self.combine is not None):
             raise VerifyException(f"block '{name}': a custom combiner has a region, others do not")
         iterators = {a.name for a in self.axes}
+        if len(iterators) < len(self.axes):
+            raise VerifyException(f"block '{name}': iterator names repeat: {', '.join(a.name for a in self.axes)}")
         for expr in (e for w in self.write_indices for e in w):
             if missing := expr.axes() - iterators:
                 raise VerifyException(f"block '{name}': writes at '{min(missing)}', which is no iterator of it")

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ...dialects.index import Atom, IndexExpr, Mod, Ranges, axis
 from ...dialects.loop import BlockOp, ForOp
+from .nest import made_up
 from .regions import interval_of, union
 
 Access: TypeAlias = tuple[BlockOp, tuple[IndexExpr, ...]]
@@ -47,10 +48,10 @@ def touched_apart(loop: ForOp, accesses: Sequence[Access]) -> bool:
                 break
             merged = both
         else:
-            name = f"_{dimension}"
+            name = made_up("box", dimension)
             everywhere[name] = (0, merged.extent - 1)
             box.append(merged.low + axis(name))
-    return determines(loop.loop_name, box, {f"_{d}" for d in range(len(touched[0]))}, everywhere)
+    return determines(loop.loop_name, box, {made_up("box", d) for d in range(len(touched[0]))}, everywhere)
 
 
 def _inner_ranges(block: BlockOp, around: Ranges) -> dict[str, tuple[int, int]]:

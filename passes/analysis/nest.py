@@ -41,18 +41,6 @@ def find_loop(step: Primitive[object] | object, block: BlockOp, name: str) -> Fo
     raise ScheduleError(step, f"block '{block.block_name}' is in no loop '{name}'; loops around it: {known}", at=block)
 
 
-def find_buffer(step: Primitive[object] | object, module: ModuleOp, name: str) -> SSAValue:
-    """The argument or allocation called `name`; ScheduleError listing the buffers where there is none."""
-    known: list[str] = []
-    for func in functions(module):
-        values = [*func.body.block.args, *(op.buffer for op in func.body.block.ops if isinstance(op, AllocOp))]
-        for value in values:
-            if buffer_name(value) == name:
-                return value
-            known.append(buffer_name(value))
-    raise ScheduleError(step, f"no buffer is called '{name}'; buffers here: {', '.join(known)}")
-
-
 def buffer_name(buffer: SSAValue) -> str:
     """The name of an argument or an allocation."""
     owner = buffer.owner
@@ -95,6 +83,15 @@ def loop_names_around(loop: ForOp) -> set[str]:
     return names
 
 
+NOT_IN_NAMES = "#"
+"""A character of no identifier, so of no name that a person chose or a schedule step made."""
+
+
+def made_up(name: str, number: int) -> str:
+    """A name for an axis of an analysis or a lowering, which no loop, iterator or axis in the IR can have."""
+    return f"{name}{NOT_IN_NAMES}{number}"
+
+
 def fresh_name(wanted: str, taken: Iterable[str]) -> str:
     """`wanted`, or `wanted_0`, `wanted_1`, ... where taken."""
     used = set(taken)
@@ -126,6 +123,14 @@ def only_child(loop: ForOp) -> Operation | None:
 def ranges_of(loops: Iterable[ForOp]) -> dict[str, tuple[int, int]]:
     """Inclusive ranges of the loops' values."""
     return {loop.loop_name: (0, loop.size - 1) for loop in loops}
+
+
+def widest_ranges(loops: Iterable[ForOp]) -> dict[str, tuple[int, int]]:
+    """Inclusive ranges that hold for every loop of a name: those of one path, or of nests beside each other."""
+    last: dict[str, int] = {}
+    for loop in loops:
+        last[loop.loop_name] = max(loop.size - 1, last.get(loop.loop_name, 0))
+    return {name: (0, value) for name, value in last.items()}
 
 
 def loops_reduced(block: BlockOp) -> set[str]:

@@ -267,14 +267,14 @@ class Addresses:
         if self.lane is None or self.lane not in expr.axes():
             value, depth = self._sum(expr)
             zero = self.constant(0)
-            return self._once(depth, ("holds", expr), lambda: _at_least(value, zero))
+            return self._once(depth, ("holds", value), lambda: _at_least(value, zero))
         if expr.is_linear_in(self.lane):
             step = expr.coefficient(self.lane)
             start, depth = self._sum(expr - IndexExpr(((self.lane, step),), 0))
-            return self._once(depth, ("mask", expr, self.lanes), lambda: MaskOp(start, step, self.lanes))
+            return self._once(depth, ("mask", start, step, self.lanes), lambda: MaskOp(start, step, self.lanes))
         wide, depth = self._vector_sum(expr)
         zeros = self.splat(self.constant(0), 0)
-        return self._once(depth, ("mask", expr, self.lanes), lambda: CompareOp("sge", wide, zeros))
+        return self._once(depth, ("mask", wide), lambda: CompareOp("sge", wide, zeros))
 
     def conjunction(self, parts: list[SSAValue], wide: bool) -> SSAValue | None:
         """All of the conditions, as a mask where `wide`; None where there are none."""

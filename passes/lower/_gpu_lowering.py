@@ -13,10 +13,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
-from ...dialects.index import IndexExpr, axis
+from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, ForOp, loops_in
-from ..analysis.nest import substitute_loops
+from ..analysis.nest import made_up
 from ._addresses import Known, Scope, same_for_lanes
+from ._apart import rename_loop, spelled
 from ._block_body import Access, BlockPlan
 from ._buffers import Placement
 from ._join_threads import join_threads
@@ -52,6 +53,9 @@ def _meet(a: set[tuple[SSAValue, BlockOp]], b: set[tuple[SSAValue, BlockOp]]) ->
     return any(x is y and p is not q for x, p in a for y, q in b)
 
 
+_PLACE = made_up("place", 0)
+"""A thread's place on an axis, where no loop is bound to it."""
+
 LANES = (2, 4, 8)
 """Elements that are moved as vectors; above four, the printers take several."""
 
@@ -68,7 +72,7 @@ class GpuLowering(Lowering):
     def __init__(self, func: FuncOp, warps: bool, asynchronous: bool = False) -> None:
         for loop in loops_in(func):
             if "Idx" in loop.loop_kind:
-                _rename(loop, loop.loop_kind)
+                rename_loop(loop, loop.loop_kind)
         super().__init__(func, gpu=True)
         self.warps = warps
         self.asynchronous = asynchronous
@@ -133,7 +137,8 @@ class GpuLowering(Lowering):
                     path = _path(inner)
                     wrong = next((x for x in path if x.loop_kind in ("serial", "unrolled") and x.size > 1), None)
                     if wrong is not None:
-                        rule = f"loop '{inner.loop_name}' is bound to {inner.loop_kind} inside of '{wrong.loop_name}'"
+                        where = f"bound to {inner.loop_kind} inside of '{spelled(wrong.loop_name)}'"
+                        rule = f"loop '{spelled(inner.loop_name)}' is {where}"
                         raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; reorder it outside")
 
     def _allocate(self, owner: ForOp | None) -> None:
@@ -192,12 +197,12 @@ class GpuLowering(Lowering):
 
     def quotient(self, value: SSAValue, divisor: int, size: int) -> tuple[SSAValue, SSAValue]:
         """A thread's place `value`, of `size` places, divided: the quotient and the remainder."""
-        place = IndexExpr((("_place", 1),), 0)
+        place = IndexExpr(((_PLACE, 1),), 0)
         self.at.scopes.append(Scope(self.at.here.block))
-        self.at.env["_place"] = Known(value, len(self.at.scopes) - 1)
-        self.at.ranges["_place"] = (0, size - 1)
+        self.at.env[_PLACE] = Known(value, len(self.at.scopes) - 1)
+        self.at.ranges[_PLACE] = (0, size - 1)
         parts = self.at.scalar(place // divisor), self.at.scalar(place % divisor)
-        del self.at.env["_place"], self.at.ranges["_place"]
+        del self.at.env[_PLACE], self.at.ranges[_PLACE]
         self.at.scopes.pop()
         return parts
 
@@ -260,8 +265,8 @@ class GpuLowering(Lowering):
     ) -> None:
         kind = op.loop_kind
         if kind == "parallel":
-            rule = f"loop '{op.loop_name}' is parallel, which a GPU does not have; bind it to blockIdx or threadIdx"
-            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
+            rule = f"loop '{spelled(op.loop_name)}' is parallel, which a GPU does not have"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; bind it to blockIdx or threadIdx")
         if kind == "vthread":
             self.virtual.append(op)
             self.at.ranges[op.loop_name] = (0, op.size - 1)
@@ -295,10 +300,10 @@ class GpuLowering(Lowering):
     def is_below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
         """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
         self.at.scopes.append(Scope(self.at.here.block))
-        self.at.env["_place"] = Known(value, len(self.at.scopes) - 1)
-        self.at.ranges["_place"] = (0, size - 1)
-        test = self.at.condition(IndexExpr((("_place", -1),), limit - 1))
-        del self.at.env["_place"], self.at.ranges["_place"]
+        self.at.env[_PLACE] = Known(value, len(self.at.scopes) - 1)
+        self.at.ranges[_PLACE] = (0, size - 1)
+        test = self.at.condition(IndexExpr(((_PLACE, -1),), limit - 1))
+        del self.at.env[_PLACE], self.at.ranges[_PLACE]
         self.at.scopes.pop()
         assert not isinstance(test, bool)
         return test
@@ -474,11 +479,6 @@ class GpuLowering(Lowering):
         test = self.at.conjunction(tests, False)
         assert test is not None
         self._branch(test, write)
-
-
-def _rename(loop: ForOp, name: str) -> None:
-    substitute_loops(loop, {loop.loop_name: axis(name)})
-    loop.label = StringAttr(name)
 
 
 def _axes_of(plan: BlockPlan) -> set[str]:

@@ -15,8 +15,10 @@ from ...dialects import kernel
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ..analysis.nest import widest_ranges
 from ..analysis.regions import interval_of
 from ._addresses import Addresses, Known, Scope
+from ._apart import spelled, tell_loops_apart
 from ._block_body import BlockPlan, BodyWriter
 from ._buffers import Placement, place_buffers
 
@@ -31,7 +33,7 @@ class _Nest:
         blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
         self.plans = [plans[block] for block in blocks]
         self.loops = (op, *loops_below(op)) if isinstance(op, ForOp) else ()
-        self.ranges = {loop.loop_name: (0, loop.size - 1) for loop in self.loops}
+        self.ranges = widest_ranges(self.loops)
         self.named = {loop.loop_name: loop for loop in self.loops}
         self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
         conditions = dict.fromkeys(c for plan in self.plans for c in plan.conditions)
@@ -55,6 +57,7 @@ class Lowering:
     """Writes a function for the threads of a CPU."""
 
     def __init__(self, func: FuncOp, gpu: bool = False) -> None:
+        tell_loops_apart(func)
         self.func = func
         old = func.body.block
         self.entry = Block(arg_types=[a.type for a in old.args])
@@ -278,8 +281,8 @@ class Lowering:
         elif kind == "serial":
             self._serial(op, body, end() if end is not None else self.at.constant(op.size))
         else:
-            rule = f"loop '{op.loop_name}' is bound to {kind}, which a CPU does not have; mark it parallel instead"
-            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
+            rule = f"loop '{spelled(op.loop_name)}' is bound to {kind}, which a CPU does not have"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; mark it parallel instead")
 
     def _steps(self, op: ForOp) -> int:
         """Copies that unrolling all loops below, lanes apart, would make."""
@@ -358,7 +361,7 @@ class Lowering:
         self.at.here.loads.clear()
 
     def _within(self, op: ForOp, block: Block, body: Callable[[], None]) -> None:
-        block.args[0].name_hint = op.loop_name
+        block.args[0].name_hint = spelled(op.loop_name)
         self.at.scopes.append(Scope(block))
         self._known_as(op, block.args[0], body)
         self.at.scopes.pop()

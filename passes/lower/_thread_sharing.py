@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects.index import IndexExpr, axis
 from ...dialects.loop import BlockOp, ForOp
 from ..analysis.disjoint import determines
-from ..analysis.nest import ranges_of
+from ..analysis.nest import made_up, ranges_of
 from ..analysis.regions import interval_of, union
 from ._block_body import Access, BlockPlan
 
@@ -125,8 +125,9 @@ def _same_place(kind: str, a: _Use, b: _Use) -> bool:
         both = union(interval_of(x, first[1]), interval_of(y, second[1]), ranges)
         if both is None:
             return False
-        everywhere[f"_{d}"] = (0, both.extent - 1)
-        box.append(both.low + axis(f"_{d}"))
+        name = made_up("box", d)
+        everywhere[name] = (0, both.extent - 1)
+        box.append(both.low + axis(name))
     return determines(kind, box, everywhere.keys() - ranges.keys(), everywhere)
 
 
@@ -134,7 +135,7 @@ def _renamed(use: _Use, fixed: Mapping[str, object]) -> tuple[list[IndexExpr], d
     """The indices with the loops that are not `fixed` called by the order in which they come, and their ranges."""
     own = ranges_of(use.plan.block.enclosing_loops)
     exprs = [e.simplify(own) for e in use.access.indices]
-    names = {n: f"_v{k}" for k, n in enumerate(_in_order(exprs, own.keys() - fixed.keys()))}
+    names = {n: made_up("inner", k) for k, n in enumerate(_in_order(exprs, own.keys() - fixed.keys()))}
     values = {n: axis(new) for n, new in names.items()}
     return [e.substitute(values) for e in exprs], {new: own[n] for n, new in names.items()}
 
