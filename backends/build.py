@@ -51,7 +51,7 @@ def build(
         arguments=executable.arguments,
         executable=executable,
         source=text.source,
-        assembly=lambda: compile_text(text.source, texts=True).assembly,
+        assembly=lambda: compile_text(text.source, texts=True, model=target_of(module).model).assembly,
     )
 
 

@@ -98,6 +98,12 @@ PRESETS: dict[tuple[str, str], Target] = {
         l2_bytes=512 << 10,
     ),
 }
+CPU_LEVELS: dict[str, Target] = {
+    # System V ABI for AMD64, table 3.1: all CPUs with SSE2, SSE4.2, AVX2 or AVX-512, whoever made them.
+    **{model: Target(model=model, vector_bytes=16) for model in ("x86-64", "x86-64-v2")},
+    "x86-64-v3": Target(model="x86-64-v3", vector_bytes=32),
+    "x86-64-v4": Target(model="x86-64-v4", vector_bytes=64, vector_registers=32),
+}
 _ALIASES = {"rk3399": "mali-t860", "4090": "rtx4090", "1080ti": "gtx1080ti"}
 
 
@@ -108,6 +114,8 @@ def resolve_target(text: str) -> Target:
     """
     given = parse_target(text)
     preset = PRESETS.get((given.kind, _ALIASES.get(given.model, given.model)))
+    if given.kind == "llvm":
+        preset = CPU_LEVELS.get(given.model)
     if preset is None:
         return given
     named = [option.partition("=")[0] for option in text.split()[1:]]

@@ -97,8 +97,10 @@ def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[in
 
 
 def _key(backend: str, job: Job) -> tuple[str, ...]:
-    versions = load_backend(backend).versions()
-    return (backend, job.workload, job.schedule or DEFAULT, json.dumps(versions, sort_keys=True), _code_digest())
+    module = load_backend(backend)
+    versions = json.dumps(module.versions(), sort_keys=True)
+    machine = getattr(module, "machine", str)()  # optional: what code is for beside the target, as CPU features
+    return (backend, job.workload, job.schedule or DEFAULT, versions, machine, _code_digest())
 
 
 @cache

@@ -47,8 +47,9 @@ class Backend(Protocol):
     """A module with these functions, named by its dotted path.
 
     It may have more: `warm_up(role)` imports now what is imported at the moment of use, `identity(artifact)` gives the
-    bytes that decide how an artifact runs, `resources(artifact)` what its launches take, and `checks()` a device that
-    compares arrays in its own memory (`device_checking.Checks`); its executables are DeviceExecutables then.
+    bytes that decide how an artifact runs, `resources(artifact)` what its launches take, `machine()` names the machine
+    that artifacts are for where the target does not, and `checks()` is a device that compares arrays in its own memory
+    (`device_checking.Checks`); its executables are DeviceExecutables then.
     """
 
     def build(self, workload: str, schedule: str) -> bytes:

@@ -70,6 +70,15 @@ def versions() -> dict[str, str]:
     return found
 
 
+@cache
+def machine() -> str:
+    """Return what code for a target that names no level of CPUs is compiled to: this CPU and its features."""
+    from .cpu import cpu_for
+
+    cpu = cpu_for("")
+    return " ".join([cpu.name, *cpu.features])
+
+
 def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     from .jit import compile_text

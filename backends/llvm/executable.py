@@ -16,6 +16,7 @@ from ..arrays import aligned_empty
 from ..constants import Constants
 from ..forkable import ForkableLock
 from ..signature import Argument
+from .cpu import MissingFeatures, why_not_here
 from .jit import Loaded, compile_text
 from .outside import Access, TrapRecord
 
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 
     from .emit import KernelText
 
-_MAGIC = b"loopwright-llvm-1\n"
+_MAGIC = b"loopwright-llvm-2\n"
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """Machine code of one kernel for this CPU and what calling it takes; `accesses` if it checks their addresses."""
+    """Machine code of one kernel and what calling it takes; `accesses` if it checks their addresses.
+
+    `features` are what the code may use of a CPU, by LLVM's names, the architecture first.
+    """
 
     name: str
     arguments: tuple[Argument, ...]
@@ -37,6 +41,7 @@ class Artifact:
     threads: int
     object_code: bytes
     accesses: tuple[Access, ...] = ()
+    features: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return the artifact as a header line and the object file."""
@@ -46,6 +51,7 @@ class Artifact:
             "workspace_bytes": self.workspace_bytes,
             "threads": self.threads,
             "accesses": [access.to_json() for access in self.accesses],
+            "features": list(self.features),
         }
         return _MAGIC + json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.object_code
 
@@ -58,7 +64,8 @@ class Artifact:
         values = json.loads(header)
         arguments = tuple(Argument.from_json(argument) for argument in values.pop("arguments"))
         accesses = tuple(Access(*access) for access in values.pop("accesses", ()))
-        return Artifact(arguments=arguments, object_code=object_code, accesses=accesses, **values)
+        features = tuple(values.pop("features"))
+        return Artifact(arguments=arguments, object_code=object_code, accesses=accesses, features=features, **values)
 
 
 def compile_module(module: ModuleOp, check_addresses: bool = False) -> tuple[KernelText, Artifact]:
@@ -66,11 +73,13 @@ def compile_module(module: ModuleOp, check_addresses: bool = False) -> tuple[Ker
 
     With `check_addresses` the loaded kernel raises OutsideBufferError instead of touching what is outside of a buffer.
     """
+    from ...dialects.target import target_of
     from .emit import emit
 
     text = emit(module, check_addresses)
-    code = compile_text(text.source).object_code
-    return text, Artifact(text.name, text.arguments, text.workspace_bytes, text.threads, code, text.accesses)
+    made = compile_text(text.source, model=target_of(module).model)
+    known = (text.name, text.arguments, text.workspace_bytes, text.threads)
+    return text, Artifact(*known, made.object_code, text.accesses, made.features)
 
 
 class LlvmExecutable:
@@ -79,9 +88,12 @@ class LlvmExecutable:
     Constants in `params` (by name) are held from the start, and left out of the arrays. Others come in their original
     layout; `time` takes those of the `run` before to be unchanged, and does not count their packing. Of an artifact
     that checks its addresses, both raise OutsideBufferError for the first access outside of its buffer.
+    MissingFeatures where it is compiled for instructions that this CPU does not have.
     """
 
     def __init__(self, artifact: Artifact, params: Mapping[str, Any] | None = None) -> None:
+        if (reason := why_not_here(artifact.features)) is not None:
+            raise MissingFeatures(f"kernel {artifact.name} {reason}")
         self._constants = Constants(artifact.name, artifact.arguments, params)
         self.arguments = self._constants.open
         self._loaded = Loaded(artifact.object_code, artifact.threads, has_trap=bool(artifact.accesses))

@@ -1,4 +1,4 @@
-"""LLVM IR text to machine code for this CPU, and machine code to callable addresses."""
+"""LLVM IR text to machine code, and machine code to callable addresses."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from .cpu import Cpu, cpu_for
 from .runtime import openmp_symbols
 from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
@@ -25,36 +26,38 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _machine() -> Any:
+def _machine(cpu: Cpu) -> Any:
     import llvmlite.binding as llvm
 
     _initialize()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    features = llvm.get_host_cpu_features().flatten()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="default", jit=True
+        cpu=cpu.name, features=cpu.flags, opt=3, reloc="pic", codemodel="default", jit=True
     )
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """Machine code of one module for this CPU, and what it was made from."""
+    """Machine code of one module, the CPU features that it may use, and what it was made from."""
 
     object_code: bytes
+    features: tuple[str, ...]
     source: str
     optimized: str
     assembly: str
 
 
-def compile_text(source: str, texts: bool = False) -> Compiled:
+def compile_text(source: str, texts: bool = False, model: str = "") -> Compiled:
     """Optimize LLVM IR text and emit an object file; with `texts` also the optimized IR and the assembly.
 
+    The code is for this CPU, or for the level that `model` names (`x86-64-v3`).
     Loop and SLP vectorizers and unrolling are off: the schedule has decided these.
     """
     import llvmlite.binding as llvm
 
+    cpu = cpu_for(model)
     with _LOCK:
-        machine = _machine()
+        machine = _machine(cpu)
         context = llvm.create_context()
         module = llvm.parse_assembly(source, context)
         try:
@@ -68,7 +71,7 @@ def compile_text(source: str, texts: bool = False) -> Compiled:
             module.close()
             context.close()
             machine.close()
-    return Compiled(object_code, source, optimized, assembly)
+    return Compiled(object_code, cpu.features, source, optimized, assembly)
 
 
 def _optimize(module: Any, machine: Any) -> None:
@@ -109,7 +112,7 @@ class Loaded:
         import llvmlite.binding as llvm
 
         with _LOCK:
-            self._engine = llvm.create_lljit_compiler(_machine())
+            self._engine = llvm.create_lljit_compiler(_machine(cpu_for("")))
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
             for symbol, address in openmp_symbols() if threads > 1 else ():
                 library.import_symbol(symbol, address)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
+from ...backends.llvm.cpu import LEVELS, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.host import host_model
 from ...backends.llvm.jit import Loaded as Code
@@ -29,6 +30,9 @@ class LlvmNetwork:
     def __init__(self, package: Package) -> None:
         self.plan = package.plan
         artifacts = [Artifact.from_bytes(data) for data in package.kernels]
+        features = dict.fromkeys(feature for artifact in artifacts for feature in artifact.features)
+        if (reason := why_not_here(tuple(features))) is not None:
+            raise PackageError(f"network {self.plan.name} {reason}")
         self._codes = [Code(artifact.object_code, artifact.threads) for artifact in artifacts]
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self.functions = [kind(code.run) for code in self._codes]
@@ -99,12 +103,15 @@ def _aligned(array: Array) -> Array:
 
 
 def load(package: Package, index: int = 0) -> LlvmNetwork:
-    """Load a network's kernels; there is one CPU. PackageError where they are for another model of CPU."""
+    """Load a network's kernels; there is one CPU.
+
+    PackageError where they are for another model of CPU, or use instructions that this one does not have.
+    """
     if index:
         raise ValueError(f"there is no CPU {index}")
     options = dict(part.partition("=")[::2] for part in package.plan.target.split()[1:])
     wanted, here = options.get("model", ANY_MODEL), host_model()
-    if wanted not in (here, ANY_MODEL):
+    if wanted not in (here, ANY_MODEL, *LEVELS):
         raise PackageError(
             f"network {package.plan.name} is compiled for {wanted}, this CPU is {here}: compile it again"
         )

@@ -1,0 +1,133 @@
+"""Kernels say which CPU features they may use, and are refused in a sentence where one is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.build import lower_to_kernel
+from loopwright.backends.llvm import cpu, device
+from loopwright.backends.llvm.cpu import LEVELS, Cpu, MissingFeatures, cpu_for
+from loopwright.backends.llvm.executable import Artifact, LlvmExecutable, compile_module
+from loopwright.backends.llvm.host import host_model
+from loopwright.dialects.presets import CPU_LEVELS
+from loopwright.graph.builders import Job, build_all
+from loopwright.graph.runtime.package import PackageError
+
+pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+X86 = cpu.architecture() == "x86_64"
+only_x86 = pytest.mark.skipif(not X86, reason="levels are of x86-64")
+
+
+def product(target: str) -> lw.SearchTask:
+    a, b = te.placeholder((8, 64), name="a"), te.placeholder((64, 64), name="b")
+    return lw.SearchTask(te.create_module([a, b, topi.matmul(a, b)]), target=target)
+
+
+def module(target: str) -> ModuleOp:
+    return lower_to_kernel(product(target).module)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This CPU as one that has what the second level has, and nothing more."""
+    known = {name: name in LEVELS["x86-64-v2"].split() for name in cpu._known()}
+    monkeypatch.setattr(cpu, "_known", lambda: known)
+    for cached in (cpu.host_features, cpu_for):
+        cached.cache_clear()
+    yield
+    monkeypatch.undo()
+    for cached in (cpu.host_features, cpu_for):
+        cached.cache_clear()
+
+
+def test_what_llvm_is_given_is_what_is_recorded() -> None:
+    _, artifact = compile_module(module("llvm cores=1"))
+    assert artifact.features == cpu_for("generic").features
+    assert artifact.features[0] == cpu.architecture() and list(artifact.features[1:]) == sorted(artifact.features[1:])
+    assert Artifact.from_bytes(artifact.to_bytes()) == artifact
+    allowed = {flag[1:] for flag in cpu_for("generic").flags.split(",") if flag[0] == "+"}
+    assert allowed == set(artifact.features[1:]) <= set(cpu.host_features())
+    assert not allowed & {"sgx", "rdrnd", "xsaves", "amx-tile"}
+    assert cpu.why_not_here(artifact.features) is None
+
+
+@only_x86
+@pytest.mark.parametrize(("level", "widest"), [("x86-64", "x"), ("x86-64-v2", "x"), ("x86-64-v3", "y")])
+def test_a_level_is_what_code_for_it_uses(level: str, widest: str) -> None:
+    task = product(f"llvm model={level}")
+    kernel = task.build(task.default_schedule)
+    assert max(re.findall(r"%([xyz])mm", kernel.assembly)) == widest
+    assert ("vfmadd" in kernel.assembly) == (level == "x86-64-v3")
+    assert CPU_LEVELS[level].vector_bytes == {"x": 16, "y": 32}[widest]
+    assert cpu_for(level).features == ("x86_64", *sorted(set(LEVELS[level].split()) - {"crc32", "xsave"}))
+    a, b = np.random.default_rng(0).standard_normal((2, 64, 64)).astype(np.float32)
+    np.testing.assert_allclose(kernel(a[:8], b), a[:8] @ b, rtol=1e-4, atol=1e-4)
+
+
+@only_x86
+def test_a_kernel_with_features_that_are_missing_is_refused(fake: None) -> None:
+    built = compile_module(module("llvm model=x86-64-v3"))[1]
+    with pytest.raises(MissingFeatures) as refused:
+        LlvmExecutable(built)
+    assert str(refused.value) == (
+        f"kernel {built.name} uses avx, avx2, bmi, bmi2, f16c, fma and 2 more, which this CPU ({host_model()}) does "
+        "not have: compile it on such a CPU, or for the target 'llvm model=x86-64-v2'"
+    )
+    LlvmExecutable(compile_module(module("llvm model=x86-64-v2"))[1])
+    with pytest.raises(
+        MissingFeatures, match=r"is compiled for aarch64, this CPU is x86_64: compile it on such a mach"
+    ):
+        LlvmExecutable(replace(built, features=("aarch64", "neon", "sve")))
+
+
+def small() -> lw.Network:
+    net = lw.Network("small")
+    net.output(net.relu(net.dense(net.input("x", (4, 32)), np.ones((16, 32), np.float32))))
+    return net
+
+
+@only_x86
+def test_a_package_is_refused_where_features_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name, target in (("three", "llvm model=x86-64-v3"), ("two", "llvm model=x86-64-v2"), ("any", "llvm cores=1")):
+        lw.compile(small(), target, processes=1).save(tmp_path / name)
+    for name in ("three", "two", "any"):
+        assert lw.load_network(tmp_path / name).executor()(np.ones((4, 32), np.float32))[0, 0] == 32
+    needs_more = set(cpu_for("generic").features[1:]) - set(LEVELS["x86-64-v2"].split())
+    request.getfixturevalue("fake")
+    sentence = rf"^network small uses avx, .* which this CPU \({host_model()}\) does not have: compile it on such a CPU"
+    with pytest.raises(PackageError, match=sentence):
+        lw.load_network(tmp_path / "three").executor()
+    if needs_more:
+        with pytest.raises(PackageError, match=r"^network small uses .* does not have: compile it"):
+            lw.load_network(tmp_path / "any").executor()
+    assert lw.load_network(tmp_path / "two").executor()(np.ones((4, 32), np.float32))[0, 0] == 32
+
+
+def test_the_key_of_kept_kernels_has_the_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    backend = "loopwright.backends.llvm.device"
+    tasks, _ = lw.extract_tasks(small(), "llvm cores=1")
+    jobs = [Job(task.name, str(task.module), None) for task in tasks]
+    first = build_all(backend, jobs, processes=1)
+    monkeypatch.setattr("loopwright.graph.builders.build", None)
+    assert build_all(backend, jobs, processes=1) == first
+    other = Cpu("other", cpu_for("").features[:-1])
+    monkeypatch.setattr(cpu, "cpu_for", lambda model: other)
+    device.machine.cache_clear()
+    try:
+        with pytest.raises(Exception, match="does not compile: 'NoneType' object is not callable"):
+            build_all(backend, jobs, processes=1)
+    finally:
+        device.machine.cache_clear()
