@@ -168,6 +168,7 @@ class Draft:
 
     def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
         """A new hole, as `Hole` has it; its default is made one of the choices."""
+        self._require_new(name)
         nearest = default if default in choices else min(choices, key=lambda c: abs(c - default))
         hole = Hole(name, choices, nearest, kind, axis)
         self.holes.append(hole)
@@ -175,12 +176,18 @@ class Draft:
 
     def derive(self, name: str, function: Callable[[Columns], npt.NDArray[np.int64]]) -> Derived:
         """A new derived number."""
+        self._require_new(name)
         defaults = {h.name: np.array([h.default]) for h in self.holes}
         for number in self.derived:
             defaults[number.name] = np.array([number.default])
         derived = Derived(name, function, int(function(defaults)[0]))
         self.derived.append(derived)
         return derived
+
+    def _require_new(self, name: str) -> None:
+        """ValueError where a number of this name is there: columns of populations are found by name."""
+        if any(number.name == name for number in (*self.holes, *self.derived)):
+            raise ValueError(f"a sketch has one hole or derived number of a name, '{name}' is there already")
 
     @property
     def population(self) -> Population:

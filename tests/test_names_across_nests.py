@@ -13,6 +13,7 @@ from loopwright.dialects.loop import loops_in
 from loopwright.passes.lower._apart import spelled, tell_loops_apart
 from loopwright.passes.primitive import ScheduleError
 from loopwright.passes.schedule.parallel import Parallel
+from loopwright.search.sketch import Draft
 
 
 def parsed(text: str) -> ModuleOp:
@@ -122,3 +123,20 @@ def test_names_that_could_mean_two_things_are_refused(body: str, message: str) -
     text = f"func.func @f(%a: memref<8xf32>, %b: memref<8xf32>) {{ {body}\n func.return }}"
     with pytest.raises(VerifyException, match=message):
         parsed(text).verify()
+
+
+def test_a_block_that_two_functions_have_is_not_chosen_silently() -> None:
+    one = f"""(%a: memref<8xf32>, %b: memref<8xf32>) {{
+        lw_loop.for i in 8 {{ lw_loop.block b (x in 8 = i) writes %b[x] : memref<8xf32> {{ {LOAD} }} }}
+        func.return }}"""
+    module = parsed(f"func.func @f{one}\nfunc.func @g{one}")
+    module.verify()
+    with pytest.raises(ScheduleError, match="functions 'f' and 'g' each have a block 'b'"):
+        Parallel("b", "i").check(module)
+
+
+def test_numbers_of_a_sketch_have_names_of_their_own() -> None:
+    draft = Draft.of(lw.SearchTask(guarded_window, args=(9, 13)).module)
+    draft.hole("rows", (1, 2), 1)
+    with pytest.raises(ValueError, match="'rows' is there already"):
+        draft.derive("rows", lambda columns: columns["rows"] * 2)

@@ -20,13 +20,18 @@ def functions(module: ModuleOp) -> list[FuncOp]:
 
 
 def find_block(step: Primitive[object] | object, module: ModuleOp, name: str) -> BlockOp:
-    """The block called `name`; ScheduleError listing the blocks where there is none."""
-    names: list[str] = []
+    """The block called `name`; ScheduleError listing the blocks where there is none, or where functions share it."""
+    found: list[tuple[FuncOp, BlockOp]] = []
     for func in functions(module):
-        for block in blocks_in(func):
-            if block.block_name == name:
-                return block
-            names.append(block.block_name)
+        block = next((block for block in blocks_in(func) if block.block_name == name), None)
+        if block is not None:
+            found.append((func, block))
+    if len(found) > 1:
+        where = " and ".join(f"'{func.sym_name.data}'" for func, _ in found)
+        raise ScheduleError(step, f"functions {where} each have a block '{name}'; schedule one function a module")
+    if found:
+        return found[0][1]
+    names = [block.block_name for func in functions(module) for block in blocks_in(func)]
     known = ", ".join(names) or "none: is this lowered to the loop dialect?"
     raise ScheduleError(step, f"no block is called '{name}'; blocks here: {known}")
 
