@@ -186,7 +186,8 @@ class Draft:
 
     def _require_new(self, name: str) -> None:
         """ValueError where a number of this name is there: columns of populations are found by name."""
-        if any(number.name == name for number in (*self.holes, *self.derived)):
+        taken = {hole.name for hole in self.holes} | {number.name for number in self.derived}
+        if name in taken:
             raise ValueError(f"a sketch has one hole or derived number of a name, '{name}' is there already")
 
     @property

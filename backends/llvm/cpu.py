@@ -18,8 +18,8 @@ LEVELS = {"x86-64": _BASE, "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 
 _FOR_INTRINSICS = (
     "adx aes clflushopt cldemote clwb clzero crc32 enqcmd fsgsbase hreset invpcid kl lwp movdir64b movdiri mwaitx "
-    "pclmul pconfig pku prefetchi ptwrite rdpid rdpru rdrnd rdseed rtm serialize sgx sha sha512 shstk sm3 sm4 tsxldtrk uintr "
-    "usermsr vaes vpclmulqdq waitpkg wbnoinvd widekl xsave xsavec xsaveopt xsaves"
+    "pclmul pconfig pku prefetchi ptwrite rdpid rdpru rdrnd rdseed rtm serialize sgx sha sha512 shstk sm3 sm4 tsxldtrk "
+    "uintr usermsr vaes vpclmulqdq waitpkg wbnoinvd widekl xsave xsavec xsaveopt xsaves"
 )
 """Features whose instructions LLVM only selects for their own intrinsics, which kernels do not call. Virtual machines
 and settings of the firmware hide many of them: code that is not allowed them runs on more machines."""
