@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from . import records as rec
+from .record import key_of
 from .records import Record, RecordError
 
 if TYPE_CHECKING:
@@ -58,7 +58,5 @@ def is_of(record: Record, workload: str) -> bool:
 
 def name_in(key: str) -> str:
     """Return the name in a workload key, or the key where it is none of ours."""
-    try:
-        return str(json.loads(key)[0])
-    except (ValueError, LookupError, TypeError):
-        return key
+    parts = key_of(key)
+    return key if parts is None else parts[0]

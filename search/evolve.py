@@ -97,9 +97,15 @@ class Evolution:
             self._features.append(np.asarray(features, dtype=np.float32))
 
     def means(self, space: int, row: Rows, schedule: str) -> bool:
-        """Whether a row of a space is a candidate with this schedule."""
+        """Whether a row of a space is a candidate with this schedule.
+
+        A space that cannot answer stays: the row, which may be of another version or damaged, is more likely at fault.
+        """
         asked = self.spaces[space]
-        return bool(self._asked(space, lambda: asked.legal(row[None])[0] and asked.schedule(row) == schedule))
+        try:
+            return not asked.left_out and bool(asked.legal(row[None])[0]) and asked.schedule(row) == schedule
+        except SpaceFailure:
+            return False
 
     def training_set(self) -> tuple[Floats, Floats]:
         """Return the features `(n, f)` and times `(n,)` in seconds of all that was measured."""

@@ -5,143 +5,36 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import math
 import os
 import re
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from enum import StrEnum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
-SCHEMA = 1
-"""Version of the line format; raised when a field changes its meaning."""
+from .record import LONGEST_LINE
+from .record import ErrorCode as ErrorCode
+from .record import Record as Record
+from .record import RecordError as RecordError
+from .record import RecordVersionError as RecordVersionError
+from .record import Role as Role
 
 PRIMITIVE_PREFIX = "lw-"
 
-_LEFT_OUT: dict[str, Any] = {"round": 0, "predicted": None, "flop": 0.0, "resources": (), "template": {}}
-"""Fields that a line has only where they say something."""
+DEFAULT_SKETCH = "default"
+"""The sketch name of trial 0, the schedule that an untuned build uses."""
 
-
-class ErrorCode(StrEnum):
-    """How a measurement ended."""
-
-    OK = "OK"
-    INSTANTIATION_ERROR = "INSTANTIATION_ERROR"
-    COMPILE_ERROR = "COMPILE_ERROR"
-    COMPILE_TIMEOUT = "COMPILE_TIMEOUT"
-    RUNTIME_ERROR = "RUNTIME_ERROR"
-    RUN_TIMEOUT = "RUN_TIMEOUT"
-    WRONG_RESULT = "WRONG_RESULT"
-    DEVICE_LOST = "DEVICE_LOST"
-    UNKNOWN = "UNKNOWN"
-
-
-class Role(StrEnum):
-    """Why a record was written: a trial of the search, a run-off at its end, or the winner of that run-off."""
-
-    TRIAL = "trial"
-    FINAL = "final"
-    WINNER = "winner"
-
-
-class RecordError(Exception):
-    """A record, or a file of records, cannot be used; the sentence says why."""
-
-
-class RecordVersionError(RecordError):
-    """A record was written by another version of the line format or of a primitive."""
+_LINES_SHOWN = 8
+"""Numbers of skipped lines that a warning names."""
 
 
 class RecordWarning(UserWarning):
     """Lines of a record file were skipped."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """One measurement; `times_s` holds seconds per run, one number a repeat, and is empty when it failed."""
-
-    workload_key: str
-    workload_hash: str
-    target: str
-    sketch: str
-    decisions: tuple[int, ...]
-    schedule: str
-    times_s: tuple[float, ...] = ()
-    error: ErrorCode = ErrorCode.OK
-    message: str = ""
-    build_s: float = 0.0
-    run_s: float = 0.0
-    versions: Mapping[str, str] = field(default_factory=dict)
-    device: str = ""
-    timestamp: float = 0.0
-    seed: int = 0
-    artifact: str = ""
-    stopped_early: bool = False
-    reused: bool = False
-    role: Role = Role.TRIAL
-    round: int = 0
-    """The batch of the search that it came with, from 1; 0: not known."""
-    predicted: float | None = None
-    """What the cost model said before, larger for faster; None: it said nothing."""
-    flop: float = 0.0
-    """Arithmetic operations of one run; 0: not known."""
-    resources: tuple[Mapping[str, Any], ...] = ()
-    """What each launch takes on a GPU: registers, shared bytes, bytes spilled."""
-    template: Mapping[str, Any] = field(default_factory=dict)
-    """Of a template: its `name`, `args`, the `index` of the config, and the `config` as a value for each knob."""
-    schema: int = SCHEMA
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ran and was right."""
-        return self.error is ErrorCode.OK and bool(self.times_s)
-
-    @property
-    def time_s(self) -> float:
-        """Seconds per run of the shortest repeat, as disturbances only ever lengthen one; infinity when it failed."""
-        return min(self.times_s) if self.ok else math.inf
-
-    def to_json(self) -> str:
-        """Return the record as one line, without the newline."""
-        values = asdict(self)
-        for name, unset in _LEFT_OUT.items():
-            if values[name] == unset:
-                del values[name]
-        return json.dumps(values, allow_nan=False, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(line: str) -> Record:
-        """Parse one line; raises RecordVersionError for another schema, RecordError for anything else wrong."""
-        try:
-            data = json.loads(line)
-        except ValueError as error:
-            raise RecordError(f"not a JSON object: {error}") from error
-        if not isinstance(data, dict):
-            raise RecordError("not a JSON object")
-        if data.get("schema") != SCHEMA:
-            raise RecordVersionError(
-                f"record schema {data.get('schema')!r} cannot be read, this version reads {SCHEMA}"
-            )
-        return _from_dict(data)
-
-
-def _from_dict(data: dict[str, Any]) -> Record:
-    known = {f.name for f in fields(Record)}
-    values = {name: value for name, value in data.items() if name in known}
-    try:
-        values["decisions"] = tuple(int(d) for d in values["decisions"])
-        values["times_s"] = tuple(float(t) for t in values["times_s"])
-        values["error"] = ErrorCode(values["error"])
-        values["role"] = Role(values.get("role", Role.TRIAL))
-        values["resources"] = tuple(values.get("resources", ()))
-        return Record(**values)
-    except (KeyError, TypeError, ValueError) as error:
-        raise RecordError(f"not a record: {type(error).__name__}: {error}") from error
 
 
 def workload_hash(text: str) -> str:
@@ -212,30 +105,47 @@ def _append_bytes(descriptor: int, data: bytes) -> None:
 def load(path: str | os.PathLike[str], versions: Mapping[str, str] | None = None) -> list[Record]:
     """Read the records of `path` in the order of the file.
 
-    Lines that are torn, of another schema, or (with `versions`) of another version of a primitive are skipped;
-    one RecordWarning counts them and shows the first reason. Raises RecordError when the file cannot be read.
+    Lines that are torn, no records (a field has another type or is out of its range), of another schema, or (with
+    `versions`) of another version of a primitive are skipped; one RecordWarning counts them, names them, and shows the
+    first reason. Raises RecordError when the file cannot be read.
     """
+    records: list[Record] = []
+    skipped: dict[int, RecordError] = {}
     try:
         with open(path, "rb") as file:
             _lock(file.fileno(), fcntl.LOCK_SH)  # not amid another process's line
-            lines = file.read().split(b"\n")
+            for number, line in enumerate(_lines(file), start=1):
+                if not line.strip():
+                    continue
+                try:
+                    record = Record.from_json(line.decode("utf-8", "replace"))
+                    if versions is not None:
+                        check_replayable(record, versions)
+                    records.append(record)
+                except RecordError as error:
+                    skipped[number] = error
     except OSError as error:
         raise RecordError(f"cannot read record file {os.fspath(path)!r}: {error.strerror}") from error
-    records: list[Record] = []
-    skipped: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = Record.from_json(line.decode("utf-8", "replace"))
-            if versions is not None:
-                check_replayable(record, versions)
-            records.append(record)
-        except RecordError as error:
-            skipped.append(f"line {number}: {error}")
     if skipped:
-        warnings.warn(f"{os.fspath(path)}: {len(skipped)} line(s) skipped; {skipped[0]}", RecordWarning, stacklevel=2)
+        warnings.warn(f"{os.fspath(path)}: {_what_was_skipped(skipped)}", RecordWarning, stacklevel=2)
     return records
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one that is longer than a record can be no more than shows that, however long it is."""
+    while line := file.readline(LONGEST_LINE + 2):
+        yield line.rstrip(b"\n")
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_LINE)
+
+
+def _what_was_skipped(skipped: Mapping[int, RecordError]) -> str:
+    first, *others = skipped
+    text = f"{len(skipped)} line(s) skipped; line {first}: {skipped[first]}"
+    if others:
+        more = f" and {len(others) - _LINES_SHOWN} more" if len(others) > _LINES_SHOWN else ""
+        text += f" (also line {', '.join(map(str, others[:_LINES_SHOWN]))}{more})"
+    return text
 
 
 def select(
@@ -256,27 +166,58 @@ def best(
 ) -> Record:
     """Return the fastest right record among those that match; raises RecordError when there is none.
 
-    A run-off's winner stands for every trial before it on that workload, target and device, because trials were
-    each timed once, at different moments, while the run-off timed its schedules in turn.
+    Trials were each timed once, at different moments; a run-off timed the best of them in turn. So its winner stands,
+    on its workload, target and device, for what came before it: trials and winners of the schedules that competed, and
+    trials no faster than the slowest of these was as a trial, the untuned schedule apart. What is faster was not known
+    to the run-off, whatever its place, and competes with the winner, as does every trial that comes after. "Before" is
+    the order of the records, of a file that of its lines: no clock decides, and no stamp hides a better trial.
     """
     matching = select(records, workload_hash, target, device)
-    groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in matching:
-        if record.ok:
-            groups.setdefault((record.workload_hash, record.target, record.device), []).append(record)
+    groups = _groups(record for record in matching if record.ok)
     if not groups:
         raise RecordError(_no_valid(matching, workload_hash, target, device))
-    return min((_best_of_group(group) for group in groups.values()), key=lambda r: r.time_s)
+    return min((_best_of_group(group) for group in groups), key=lambda r: r.time_s)
+
+
+def _groups(records: Iterable[Record]) -> list[list[Record]]:
+    """Records by workload, target and device, in order of first appearance."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.workload_hash, record.target, record.device), []).append(record)
+    return list(groups.values())
 
 
 def _best_of_group(group: Sequence[Record]) -> Record:
-    winners = [r for r in group if r.role is Role.WINNER]
-    trials = [r for r in group if r.role is Role.TRIAL and not r.stopped_early] or list(group)
+    """The record that counts among the right ones of one workload, target and device: see `best`."""
+    standing: list[Record] = []
+    for are_trials, block in groupby(group, lambda r: r.role is Role.TRIAL):
+        if are_trials:
+            standing += [r for r in block if not r.stopped_early]
+        else:
+            standing = _after_run_off(standing, list(block))
+    return min(standing or group, key=lambda r: r.time_s)
+
+
+def _after_run_off(standing: Sequence[Record], run_off: Sequence[Record]) -> list[Record]:
+    """What still counts of `standing`, and the winner of the run-off that follows it."""
+    competed = {r.schedule for r in run_off}
+    winners = {r.schedule: r for r in run_off if r.role is Role.WINNER}
     if not winners:
-        return min(trials, key=lambda r: r.time_s)
-    last = max(winners, key=lambda r: r.timestamp)
-    later = [r for r in trials if r.timestamp > last.timestamp or r.template]  # a template's were not in the run-off
-    return min([last, *later], key=lambda r: r.time_s)
+        return [*standing]
+    tried_s = [r.time_s for r in standing if _was_tried(r) and r.schedule in competed and r.sketch != DEFAULT_SKETCH]
+    known_s = max(tried_s, default=math.inf)
+    left = [r for r in standing if r.template or (r.schedule not in competed and _may_be_better(r, known_s))]
+    return [*left, *winners.values()]
+
+
+def _was_tried(record: Record) -> bool:
+    """True for a trial that a run-off may have known: templates have none."""
+    return record.role is Role.TRIAL and not record.template
+
+
+def _may_be_better(record: Record, known_s: float) -> bool:
+    """True for the winner of another run-off, and for a trial faster than those that were known."""
+    return record.role is Role.WINNER or record.time_s < known_s
 
 
 def _no_valid(matching: Sequence[Record], workload_hash: str | None, target: str | None, device: str | None) -> str:
@@ -290,11 +231,7 @@ def _no_valid(matching: Sequence[Record], workload_hash: str | None, target: str
 
 def distill(records: Iterable[Record]) -> list[Record]:
     """Keep the best record of each (workload, target, device), in order of first appearance."""
-    groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in records:
-        if record.ok:
-            groups.setdefault((record.workload_hash, record.target, record.device), []).append(record)
-    return [_best_of_group(group) for group in groups.values()]
+    return [_best_of_group(group) for group in _groups(record for record in records if record.ok)]
 
 
 def merge(groups: Iterable[Iterable[Record]]) -> list[Record]:
@@ -324,10 +261,7 @@ class WorkloadStats:
 
 def stats(records: Iterable[Record]) -> list[WorkloadStats]:
     """Summarise records per (workload, target, device), in order of first appearance."""
-    groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in records:
-        groups.setdefault((record.workload_hash, record.target, record.device), []).append(record)
-    return [_group_stats(group) for group in groups.values()]
+    return [_group_stats(group) for group in _groups(records)]
 
 
 def _group_stats(group: Sequence[Record]) -> WorkloadStats:

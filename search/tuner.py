@@ -18,7 +18,7 @@ from .evolve import Evolution, EvolutionSettings, Proposal
 from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headline
 from .preflight import measured_elsewhere
 from .progress import TuningState, progress_of
-from .records import ErrorCode, Record, RecordError, Role
+from .records import DEFAULT_SKETCH, ErrorCode, Record, RecordError, Role
 from .spaces import SpaceError
 from .tuning import TuningError, TuningOptions, TuningResult, TuningTask
 from .workload_files import workload_file, write_workload
@@ -33,9 +33,6 @@ __all__ = [
     "tune",
     "versions_for",
 ]
-
-DEFAULT_SKETCH = "default"
-"""The sketch name of trial 0, the schedule that an untuned build uses."""
 
 _HOPELESS_BATCHES = 3
 
@@ -88,6 +85,7 @@ class Tuner:
         self._kept = False
         self._default_asked = False
         self._last_winner: Record | None = None
+        self._known_to_winner = 0
         self._until = options.num_measure_trials
 
     def run(self) -> TuningResult:
@@ -153,8 +151,8 @@ class Tuner:
 
     @property
     def settled(self) -> bool:
-        """Whether the winner of a run-off is known, and no trial is newer."""
-        return self._last_winner is not None and self._last_winner.timestamp >= self.trials[-1].timestamp
+        """Whether the winner of a run-off is known, and no trial came after it or is better."""
+        return self._last_winner is not None and self.state.done == self._known_to_winner
 
     def finish(self) -> Record:
         """Let the best compete and return the winner; TuningError if no trial succeeded, or no sketch was left."""
@@ -289,9 +287,12 @@ class Tuner:
     def resume(self, loaded: Sequence[Record]) -> None:
         """Take over this task's trials on this device, so that none is measured again."""
         names = {space.name: index for index, space in enumerate(self.task.spaces)}
-        for record in rec.select(loaded, self.task.hash, self.task.target, self._measurer.device):
+        own = rec.select(loaded, self.task.hash, self.task.target, self._measurer.device)
+        best = rec.best(own) if any(record.ok for record in own) else None
+        self._last_winner = best if best is not None and best.role is Role.WINNER else None
+        for record in own:
             if record.role is Role.WINNER:
-                self._last_winner = record
+                self._known_to_winner = self.state.done
             if record.role is not Role.TRIAL or record.template:
                 continue
             self._count(record)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 from ..backends.context import create_context
 from ..dialects.target import parse_target
 from ..storage.whole_file import write_whole
+from .record import key_of
 
 if TYPE_CHECKING:
     from .records import Record
@@ -96,9 +96,11 @@ def task_of_key(record: Record) -> SearchTask | None:
     from .named_workloads import named_workloads
     from .task import SearchTask
 
+    parts = key_of(record.workload_key)
+    if parts is None:
+        return None
     try:
-        name, args, _ = json.loads(record.workload_key)
-        task = SearchTask(named_workloads()[name], args, parse_target(record.target))
+        task = SearchTask(named_workloads()[parts[0]], parts[1], parse_target(record.target))
     except (ValueError, LookupError, TypeError):
         return None
     return task if task.compute_dag.hash == record.workload_hash else None

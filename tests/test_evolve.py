@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fake_space import FakeSpace
+from fake_space import SIZES, FakeSpace
 
 from loopwright.search.cost_model import make_model, relative_speed
 from loopwright.search.evolve import Evolution
@@ -233,3 +233,17 @@ def test_when_every_space_raises_the_search_says_so():
         for _ in range(2):
             for p in evolution.propose(make_model("random"), 4):
                 evolution.observe(p.space, p.row, 1.0)
+
+
+def test_a_row_out_of_range_is_no_candidate_and_costs_the_sketch_nothing():
+    """Decisions come from record files, which may be anyone's."""
+
+    class Choosy(FakeSpace):
+        def schedule(self, row):
+            return ",".join(str(np.arange(size)[d]) for size, d in zip(SIZES, row, strict=True))
+
+    notes = []
+    evolution = Evolution([Choosy()], seed=0, note=notes.append)
+    assert not evolution.means(0, np.array([0, 0, 0, 0, 0, 0, 99]), "anything")
+    assert evolution.means(0, np.zeros(7, dtype=np.int64), "0,0,0,0,0,0,0")
+    assert not notes and not evolution.spaces[0].left_out

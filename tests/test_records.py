@@ -10,11 +10,17 @@ import warnings
 from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import loopwright as lw
+from loopwright import te, topi
 from loopwright.search import records as rec
 from loopwright.search.best import load_best
 from loopwright.search.records import ErrorCode, Record, RecordError, RecordVersionError, RecordWarning, Role
+from loopwright.search.report.group import groups
+from loopwright.search.template.history import pick_best
+from loopwright.search.transfer import transfer_to
 
 
 def record(time_s=1e-3, **changes):
@@ -235,3 +241,174 @@ def test_every_field_is_documented():
 def test_hash_of_a_workload_is_stable():
     assert rec.workload_hash('["conv", 1]') == rec.workload_hash('["conv", 1]') != rec.workload_hash('["conv", 2]')
     assert len(rec.workload_hash("")) == 16
+
+
+# -- lines that are JSON, but no records ------------------------------------------------------------------------------
+
+WRONG = {
+    "times_s": [None, 3, "fast", {}, ["1"], [True], [0], [0.0], [-1.0], [1e-30], [[1.0]], [10**400], []],
+    "decisions": [None, 3, "12", {}, [-1], [1.5], [True], [2**63], [10**1000], ["1"], [[1]]],
+    "error": [None, 0, True, "FINE", ["OK"], {}],
+    "role": [None, 1, "best", []],
+    "workload_key": [None, 7, [], "two\nlines", "\ud800"],
+    "workload_hash": [None, 7, "", "../../etc/passwd", "a" * 65, "a\n"],
+    "target": [None, 7, {}, "llvm\x1b[2J"],
+    "sketch": [None, [], 1],
+    "schedule": [None, [], 1, {"lw-split": 1}],
+    "message": [None, 1, [], "\udfff"],
+    "build_s": [None, "1", -1, 1e300, True, [], 10**400],
+    "run_s": [None, "1", -1e-9],
+    "versions": [None, [], "1", {"a": 1}, {"a": None}, {"a": {"b": "c"}}],
+    "device": [None, 0, []],
+    "timestamp": [None, "now", -1, 1e300, True, 10**30],
+    "seed": [None, 1.5, "7", True, 2**64],
+    "artifact": [None, 0],
+    "stopped_early": [None, 0, "no"],
+    "reused": [None, 1, "no"],
+    "round": [None, -1, 1.5, True, 2**64],
+    "predicted": ["1", True, [], 10**400],
+    "flop": [None, -1, "1e9", True],
+    "resources": [None, {}, "x", [1], [[]], [{"a": [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}]],
+    "template": [None, [], 1, {"args": 10**400}, {"name": "\ud800"}],
+    "schema": [None, True, "1", 1.5, 2, [1]],
+}
+
+
+def test_a_wrong_value_for_each_field_is_known():
+    assert set(WRONG) == {field.name for field in fields(Record)}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_field_of_another_type_or_out_of_range_makes_no_record(name):
+    for value in WRONG[name]:
+        line = json.dumps(json.loads(record().to_json()) | {name: value})
+        with pytest.raises(RecordError, match=f"schema|{name}") as caught:
+            Record.from_json(line)
+        assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 200_000,
+        record().to_json().replace("0.001", "1e999"),
+        '{"schema":1,"template":' + '{"a":' * 50_000 + "1" + "}" * 50_001,
+        record().to_json().replace("0.001", "NaN"),
+        record().to_json().replace("0.001", "Infinity"),
+        record().to_json().replace("0.001", "-Infinity"),
+        record().to_json().replace("0.001", "1" * 5000),
+        record().to_json().replace('"seed":7', '"seed":' + "7" * 5000),
+        record(message="x" * 2_000_000).to_json(),
+    ],
+    ids=["lists", "overflow", "objects", "nan", "infinity", "minus", "digits", "seed", "long"],
+)
+def test_deep_long_and_endless_lines_block_nothing(tmp_path, line):
+    path = tmp_path / "r.jsonl"
+    path.write_text("\n".join([record(seed=1).to_json(), line, record(seed=2).to_json(), ""]))
+    with pytest.warns(RecordWarning, match=r"1 line\(s\) skipped; line 2: ") as caught:
+        assert [r.seed for r in rec.load(path)] == [1, 2]
+    assert len(caught) == 1
+
+
+def test_one_warning_names_the_lines_that_are_skipped(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text("{}\n" + f"{record().to_json()}\n[]\n" * 12)
+    with pytest.warns(RecordWarning) as caught:
+        assert len(rec.load(path)) == 12
+    assert len(caught) == 1 and "13 line(s) skipped; line 1: record schema None" in str(caught[0].message)
+    assert "(also line 3, 5, 7, 9, 11, 13, 15, 17 and 4 more)" in str(caught[0].message)
+
+
+def _mutated(rng, line):
+    """A line of a record with one thing changed: a value, a byte, its end, or all of it."""
+    values = json.loads(line)
+    match rng.integers(5):
+        case 0:
+            name = str(rng.choice(list(values)))
+            junk = [None, True, -1, 0, 1e308, 2**70, "", "\ud800", "x" * 50, [], [[]], [None], {}, {"": {}}, [1e308]]
+            values[name] = junk[rng.integers(len(junk))]
+        case 1:
+            del values[str(rng.choice(list(values)))]
+        case 2:
+            data = bytearray(line.encode())
+            data[rng.integers(len(data))] = rng.integers(256)
+            return bytes(data).replace(b"\n", b" ")
+        case 3:
+            return line.encode()[: rng.integers(len(line))]
+        case 4:
+            return line.replace(str(rng.choice(["0.002", "10.0", "[1,2,3]", '"abc"', "true"])), "[[1e999]]").encode()
+    return json.dumps(values).encode()
+
+
+def test_whatever_a_line_holds_it_is_skipped_or_a_record_for_every_reader(tmp_path):
+    """Thousands of damaged lines among good ones: the good ones are read, and nothing that reads them raises."""
+    rng = np.random.default_rng(0)
+    data = te.placeholder((8, 8), name="data")
+    task = lw.SearchTask(te.create_module([data, topi.nn.relu(data)]), target="llvm cores=1")
+    good = [record(2e-3, seed=n, target=str(task.target), template={"name": "t", "args": [1]}) for n in range(20)]
+    path = tmp_path / "r.jsonl"
+    lines = []
+    for one in good:
+        lines += [one.to_json().encode(), *(_mutated(rng, one.to_json()) for _ in range(100))]
+    path.write_bytes(b"\n".join(lines))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = rec.load(path)
+    assert len(caught) == 1
+    assert all(one in loaded for one in good)
+    for one in loaded:
+        assert Record.from_json(one.to_json()) == one
+        assert all(0 < t < math.inf for t in one.times_s) and rec.workload_hash(one.schedule)
+    assert 0 < rec.best(loaded).time_s < math.inf
+    assert rec.merge([loaded]) and rec.distill(loaded) and rec.stats(loaded) and pick_best(loaded)
+    for group in groups(loaded):
+        assert group.name is not None and group.curve is not None
+    known = transfer_to(task, path)
+    assert known is not None and known.skipped > 0 and known.samples == 0  # the key names no workload
+
+
+# -- winners and clocks ---------------------------------------------------------------------------------------------
+
+
+def tried(time_s, schedule, **changes):
+    return record(time_s, schedule=schedule, **changes)
+
+
+def run_off(stamp, **times_s):
+    """The records of a run-off among schedules; the first one is the winner."""
+    (name, time_s), *others = times_s.items()
+    yield tried(time_s, name, role=Role.WINNER, timestamp=stamp)
+    for other, other_s in others:
+        yield tried(other_s, other, role=Role.FINAL, timestamp=stamp)
+
+
+@pytest.mark.parametrize("stamp", [0.0, 20.0, 4e9])
+def test_no_stamp_of_a_winner_hides_a_better_trial_or_brings_back_a_beaten_one(stamp):
+    search = [tried(1.0, "a"), tried(1.02, "b"), tried(1.03, "c"), tried(1.5, "d")]
+    final = list(run_off(stamp, b=1.1, a=1.2))
+    assert rec.best([*search, *final]).role is Role.WINNER  # a, b competed; c, d are no faster than b was
+    assert rec.best([*search, *final]).schedule == "b"
+    better = tried(0.5, "e", timestamp=30.0)
+    for mixed in ([*search, *final, better], [better, *search, *final], rec.merge([[*search, *final], [better]])):
+        assert rec.best(mixed) == better
+    assert rec.distill([*search, *final, better]) == [better]
+
+
+@pytest.mark.parametrize("stamp", [0.0, 20.0, 4e9])
+def test_winners_of_two_files_do_not_hide_one_another(stamp):
+    one = [tried(1.0, "a"), tried(1.1, "b"), *run_off(stamp, a=1.0, b=1.1)]
+    two = [tried(0.7, "c"), tried(0.8, "d"), *run_off(10.0, c=0.7, d=0.9)]
+    for mixed in ([*one, *two], [*two, *one], rec.merge([one, two])):
+        assert rec.best(mixed).schedule == "c"
+
+
+def test_a_schedule_that_competes_again_has_the_time_of_its_last_run_off():
+    first = [tried(1.0, "a"), tried(1.1, "b"), *run_off(20.0, a=1.0, b=1.1)]
+    again = [tried(0.95, "c"), *run_off(5.0, b=1.05, a=1.3, c=1.2)]
+    assert rec.best([*first, *again]) == again[1]
+
+
+def test_an_untuned_schedule_that_wins_stands_for_what_the_others_stood_for():
+    search = [tried(2.0, "u", sketch="default"), tried(1.0, "a"), tried(1.2, "b"), tried(1.05, "c")]
+    final = list(run_off(20.0, u=1.1, a=1.3, c=1.4))
+    assert rec.best([*search, *final]).schedule == "u"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections import Counter
@@ -12,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..progress import Round
+from ..record import key_of
 from ..records import Record, RecordError, Role, best
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ UNTUNED = "default"
 
 @dataclass(frozen=True)
 class Group:
-    """Records of one workload, target and device, in the order of measurement; `task` where the workload is at hand."""
+    """Records of one workload, target and device, in the order of the file; `task` where the workload is at hand."""
 
     records: Sequence[Record]
     task: SearchTask | None = None
@@ -43,8 +43,9 @@ class Group:
 
     @cached_property
     def trials(self) -> list[Record]:
-        """What the search tried; where only results were kept, those."""
-        return [r for r in self.records if r.role is Role.TRIAL] or list(self.records)
+        """What the search tried, by time; where only results were kept, those."""
+        tried = [r for r in self.records if r.role is Role.TRIAL] or self.records
+        return sorted(tried, key=lambda r: r.timestamp)
 
     @cached_property
     def right(self) -> list[Record]:
@@ -117,23 +118,22 @@ def groups(records: Iterable[Record]) -> list[Group]:
     found: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.workload_hash, record.target, record.device), []).append(record)
-    return [Group(sorted(each, key=lambda r: r.timestamp)) for each in found.values()]
+    return [Group(each) for each in found.values()]
 
 
 def key_parts(key: str) -> tuple[str, str]:
     """A workload key's name and arguments; the key itself where it is none of ours."""
-    try:
-        name, arguments, _ = json.loads(key)
-        values = [_plain(value) for value in arguments]
-    except (ValueError, TypeError):
+    parts = key_of(key)
+    if parts is None:
         return key, ""
+    name, values = parts[0], [_plain(value) for value in parts[1]]
     from ..named_workloads import named_workloads, parameters
 
     known = named_workloads().get(name)
     names = list(parameters(known)) if known is not None else []
     if len(names) != len(values):
-        return str(name), ", ".join(values)
-    return str(name), " ".join(f"{n}={v}" for n, v in zip(names, values, strict=True))
+        return name, ", ".join(values)
+    return name, " ".join(f"{n}={v}" for n, v in zip(names, values, strict=True))
 
 
 def _plain(value: Any) -> str:

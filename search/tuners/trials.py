@@ -59,7 +59,7 @@ class Trials:
         assert self._simulated is not None
         times_s = list(self._simulated(self._task, configs))
         for config, schedule, time_s in zip(configs, schedules, times_s, strict=True):
-            right = math.isfinite(time_s)
+            right = 0 < time_s < math.inf
             code = ErrorCode.OK if right else ErrorCode.RUNTIME_ERROR
             times = (float(time_s),) if right else ()
             yield config, self._record(config, Measurement(-1, schedule, code, "" if right else "simulated", times))
