@@ -13,6 +13,7 @@ import numpy.typing as npt
 from xdsl.ir import SSAValue
 
 from ..backends.arrays import aligned_copy
+from ..backends.host_memory import host_memory_bytes
 from ..backends.signature import Argument
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
@@ -51,6 +52,8 @@ def compile(
     """
     device = resolve_target(target)
     grouped = in_layout(net, layout).transform(pipeline)
+    if device.kind == "llvm":
+        _require_memory(grouped)
     pairs = list(group_tasks(grouped, device))
     tasks = list({id(pair.task): pair.task for pair in pairs}.values())
     backend = f"{__package__.rpartition('.')[0]}.backends.{device.kind}.device"
@@ -67,6 +70,22 @@ def compile(
     memory = _Memory(grouped, pairs, numbers, signatures)
     plan = memory.plan(str(device), kernels, versions)
     return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(memory.constants)))
+
+
+def _require_memory(net: Network) -> None:
+    """ValueError where what a step reads and writes does not fit into memory at once."""
+    most = host_memory_bytes()
+    for op in net.function.body.block.ops:
+        nbytes = sum(_nbytes(value) for value in {*op.operands, *op.results})
+        if nbytes > most:
+            names = ", ".join(value.name_hint or "a tensor" for value in op.results) or "the outputs"
+            raise ValueError(
+                f"network '{net.name}': computing {names} takes {nbytes:,} bytes, this machine has {most:,}"
+            )
+
+
+def _nbytes(value: SSAValue) -> int:
+    return prod(shape_of(value)) * np.dtype(dtype_of(value)).itemsize
 
 
 @dataclass(frozen=True)
@@ -167,7 +186,7 @@ class _Memory:
         return kernel, group.outputs[0].name_hint or group.label.data, places, spaces
 
     def _reserve(self, value: SSAValue, first: int, last: int) -> None:
-        nbytes = prod(shape_of(value)) * np.dtype(dtype_of(value)).itemsize
+        nbytes = _nbytes(value)
         self._stretches[value] = len(self._live)
         self._live.append(Live(nbytes, first, last))
 

@@ -97,12 +97,15 @@ class Network:
 
     # -- building -----------------------------------------------------------------------------------------------------
 
-    def input(self, name: str, shape: Sequence[int], dtype: str = "float32") -> Value:
-        """A tensor that is given in every run; inputs keep their order."""
+    def input(self, name: str, shape: Sequence[int], dtype: str = "float32", empty: bool = False) -> Value:
+        """A tensor that is given in every run; inputs keep their order.
+
+        ValueError where it has no elements, unless that is said, as for one that no operator reads.
+        """
         names = self.input_names
         if name in names:
             raise ValueError(f"network '{self.name}' has an input '{name}' already")
-        if any(int(n) < 1 for n in shape):
+        if any(int(n) < (0 if empty else 1) for n in shape):
             raise ValueError(f"input '{name}': extents are numbers of at least 1, got {tuple(shape)}")
         block = self._function.body.block
         argument = block.insert_arg(tensor_type(shape, dtype), len(block.args))

@@ -32,6 +32,10 @@ class NeedsConstantError(UnsupportedNode):
         super().__init__(f"{what} '{tensor}' must be a constant")
 
 
+class TooLargeError(UnsupportedNode):
+    """A tensor does not fit into memory; the text says how many bytes it takes."""
+
+
 class EmptyTensorError(UnsupportedNode):
     """A node's input has no elements, so that its result is known once its other inputs are."""
 

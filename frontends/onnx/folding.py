@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_BY_CHANCE = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
+_BY_CHANCE = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+_HERE = frozenset({"Range", *_BY_CHANCE})
+"""Operators that are left to their converters, or have none."""
 
 
 def foldable(node: NodeProto) -> bool:
     """Whether the node gives the same for the same inputs."""
     training = node.op_type == "Dropout" and len(node.input) > 2
-    return node.domain in ("", "ai.onnx") and node.op_type not in _BY_CHANCE and not training
+    loops = any(attribute.HasField("g") for attribute in node.attribute)  # which may run without end
+    return node.domain in ("", "ai.onnx") and node.op_type not in _HERE and not training and not loops
 
 
 def evaluate(node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int]) -> Sequence[Array]:

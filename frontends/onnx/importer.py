@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...backends.host_memory import host_memory_bytes
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from .discovery import converters
-from .errors import EmptyTensorError, NeedsConstantError, NeedsInputsError, OnnxImportError, UnsupportedNode
+from .errors import (
+    EmptyTensorError,
+    NeedsConstantError,
+    NeedsInputsError,
+    OnnxImportError,
+    TooLargeError,
+    UnsupportedNode,
+)
 from .folding import evaluate
 from .model import (
     OLDEST,
@@ -28,6 +36,7 @@ from .model import (
 )
 from .node import Node, Operand, numpy_type
 from .reading import fits, identifier, is_known, label_of, place_of, value_of
+from .sizes import TensorSize, inferred_sizes, require_memory
 from .stand_ins import StandIns
 from .types import SUPPORTED, type_name
 
@@ -57,6 +66,8 @@ def from_onnx(
         return in_layout(importer.run(), layout)
     except UnicodeDecodeError as error:
         raise OnnxImportError(called, [f"it is not valid: it holds text that is not UTF-8: {error}"]) from error
+    except RecursionError as error:
+        raise OnnxImportError(called, ["its graphs are nested too deeply"]) from error
 
 
 class _RefusedError(Exception):
@@ -81,6 +92,7 @@ class _Importer:
         self.open: dict[str, None] = {}
         self.stand_ins = StandIns(self.net, prepared)
         self.unknown: dict[tuple[str, str], list[str]] = {}
+        self.computed_bytes = 0
 
     def run(self) -> Network:
         self._inputs()
@@ -121,9 +133,9 @@ class _Importer:
             if info.type.WhichOneof("value") != "tensor_type" or dtype not in SUPPORTED:
                 continue
             shape = self._shape(name, declared_shape(info))
-            if shape is not None:
-                empty = 0 in shape  # nothing is known of it but its type, so it is known
-                self.tensors[name] = np.zeros(shape, numpy_type(dtype)) if empty else self.net.input(name, shape, dtype)
+            if shape is not None and self._fits(name, TensorSize(dtype, tuple(shape))):
+                value = self.net.input(name, shape, dtype, empty=True)
+                self.tensors[name] = value if 0 not in shape else np.zeros(shape, numpy_type(dtype))  # all is known
                 self.stand_ins.know_inputs({name: shape})
 
     def _shape(self, name: str, declared: list[int | str] | None) -> list[int] | None:
@@ -143,6 +155,15 @@ class _Importer:
             self._refuse(f"input '{name}' has the shape {declared}, {tuple(given)} does not fit")
             return None
         return [int(n) for n in given]
+
+    def _fits(self, name: str, size: TensorSize) -> bool:
+        """Whether this machine can hold an input."""
+        try:
+            require_memory(f"input '{name}'", size)
+        except TooLargeError as error:
+            self._refuse(str(error))
+            return False
+        return True
 
     def _constant(self, info: ValueInfoProto) -> None:
         """Take the values that are given for an input."""
@@ -198,8 +219,11 @@ class _Importer:
                 self._refuse(f"{place_of(node)}: {error}")
                 self.wanted.setdefault(f"{place_of(node)}: {error}", error.tensor)
             return None
-        except (UnsupportedNode, ValueError) as error:
+        except (UnsupportedNode, ValueError, OverflowError) as error:
             self._refuse(f"{place_of(node)}: {error}")
+            return None
+        except MemoryError:  # on the way to a result that does
+            self._refuse(f"{place_of(node)}: it does not fit into the memory of this machine")
             return None
 
     def _keep(self, node: NodeProto, results: Sequence[Operand]) -> None:
@@ -225,10 +249,32 @@ class _Importer:
     def _converted(self, node: NodeProto, operands: Sequence[Operand | None]) -> Sequence[Operand]:
         if node.op_type == "If":
             return self._branch(node, operands[0])
+        given = {name: o for name, o in zip(node.input, operands, strict=True) if o is not None}
+        sizes = inferred_sizes(node, given, self.opsets)
+        for name, size in zip(node.output, sizes, strict=False):
+            if size is not None:
+                require_memory(f"result '{name}'", size, all(isinstance(o, np.ndarray) for o in given.values()))
+        try:
+            return self._made(node, operands, given)
+        except NeedsConstantError:
+            raise
+        except (UnsupportedNode, ValueError) as error:
+            if all(size is not None and size.empty for size in sizes):
+                return [np.zeros(size.shape, numpy_type(size.dtype)) for size in sizes if size is not None]
+            unknown = [name for name, operand in given.items() if isinstance(operand, Value)]
+            if not isinstance(error, EmptyTensorError) or not unknown:
+                raise
+            raise NeedsConstantError(unknown[0], "beside a tensor without elements, input") from None
+
+    def _made(
+        self, node: NodeProto, operands: Sequence[Operand | None], given: Mapping[str, Operand]
+    ) -> Sequence[Operand]:
+        known = {name: o for name, o in given.items() if isinstance(o, np.ndarray)}
         if is_known(node, operands):
-            read = {name for name in self._read_by(node) if isinstance(self.tensors.get(name), np.ndarray)}
             try:
-                return evaluate(node, {name: np.asarray(self.tensors[name]) for name in sorted(read)}, self.opsets)
+                return self._counted(evaluate(node, known, self.opsets))
+            except TooLargeError:
+                raise
             except UnsupportedNode:  # onnx does not know how in this version; networks may
                 if node.op_type not in converters() or node.domain not in STANDARD:
                     raise
@@ -244,19 +290,19 @@ class _Importer:
             list(node.output),
             self._operand,
         )
-        try:
-            made = converters()[node.op_type](seen)
-        except EmptyTensorError:
-            unknown = [name for name in node.input if isinstance(self.tensors.get(name), Value)]
-            if not unknown:
-                raise
-            raise NeedsConstantError(unknown[0], "beside a tensor without elements, input") from None
-        return list(made) if isinstance(made, tuple | list) else [made]
+        made = converters()[node.op_type](seen)
+        results: list[Operand] = list(made) if isinstance(made, tuple | list) else [made]
+        for name, result in zip(node.output, results, strict=False):
+            if isinstance(result, Value):
+                require_memory(f"result '{name}'", TensorSize(result.dtype, result.shape))
+        return results
 
-    def _read_by(self, node: NodeProto) -> set[str]:
-        """The tensors that a node reads, those that its branches read from around them included."""
-        inner = [a.g for a in node.attribute if a.HasField("g")]
-        return {*node.input, *(name for graph in inner for n in nodes_of(graph) for name in n.input)} - {""}
+    def _counted(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """Constants that a node gave; TooLargeError where all such together are larger than memory."""
+        self.computed_bytes += sum(array.nbytes for array in arrays)
+        if self.computed_bytes > host_memory_bytes():
+            raise TooLargeError(f"constants computed up to here take {self.computed_bytes:,} bytes, too many to hold")
+        return arrays
 
     def _branch(self, node: NodeProto, condition: Operand | None) -> Sequence[Operand]:
         """The results of the branch that a known condition takes."""

@@ -8,19 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...backends.host_memory import host_memory_bytes
 from .discovery import converters
-from .errors import OnnxImportError
+from .errors import OnnxImportError, TooLargeError
 from .types import SUPPORTED, type_name
-from .weights import set_aside, with_inputs, without_inputs
+from .weights import external_bytes, require_readable, set_aside, with_inputs, without_inputs
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+    from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 OLDEST = 7
 """The oldest operator set that is read, the first with broadcasting as it is now."""
 
 STANDARD = ("", "ai.onnx")
 """Names of ONNX's own domain."""
+
+MOST_MODEL_BYTES = 2 << 30
+"""What protobuf lets a message hold; weights beyond it lie in files beside the model."""
+
+MOST_NODES = 1_000_000
+"""So many nodes may a model have once its functions are put in the place of their calls; the largest known have 1e5."""
 
 _WHOLE = frozenset({"If", "Range"})
 """Operators that are left as they are: the importer knows the one, and evaluates the other."""
@@ -38,14 +45,19 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
             proto = onnx.load_model_from_string(model)
             return name or proto.graph.name or "model", proto
         path = Path(os.fspath(model))
-        return name or path.stem, onnx.load_model(str(path))
+        require_readable(f"the file {path.name}", path.stat().st_size, MOST_MODEL_BYTES)
+        proto = onnx.load_model(str(path), load_external_data=False)
+        outside = external_bytes(proto, path.parent)
+        require_readable("weights in files beside it", outside, host_memory_bytes())
+        onnx.load_external_data_for_model(proto, str(path.parent))
+        return name or path.stem, proto
     except DecodeError as error:
         raise OnnxImportError(name or _shown(model), [f"this is no ONNX model: {error}"]) from error
     except OSError as error:
         raise OnnxImportError(
             name or _shown(model), [f"cannot read {error.filename or model}: {error.strerror}"]
         ) from error
-    except (onnx.checker.ValidationError, TypeError, ValueError) as error:
+    except (onnx.checker.ValidationError, TypeError, ValueError, TooLargeError) as error:
         raise OnnxImportError(name or _shown(model), [_first_line(error)]) from error
 
 
@@ -71,6 +83,7 @@ def prepare(name: str, model: ModelProto) -> Prepared:
     from onnx import inliner
 
     _require_known_versions(name, model)
+    _require_few_nodes(name, model)
     light, large = set_aside(model)
     try:
         if any(not info.type.tensor_type.HasField("shape") for info in light.graph.output):
@@ -96,6 +109,27 @@ def _require_known_versions(name: str, model: ModelProto) -> None:
     if versions.get("", OLDEST) > newest:
         known = f"the newest that onnx {onnx.__version__} knows is {newest}"
         raise OnnxImportError(name, [f"its operator set is {versions['']}; {known}"])
+
+
+def _require_few_nodes(name: str, model: ModelProto) -> None:
+    """OnnxImportError for functions that call themselves, or one another so often that they cannot be inlined."""
+    bodies = {(f.domain, f.name, f.overload): f for f in model.functions}
+    counts: dict[tuple[str, str, str], int | None] = {}
+
+    def count(key: tuple[str, str, str]) -> int:
+        if key not in bodies:
+            return 1
+        if key not in counts:
+            counts[key] = None
+            counts[key] = sum(count((n.domain, n.op_type, n.overload)) for n in nodes_of(bodies[key]))
+        found = counts[key]
+        if found is None:
+            raise OnnxImportError(name, [f"its function '{key[1]}' calls itself"])
+        return found
+
+    total = sum(count((n.domain, n.op_type, n.overload)) for n in nodes_of(model.graph))
+    if total > MOST_NODES:
+        raise OnnxImportError(name, [f"it has {total:,} nodes once functions are inlined, it may have {MOST_NODES:,}"])
 
 
 def inferred_types(
@@ -195,7 +229,7 @@ def _expandable(node: NodeProto, versions: Mapping[str, int]) -> bool:
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def nodes_of(graph: GraphProto) -> Sequence[NodeProto]:
+def nodes_of(graph: GraphProto | FunctionProto) -> Sequence[NodeProto]:
     """All nodes, those of branches included."""
     found = []
     for node in graph.node:

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
+from .errors import TooLargeError
+
 LARGE = 1 << 14
 """Initializers of so many elements are set aside: no shape depends on their values."""
+
+
+def external_bytes(model: ModelProto, folder: Path) -> int:
+    """The bytes of a model's tensors that lie in files of a folder, as far as the files are there."""
+    from onnx.external_data_helper import ExternalDataInfo, _get_all_tensors, uses_external_data
+
+    total = 0
+    for tensor in _get_all_tensors(model):
+        if uses_external_data(tensor):
+            info = ExternalDataInfo(tensor)
+            with suppress(OSError, ValueError):  # what cannot be read is refused when it is
+                size = (folder / info.location).stat().st_size - (info.offset or 0)
+                total += max(min(size, info.length) if info.length else size, 0)
+    return total
+
+
+def require_readable(what: str, nbytes: int, most: int) -> None:
+    """TooLargeError for what a model may not be read of."""
+    if nbytes > most:
+        raise TooLargeError(f"{what} would take {nbytes:,} bytes, at most {most:,} can be read")
 
 
 def set_aside(model: ModelProto) -> tuple[ModelProto, list[TensorProto]]:

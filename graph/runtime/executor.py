@@ -51,7 +51,8 @@ class Executor:
         arrays = {self._name(key): _checked(self._inputs[self._name(key)], array) for key, array in given.items()}
         with self._lock:
             for key, array in arrays.items():
-                self._session.write(self._inputs[key], array)
+                if array.size:
+                    self._session.write(self._inputs[key], array)
                 self._given.add(key)
 
     def run(self, **inputs: Any) -> None:
@@ -69,7 +70,8 @@ class Executor:
             if not self._ran:
                 raise ValueError(f"network {self.plan.name}: there is no output before the first run")
             array = aligned_empty(port.shape, port.dtype)
-            self._session.read(port, array)
+            if array.size:
+                self._session.read(port, array)
         return array
 
     def __call__(self, *arrays: Any) -> Array | tuple[Array, ...]:

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from ....graph.network import Value
-from ..errors import NeedsConstantError, UnsupportedNode
+from ..errors import NeedsConstantError, TooLargeError, UnsupportedNode
 from ..node import Array, Node, Operand, axis_of, numpy_type
+from ..sizes import TensorSize, range_length, require_memory
 from .convolution import padded_or_cut
 
 _FAR = 2**31 - 1
+_MOST_PLACES = 1 << 24
+"""So many elements may be moved along an axis by a list of their places: 8 s and 1 GB of Python numbers."""
 
 
 def Shape(node: Node) -> Array:
@@ -29,8 +32,11 @@ def ConstantOfShape(node: Node) -> Operand:
 
 
 def Range(node: Node) -> Operand:
-    missing = next(name for name, x in zip(node.names, node.operands, strict=True) if isinstance(x, Value))
-    raise NeedsConstantError(missing, "bound")
+    start, limit, step = (node.constant(k, "bound") for k in range(3))
+    count = range_length(start, limit, step)
+    require_memory("its result", TensorSize(start.dtype.name, (count,)), constant=True)
+    found: Array = np.arange(count).astype(start.dtype) * step.reshape(()) + start.reshape(())
+    return found.astype(start.dtype)
 
 
 def Reshape(node: Node) -> Value:
@@ -154,6 +160,8 @@ def _bordered(node: Node, x: Value, axis: int, before: int, after: int, mode: st
 
 def gathered(node: Node, x: Value, axis: int, places: Array) -> Value:
     """The slices at known places along an axis: of runs with one step, one slice each."""
+    if len(places) > _MOST_PLACES:
+        raise TooLargeError(f"{len(places):,} places along axis {axis} are more than are looked at one by one")
     runs: list[list[int]] = []
     for place in places.tolist():
         run = runs[-1] if runs else None

@@ -111,21 +111,18 @@ def _position(node: Node, operator: str) -> Value:
 
 
 def CumProd(node: Node) -> Operand:
-    x = node.value()
-    axis = axis_of(int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape))
-    options = {name: bool(node.get(name, 0)) for name in ("exclusive", "reverse")}
-    return node.apply("cumprod", x, axis=axis, **options)
+    return _so_far(node, "cumprod")
 
 
 def CumSum(node: Node) -> Operand:
-    """A product with a triangular matrix of ones."""
+    return _so_far(node, "cumsum")
+
+
+def _so_far(node: Node, operator: str) -> Operand:
+    """All elements up to each along an axis joined."""
     x = node.value()
-    axis = axis_of(int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape))
     if not x.shape:
         raise UnsupportedNode("a scalar has no axis")
-    n = x.shape[axis]
-    ones = np.tril(np.ones((n, n)), -1 if node.get("exclusive", 0) else 0)
-    matrix = (ones.T if node.get("reverse", 0) else ones).astype(x.dtype)
-    letters = "abcdefghijklmnop"[: len(x.shape)]
-    result = letters.replace(letters[axis], "z")
-    return node.apply("einsum", x, matrix, equation=f"{letters},z{letters[axis]}->{result}")
+    axis = axis_of(int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape))
+    options = {name: bool(node.get(name, 0)) for name in ("exclusive", "reverse")}
+    return node.apply(operator, x, axis=axis, **options)

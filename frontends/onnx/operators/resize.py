@@ -13,6 +13,7 @@ from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..folding import evaluate
 from ..node import Array, Node, axis_of
+from ..sizes import TensorSize, require_memory
 from .movement import gathered
 
 _LETTERS = "abcdefghijklmnop"
@@ -126,6 +127,8 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     from onnx import helper
 
     crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    for shape in ((axis.extent, axis.extent), (axis.output, axis.extent)):
+        require_memory(f"the matrix that resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
     kept = {k: v for k, v in attributes.items() if k not in ("mode", "extrapolation_value")}
     exact = axis.output == int(np.float32(axis.scale) * axis.extent)
     names = ["x", "roi" if crops else "", "scales" if exact else "", "" if exact else "sizes"]
