@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -13,6 +14,7 @@ from typing import NoReturn, TextIO
 
 from . import __version__
 from .command._errors import UserError
+from .dialects.names import printable
 
 _BAD_INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 
@@ -49,6 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     options = make_parser(arguments).parse_args(arguments)
     options.command_line = arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what this terminal cannot show, as its escape
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         return _run(options)
@@ -82,11 +87,11 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """A warning as a sentence, without the line of ours that gave it."""
-    print(f"loopwright: {message}", file=sys.stderr)
+    print(f"loopwright: {printable(str(message))}", file=sys.stderr)
 
 
 def _say(text: str, code: int) -> int:
-    print(f"loopwright: {text}", file=sys.stderr)
+    print(f"loopwright: {printable(text)}", file=sys.stderr)
     return code
 
 

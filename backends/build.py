@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.presets import resolve_target
 from ..dialects.target import Target, TargetAttr, parse_target, target_of
+from ..dialects.te import ComputeOp
+from ..dialects.workload import verify_workload
 from .kernel_function import Kernel
 
 
@@ -60,6 +62,8 @@ def lower_to_kernel(x: Any, target: str | Target | None = None) -> ModuleOp:
     given = x if isinstance(x, ModuleOp) else getattr(x, "module", None)
     if not isinstance(given, ModuleOp):
         raise TypeError(f"build takes a module or a schedule, got {type(x).__name__}")
+    if any(isinstance(op, ComputeOp) for op in given.walk()):
+        verify_workload(given)
     module = given.clone()
     _set_target(module, target)
     lower_in_place(module)

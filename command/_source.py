@@ -93,7 +93,10 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
     from ..search.workload_files import task_of_key
     from ..search.workload_files import workload_file as beside
 
-    path = workload_file or beside(records, record.workload_hash)
+    try:
+        path = workload_file or beside(records, record.workload_hash)
+    except ValueError as error:
+        raise UserError(f"a record of {records}: {error}") from None
     if workload_file is None and not path.is_file():
         task = task_of_key(record)
         if task is None:

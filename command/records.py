@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..dialects.names import printable
 from ..search.best import name_in
 from ..storage.whole_file import write_whole
 from ._errors import UserError
@@ -50,11 +51,12 @@ def _stats(options: argparse.Namespace, records: list[Record]) -> None:
     for s in found:
         errors = ", ".join(f"{count} {code}" for code, count in s.errors.items()) or "none"
         best = f"best {s.best_s * 1e3:.4g} ms" if math.isfinite(s.best_s) else "none right"
-        print(f"{s.workload_hash} {name_in(s.workload_key)}: {s.trials} trials, {s.ok} right, errors {errors}, {best}")
+        name = f"{s.workload_hash} {name_in(s.workload_key)}"
+        print(printable(f"{name}: {s.trials} trials, {s.ok} right, errors {errors}, {best}"))
         counts = ((s.stopped_early, "stopped early"), (s.reused, "of a known binary"))
         notes = [f"{count} {what}" for count, what in counts if count]
         spent = ", ".join([f"{s.measuring_s:.1f} s of building and running", *notes])
-        print(f"  {s.device}; {spent}\n  {s.target}")
+        print(printable(f"  {s.device}; {spent}\n  {s.target}"))
 
 
 def _best(options: argparse.Namespace, records: list[Record]) -> None:
@@ -65,8 +67,8 @@ def _best(options: argparse.Namespace, records: list[Record]) -> None:
         print(json.dumps({"records": [json.loads(r.to_json()) for r in found]}))
         return
     for r in found:
-        print(f"{r.workload_hash} {name_in(r.workload_key)}: {r.time_s * 1e3:.4g} ms on {r.device}, {r.target}")
-        print(f"  {r.schedule}")
+        name = f"{r.workload_hash} {name_in(r.workload_key)}"
+        print(printable(f"{name}: {r.time_s * 1e3:.4g} ms on {r.device}, {r.target}\n  {r.schedule}"))
 
 
 def _distill(options: argparse.Namespace, records: list[Record]) -> None:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..dialects.names import printable
 from ._errors import UserError
 from ._report import check, peak, speed_rows, table, threads
 from ._source import file_task, pick_record, replayable, task_of
@@ -55,9 +56,9 @@ def run(options: argparse.Namespace) -> int:
         return 0 if checked.right else 1
     rows = [("latency", f"{result.min * 1e3:.4g} ms (shortest of {len(result.times_s)} repeats, {result})")]
     if record is not None:
-        rows.append(("recorded", f"{record.time_s * 1e3:.4g} ms on {record.device}"))
+        rows.append(("recorded", f"{record.time_s * 1e3:.4g} ms on {printable(record.device)}"))
     rows += [*speed_rows(task, result.min, limit), ("check", str(checked))]
-    print(f"{task.name} on {threads(task)}\n{table(rows)}")
+    print(f"{printable(task.name)} on {threads(task)}\n{table(rows)}")
     return 0 if checked.right else 1
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..dialects.names import printable
 from ._source import pick_record, replayable, task_of
 
 _MODES = ("schedule", "python", "dag", "ir", "source")
@@ -43,6 +44,6 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({**shown, "mode": options.mode, "shown": text}))
     else:
         speed = f"{record.time_s * 1e3:.4g} ms on {record.device}, target {record.target}"
-        print(f"{record.workload_key}: {speed}", file=sys.stderr)
-        print(text)
+        print(printable(f"{record.workload_key}: {speed}"), file=sys.stderr)
+        print(printable(text))
     return 0

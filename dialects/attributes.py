@@ -10,8 +10,10 @@ from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from .index import IndexExpr, IndexSyntax
+from .names import check_name
 
 
 class Axis(NamedTuple):
@@ -69,6 +71,16 @@ def parse_axis(parser: AttrParser) -> Axis:
             name, reduce = following, True
     parser.parse_punctuation("=")
     return Axis(name, parser.parse_integer(allow_boolean=False, allow_negative=False), reduce)
+
+
+def parse_label(parser: AttrParser, what: str) -> str:
+    """Parse the quoted name of a tensor, a buffer or the like; a ParseError where it is none."""
+    label = parser.parse_str_literal()
+    try:
+        check_name(what, label)
+    except VerifyException as error:
+        parser.raise_error(str(error))
+    return label
 
 
 def parse_index_expr(parser: AttrParser) -> IndexExpr:

@@ -42,12 +42,14 @@ from .attributes import (
     format_where,
     parse_index_expr,
     parse_indices,
+    parse_label,
     parse_optional_where,
 )
 from .combiner import NAMED
 from .index import IndexExpr
 from .labels import LabelledApartInFunction, LabelledApartOnPath
-from .te import YieldOp, parse_combiner, print_combiner, verify_body
+from .names import check_axis_name, check_name
+from .te import YieldOp, parse_combiner, print_combiner, verify_axes, verify_body
 
 SERIAL = "serial"
 CPU_KINDS = ("serial", "parallel", "vectorized", "unrolled")
@@ -107,6 +109,7 @@ class ForOp(IRDLOperation):
         self.annotations = DictionaryAttr({**self.notes, key: value})
 
     def verify_(self) -> None:
+        check_axis_name("a loop", self.loop_name)
         if self.size < 1:
             raise VerifyException(f"loop '{self.loop_name}' has extent {self.size}, at least 1 is needed")
         if self.loop_kind not in KINDS:
@@ -181,7 +184,10 @@ class LoadOp(IRDLOperation):
         indices = parse_indices(parser)
         where = parse_optional_where(parser)
         parser.parse_punctuation(":")
-        buffer = parser.resolve_operand(operand, parser.parse_type())
+        buffer_type = parser.parse_type()
+        if not isinstance(buffer_type, MemRefType):
+            parser.raise_error("expected a memref type")
+        buffer = parser.resolve_operand(operand, buffer_type)
         return cls(buffer, indices, where.data if where is not None else ())
 
 
@@ -231,16 +237,23 @@ class AllocOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> AllocOp:
-        label = parser.parse_str_literal()
+        label = parse_label(parser, "a buffer")
         align: tuple[int, int, int] | None = None
         if parser.parse_optional_keyword("align"):
-            a, b, c = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-            align = (a, b, c)
+            numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            if len(numbers) != 3:
+                parser.raise_error("align is an axis, a factor and an offset")
+            align = (numbers[0], numbers[1], numbers[2])
         parser.parse_punctuation(":")
         buffer_type = parser.parse_type()
         if not isinstance(buffer_type, MemRefType):
             parser.raise_error("expected a memref type")
         return cls(label, buffer_type, align)
+
+    def verify_(self) -> None:
+        check_name("a buffer", self.label.data)
+        if self.align is not None and len(self.align) != 3:
+            raise VerifyException(f"buffer '{self.label.data}': align is an axis, a factor and an offset")
 
 
 @irdl_op_definition
@@ -357,6 +370,8 @@ class BlockOp(IRDLOperation):
 
     def verify_(self) -> None:
         name = self.block_name
+        check_name("a block", name)
+        verify_axes(f"block '{name}'", self.axes)
         if len(self.bindings.data) != len(self.axes):
             raise VerifyException(f"block '{name}': {len(self.axes)} iterators, {len(self.bindings.data)} bindings")
         if len(self.writes) != len(self.outputs):

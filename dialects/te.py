@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i1,
 )
-from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -42,10 +42,16 @@ from .attributes import (
     parse_conditions,
     parse_index_expr,
     parse_indices,
+    parse_label,
     parse_optional_where,
 )
+from .bounds import outside
 from .combiner import NAMED
-from .index import IndexExpr, constant
+from .index import IndexExpr, Ranges, constant
+from .names import check_axis_name, check_name, one_line
+
+_INDEX_LIMIT = 1 << 63
+"""Index expressions are computed in 64 bits with a sign."""
 
 
 @irdl_op_definition
@@ -73,6 +79,10 @@ class IndexOp(IRDLOperation):
     @property
     def value(self) -> IndexExpr:
         return self.expr.data[0]
+
+    def verify_(self) -> None:
+        if len(self.expr.data) != 1:
+            raise VerifyException(f"lw_te.index is of one expression, got {len(self.expr.data)}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.value} : ")
@@ -149,6 +159,8 @@ class ReadOp(IRDLOperation):
         rank = self.tensor.type.get_num_dims()
         if len(self.indices.data) != rank:
             raise VerifyException(f"{len(self.indices.data)} indices for a tensor of rank {rank}")
+        if self.result.type != self.tensor.type.get_element_type():
+            raise VerifyException(f"an element of {self.tensor.type} is no {self.result.type}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -162,7 +174,10 @@ class ReadOp(IRDLOperation):
         indices = parse_indices(parser)
         where = parse_optional_where(parser)
         parser.parse_punctuation(":")
-        tensor = parser.resolve_operand(operand, parser.parse_type())
+        tensor_type = parser.parse_type()
+        if not isinstance(tensor_type, TensorType):
+            parser.raise_error("expected a tensor type")
+        tensor = parser.resolve_operand(operand, tensor_type)
         return cls(tensor, indices, where.data if where is not None else ())
 
 
@@ -216,10 +231,12 @@ class ComputeOp(IRDLOperation):
         return tuple(a for a in self.axes.data if a.reduce)
 
     def verify_(self) -> None:
+        check_name("an lw_te.compute", self.label.data)
+        if not self.outputs:
+            raise VerifyException(f"'{self.label.data}' has no result")
+        verify_axes(f"'{self.label.data}'", self.axes.data)
         shape = tuple(a.extent for a in self.spatial_axes)
         names = [a.name for a in self.axes.data]
-        if len(set(names)) != len(names):
-            raise VerifyException(f"'{self.label.data}': axis names repeat: {', '.join(names)}")
         for output in self.outputs:
             assert isinstance(output.type, TensorType)
             if output.type.get_shape() != shape:
@@ -236,7 +253,27 @@ class ComputeOp(IRDLOperation):
         last = self.body.block.last_op
         if not isinstance(last, YieldOp) or len(last.values) != len(self.outputs):
             raise VerifyException(f"'{self.label.data}': the body yields one value per result")
+        if self.body.block.args:
+            raise VerifyException(f"'{self.label.data}': the body takes no arguments")
         verify_body(f"'{self.label.data}'", self.body.block, set(names), [o.type for o in self.outputs])
+        self._verify_combine()
+        ranges = {a.name: (0, a.extent - 1) for a in self.axes.data}
+        for op in self.body.block.ops:
+            _verify_expressions(f"'{self.label.data}'", op, ranges)
+
+    def _verify_combine(self) -> None:
+        """Refuse a combiner that does not join what the body yields."""
+        if self.combine is None or self.identity is None:
+            return
+        what = f"'{self.label.data}'"
+        elements = [o.type.get_element_type() for o in self.outputs if isinstance(o.type, TensorType)]
+        if [a.type for a in self.combine.block.args] != [*elements, *elements]:
+            raise VerifyException(f"{what}: the combiner takes {', '.join(map(str, [*elements, *elements]))}")
+        if [getattr(i, "type", None) for i in self.identity] != elements:
+            raise VerifyException(f"{what}: its identities are one number per result, of the result's type")
+        last = self.combine.block.last_op
+        if not isinstance(last, YieldOp) or [v.type for v in last.values] != elements:
+            raise VerifyException(f"{what}: the combiner yields {', '.join(map(str, elements))}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -253,7 +290,7 @@ class ComputeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ComputeOp:
-        label = parser.parse_str_literal()
+        label = parse_label(parser, "an lw_te.compute")
         axes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_axis(parser))
         combiner, identity = parse_combiner(parser)
         parser.parse_punctuation("->")
@@ -278,6 +315,46 @@ def verify_body(what: str, body: Block, axes: set[str], containers: Sequence[Att
         element = container.get_element_type()
         if value.type != element:
             raise VerifyException(f"{what}: the body yields {value.type} where {element} is kept")
+
+
+def verify_axes(what: str, axes: Sequence[Axis]) -> None:
+    """Refuse axes with names that repeat or are none, or without an iteration."""
+    names = [a.name for a in axes]
+    for axis in axes:
+        check_axis_name(f"an axis of {what}", axis.name)
+        if axis.extent < 1:
+            raise VerifyException(f"{what}: axis '{axis.name}' has extent {axis.extent}, at least 1 is needed")
+    if len(set(names)) != len(names):
+        raise VerifyException(f"{what}: axis names repeat: {', '.join(names)}")
+
+
+def _verify_expressions(what: str, op: Operation, ranges: Ranges) -> None:
+    """Refuse a read that leaves its tensor, and index expressions that 64 bits do not hold."""
+    for name in ("indices", "where", "expr"):
+        found = op.properties.get(name)
+        for expr in found.data if isinstance(found, IndicesAttr) else ():
+            _verify_range(what, expr, ranges)
+    if not isinstance(op, ReadOp):
+        return
+    assert isinstance(op.tensor.type, TensorType)
+    for axis, (index, extent) in enumerate(zip(op.indices.data, op.tensor.type.get_shape(), strict=True)):
+        if span := outside(index, extent, op.conditions, ranges):
+            tensor = op.tensor.name_hint or "a tensor"
+            raise VerifyException(
+                f"{what}: '{tensor}' is read out of bounds on axis {axis}: index {one_line(str(index))} ranges over "
+                f"[{span[0]}, {span[1]}], the extent is {extent}"
+            )
+
+
+def _verify_range(what: str, expr: IndexExpr, ranges: Ranges) -> None:
+    """Refuse an expression that has a number, itself or a part of it, that 64 bits do not hold."""
+    numbers = [expr.const, *(c for _, c in expr.terms), *expr.bounds(ranges)]
+    for atom, _ in expr.terms:
+        if not isinstance(atom, str):
+            numbers.append(atom.divisor)
+            _verify_range(what, atom.expr, ranges)
+    if max(map(abs, numbers)) >= _INDEX_LIMIT:
+        raise VerifyException(f"{what}: index expression {one_line(str(expr))} does not fit into 64 bits")
 
 
 def print_combiner(printer: Printer, combiner: str, identity: ArrayAttr[Attribute] | None) -> None:

@@ -12,7 +12,7 @@ from ..passes.primitive import Primitive
 
 def as_python(steps: Iterable[ModulePass], target: str) -> str:
     """Code that applies `steps` to `tensors`, the list of inputs and outputs of a workload."""
-    lines = ["import loopwright as lw", "", f'sch = lw.Schedule(tensors, target="{target}")']
+    lines = ["import loopwright as lw", "", f"sch = lw.Schedule(tensors, target={_quoted(target)})"]
     lines += [f"sch.{call(step)}" for step in steps if isinstance(step, Primitive)]
     return "\n".join(lines)
 
@@ -28,6 +28,11 @@ def call(step: ModulePass) -> str:
         arguments.append(text if field.name == "block" else f"{field.name}={text}")
     method = step.name.removeprefix("lw-").replace("-", "_")
     return f"{'software_pipeline' if method == 'pipeline' else method}({', '.join(arguments)})"
+
+
+def _quoted(text: str) -> str:
+    """A string as Python writes it; in double quotes where that says the same."""
+    return f'"{text}"' if repr(text) == f"'{text}'" and '"' not in text else repr(text)
 
 
 def _literal(factors: tuple[int, ...]) -> str:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ..dialects.target import Target, TargetAttr
+from ..dialects.workload import verify_workload
 from ..te import Tensor, create_module
 from ..te.dag import format_dag
 from ..te.flops import count_flops
@@ -34,7 +35,8 @@ class ComputeDAG:
 
     @classmethod
     def from_module(cls, module: ModuleOp) -> ComputeDAG:
-        """The DAG of a te-level module; a target on it is left off."""
+        """The DAG of a te-level module; a target on it is left off. VerifyException where it is no workload."""
+        verify_workload(module)
         bare = module.clone()
         bare.attributes.pop("lw.target", None)
         return cls(bare)

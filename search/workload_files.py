@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from ..backends.context import create_context
+from ..dialects.names import one_line
 from ..dialects.target import parse_target
+from ..dialects.workload import verify_workload
 from ..storage.whole_file import write_whole
 from .record import key_of
 
@@ -21,13 +23,30 @@ if TYPE_CHECKING:
     from .task import SearchTask
 
 
+_HASH = re.compile(r"[A-Za-z0-9_-]{1,100}")
+"""What may be part of a file's name: a record from elsewhere names no file outside of its folder."""
+_LONGEST_REASON = 400
+_PARSER_ERRORS = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    NotImplementedError,
+)
+"""What xDSL's parser raises beside its own errors where text is damaged."""
+
+
 class WorkloadFileError(ValueError):
     """A file holds no workload; the sentence says why."""
 
 
 def workload_file(records: str | os.PathLike[str], workload_hash: str) -> Path:
-    """The file next to a record file that holds a workload of its records."""
+    """The file beside a record file that holds a workload of its records; WorkloadFileError for what is no hash."""
     path = Path(records)
+    if _HASH.fullmatch(workload_hash) is None:
+        raise WorkloadFileError(f"a workload's hash is letters and digits, got '{one_line(workload_hash)}'")
     return path.with_name(f"{path.stem}.{workload_hash}.mlir")
 
 
@@ -54,23 +73,19 @@ def read_module(path: Path) -> ModuleOp:
         raise WorkloadFileError(f"cannot read {path}: {reason}") from None
     try:
         module = Parser(create_context(), text, str(path)).parse_module()
-        module.verify()
+        verify_workload(module)
     except ParseError as error:
         line = 1 + text.count("\n", 0, error.span.start)
-        raise WorkloadFileError(f"{path}:{line}: {error.msg}") from None
+        raise WorkloadFileError(f"{path}:{line}: {one_line(error.msg, _LONGEST_REASON)}") from None
     except (VerifyException, DiagnosticException) as error:
-        raise WorkloadFileError(f"{path}: {str(error).strip().splitlines()[-1]}") from None
-    if not _is_workload(module):
-        raise WorkloadFileError(
-            f"{path}: expected one function of lw_te.compute on tensors; loops and other dialects are not read"
-        )
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise WorkloadFileError(f"{path}: {one_line(lines[-1], _LONGEST_REASON)}") from None
+    except RecursionError:
+        raise WorkloadFileError(f"{path}: it is nested too deeply") from None
+    except _PARSER_ERRORS as error:
+        reason = one_line(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+        raise WorkloadFileError(f"{path}: it cannot be parsed: {reason}") from None
     return module
-
-
-def _is_workload(module: ModuleOp) -> bool:
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    stages = any(op.name == "lw_te.compute" for op in module.walk())
-    return len(functions) == 1 and stages and all(isinstance(t, TensorType) for t in functions[0].function_type.outputs)
 
 
 def rebuilt_task(record: Record, records: str | os.PathLike[str]) -> SearchTask | None:
@@ -78,14 +93,15 @@ def rebuilt_task(record: Record, records: str | os.PathLike[str]) -> SearchTask 
 
     None where neither gives the workload of the record's hash.
     """
-    return _task_of_file(record, workload_file(records, record.workload_hash)) or task_of_key(record)
+    return _task_of_file(record, records) or task_of_key(record)
 
 
-def _task_of_file(record: Record, path: Path) -> SearchTask | None:
+def _task_of_file(record: Record, records: str | os.PathLike[str]) -> SearchTask | None:
     from .task import SearchTask
 
     try:
-        task = SearchTask(read_module(path), target=parse_target(record.target))
+        module = read_module(workload_file(records, record.workload_hash))
+        task = SearchTask(module, target=parse_target(record.target))
     except ValueError:
         return None
     return task if task.compute_dag.hash == record.workload_hash else None
@@ -101,6 +117,6 @@ def task_of_key(record: Record) -> SearchTask | None:
         return None
     try:
         task = SearchTask(named_workloads()[parts[0]], parts[1], parse_target(record.target))
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):  # any function of any arguments
         return None
     return task if task.compute_dag.hash == record.workload_hash else None

@@ -9,11 +9,11 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ..dialects.bounds import outside
 from ..dialects.combiner import DTYPES
 from ..dialects.index import IndexExpr, Ranges
 from ..dialects.te import IndexOp, PredicateOp, ReadOp, unsigned_constant
 from .affine import AxisNames, negate, normalise, prune, split, tidy, to_index
-from .bounds import outside
 from .errors import ExpressionError, format_shape
 from .expr import (
     FLOATS,

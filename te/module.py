@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from ..dialects.attributes import Axis
 from ..dialects.combiner import DTYPES
 from ..dialects.index import IndexExpr, axis
+from ..dialects.names import GRAMMAR, LONGEST_GIVEN_NAME
 from ..dialects.presets import resolve_target
 from ..dialects.target import Target, TargetAttr
 from ..dialects.te import ComputeOp, YieldOp
@@ -30,9 +31,6 @@ from .errors import ExpressionError
 from .expr import FLOATS, Const, Expr, IterVar, Read, children
 from .reduce import Reduce
 from .tensor import Compute, Placeholder, Tensor
-
-RESERVED = ("reduce", "floordiv", "mod", "where", "in")
-"""Words that the text of the dialects gives a meaning, so no axis carries them."""
 
 
 def create_module(tensors: Sequence[Tensor], target: Target | str | None = None, name: str = "main") -> ModuleOp:
@@ -56,7 +54,7 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
         _add_compute(block, stage, labels.take(stage[0].op.name), values)
     block.add_op(func.ReturnOp(*(values[t] for t in outputs)))
     function = func.FuncOp(
-        name,
+        _Names().take(name),
         ([_type(t) for t in inputs], [_type(t) for t in outputs]),
         Region(block),
         arg_attrs=ArrayAttr([_marks(t, n) for t, n in zip(inputs, names, strict=True)]),
@@ -130,7 +128,7 @@ def _add_compute(block: Block, stage: list[Tensor], label: str, values: dict[Ten
     tensor = stage[0]
     op = tensor.op
     assert isinstance(op, Compute)
-    taken = _Names(RESERVED)
+    taken = _Names(GRAMMAR)
     axes: list[Axis] = []
     names: dict[IterVar, IndexExpr] = {}
     for var in (*op.axis, *op.reduce_axis):
@@ -177,7 +175,7 @@ class _Names:
         self.used = set(reserved)
 
     def take(self, wanted: str) -> str:
-        base = re.sub(r"\W", "_", wanted, flags=re.ASCII)
+        base = re.sub(r"\W", "_", wanted[:LONGEST_GIVEN_NAME], flags=re.ASCII)
         if not base or base[0].isdigit() or base.startswith("_"):
             base = "t" + base
         name, count = base, 0

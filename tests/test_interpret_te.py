@@ -10,6 +10,7 @@ from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.func import Func
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 from loopwright import te, topi
 from loopwright.dialects.interpret import te as interpreter
@@ -23,12 +24,13 @@ def normal(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
     return RNG.standard_normal(shape).astype(dtype)
 
 
-def parse(text: str) -> ModuleOp:
+def parse(text: str, verified: bool = True) -> ModuleOp:
     context = Context()
     for dialect in (Builtin, Func, Arith, LwTe):
         context.load_dialect(dialect)
     module = Parser(context, text).parse_module()
-    module.verify()
+    if verified:
+        module.verify()
     return module
 
 
@@ -120,14 +122,19 @@ def test_constants_between_computes() -> None:
 
 @pytest.mark.parametrize("where", ["", " where (i >= 0)"])
 def test_a_read_outside_is_an_error(where: str) -> None:
-    module = parse(f"""
+    module = parse(
+        f"""
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
       %c = lw_te.compute "c" [i = 4] -> tensor<4xf32> {{
         %0 = lw_te.read %x[i + 1]{where} : tensor<4xf32>
         lw_te.yield %0 : f32
       }}
       func.return %c : tensor<4xf32>
-    }}""")
+    }}""",
+        verified=False,
+    )
+    with pytest.raises(VerifyException, match="'x' is read out of bounds on axis 0"):
+        module.verify()
     with pytest.raises(IndexError, match=r"compute 'c': index i \+ 1"):
         run_te(module, [normal(4)])
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te
+from loopwright.dialects.bounds import outside
 from loopwright.dialects.index import IndexExpr, axis, constant
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.target import Target, target_of
 from loopwright.dialects.te import ComputeOp, ReadOp
-from loopwright.te.bounds import outside
 
 Array = np.ndarray[Any, Any]
 

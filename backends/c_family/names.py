@@ -26,6 +26,10 @@ _HELPER = re.compile(
 )
 
 
+_LONGEST = 255
+"""Characters; Clang takes more, C promises 63."""
+
+
 class Names:
     """Hands out names that are unique in one function."""
 
@@ -70,6 +74,6 @@ class Names:
 
 
 def identifier(text: str) -> str:
-    """Return the text with what C does not allow in names replaced."""
-    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "v"
+    """Return the text with what C does not allow in names replaced, and no longer than a compiler must tell apart."""
+    name = re.sub(r"\W+", "_", text[:_LONGEST], flags=re.ASCII).strip("_") or "v"
     return f"v{name}" if name[0].isdigit() or _HELPER.fullmatch(name) else name

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import IntAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation
 
 from ...dialects.kernel import ParallelOp
+from ...dialects.names import one_line
 from ...dialects.target import target_of
 from ..signature import Argument, signature_of
 from . import memory, ops
@@ -207,5 +208,5 @@ def _assemble(module: Module, last: list[str], wide: bool) -> str:
         *module.metadata,
     ]
     symbols = [module.symbols[symbol] for symbol in sorted(module.symbols)]
-    head = f"; kernel {module.name}, {module.threads} thread{'s' if module.threads > 1 else ''}"
+    head = f"; kernel {one_line(module.name)}, {module.threads} thread{'s' if module.threads > 1 else ''}"
     return "\n\n".join([head, *symbols, *module.functions, *last, "\n".join(attributes)]) + "\n"

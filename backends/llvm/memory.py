@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IntAttr, MemRefType, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import kernel
+from ...dialects.names import LONGEST_NAME
 from .function import Function
 from .types import UnsupportedError, element_bytes, element_text, lanes_of, stored_text, vector_text
 
@@ -30,7 +31,9 @@ def emit_alloc(f: Function, op: Operation) -> None:
 
 
 def _identifier(label: str) -> str:
-    return "".join(c if c.isalnum() or c in "_.$-" else "_" for c in label)
+    """What LLVM takes for the name of a value without quotes."""
+    name = "".join(c if (c.isascii() and c.isalnum()) or c in "_.$-" else "_" for c in label[:LONGEST_NAME])
+    return f"_{name}" if name[:1].isdigit() else name
 
 
 def _element(f: Function, buffer: SSAValue) -> str:

@@ -8,6 +8,7 @@ which is what lowering relies on when it keeps just the region one iteration nee
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,9 @@ from ..index import IndexExpr, axis, flatten
 from ..loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
 from ..te import IndexOp, PredicateOp, YieldOp
 from .scalar import FUNCTIONS, python_expression, wrapped
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z_][A-Za-z0-9_]*")
+"""Names that are words of Python as they are; `_0` begins none of them."""
 
 
 class InterpretationError(Exception):
@@ -124,7 +128,7 @@ class _Source:
             counted = f"range({op.size})"
             if op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread":
                 counted = f"reversed({counted})"
-            self.emit(depth, f"for l_{op.loop_name} in {counted}:")
+            self.emit(depth, f"for {_loop(op.loop_name)} in {counted}:")
             for buffer in self.owned.get(op, ()):
                 self.emit(depth + 1, f"{self.buffers[buffer]}[:] = [None] * {_size(buffer)}")
             self.emit(depth + 1, "pass")
@@ -140,9 +144,8 @@ class _Source:
         for axis_, expr in zip(op.axes, op.bindings.data, strict=True):
             name = _iterator(axis_.name)
             self.emit(depth, f"{name} = {expr.python(_loop)}")
-            self.emit(
-                depth, f"if not 0 <= {name} < {axis_.extent}: fail('iterator {axis_.name}', '{op.block_name}', {name})"
-            )
+            what = f"{f'iterator {axis_.name}'!r}, {op.block_name!r}"
+            self.emit(depth, f"if not 0 <= {name} < {axis_.extent}: fail({what}, {name})")
         values = self.body(list(op.body.block.ops), {}, depth)
         targets = []
         for output, write in zip(op.outputs, op.write_indices, strict=True):
@@ -157,7 +160,7 @@ class _Source:
             for k, target in enumerate(targets):
                 self.emit(depth + 1, f"{target} = {initial_value(op, k)!r}".replace("inf", "float('inf')"))
         for target, output in zip(targets, op.outputs, strict=True):
-            self.emit(depth, f"if {target} is None: fail('update before initialisation', '{output.name_hint}', ())")
+            self.emit(depth, f"if {target} is None: fail('update before initialisation', {output.name_hint!r}, ())")
         if op.combiner.data == "custom":
             assert op.combine is not None
             arguments: dict[SSAValue, str] = dict(zip(op.combine.block.args, [*targets, *values], strict=True))
@@ -190,7 +193,7 @@ class _Source:
             self.emit(depth, f"if {_all_hold(op.conditions)}:")
             depth += 1
         self.emit(depth, f"{name} = {self.element(op.buffer, op.indices.data, depth)}")
-        self.emit(depth, f"if {name} is None: fail('read of an unwritten element', '{op.buffer.name_hint}', ())")
+        self.emit(depth, f"if {name} is None: fail('read of an unwritten element', {op.buffer.name_hint!r}, ())")
 
     def element(self, buffer: SSAValue, indices: Sequence[IndexExpr], depth: int) -> str:
         """The element as Python source, after a check of its indices."""
@@ -201,7 +204,7 @@ class _Source:
         for name, expr in zip(names, indices, strict=True):
             self.emit(depth, f"{name} = {expr.python(_iterator)}")
         inside = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, shape, strict=True))
-        self.emit(depth, f"if not ({inside}): fail('index outside', '{buffer.name_hint}', ({', '.join(names)},))")
+        self.emit(depth, f"if not ({inside}): fail('index outside', {buffer.name_hint!r}, ({', '.join(names)},))")
         strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
         offset = self.fresh()
         self.emit(depth, f"{offset} = {flatten([axis(n) for n in names], strides).python()}")
@@ -242,8 +245,13 @@ def _size(buffer: SSAValue) -> int:
 
 
 def _loop(name: str) -> str:
-    return f"l_{name}"
+    return f"l_{_word(name)}"
 
 
 def _iterator(name: str) -> str:
-    return f"v_{name}"
+    return f"v_{_word(name)}"
+
+
+def _word(name: str) -> str:
+    """A name as part of Python's: equal ones give equal words, different ones different words."""
+    return name if _WORD.fullmatch(name) else f"_0{name.encode().hex()}"

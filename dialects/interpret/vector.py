@@ -113,6 +113,18 @@ _FLOAT_COMPARE: dict[int, Callable[..., Any]] = {
 """By arith's predicate numbers: floats oeq, ogt, oge, olt, ole, une; integers eq, ne, lt, le, gt, ge, then unsigned."""
 
 
+_SPECIAL = (arith.ConstantOp, arith.CmpiOp, arith.FPToUIOp, arith.BitcastOp, *CONVERSIONS)
+
+
+def has_meaning(op: Operation) -> bool:
+    """Whether `Arithmetic.scalar` evaluates an operation."""
+    if isinstance(op, arith.CmpfOp):
+        return int(op.predicate.value.data) in _FLOAT_COMPARE
+    if isinstance(op, arith.ConstantOp):
+        return isinstance(op.value, FloatAttr | IntegerAttr)
+    return isinstance(op, _SPECIAL) or type(op) in OPERATIONS
+
+
 class Arithmetic:
     """Evaluates bodies; with `wide`, floats are held in double precision and rounded only where the body says so."""
 

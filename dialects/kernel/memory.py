@@ -19,6 +19,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from ..names import check_name
 from .address import parse_address, parse_lanes, print_address, print_lanes
 from .types import INDEX, element_of, lanes_of, mask_type
 
@@ -41,6 +42,7 @@ class AllocOp(IRDLOperation):
         self.buffer.name_hint = label
 
     def verify_(self) -> None:
+        check_name("a buffer", self.label.data)
         assert isinstance(self.buffer.type, MemRefType)
         if self.buffer.type.get_num_dims() != 1:
             raise VerifyException(f"buffer '{self.label.data}' is {self.buffer.type}, kernel buffers are flat")

@@ -9,12 +9,13 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, MemRefType, ModuleO
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from ...dialects.attributes import Axis
 from ...dialects.index import axis as axis_expr
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp
 from ...dialects.te import ComputeOp, ReadOp, YieldOp
+from ...dialects.workload import verify_function
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,14 @@ class LowerTeToLoop(ModulePass):
 
 
 def lower_te_to_loop(module: ModuleOp) -> None:
-    """Lower every function on tensors in `module`, in place; PassFailedException for operations it does not know."""
+    """Lower every function on tensors in `module`, in place; PassFailedException for one that is no workload."""
     for func in [f for f in module.ops if isinstance(f, FuncOp)]:
         types = (*func.function_type.inputs, *func.function_type.outputs)
         if func.body.blocks and types and all(isinstance(t, TensorType) for t in types):
+            try:
+                verify_function(func)
+            except VerifyException as error:
+                raise PassFailedException(f"lw-lower-te-to-loop: {error}") from None
             _lower_function(func)
 
 
@@ -78,8 +83,7 @@ def _lower_function(func: FuncOp) -> None:
     for op in old.ops:
         if isinstance(op, ReturnOp):
             continue
-        if not isinstance(op, ComputeOp):
-            raise PassFailedException(f"lw-lower-te-to-loop: '{op.name}' in '{func.sym_name.data}' is no lw_te.compute")
+        assert isinstance(op, ComputeOp)
         label = _fresh(op.label.data, labels)
         labels.add(label)
         for result in op.outputs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
 
 from ...passes.primitive import ScheduleError
 from ..measure import headline
@@ -15,6 +14,7 @@ from .charts import curve_chart, prediction_chart, roofline_chart
 from .group import Group, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
 from .limits import Limits, why_unknown
+from .markup import as_text
 from .steps import Step, steps_of
 from .style import STYLE
 
@@ -30,13 +30,13 @@ def page(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> st
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
+        f"<title>{as_text(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
     )
 
 
 def _body(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> Iterator[str]:
     records = [r for group in all_groups for r in group.records]
-    yield f"<h1>{escape(title)}</h1>"
+    yield f"<h1>{as_text(title)}</h1>"
     if not records:
         yield "<p>There are no records.</p>"
         return
@@ -47,7 +47,7 @@ def _body(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> I
     for number, group in enumerate(all_groups):
         yield from _section(group, number, find_limits)
     versions = {f"{name} {version}" for r in records for name, version in r.versions.items() if name[:3] != "lw-"}
-    yield f'<h2>Made with</h2><p class="soft">{escape(", ".join(sorted(versions)) or "versions not recorded")}</p>'
+    yield f'<h2>Made with</h2><p class="soft">{as_text(", ".join(sorted(versions)) or "versions not recorded")}</p>'
 
 
 def _when(records: Sequence[Record]) -> str:
@@ -65,10 +65,10 @@ def _overview(all_groups: Sequence[Group]) -> str:
         speedup = group.untuned.time_s / best.time_s if best is not None and group.untuned is not None else None
         rows.append(
             [
-                f'<a href="#w{number}">{escape(group.name)}</a> <span class="soft">{escape(group.arguments)}</span>',
-                escape(_device(group)),
+                f'<a href="#w{number}">{as_text(group.name)}</a> <span class="soft">{as_text(group.arguments)}</span>',
+                as_text(_device(group)),
                 f"{len(group.right)} of {len(group.trials)}",
-                "-" if best is None else escape(group.speed(best.time_s)),
+                "-" if best is None else as_text(group.speed(best.time_s)),
                 "-" if speedup is None else f"{speedup:.2f}",
             ]
         )
@@ -85,7 +85,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+    return f"<details><summary>{as_text(summary)}</summary>{content}</details>"
 
 
 def _device(group: Group) -> str:
@@ -93,11 +93,11 @@ def _device(group: Group) -> str:
 
 
 def _section(group: Group, number: int, find_limits: FindLimits) -> Iterator[str]:
-    yield f'<h2 id="w{number}">{escape(group.name)} <span class="soft">{escape(group.arguments)}</span></h2>'
+    yield f'<h2 id="w{number}">{as_text(group.name)} <span class="soft">{as_text(group.arguments)}</span></h2>'
     limits = find_limits(group.first.target)
     yield _figures(group, limits)
     if group.task is not None:
-        yield f"<h3>What is computed</h3><pre>{escape(str(group.task.compute_dag))}</pre>"
+        yield f"<h3>What is computed</h3><pre>{as_text(str(group.task.compute_dag))}</pre>"
     yield (
         f"<h3>Tuning curve</h3><figure>{curve_chart(group)}<figcaption>Each trial is a point, the line is the best "
         "so far. Empty points were clearly slower and were not timed to the end, dashed ones compiled to a binary that "
@@ -118,7 +118,7 @@ def _roofline(group: Group, limits: Limits | None) -> Iterator[str]:
     yield "<h3>Roofline</h3>"
     chart = roofline_chart(group, limits) if limits is not None else None
     if limits is None:
-        yield f'<p class="soft">{escape(why_unknown(group.first.target))}</p>'
+        yield f'<p class="soft">{as_text(why_unknown(group.first.target))}</p>'
     elif chart is None:
         known = "operations of a run are not known" if group.task is not None else "workload's IR is not at hand"
         yield f'<p class="soft">The {known}, so its place under the roofline is not shown.</p>'
@@ -126,7 +126,7 @@ def _roofline(group: Group, limits: Limits | None) -> Iterator[str]:
         intensity = group.flop / group.moved_bytes
         yield (
             f"<figure>{chart}<figcaption>What the device allows at {intensity:.3g} "
-            f"operations for each byte of inputs and outputs ({escape(limits.source)}). Data that stays in caches may "
+            f"operations for each byte of inputs and outputs ({as_text(limits.source)}). Data that stays in caches may "
             "lie above the slope.</figcaption></figure>"
         )
 
@@ -137,7 +137,7 @@ def _after_run_off(group: Group) -> str:
         return ""
     return (
         " At the end the best few were timed again in turn, as one trial may have had a lucky moment: the winner of "
-        f"that run-off reached {escape(group.speed(group.best.time_s))}."
+        f"that run-off reached {as_text(group.speed(group.best.time_s))}."
     )
 
 
@@ -162,7 +162,7 @@ def _figures(group: Group, limits: Limits | None) -> str:
     )
     building, running = sum(r.build_s for r in group.records), sum(r.run_s for r in group.records)
     rows.append(("spent", f"{building:.1f} s of building (in parallel), {running:.1f} s of running and checking"))
-    cells = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+    cells = "".join(f"<tr><th>{name}</th><td>{as_text(text)}</td></tr>" for name, text in rows)
     return f"<table>{cells}</table>"
 
 
@@ -195,11 +195,11 @@ def _best_schedule(group: Group) -> Iterator[str]:
         where = f"Template {best.template.get('name', '')}: " + ", ".join(f"{k} = {v}" for k, v in config.items())
     module = group.task.module if group.task is not None else None
     hint = " A step with a + shows what it changes in the IR." if module is not None else ""
-    yield f'<p class="soft">{escape(where)}.{hint}</p>'
+    yield f'<p class="soft">{as_text(where)}.{hint}</p>'
     try:
         steps, ir = steps_of(best.schedule, module)
     except (ValueError, ScheduleError) as error:
-        yield f'<p class="bad">It cannot be replayed: {escape(headline(str(error)))}</p>'
+        yield f'<p class="bad">It cannot be replayed: {as_text(headline(str(error)))}</p>'
         return
     yield f'<ol class="steps">{"".join(_step(step) for step in steps)}</ol>'
     if module is None:
@@ -208,15 +208,15 @@ def _best_schedule(group: Group) -> Iterator[str]:
             "<code>loopwright report --workload-file FILE.mlir</code> takes it.</p>"
         )
     if ir:
-        yield _details("The IR after all steps", f"<pre>{escape(_cut(ir))}</pre>")
-    yield _details("As text, for xdsl-opt -p", f"<pre>{escape(best.schedule)}</pre>")
+        yield _details("The IR after all steps", f"<pre>{as_text(_cut(ir))}</pre>")
+    yield _details("As text, for xdsl-opt -p", f"<pre>{as_text(best.schedule)}</pre>")
     if best.resources:
         yield _resources(best)
 
 
 def _step(step: Step) -> str:
-    code = f" <code>{escape(step.code)}</code>" if step.code else ""
-    line = f"{escape(step.words)}{code}"
+    code = f" <code>{as_text(step.code)}</code>" if step.code else ""
+    line = f"{as_text(step.words)}{code}"
     if not step.changes:
         return f"<li>{line}</li>"
     return f"<li><details><summary>{line}</summary><pre>{''.join(map(_changed, step.changes))}</pre></details></li>"
@@ -224,7 +224,7 @@ def _step(step: Step) -> str:
 
 def _changed(line: str) -> str:
     style = {"+": "add", "-": "cut", "!": "bad", "@": "soft"}.get(line[:1])
-    return f'<span class="{style}">{escape(line)}</span>\n' if style else f"{escape(line)}\n"
+    return f'<span class="{style}">{as_text(line)}</span>\n' if style else f"{as_text(line)}\n"
 
 
 def _cut(text: str) -> str:
@@ -233,8 +233,8 @@ def _cut(text: str) -> str:
 
 def _resources(best: Record) -> str:
     names = list(best.resources[0])
-    rows = [[escape(str(each.get(name, ""))) for name in names] for each in best.resources]
-    return "<h3>What its launches take</h3>" + _table([escape(n.replace("_", " ")) for n in names], rows)
+    rows = [[as_text(str(each.get(name, ""))) for name in names] for each in best.resources]
+    return "<h3>What its launches take</h3>" + _table([as_text(n.replace("_", " ")) for n in names], rows)
 
 
 def _errors(group: Group) -> str:
@@ -243,7 +243,7 @@ def _errors(group: Group) -> str:
     rows = []
     for code, count in group.errors.items():
         first = next(r for r in group.trials if r.error.value == code)
-        whole = _details(headline(first.message)[:300], f"<pre>{escape(first.message)}</pre>")
+        whole = _details(headline(first.message)[:300], f"<pre>{as_text(first.message)}</pre>")
         rows.append([f'<span class="bad">{code}</span>', str(count), whole])
     return "<h3>Errors</h3>" + _table(("code", "trials", "the first one"), rows)
 
@@ -256,7 +256,8 @@ def _what_mattered(group: Group) -> Iterator[str]:
         yield f'<p class="soft">Too few valid trials of one sketch to tell ({FEWEST} are needed).</p>'
         return
     if decisions:
-        yield f'<p class="soft">Decisions of sketch {escape(sketch)}, by how much a prediction of times needs them:</p>'
+        whose = f"Decisions of sketch {as_text(sketch)}"
+        yield f'<p class="soft">{whose}, by how much a prediction of times needs them:</p>'
         yield _bars(decisions)
     if features:
         yield '<p class="soft">Features of the cost model:</p>'
@@ -267,7 +268,7 @@ def _what_mattered(group: Group) -> Iterator[str]:
 
 def _bars(importance: Importance) -> str:
     rows = "".join(
-        f'<tr><td>{escape(name)}</td><td class="number">{share:.0%}</td>'
+        f'<tr><td>{as_text(name)}</td><td class="number">{share:.0%}</td>'
         f'<td><span class="bar" style="width:{22 * share / importance[0][1]:.2f}rem"></span></td></tr>'
         for name, share in importance[:_MOST_BARS]
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
+
+from .markup import as_text
 
 WIDTH, HEIGHT = 860, 300
 _LOOKS = {
@@ -88,27 +89,27 @@ class Chart:
         """A point that tells more when pointed at."""
         x, y = self.at(point)
         self._parts.append(
-            f'<circle {_look(style)} cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{escape(note)}</title></circle>'
+            f'<circle {_look(style)} cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{as_text(note)}</title></circle>'
         )
 
     def cross(self, point: Point, style: str, note: str) -> None:
         """A cross that tells more when pointed at."""
         x, y = self.at(point)
         path = f"M{x - 3.5:.1f} {y - 3.5:.1f}l7 7m-7 0l7 -7"
-        self._parts.append(f'<path {_look(style)} d="{path}"><title>{escape(note)}</title></path>')
+        self._parts.append(f'<path {_look(style)} d="{path}"><title>{as_text(note)}</title></path>')
 
     def text(self, point: Point, words: str, anchor: str = "start", shift: Point = (0.0, 0.0)) -> None:
         """Words beside a point."""
         x, y = self.at(point)
         self._parts.append(
-            f'<text x="{x + shift[0]:.1f}" y="{y + shift[1]:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+            f'<text x="{x + shift[0]:.1f}" y="{y + shift[1]:.1f}" text-anchor="{anchor}">{as_text(words)}</text>'
         )
 
     def __str__(self) -> str:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12" role="img" '
-            f'viewBox="0 0 {WIDTH} {self.height}" aria-label="{escape(self.title)}">'
-            f"<title>{escape(self.title)}</title>{self._axes()}{''.join(self._parts)}</svg>"
+            f'viewBox="0 0 {WIDTH} {self.height}" aria-label="{as_text(self.title)}">'
+            f"<title>{as_text(self.title)}</title>{self._axes()}{''.join(self._parts)}</svg>"
         )
 
     def _axes(self) -> str:
@@ -124,11 +125,11 @@ class Chart:
             parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
         middle = (top + bottom) / 2
         parts.append(
-            f'<text x="{(left + right) / 2}" y="{self.height - 6}" text-anchor="middle">{escape(self.x_label)}</text>'
+            f'<text x="{(left + right) / 2}" y="{self.height - 6}" text-anchor="middle">{as_text(self.x_label)}</text>'
         )
         parts.append(
             f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">'
-            f"{escape(self.y_label)}</text>"
+            f"{as_text(self.y_label)}</text>"
         )
         return "".join(parts)
 

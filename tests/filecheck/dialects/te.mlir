@@ -190,7 +190,19 @@ func.func @bad(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %y : tensor<4xf32>
 }
 
-// CHECK: 'y': axes give shape (0,), result is tensor<4xf32>
+// CHECK: 'y': axis 'i' has extent 0, at least 1 is needed
+
+// -----
+
+func.func @bad(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = lw_te.compute "y" [i = 3] -> tensor<4xf32> {
+    %0 = lw_te.read %x[i] : tensor<4xf32>
+    lw_te.yield %0 : f32
+  }
+  func.return %y : tensor<4xf32>
+}
+
+// CHECK: 'y': axes give shape (3,), result is tensor<4xf32>
 
 // -----
 

@@ -162,4 +162,4 @@ func.func @unknown(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %y : tensor<4xf32>
 }
 
-// CHECK: lw-lower-te-to-loop: 'test.op' in 'unknown' is no lw_te.compute
+// CHECK: lw-lower-te-to-loop: expected one function of lw_te.compute on tensors, it holds test.op; loops and other dialects are not read

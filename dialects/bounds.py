@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ..dialects.index import Div, IndexExpr, Ranges
+from .index import Div, IndexExpr, Ranges
 
 ENUMERATED_POINTS = 1 << 22
 """Largest number of points that are tried one by one where interval arithmetic does not decide."""
