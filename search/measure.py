@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +49,7 @@ class _Job:
     resources: tuple[Mapping[str, Any], ...] = ()
     blob: bytes = b""
     timing: TimingSettings | None = None
+    withdrawn: bool = False
 
 
 class Measurer:
@@ -200,10 +201,34 @@ class Measurer:
         self._ring()
         return [job.number for job in jobs]
 
-    def results(self) -> Iterator[Measurement]:
-        """Yield measurements as they finish, until nothing is pending; more may be submitted meanwhile."""
+    def withdraw(self, keep: int = 0) -> None:
+        """Begin nothing more of what is pending, but the `keep` candidates that were submitted first.
+
+        What a worker is at goes on, but a build is not followed by a run. A candidate whose repeats are timed in turn
+        ends with those that it has; one that has not run gives no result.
+        """
+        with self._changed:
+            under_way = {worker.job: worker.role for worker in self._workers}
+            for job in list(self._jobs.values())[keep:]:
+                job.withdrawn = True
+                match under_way.get(job.number):
+                    case "runner":
+                        job.laps = job.laps_done + 1
+                    case None if job.laps_done:
+                        self._finish(job, ErrorCode.OK)
+                    case None:
+                        del self._jobs[job.number]
+            self._to_build = deque(job for job in self._to_build if not job.withdrawn)
+            self._to_run = deque(job for job in self._to_run if not job.withdrawn)
+
+    def results(self, meanwhile: Callable[[], object] | None = None) -> Iterator[Measurement]:
+        """Yield measurements as they finish, until nothing is pending; more may be submitted meanwhile.
+
+        `meanwhile` is called before each wait for a worker, and may withdraw what is pending.
+        """
         while self.pending:
-            yield self._next()
+            if (found := self._next(meanwhile)) is not None:
+                yield found
 
     def measure(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[Measurement]:
         """Submit schedules and return their measurements in the same order."""
@@ -211,10 +236,16 @@ class Measurer:
         found = {measurement.job: measurement for measurement in self.results()}
         return [found[number] for number in numbers]
 
-    def _next(self) -> Measurement:
-        """Return the next result, waiting for it."""
+    def _next(self, meanwhile: Callable[[], object] | None) -> Measurement | None:
+        """Return the next result, waiting for it; None where all that was pending has been withdrawn."""
         with self._changed:
             while not self._done:
+                if meanwhile is not None:
+                    meanwhile()
+                if self._done:
+                    break
+                if not self._jobs:
+                    return None
                 if self._thread is None:
                     self._step()
                 elif self._failure is not None:
@@ -353,6 +384,8 @@ class Measurer:
             self._restart(worker)
         if error is not ErrorCode.OK:
             self._finish(job, error, message["message"])
+        elif worker.role == "builder" and job.withdrawn:
+            del self._jobs[job.number]
         elif worker.role == "builder":
             self._to_run.append(job)
         else:

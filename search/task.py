@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -17,7 +17,8 @@ from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from . import records as rec
 from .backend_api import load_backend
-from .measure import MeasureOptions
+from .deadline import Deadline
+from .measure import MeasureOptions, MeasureTask
 from .preflight import preflight
 from .progress import progress_of
 from .records import Record
@@ -96,8 +97,13 @@ class SearchTask:
 
     def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
         """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
+        deadline = Deadline.after(None if options is None else options.time_limit_s)
         chosen = self._taught(options or TuningOptions())
-        return tune(self.tuning_task(), chosen, measure or self.measure_options())
+        return tune(TaskInSearch(self), chosen, measure or self.measure_options(), deadline)
+
+    def forget_reference(self) -> None:
+        """Let go of `reference`, which is made again when it is asked for."""
+        self.__dict__.pop("reference", None)
 
     def _taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
@@ -117,7 +123,7 @@ class SearchTask:
         return replace(options, cost_model=model, progress=progress)
 
     def tuning_task(self) -> TuningTask:
-        """What a tuner needs to know of it."""
+        """All that a tuner may ask of it, made now; to be changed with `dataclasses.replace`."""
         reference = self.reference
         return TuningTask(
             name=self.name,
@@ -184,6 +190,53 @@ class SearchTask:
         if mode == "source":
             return self.build(schedule).source
         raise ValueError(f"mode must be schedule, python, ir or source, got '{mode}'")
+
+
+@dataclass(frozen=True)
+class TaskInSearch:
+    """A SearchTask as a tuner sees it: sketches are made when it is first searched, data when it is first measured."""
+
+    task: SearchTask
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def workload_key(self) -> str:
+        return self.task.workload_key
+
+    @property
+    def workload(self) -> str:
+        return str(self.task.module)
+
+    @property
+    def target(self) -> str:
+        return str(self.task.target)
+
+    @property
+    def spaces(self) -> Sequence[Sketch]:
+        return self.task.sketches
+
+    @property
+    def default_schedule(self) -> str:
+        return self.task.default_schedule
+
+    @property
+    def flop(self) -> float:
+        return float(self.task.flops)
+
+    @property
+    def workload_hash(self) -> str:
+        return self.task.compute_dag.hash
+
+    @property
+    def hash(self) -> str:
+        return self.task.compute_dag.hash
+
+    def measured(self) -> MeasureTask:
+        data = self.task.reference
+        return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
 
 
 def resolve_target(target: str | Target) -> Target:

@@ -6,21 +6,23 @@ import importlib
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from . import records as rec
 from .cost_model import make_model, relative_speed
+from .deadline import Deadline
 from .evolve import Evolution, EvolutionSettings, Proposal
-from .measure import Measurement, MeasureOptions, Measurer, MeasureTask, headline
+from .measure import Measurement, MeasureOptions, Measurer, headline
 from .preflight import measured_elsewhere
 from .progress import TuningState, progress_of
 from .records import DEFAULT_SKETCH, ErrorCode, Record, RecordError, Role
 from .spaces import SpaceError
-from .tuning import TuningError, TuningOptions, TuningResult, TuningTask
+from .tuning import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
 from .workload_files import workload_file, write_workload
 
 __all__ = [
@@ -34,20 +36,27 @@ __all__ = [
     "versions_for",
 ]
 
+RUN_OFF_SHARE = 0.2
+"""Part of a time limit that is kept for the run-off, at most: what is searched in less has little to compare."""
+
 _HOPELESS_BATCHES = 3
 
 
-def tune(task: TuningTask, options: TuningOptions, measure: MeasureOptions) -> TuningResult:
+def tune(
+    task: Tunable, options: TuningOptions, measure: MeasureOptions, deadline: Deadline | None = None
+) -> TuningResult:
     """Tune `task` and return the result; no process outlives the call.
 
-    Ctrl-C passes through, with everything measured so far in the record file. Raises TuningError when no trial
-    succeeds, RecordError when the record file cannot be opened, WorkerStartError when nothing can be measured.
+    The time limit counts from now, unless `deadline` began before. Ctrl-C passes through, with everything measured so
+    far in the record file. Raises TuningError when no trial succeeds, RecordError when the record file cannot be
+    opened, WorkerStartError when nothing can be measured.
     """
+    deadline = deadline or Deadline.after(options.time_limit_s)
     loading = threading.Thread(target=_load_learning, args=(options,), daemon=True)
     loading.start()  # while the workers start
     with Measurer(measure) as measurer:
         loading.join()
-        return Tuner(task, options, measurer).run()
+        return Tuner(task, options, measurer, deadline).run()
 
 
 def _load_learning(options: TuningOptions) -> None:
@@ -66,16 +75,26 @@ class _Trial:
 
 
 class Tuner:
-    """The loop for one task on a running measurer."""
+    """The loop for one task on a running measurer.
 
-    def __init__(self, task: TuningTask, options: TuningOptions, measurer: Measurer) -> None:
+    `still`, of a tuner that shares its time with others, says how many more candidates may be begun.
+    """
+
+    def __init__(
+        self,
+        task: Tunable,
+        options: TuningOptions,
+        measurer: Measurer,
+        deadline: Deadline | None = None,
+        still: Callable[[], int] | None = None,
+    ) -> None:
         self.task, self.options = task, options
-        self.state = TuningState(task.name, options.num_measure_trials, task.flop)
+        self._deadline = deadline or Deadline.after(options.time_limit_s)
+        self._still = still or self._may_begin
+        self.state = TuningState(task.name, options.num_measure_trials, task.flop, started_s=self._deadline.started_s)
         self.trials: list[Record] = []
         self._measurer = measurer
-        settings = EvolutionSettings(estimated=0.0) if options.cost_model == "random" else None
         self._progress = progress_of(options.progress)
-        self._evolution = Evolution(task.spaces, options.seed, settings, self._progress.note)
         model = options.cost_model
         self._model = make_model(model, options.seed) if isinstance(model, str) else model
         self._waiting: dict[int, _Trial] = {}
@@ -86,6 +105,7 @@ class Tuner:
         self._default_asked = False
         self._last_winner: Record | None = None
         self._known_to_winner = 0
+        self._to_recall: list[Record] = []
         self._until = options.num_measure_trials
 
     def run(self) -> TuningResult:
@@ -99,8 +119,8 @@ class Tuner:
             self._progress.note(elsewhere)
         try:
             self._search()
-            if self._used_up and self.state.done < self.options.num_measure_trials:
-                self._progress.note(f"the search space is used up after {self.state.done} trials: there are no others")
+            if self.state.done < self.options.num_measure_trials:
+                self._note_why_it_ends()
             best = self.finish()
         except KeyboardInterrupt:
             self._progress.note(f"interrupted after {self.state.done} trials{self._where_kept()}")
@@ -112,11 +132,33 @@ class Tuner:
                 self._progress.note(f"{len(self._unsaved)} record(s) could not be saved")
         return TuningResult(best, self.state.default, self.trials, self.state)
 
+    @cached_property
+    def _evolution(self) -> Evolution:
+        """The search, which knows the trials that were taken over; making it makes the task's sketches."""
+        options = self.options
+        settings = EvolutionSettings(estimated=0.0) if options.cost_model == "random" else None
+        evolution = Evolution(self.task.spaces, options.seed, settings, self._progress.note)
+        names = {space.name: index for index, space in enumerate(self.task.spaces)}
+        for record in self._to_recall:
+            self._default_asked |= record.schedule == self.task.default_schedule
+            evolution.skip(record.schedule)
+            _recall(evolution, record, names.get(record.sketch))
+        return evolution
+
+    def _note_why_it_ends(self) -> None:
+        done, asked = self.state.done, self.options.num_measure_trials
+        if self._used_up:
+            self._progress.note(f"the search space is used up after {done} trials: there are no others")
+        elif not self._still():
+            self._progress.note(
+                f"the time limit of {self._deadline.limit_s:g} s left {asked - done} of {asked} trials out"
+            )
+
     def enter(self) -> None:
         """Make the measurer measure this task, with all that is known of it."""
         task, measurer = self.task, self._measurer
         self._keep_workload()
-        measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
+        measurer.use(task.measured())
         for record in self.trials:
             _remember(measurer, record)
         if self.state.best is not None:
@@ -166,36 +208,56 @@ class Tuner:
         overlap = self._measurer.options.overlap
         low_water = self.options.batch_size // 2 if overlap else 0
         self._submit()
-        for measurement in self._measurer.results():
+        for measurement in self._measurer.results(self._keep_to_time):
             self._trial_done(measurement)
             if self._measurer.pending <= low_water:
                 self._submit()
+        self._waiting.clear()  # what was withdrawn
+
+    def _may_begin(self) -> int:
+        """How many more candidates the time limit allows: when it is over, one if there has been none."""
+        if not self._deadline.is_within(self.run_off_s, RUN_OFF_SHARE):
+            return self.options.num_measure_trials
+        return 0 if self.state.done else 1
+
+    def _keep_to_time(self) -> None:
+        """Take back what there is no time for."""
+        still = self._still()
+        if still < len(self._waiting):
+            self._measurer.withdraw(keep=still)
+
+    def run_off_s(self) -> float:
+        """Seconds that a run-off among the best so far may take, as they took when they were tried, a repeat a lap."""
+        finalists = [] if self.settled or self.state.best is None else self._finalists()
+        if len(finalists) < 2:
+            return 0.0
+        return sum(r.build_s + self.options.final_laps * r.run_s for r in finalists)
 
     def _submit(self) -> None:
         """Have the next batch measured, unless there is a reason to end."""
         room = self._until - self.state.done - len(self._waiting)
-        count = min(self.options.batch_size, room)
+        count = min(self.options.batch_size, room, self._still())
         if count <= 0 or self._used_up or self._should_stop():
             return
         start_s = time.monotonic()
         self._show_phase("searching")
+        evolution = self._evolution
         batch: list[Proposal | None] = []
         if not self._default_asked:
             self._default_asked = True
-            self._evolution.skip(self.task.default_schedule)
+            evolution.skip(self.task.default_schedule)
             batch.append(None)
         self.state.begin_round()
-        features, times_s = self._evolution.training_set()
+        features, times_s = evolution.training_set()
         if len(times_s):
             self._model.fit(features, relative_speed(times_s))
         try:
-            batch += self._evolution.propose(self._model, count - len(batch))
+            batch += evolution.propose(self._model, count - len(batch))
         except SpaceError as error:
             self._unsearchable = str(error)
         self._used_up = len(batch) < count
         trials = [
-            _Trial(p, self.state.round, e)
-            for p, e in zip(batch, self._evolution.expected(self._model, batch), strict=True)
+            _Trial(p, self.state.round, e) for p, e in zip(batch, evolution.expected(self._model, batch), strict=True)
         ]
         self.state.search_s += time.monotonic() - start_s
         self._show_phase("measuring")
@@ -206,7 +268,7 @@ class Tuner:
         state, options = self.state, self.options
         if not state.done:
             return False
-        if options.time_limit_s is not None and state.elapsed_s > options.time_limit_s:
+        if not self._still():
             return True
         if options.early_stopping is not None and state.done - state.best_trial >= options.early_stopping:
             return True
@@ -261,7 +323,7 @@ class Tuner:
     def _count(self, record: Record) -> None:
         """Take a trial, new or resumed, into the state."""
         self.trials.append(record)
-        self.state.count(record, record.schedule == self.task.default_schedule)
+        self.state.count(record, record.sketch == DEFAULT_SKETCH)
 
     def _save(self, new: Sequence[Record]) -> None:
         """Append to the record file; what cannot be written (disk full) is kept and tried again with the next."""
@@ -286,7 +348,6 @@ class Tuner:
 
     def resume(self, loaded: Sequence[Record]) -> None:
         """Take over this task's trials on this device, so that none is measured again."""
-        names = {space.name: index for index, space in enumerate(self.task.spaces)}
         own = rec.select(loaded, self.task.hash, self.task.target, self._measurer.device)
         best = rec.best(own) if any(record.ok for record in own) else None
         self._last_winner = best if best is not None and best.role is Role.WINNER else None
@@ -296,18 +357,8 @@ class Tuner:
             if record.role is not Role.TRIAL or record.template:
                 continue
             self._count(record)
-            self._default_asked |= record.schedule == self.task.default_schedule
-            self._evolution.skip(record.schedule)
-            self._recall(record, names.get(record.sketch))
+            self._to_recall.append(record)
         self.state.resumed = self.state.done
-
-    def _recall(self, record: Record, space: int | None) -> None:
-        """Let the search learn from a record, if its decisions still mean the same."""
-        if space is None or len(record.decisions) != self.task.spaces[space].n_decisions:
-            return
-        row = np.array(record.decisions, dtype=np.int64)
-        if self._evolution.means(space, row, record.schedule):
-            self._evolution.observe(space, record.decisions, record.time_s)
 
     def _run_off(self) -> Record:
         """Time the best trials and the untuned schedule in turn, record it, and return the winner."""
@@ -317,9 +368,11 @@ class Tuner:
         if len(finalists) < 2:
             assert self.state.best is not None
             return self.state.best
-        self._show_phase("comparing the best")
-        found = self._measurer.measure([r.schedule for r in finalists], fresh=True, laps=self.options.final_laps)
-        self.state.build_s, self.state.run_s = self._measurer.building_s, self._measurer.running_s
+        found = self._compared(finalists)
+        if len(found) < len(finalists):
+            assert self.state.best is not None
+            self._progress.note("the time limit left none for comparing the best: the fastest trial is the result")
+            return self.state.best
         results = [self._final(old, new) for old, new in zip(finalists, found, strict=True)]
         right = [record for record in results if record.ok]
         if not right:
@@ -334,6 +387,21 @@ class Tuner:
             self.state.default = default
         self._show_phase("done")
         return winner
+
+    def _compared(self, finalists: Sequence[Record]) -> list[Measurement]:
+        """The measurements of finalists, each timed in turn; of fewer repeats, or fewer finalists, where time is up."""
+        measurer = self._measurer
+        if self._deadline.left_s <= 0:
+            return []
+        self._show_phase("comparing the best")
+        numbers = measurer.submit([r.schedule for r in finalists], fresh=True, laps=self.options.final_laps)
+        found = {m.job: m for m in measurer.results(self._end_with_time)}
+        self.state.build_s, self.state.run_s = measurer.building_s, measurer.running_s
+        return [found[number] for number in numbers if number in found]
+
+    def _end_with_time(self) -> None:
+        if self._deadline.left_s <= 0:
+            self._measurer.withdraw()
 
     def _final(self, trial: Record, measurement: Measurement) -> Record:
         """Return the run-off's record of a schedule that was tried before."""
@@ -365,6 +433,15 @@ class Tuner:
             f"The first error, {first.error.value}, of sketch {first.sketch!r} with schedule\n"
             f"  {first.schedule or '(empty)'}\nis\n{first.message}"
         )
+
+
+def _recall(evolution: Evolution, record: Record, space: int | None) -> None:
+    """Let the search learn from a record, if its decisions still mean the same."""
+    if space is None or len(record.decisions) != evolution.spaces[space].n_decisions:
+        return
+    row = np.array(record.decisions, dtype=np.int64)
+    if evolution.means(space, row, record.schedule):
+        evolution.observe(space, record.decisions, record.time_s)
 
 
 def _remember(measurer: Measurer, record: Record) -> None:

@@ -6,16 +6,51 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from . import records as rec
 from .cost_model import CostModel
+from .measurement import MeasureTask
 from .progress import Progress, TuningState
 from .records import Record
 from .spaces import Space
+
+
+class Tunable(Protocol):
+    """What a tuner asks of a task; each property when it is needed, and the data whenever a round of it begins."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def workload_key(self) -> str: ...
+
+    @property
+    def workload(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def spaces(self) -> Sequence[Space]: ...
+
+    @property
+    def default_schedule(self) -> str: ...
+
+    @property
+    def flop(self) -> float: ...
+
+    @property
+    def workload_hash(self) -> str: ...
+
+    @property
+    def hash(self) -> str: ...
+
+    def measured(self) -> MeasureTask:
+        """The workload with data to check candidates by."""
 
 
 class TuningError(Exception):
@@ -49,6 +84,10 @@ class TuningTask:
         """The hash under which its records are found."""
         return self.workload_hash or rec.workload_hash(self.workload)
 
+    def measured(self) -> MeasureTask:
+        """The workload with data to check candidates by."""
+        return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
+
 
 Callback = Callable[[TuningState, Record], None]
 
@@ -58,7 +97,9 @@ class TuningOptions:
     """How long and how to search.
 
     `num_measure_trials` counts the trials found in the file `records`, which new ones are appended to.
-    `early_stopping`: end after so many trials without a better one; `time_limit_s`: begin no batch after it.
+    `early_stopping`: end after so many trials without a better one. `time_limit_s` counts from the call, on a clock
+    that nobody can set: sketches, data, fits and the run-off are within it. What is under way when it ends is finished,
+    and one candidate at least is measured.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. Each callback is called after a trial.
     """

@@ -386,3 +386,32 @@ def test_infinite_and_undefined_results_are_compared_as_such(tmp_path):
     assert "got 5.0, expected inf" in buffers.wrong()
     buffers.args[0][...] = [np.inf, np.inf, np.nan, 1.05]
     assert "1 of 4" in buffers.wrong() and "got inf, expected -inf" in buffers.wrong()
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_what_is_withdrawn_is_not_begun(tmp_path, overlap):
+    log = tmp_path / "log"
+    schedules = [f"time=0.001 run=log path={log} n={n}" for n in range(6)]
+    with measuring(replace(OPTIONS, overlap=overlap)) as m:
+        m.submit(schedules)
+        m.withdraw(keep=2)
+        assert len(list(m.results())) == 2 and m.pending == 0
+        m.submit(schedules)
+        m.withdraw()
+        assert not list(m.results()) and m.pending == 0
+        assert len(m.measure(["time=0.5"])) == 1  # and it goes on with others
+
+
+def test_repeats_timed_in_turn_end_where_they_are():
+    schedules = [f"time=0.00{n}" for n in (1, 2, 3)]
+    with measuring() as m:
+        calls = []
+
+        def meanwhile():
+            calls.append(1)
+            if len(calls) > 12:
+                m.withdraw()
+
+        m.submit(schedules, fresh=True, laps=1000)
+        found = list(m.results(meanwhile))
+        assert len(found) == 3 and all(f.ok and 1 <= len(f.times_s) <= 12 for f in found)

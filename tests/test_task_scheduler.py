@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from loopwright.search import records as rec
 from loopwright.search.cost_model import Linear
 from loopwright.search.measure import MeasureOptions
 from loopwright.search.records import Role
+from loopwright.search.scheduler.kept_data import KeptData
 from loopwright.search.scheduler.shared_model import SharedModel
 from loopwright.search.scheduler.strategy import Gradient, RoundRobin, TaskHistory, make_strategy
 from loopwright.search.scheduler.table import Lines, LiveTable, make_progress
@@ -269,8 +270,56 @@ def test_tasks_stop_early_and_so_does_all():
 
 def test_a_time_limit_ends_it():
     start = time.monotonic()
-    result = lw.TaskScheduler([fake_task(0), fake_task(1)]).tune(quietly(100_000, time_limit_s=1.0), MEASURE)
+    result = lw.TaskScheduler([fake_task(0), fake_task(1)]).tune(quietly(100_000, time_limit_s=3.0), MEASURE)
     assert time.monotonic() - start < 10 and 8 <= result.state.done < 100_000
+
+
+@dataclass(frozen=True)
+class SlowData(TuningTask):
+    """A task that takes a second to make data for."""
+
+    clock: list[float] = field(default_factory=lambda: [0.0])
+
+    def measured(self):
+        self.clock[0] += 1.0
+        return super().measured()
+
+
+def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path):
+    """72 tasks, whose data alone would take 72 s, in 15 s: a sentence says what was left out."""
+    clock, shown = [0.0], io.StringIO()
+    plain = [fake_task(number) for number in range(72)]
+    tasks = [SlowData(**{f.name: getattr(task, f.name) for f in fields(task)}, clock=clock) for task in plain]
+    scheduler = lw.TaskScheduler(tasks, load_records=tmp_path / "r.jsonl")
+    options = quietly(72 * 4, time_limit_s=15.0, callbacks=[lambda state, record: clock.__setitem__(0, clock[0] + 0.5)])
+    result = scheduler.tune(options, MEASURE, progress=Lines(shown), clock=lambda: clock[0])
+    tried = [row.number for row in result.state.rows if row.tuning.done]
+    assert tried == list(range(len(tried))) and 4 <= len(tried) <= 6  # 1 s for data and 2 s for 4 trials each
+    assert clock[0] <= 15.0 + 1.5  # one candidate's time: its data, and itself
+    assert [best is not None for best in result.best] == [row.tuning.done > 0 for row in result.state.rows]
+    left = 72 - len(tried)
+    said = f"the time limit of 15 s left {left} of 72 tasks untried: task {len(tried)} t{len(tried)}, "
+    assert said in shown.getvalue() and shown.getvalue().count("not tried") == 0
+    again = scheduler.tune(options, MEASURE, progress=Lines(shown), clock=lambda: clock[0])
+    assert again.state.resumed == result.state.done  # and goes on
+    assert sum(row.tuning.done > 0 for row in again.state.rows) > len(tried)
+
+
+def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept():
+    data = te.placeholder((64, 64), name="data")
+    tasks = [lw.SearchTask(te.create_module([data, topi.nn.relu(data)]), target="llvm cores=1") for _ in range(3)]
+    kept = KeptData(most_bytes=2 * 2 * 64 * 64 * 4)
+    for task in tasks:
+        assert "reference" not in vars(task)
+        kept.used(task)
+    assert ["reference" in vars(task) for task in tasks] == [False, True, True]
+    kept.used(tasks[1])
+    kept.used(tasks[0])
+    assert ["reference" in vars(task) for task in tasks] == [True, True, False]
+    kept.forget()
+    assert not any("reference" in vars(task) for task in tasks)
+    KeptData(most_bytes=0).used(tasks[0])  # the one that is measured stays
+    assert "reference" in vars(tasks[0])
 
 
 def test_callbacks_see_rounds_and_trials():

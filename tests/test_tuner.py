@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,10 @@ import pytest
 from fake_space import FakeSpace
 
 from loopwright.search import records as rec
+from loopwright.search.deadline import Deadline
 from loopwright.search.measure import MeasureOptions
 from loopwright.search.process import WorkerStartError
-from loopwright.search.progress import Lines, LiveTable, make_progress
+from loopwright.search.progress import Lines, LiveTable, Silent, make_progress
 from loopwright.search.records import ErrorCode, RecordError, RecordWarning, Role
 from loopwright.search.timing import TimingSettings
 from loopwright.search.tuner import TuningError, TuningOptions, TuningTask, tune
@@ -245,7 +246,78 @@ def test_early_stopping_and_time_limit():
     task = doubling(FakeSpace(), default="time=1e-9")
     options = quietly(num_measure_trials=500, batch_size=8, early_stopping=20)
     assert 20 < len(tune(task, options, MEASURE).trials) <= 32
-    assert len(tune(task, quietly(num_measure_trials=500, batch_size=8, time_limit_s=0.0), MEASURE).trials) == 8
+    assert len(tune(task, quietly(num_measure_trials=500, batch_size=8, time_limit_s=0.0), MEASURE).trials) == 1
+
+
+class Clock:
+    """Seconds that pass when somebody says so."""
+
+    def __init__(self):
+        self.now_s = 1000.0
+
+    def __call__(self):
+        return self.now_s
+
+    def passes(self, seconds):
+        self.now_s += seconds
+
+
+class Notes(Silent):
+    def __init__(self):
+        self.said = []
+
+    def note(self, text):
+        self.said.append(text)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_time_limit_holds_within_one_candidates_time(overlap):
+    """A second passes with each trial: a batch that is under way is not gone on with when time is up."""
+    clock, notes = Clock(), Notes()
+    options = quietly(time_limit_s=10.0, callbacks=[lambda state, record: clock.passes(1.0)], progress=notes)
+    options = replace(options, num_measure_trials=500, batch_size=64)
+    measure = replace(MEASURE, overlap=overlap)
+    result = tune(doubling(FakeSpace()), options, measure, Deadline.after(10.0, clock))
+    assert 8 <= len(result.trials) <= 11  # what is kept for the run-off; what the runner is at when time is up
+    assert any(re.fullmatch(r"the time limit of 10 s left 4\d\d of 500 trials out", said) for said in notes.said)
+
+
+@dataclass(frozen=True)
+class SlowData(TuningTask):
+    """A task that takes its time to make data."""
+
+    clock: Clock = field(default_factory=Clock)
+
+    def measured(self):
+        self.clock.passes(100.0)
+        return super().measured()
+
+
+def test_a_time_limit_counts_from_the_call_and_covers_making_data_and_the_run_off():
+    plain, clock, notes = doubling(FakeSpace()), Clock(), Notes()
+    task = SlowData(**{f.name: getattr(plain, f.name) for f in fields(plain)}, clock=clock)
+    options = TuningOptions(num_measure_trials=500, time_limit_s=50.0, progress=notes)
+    result = tune(task, options, MEASURE, Deadline.after(50.0, clock))
+    assert [r.sketch for r in result.trials] == ["default"] and result.best == result.trials[0]
+    assert "the time limit of 50 s left 499 of 500 trials out" in notes.said
+    result = tune(task, replace(options, time_limit_s=120.0, num_measure_trials=8), MEASURE, Deadline.after(120, clock))
+    assert len(result.trials) == 8 and result.best.role is Role.WINNER
+    late = [lambda state, record: clock.passes(30.0 if state.done == 8 else 0.0)]
+    options = replace(options, time_limit_s=120.0, num_measure_trials=8, callbacks=late)
+    result = tune(task, options, MEASURE, Deadline.after(120, clock))
+    assert len(result.trials) == 8 and result.best.role is Role.TRIAL
+    assert notes.said[-1].startswith("the time limit left none for comparing the best")
+
+
+def test_part_of_the_limit_is_kept_for_what_comes_at_the_end():
+    clock = Clock()
+    deadline = Deadline.after(100.0, clock)
+    assert not deadline.is_within(lambda: 1e9, share=0.2)
+    clock.passes(85.0)
+    assert deadline.is_within(lambda: 16.0, share=0.2) and not deadline.is_within(lambda: 10.0, share=0.2)
+    clock.passes(15.0)
+    assert deadline.is_within(lambda: 0.0, share=0.2)
+    assert Deadline.after(None, clock).left_s == math.inf and not Deadline.after(None, clock).is_within(lambda: 1e9, 1)
 
 
 def test_callbacks_see_every_trial():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,13 +12,16 @@ from dataclasses import dataclass, replace
 from ...dialects.te import ComputeOp
 from .. import records as rec
 from ..cost_model import CostModel, make_model
+from ..deadline import Clock, Deadline
 from ..measure import MeasureOptions, Measurer
 from ..preflight import measured_elsewhere
 from ..progress import Silent as TaskSilent
 from ..records import Record
-from ..task import SearchTask
+from ..task import SearchTask, TaskInSearch
+from ..tuner import RUN_OFF_SHARE, TuningError, TuningOptions, TuningTask
 from ..tuner import Tuner as TaskTuner
-from ..tuner import TuningError, TuningOptions, TuningTask
+from ..tuning import Tunable
+from .kept_data import KeptData
 from .shared_model import SharedModel
 from .state import SchedulerState, TaskRow
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
@@ -25,6 +29,9 @@ from .table import SchedulerProgress, Silent, make_progress
 
 _GROUP_BASE = 1.618
 """Tasks of one group differ in their operations by up to about this factor (as in Ansor)."""
+
+_SHOWN = 3
+"""Tasks that a sentence names."""
 
 SchedulerCallback = Callable[[SchedulerState], object]
 """Called after each round; tuning ends when one returns something true."""
@@ -88,16 +95,20 @@ class TaskScheduler:
         trials_per_round: int | None = None,
         early_stopping_task: int | None = None,
         progress: SchedulerProgress | None = None,
+        clock: Clock = time.monotonic,
     ) -> NetworkResult:
         """Tune all tasks, then let the best schedules of each compete.
 
         `options.num_measure_trials` is for all tasks together, resumed trials included, and at least one a task;
         `options.early_stopping` ends tuning after so many trials that did not lower the objective,
-        `early_stopping_task` a task after so many that did not lower its latency. Ctrl-C passes through with
+        `early_stopping_task` a task after so many that did not lower its latency. `options.time_limit_s` counts from
+        the call, on `clock`: a task's sketches and data are made when it is first measured, and up to a fifth of the
+        time is kept for run-offs, those of the largest shares of the whole first. Ctrl-C passes through with
         everything measured in the records; the same call goes on from there. Raises TuningError when no trial of any
         task succeeds, and as `lw.SearchTask.tune` does.
         """
         options = options or TuningOptions(num_measure_trials=64 * len(self.tasks))
+        deadline = Deadline.after(options.time_limit_s, clock)
         count = options.num_measure_trials
         if count < len(self.tasks):
             raise ValueError(f"num_measure_trials must be at least the number of tasks, {len(self.tasks)}, got {count}")
@@ -106,8 +117,8 @@ class TaskScheduler:
         most = trials_per_round or batches * options.batch_size
         shown = progress or (make_progress() if options.progress is True else Silent())
         with Measurer(measure) as measurer:
-            run = _Run(self, options, measurer, min(most, count // len(self.tasks)), early_stopping_task, shown)
-            return run.run()
+            most = min(most, count // len(self.tasks))
+            return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
 
     def _weighted_sum(self, latencies_s: Sequence[float]) -> float:
         return sum(w * latency_s for w, latency_s in zip(self.weights, latencies_s, strict=True))
@@ -124,8 +135,10 @@ class _Run:
         trials_per_round: int,
         early_stopping_task: int | None,
         progress: SchedulerProgress,
+        deadline: Deadline,
     ) -> None:
         self.scheduler, self.options, self.measurer = scheduler, options, measurer
+        self.deadline, self.kept = deadline, KeptData()
         self.trials_per_round, self.progress = trials_per_round, progress
         self.records = scheduler.load_records if options.records is None else options.records
         common = replace(
@@ -139,7 +152,7 @@ class _Run:
         self.tuners = [
             # Seeds differ, so that tasks that are alike are not unlucky alike.
             TaskTuner(
-                _tuning_task(task),
+                _tunable(task),
                 replace(
                     common,
                     cost_model=model,
@@ -147,6 +160,8 @@ class _Run:
                     progress=_TaskNotes(self.progress, number, task.name),
                 ),
                 measurer,
+                deadline,
+                self._may_begin,
             )
             for number, (task, model) in enumerate(zip(scheduler.tasks, models, strict=True))
         ]
@@ -156,7 +171,8 @@ class _Run:
                 zip(scheduler.weights, self.tuners, scheduler.groups, strict=True)
             )
         ]
-        self.state = SchedulerState(rows, options.num_measure_trials, scheduler.objective)
+        started_s = deadline.started_s
+        self.state = SchedulerState(rows, options.num_measure_trials, scheduler.objective, started_s=started_s)
         self.best_s, self.best_trial = math.inf, 0
 
     def run(self) -> NetworkResult:
@@ -171,6 +187,7 @@ class _Run:
                 self._search()
                 best = self._finish()
         finally:
+            self.kept.forget()
             self.progress.stop(self.state)
         return NetworkResult(best, self.state.latency_s, self.state)
 
@@ -181,6 +198,7 @@ class _Run:
             self.progress.trial(state)
             tuner = self.tuners[chosen]
             done = tuner.round(min(self.trials_per_round, state.total - state.done))
+            self._keep_data(chosen)
             history = state.rows[chosen].history
             history.latencies_s.append(state.rows[chosen].latency_s)
             history.alive = done > 0 and not tuner.exhausted
@@ -192,6 +210,20 @@ class _Run:
             if any(stop):
                 return
 
+    def _keep_data(self, number: int) -> None:
+        task = self.scheduler.tasks[number]
+        if isinstance(task, SearchTask):
+            self.kept.used(task)
+
+    def _may_begin(self) -> int:
+        """How many more candidates of any task the time limit allows: when it is over, one if there has been none."""
+        if not self.deadline.is_within(self._run_offs_s, RUN_OFF_SHARE):
+            return self.state.total
+        return 0 if self.state.done else 1
+
+    def _run_offs_s(self) -> float:
+        return sum(tuner.run_off_s() for tuner in self.tuners)
+
     def _next(self) -> int | None:
         self.state.next_task = self._choose()
         return self.state.next_task
@@ -201,7 +233,7 @@ class _Run:
         state, options = self.state, self.options
         if state.done >= state.total:
             return None
-        if options.time_limit_s is not None and state.used_s > options.time_limit_s:
+        if not self._may_begin():
             return None
         patience = options.early_stopping
         if patience is not None and math.isfinite(self.best_s) and state.done - self.best_trial >= patience:
@@ -209,25 +241,40 @@ class _Run:
         return self.scheduler.strategy.choose([row.history for row in state.rows], state.objective)
 
     def _finish(self) -> list[Record | None]:
-        """Return each task's winner, of a run-off where there was a trial since the last one."""
-        state, best = self.state, list[Record | None]()
+        """Return each task's winner, of a run-off where there was a trial since the last one, and time for it."""
+        state = self.state
         state.next_task = None
-        for row, tuner in zip(state.rows, self.tuners, strict=True):
-            state.phase = f"comparing the best of task {row.number}"
+        self._note_what_is_left_out()
+        best: list[Record | None] = [None] * len(self.tuners)
+        shares = [weight * row.latency_s for weight, row in zip(self.scheduler.weights, state.rows, strict=True)]
+        for number in sorted(range(len(best)), key=lambda n: -shares[n] if math.isfinite(shares[n]) else 0.0):
+            state.phase = f"comparing the best of task {number}"
             self.progress.trial(state)
-            best.append(self._winner(row, tuner))
+            best[number] = self._winner(state.rows[number], self.tuners[number])
         if not any(best):
-            self.tuners[0].finish()  # says why
+            next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).finish()  # says why
         state.phase = "done"
         return best
 
+    def _note_what_is_left_out(self) -> None:
+        """Say which tasks there was no time for."""
+        untried = [f"{row.number} {row.tuning.task}" for row in self.state.rows if not row.tuning.done]
+        if untried and not self._may_begin():
+            shown = ", ".join(untried[:_SHOWN]) + (", ..." if len(untried) > _SHOWN else "")
+            counted = f"{len(untried)} of {len(self.tuners)} tasks"
+            self.progress.note(f"the time limit of {self.deadline.limit_s:g} s left {counted} untried: task {shown}")
+
     def _winner(self, row: TaskRow, tuner: TaskTuner) -> Record | None:
         if tuner.state.best is None:
-            reason = tuner.state.error_counts() if tuner.trials else "not tried"
-            self.progress.note(f"task {row.number} {row.tuning.task} has no schedule that was right: {reason}")
+            if tuner.trials or self._may_begin():
+                reason = tuner.state.error_counts() if tuner.trials else "not tried"
+                self.progress.note(f"task {row.number} {row.tuning.task} has no schedule that was right: {reason}")
             return None
+        if self.deadline.left_s <= 0:
+            return tuner.state.best
         if not tuner.settled:
             tuner.enter()
+            self._keep_data(row.number)
         try:
             tuner.state.best = tuner.finish()
         except TuningError as error:
@@ -287,8 +334,8 @@ class _TaskNotes(TaskSilent):
         self._shown.note(f"{self._task}: {text}")
 
 
-def _tuning_task(task: SearchTask | TuningTask) -> TuningTask:
-    return task if isinstance(task, TuningTask) else task.tuning_task()
+def _tunable(task: SearchTask | TuningTask) -> Tunable:
+    return task if isinstance(task, TuningTask) else TaskInSearch(task)
 
 
 def _measure_options(task: SearchTask | TuningTask) -> MeasureOptions:
