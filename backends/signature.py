@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from ..dialects.numpy_types import teach_numpy
+from ..dialects.numpy_types import ELEMENT_TYPES, teach_numpy
+from ..passes.analysis.layout import parse_layout
 from ..passes.analysis.packing import CONSTANT, Packing, argument_attributes, packing_of
+from ..storage.typed_json import shown
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -31,16 +32,15 @@ class Argument:
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
 
-    def to_json(self) -> list[Any]:
-        packing = None if self.packing is None else [list(self.packing.layout), dict(self.packing.extents)]
-        return [self.name, self.dtype, list(self.shape), self.is_output, self.constant, packing]
-
-    @staticmethod
-    def from_json(values: Sequence[Any]) -> Argument:
-        name, dtype, shape, is_output, constant, packing = values
-        teach_numpy(dtype)
-        layout = None if packing is None else Packing(tuple(packing[0]), dict(packing[1]))
-        return Argument(name, dtype, tuple(shape), is_output, constant, layout)
+    def check(self) -> None:
+        """ValueError where an argument that was read from somewhere is none."""
+        if self.dtype not in ELEMENT_TYPES:
+            raise ValueError(f"argument {shown(self.name)} has elements of an unknown type {shown(self.dtype)}")
+        if any(n < 0 for n in self.shape) or (self.packing is not None and self.packing.original_shape != self.shape):
+            raise ValueError(f"argument {shown(self.name)} has the shape {shown(self.shape)}")
+        teach_numpy(self.dtype)
+        if self.packing is not None:
+            parse_layout(self.packing.layout, self.packing.extents)
 
 
 def signature_of(function: FuncOp) -> tuple[Argument, ...]:

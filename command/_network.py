@@ -12,6 +12,7 @@ from ._inputs import positive, read_arrays
 
 if TYPE_CHECKING:
     from ..graph.network import Network
+    from ..graph.runtime.executor import Executor
     from ..graph.runtime.network import CompiledNetwork
 
 COMPILED = ".lw"
@@ -50,6 +51,15 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         "--records", type=Path, help="record file with tuned schedules (default: <model>.jsonl, if it exists)"
     )
     add_network_options(parser)
+
+
+def add_trust_option(parser: argparse.ArgumentParser) -> None:
+    """What commands take that run compiled networks."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run a compiled network (.lw) that you did not save yourself: it holds native code",
+    )
 
 
 def is_network(text: str) -> bool:
@@ -129,6 +139,8 @@ def compiled_network(options: argparse.Namespace) -> CompiledNetwork:
     """The network compiled, or read from the file that holds it compiled."""
     if Path(options.model).suffix == COMPILED:
         return _load(options)
+    if getattr(options, "trust", False):
+        raise UserError(f"{options.model} is compiled here: --trust is for compiled networks ({COMPILED})")
     from ..graph.compiler import compile
 
     net = read_network(options, options.model)
@@ -151,9 +163,17 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
     if given:
         raise UserError(f"{options.model} is compiled already: {given[0]} is for ONNX models and networks by name")
     try:
-        return load_network(options.model)
+        return load_network(options.model, options.trust)
     except OSError as error:
         raise UserError(f"cannot read {options.model}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def executor_of(net: CompiledNetwork) -> Executor:
+    """An executor on this machine; UserError where the network is for another one."""
+    try:
+        return net.executor()
     except ValueError as error:
         raise UserError(str(error)) from None
 

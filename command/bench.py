@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._inputs import drawn, positive, read_arrays
-from ._network import add_compile_options, as_json, compiled_network
+from ._network import add_compile_options, add_trust_option, as_json, compiled_network, executor_of
 from ._peer import Comparison, compare
 from ._report import table
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_options(parser)
+    add_trust_option(parser)
     parser.add_argument("--min-repeat-ms", type=float, default=500.0, help="length of a repeat (default: 500)")
     parser.add_argument("--repeat", type=positive, default=3, help="repeats, and rounds beside the peer (default: 3)")
     parser.add_argument("--no-peer", action="store_true", help="leave onnxruntime out")
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     net = compiled_network(options)
-    executor = net.executor()
+    executor = executor_of(net)
     result = executor.benchmark(repeat=options.repeat, min_repeat_ms=options.min_repeat_ms)
     flops = sum(net.kernels[step.kernel].flops for step in net.plan.steps)
     beside = None if options.no_peer else _beside(options, net, executor)
@@ -58,8 +59,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _beside(options: argparse.Namespace, net: CompiledNetwork, executor: Executor) -> Comparison | None:
     """onnxruntime on the same model and inputs; None where it cannot be asked."""
+    if Path(options.model).suffix != ".onnx":
+        return None
     cores = _cores(net.plan.target)
-    if Path(options.model).suffix != ".onnx" or cores is None:
+    if cores is None:
         return None
     feeds = drawn(net.plan.inputs, seed=0)
     executor.set_input(**feeds)

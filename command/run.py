@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
 from ._inputs import drawn, read_arrays
-from ._network import add_compile_options, as_json, compiled_network
+from ._network import add_compile_options, add_trust_option, as_json, compiled_network, executor_of
 
 if TYPE_CHECKING:
     from ..graph.runtime.executor import Executor
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_options(parser)
+    add_trust_option(parser)
     parser.add_argument(
         "--input",
         action="append",
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     given = read_arrays(options.input, "--input")
     net = compiled_network(options)
-    executor = net.executor()
+    executor = executor_of(net)
     _feed(executor, net.plan.inputs, given, options.seed)
     executor.run()
     outputs: dict[str, Any] = {name: executor.get_output(name) for name in executor.output_names}

@@ -1,6 +1,12 @@
-"""Element types that NumPy only knows once another package is imported."""
+"""Names of element types, and those that NumPy only knows once another package is imported."""
 
 from __future__ import annotations
+
+ELEMENT_TYPES = (
+    *("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64", "bool"),
+)
+"""All there are, by NumPy's names; nothing else that a file calls an element type is one."""
 
 
 def teach_numpy(dtype: str) -> None:

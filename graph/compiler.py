@@ -28,6 +28,7 @@ from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, Port, Step
+from .runtime.signature import Signature, signature_of
 from .tasks import GROUPED, GroupTask, group_tasks
 from .types import dtype_of, shape_of
 
@@ -66,7 +67,7 @@ def compile(
         KernelInfo(task.name, task.workload_key, task.flops, made.schedule, given is not None, _bytes_moved(task))
         for task, given, made in zip(tasks, schedules, built, strict=True)
     ]
-    signatures = [_signature(device.kind, made.artifact) for made in built]
+    signatures = [signature_of(device.kind, made.artifact) for made in built]
     memory = _Memory(grouped, pairs, numbers, signatures)
     plan = memory.plan(str(device), kernels, versions)
     return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(memory.constants)))
@@ -88,26 +89,6 @@ def _nbytes(value: SSAValue) -> int:
     return prod(shape_of(value)) * np.dtype(dtype_of(value)).itemsize
 
 
-@dataclass(frozen=True)
-class _Signature:
-    """What calling a kernel takes: its arguments, and the bytes of each workspace."""
-
-    arguments: tuple[Argument, ...]
-    workspaces: tuple[int, ...]
-
-
-def _signature(kind: str, artifact: bytes) -> _Signature:
-    if kind == "llvm":
-        from ..backends.llvm.executable import Artifact
-
-        made = Artifact.from_bytes(artifact)
-        return _Signature(made.arguments, (made.workspace_bytes,))
-    from ..backends.c_family.artifact import Artifact as DeviceArtifact
-
-    kernel = DeviceArtifact.from_bytes(artifact, kind).kernel
-    return _Signature(kernel.arguments, tuple(kernel.workspaces))
-
-
 def _bytes_moved(task: SearchTask) -> int:
     kinds = (*task.compute_dag.func.function_type.inputs, *task.compute_dag.func.function_type.outputs)
     return sum(prod(shape_of(kind)) * np.dtype(dtype_of(kind)).itemsize for kind in kinds)
@@ -120,7 +101,7 @@ class _Memory:
     net: Network
     pairs: list[GroupTask]
     numbers: Mapping[int, int]
-    signatures: list[_Signature]
+    signatures: list[Signature]
     constants: list[Array] = field(default_factory=list)
     infos: list[ConstantInfo] = field(default_factory=list)
 

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import functools
 import io
+import os
 import shlex
 import traceback
 from collections.abc import Iterator
@@ -24,6 +25,18 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A key of the tests' own: none is made among the files of whoever runs them."""
+    before = os.environ.get("XDG_DATA_HOME")
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+    yield
+    if before is None:
+        del os.environ["XDG_DATA_HOME"]
+    else:
+        os.environ["XDG_DATA_HOME"] = before
 
 
 @functools.cache

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from packages import Parts, parts_of, write_parts
 
 import loopwright as lw
 from loopwright.graph.runtime.on_llvm import ANY_MODEL
 from loopwright.graph.runtime.package import PackageError
 
-Parts = dict[str, bytes]
+pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "small.lw"
     lw.compile(net, "llvm cores=1", processes=1).save(path)
     return path
-
-
-def parts_of(path: Path) -> Parts:
-    with zipfile.ZipFile(path) as file:
-        return {name: file.read(name) for name in file.namelist()}
 
 
 def header(change: Callable[[dict[str, Any]], object]) -> Callable[[Parts], None]:
@@ -57,25 +52,25 @@ DAMAGE = [
     (put("network.json", b"{"), "is no compiled network: its network.json is no JSON: "),
     (put("network.json", b"[]"), "is no compiled network: its network.json holds no object"),
     (put("network.json", b"\xff"), "is no compiled network: its network.json is no JSON:"),
-    (header(lambda h: h.update(format="other")), "format 'other' is not 'loopwright-network-2': compile it again"),
-    (header(lambda h: h.pop("plan")), "is damaged: the plan is no object"),
-    (header(lambda h: h.pop("constants")), "is damaged: its network.json has no list of constants"),
+    (header(lambda h: h.update(format="other")), "format 'other' is not 'loopwright-network-3': compile it again"),
+    (header(lambda h: h.pop("plan")), "is damaged: network.json has no field 'plan'"),
+    (header(lambda h: h.pop("constants")), "is damaged: network.json has no field 'constants'"),
     (header(lambda h: h["kernels"].pop()), "is damaged: 3 kernels for a plan of 4"),
-    (header(lambda h: h["plan"]["constants"].pop()), "is damaged: "),
-    (header(lambda h: h["plan"]["kernels"][1].pop("flops")), "is damaged: kernel 1 has no field 'flops'"),
-    (header(lambda h: h["plan"]["kernels"][0].update(x=1)), "is damaged: kernel 0 has an unknown field 'x'"),
-    (header(lambda h: h["plan"]["steps"][2].update(kernel="a")), "step 2: field 'kernel' is 'a', not of type int"),
+    (header(lambda h: h["plan"]["constants"].pop()), "is damaged: 2 constants for a plan of 1"),
+    (header(lambda h: h["plan"]["kernels"][1].pop("flops")), "plan: kernel 1 has no field 'flops'"),
+    (header(lambda h: h["plan"]["kernels"][0].update(x=1)), "plan: kernel 0 has an unknown field 'x'"),
+    (header(lambda h: h["plan"]["steps"][2].update(kernel="a")), "step 2: kernel is 'a', not of type int"),
     (header(lambda h: h["plan"]["steps"][2].update(kernel=9)), "is damaged: step 2 calls kernel 9, there are 4"),
     (header(lambda h: h["plan"]["steps"][0]["places"][0].update(number=10**9)), "step 0 lies at arena 1000000000"),
-    (header(lambda h: h["plan"]["inputs"][0].update(shape=[9999, 9, 9])), "is damaged: 'data' lies at arena "),
-    (header(lambda h: h["plan"]["inputs"][0].update(dtype="real")), "'data' has elements of an unknown type real"),
+    (header(lambda h: h["plan"]["inputs"][0].update(shape=[9999, 9, 9])), "is damaged: input 'data' lies at arena "),
+    (header(lambda h: h["plan"]["inputs"][0].update(dtype="real")), "'data' has elements of an unknown type 'real'"),
     (header(lambda h: h["plan"].update(target="tpu x=1")), "is damaged: there is no target 'tpu x=1'"),
-    (header(lambda h: h["constants"].__setitem__(0, ["float32", ["a"]])), "constants/0 cannot be an array of"),
-    (header(lambda h: h["constants"].__setitem__(0, 3)), "is damaged: constants/0 cannot be an array of 3"),
-    (put("constants/0", b"abc"), "is damaged: constants/0 has 3 bytes, float32["),
+    (header(lambda h: h["constants"][0].__setitem__(1, ["a"])), "constant 0 1 0 is 'a', not of type int"),
+    (header(lambda h: h["constants"].__setitem__(0, 3)), "network.json: constant 0 is 3, no list"),
+    (put("constants/0", b"abc"), "is damaged: constants/0 has 3 bytes, "),
     (lambda p: p.pop("constants/0"), "is no compiled network: there is no constants/0 in it"),
     (lambda p: p.pop("kernels/2"), "is no compiled network: there is no kernels/2 in it"),
-    (lambda p: p.update({"kernels/0": p["kernels/0"][:-100]}), "kernels/0 is not the kernel that was written"),
+    (lambda p: p.update({"kernels/0": p["kernels/0"][:-100]}), "kernels/0 is not what was written"),
 ]
 
 
@@ -83,11 +78,8 @@ DAMAGE = [
 def test_what_is_wrong_with_a_damaged_file_is_said(saved: Path, tmp_path: Path, damage: Any, sentence: str) -> None:
     parts, path = parts_of(saved), tmp_path / "net.lw"
     damage(parts)
-    with zipfile.ZipFile(path, "w") as file:
-        for name, data in parts.items():
-            file.writestr(name, data)
     with pytest.raises(PackageError) as refused:
-        lw.load_network(path)
+        lw.load_network(write_parts(path, parts), trusted=True)
     text = str(refused.value)
     assert text.startswith(str(path)) and sentence in text and "\n" not in text
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from ..signature import Argument
-from .source import KernelSource, Launch
+from ...storage.typed_json import parse_json, read_as, shown
+from .source import KernelSource
 
-_MAGIC = b"loopwright-gpu-1\n"
+_MAGIC = b"loopwright-gpu-2\n"
 
 
 class CompileError(Exception):
@@ -44,40 +43,47 @@ class Artifact:
         Machine code where it is there, which names and notes in the source leave as it is; else the source.
         """
         code = self.binary if self.kind == "cuda" and self.binary else self.kernel.source.encode()
-        launches = [launch.to_json() for launch in self.kernel.launches]
-        arguments = [argument.to_json() for argument in self.kernel.arguments]
+        arguments = [asdict(argument) for argument in self.kernel.arguments]
+        launches = [asdict(launch) for launch in self.kernel.launches]
         how = json.dumps([self.architecture, self.kernel.workspaces, launches, arguments])
         return how.encode() + b"\n" + code
 
     def to_bytes(self) -> bytes:
         """Return the artifact as a header line and the binary."""
-        header = {
-            "kind": self.kind,
-            "architecture": self.architecture,
-            "name": self.kernel.name,
-            "arguments": [argument.to_json() for argument in self.kernel.arguments],
-            "workspaces": list(self.kernel.workspaces),
-            "launches": [launch.to_json() for launch in self.kernel.launches],
-            "resources": [asdict(each) for each in self.resources],
-            "source": self.kernel.source,
-        }
-        return _MAGIC + json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.binary
+        header = _Header(self.kind, self.architecture, self.kernel, self.resources)
+        return _MAGIC + json.dumps(asdict(header), separators=(",", ":")).encode() + b"\n" + self.binary
 
     @staticmethod
     def from_bytes(data: bytes, kind: str) -> Artifact:
         """Read what `to_bytes` returned; ValueError if it is something else, or for another kind of device."""
         if not data.startswith(_MAGIC):
             raise ValueError("this is no GPU kernel artifact of this version")
-        header, _, binary = data[len(_MAGIC) :].partition(b"\n")
-        values: dict[str, Any] = json.loads(header)
-        if values["kind"] != kind:
-            raise ValueError(f"this artifact is for {values['kind']}, not for {kind}")
-        kernel = KernelSource(
-            values["name"],
-            tuple(Argument.from_json(argument) for argument in values["arguments"]),
-            tuple(values["workspaces"]),
-            tuple(Launch.from_json(launch) for launch in values["launches"]),
-            values["source"],
-        )
-        resources = tuple(Resources(**each) for each in values["resources"])
-        return Artifact(kind, values["architecture"], kernel, resources, binary)
+        text, _, binary = data[len(_MAGIC) :].partition(b"\n")
+        header: _Header = read_as(_Header, parse_json(text), "the kernel")
+        if header.kind != kind:
+            raise ValueError(f"this artifact is for {shown(header.kind)}, not for {kind}")
+        _check(header.kernel)
+        return Artifact(kind, header.architecture, header.kernel, header.resources, binary)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What an artifact is besides a binary."""
+
+    kind: str
+    architecture: str
+    kernel: KernelSource
+    resources: tuple[Resources, ...]
+
+
+def _check(kernel: KernelSource) -> None:
+    """ValueError where what launching a kernel takes cannot be."""
+    for argument in kernel.arguments:
+        argument.check()
+    buffers = len(kernel.arguments) + len(kernel.workspaces)
+    for launch in kernel.launches:
+        shared_bytes = (launch.static_shared_bytes, launch.dynamic_shared_bytes)
+        if min(*launch.grid, *launch.block) < 1 or min(*shared_bytes, *kernel.workspaces, *launch.buffers, 0) < 0:
+            raise ValueError(f"a launch of {shown(launch.name)} has sizes that cannot be")
+        if max((*launch.buffers, -1)) >= buffers:
+            raise ValueError(f"a launch of {shown(launch.name)} takes buffer {max(launch.buffers)} of {buffers}")

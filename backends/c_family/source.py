@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -38,14 +38,6 @@ class Launch:
     static_shared_bytes: int
     dynamic_shared_bytes: int
     uses_shuffles: bool
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(values: dict[str, Any]) -> Launch:
-        lists = {name: tuple(values[name]) for name in ("grid", "block", "buffers")}
-        return Launch(**{**values, **lists})
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ import ctypes
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...storage.typed_json import parse_json, read_as
 from ..arrays import aligned_empty
 from ..constants import Constants
 from ..forkable import ForkableLock
@@ -19,13 +20,14 @@ from ..signature import Argument
 from .cpu import MissingFeatures, why_not_here
 from .jit import Loaded, compile_text
 from .outside import Access, TrapRecord
+from .symbols import MOST_CPUS
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from .emit import KernelText
 
-_MAGIC = b"loopwright-llvm-2\n"
+_MAGIC = b"loopwright-llvm-3\n"
 
 
 @dataclass(frozen=True)
@@ -45,27 +47,34 @@ class Artifact:
 
     def to_bytes(self) -> bytes:
         """Return the artifact as a header line and the object file."""
-        header = {
-            "name": self.name,
-            "arguments": [argument.to_json() for argument in self.arguments],
-            "workspace_bytes": self.workspace_bytes,
-            "threads": self.threads,
-            "accesses": [access.to_json() for access in self.accesses],
-            "features": list(self.features),
-        }
-        return _MAGIC + json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.object_code
+        header = {each.name: getattr(self, each.name) for each in fields(_Header)}
+        text = json.dumps(asdict(_Header(**header)), separators=(",", ":"))
+        return _MAGIC + text.encode() + b"\n" + self.object_code
 
     @staticmethod
     def from_bytes(data: bytes) -> Artifact:
         """Read what `to_bytes` returned; ValueError if it is something else."""
         if not data.startswith(_MAGIC):
             raise ValueError("this is no LLVM kernel artifact of this version")
-        header, _, object_code = data[len(_MAGIC) :].partition(b"\n")
-        values = json.loads(header)
-        arguments = tuple(Argument.from_json(argument) for argument in values.pop("arguments"))
-        accesses = tuple(Access(*access) for access in values.pop("accesses", ()))
-        features = tuple(values.pop("features"))
-        return Artifact(arguments=arguments, object_code=object_code, accesses=accesses, features=features, **values)
+        text, _, object_code = data[len(_MAGIC) :].partition(b"\n")
+        header: _Header = read_as(_Header, parse_json(text), "the kernel")
+        if header.workspace_bytes < 0 or not 1 <= header.threads <= MOST_CPUS:
+            raise ValueError(f"a kernel takes {header.workspace_bytes} bytes of memory and {header.threads} threads")
+        for argument in header.arguments:
+            argument.check()
+        return Artifact(object_code=object_code, **{each.name: getattr(header, each.name) for each in fields(header)})
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What an artifact is besides code."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    workspace_bytes: int
+    threads: int
+    accesses: tuple[Access, ...]
+    features: tuple[str, ...]
 
 
 def compile_module(module: ModuleOp, check_addresses: bool = False) -> tuple[KernelText, Artifact]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,9 +18,6 @@ class Access:
 
     def __str__(self) -> str:
         return self.kind if self.lanes == 1 else f"{self.kind} of {self.lanes} lanes"
-
-    def to_json(self) -> list[Any]:
-        return [self.kind, self.buffer, self.extent, self.lanes]
 
 
 class OutsideBufferError(Exception):

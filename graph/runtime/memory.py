@@ -31,17 +31,18 @@ def arrange(tensors: Sequence[Live]) -> tuple[list[int], int]:
     placed: list[int] = []
     total = 0
     for n in sorted(range(len(tensors)), key=lambda n: (-tensors[n].nbytes, n)):
-        size = _rounded(tensors[n].nbytes)
+        size = footprint(tensors[n].nbytes)
         start = 0
         for other in sorted((k for k in placed if tensors[k].meets(tensors[n])), key=offsets.__getitem__):
             if start + size <= offsets[other]:
                 break
-            start = max(start, offsets[other] + _rounded(tensors[other].nbytes))
+            start = max(start, offsets[other] + footprint(tensors[other].nbytes))
         offsets[n] = start
         placed.append(n)
         total = max(total, start + size)
     return offsets, total
 
 
-def _rounded(size: int) -> int:
+def footprint(size: int) -> int:
+    """The bytes of the arena that a tensor of a size takes."""
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT

@@ -40,7 +40,7 @@ class CompiledNetwork:
         return Executor(self.plan, self._loaded[device].session())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to one file, for `lw.load_network`."""
+        """Write it to one file, for `lw.load_network`, with this user's tag; OSError names a file that cannot be."""
         self.package.save(path)
 
     def __repr__(self) -> str:
@@ -54,6 +54,11 @@ class CompiledNetwork:
         )
 
 
-def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
-    """The compiled network in a file; nothing is compiled. PackageError says what is wrong with another file."""
-    return CompiledNetwork(Package.load(path))
+def load_network(path: str | os.PathLike[str], trusted: bool = False) -> CompiledNetwork:
+    """The compiled network in a file; nothing is compiled.
+
+    The file holds native code, which runs with all rights of this process. What this user saved is known by its tag, a
+    MAC with the user's key; that says who made a file, and not that it is right. PackageError for any other file,
+    unless the caller trusts where it is from (`trusted`), and for one that is damaged or no network, trusted or not.
+    """
+    return CompiledNetwork(Package.load(path, trusted))

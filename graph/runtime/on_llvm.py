@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
+from ...backends.host_memory import host_memory_bytes
 from ...backends.llvm.cpu import LEVELS, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.host import host_model
 from ...backends.llvm.jit import Loaded as Code
 from .package import Package, PackageError
-from .plan import Place, Port
+from .plan import Place, Plan, Port
 
 Array = npt.NDArray[Any]
 Call = tuple[Callable[[Any], None], Any]
@@ -52,7 +53,7 @@ class LlvmSession:
 
     def __init__(self, network: LlvmNetwork) -> None:
         self._network = network
-        self._arena = aligned_empty((max(1, network.plan.arena_bytes),), np.uint8)
+        self._arena = _arena(network.plan)
         self._calls: list[Call] = []
         for step in network.plan.steps:
             addresses = [self._address(place) for place in (*step.places, *step.workspaces)]
@@ -96,6 +97,14 @@ class LlvmSession:
             function(pointers)
             times_s.append(time.perf_counter() - start_s)
         return times_s
+
+
+def _arena(plan: Plan) -> Array:
+    """Memory for all tensors; PackageError where this machine has less."""
+    most = host_memory_bytes()
+    if plan.arena_bytes > most:
+        raise PackageError(f"network {plan.name} takes {plan.arena_bytes:,} bytes, this machine has {most:,}")
+    return aligned_empty((max(1, plan.arena_bytes),), np.uint8)
 
 
 def _aligned(array: Array) -> Array:

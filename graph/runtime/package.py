@@ -1,30 +1,40 @@
-"""A compiled network in one file: the plan, the kernels, and the constants as the kernels want them."""
+"""The file of a compiled network: its plan, its kernels, and the constants as the kernels want them.
+
+It is a zip file without compression, of `network.json` (the plan, and the SHA-256 of each other part), `tag` (this
+user's MAC of network.json, where there is a key), `kernels/N` and `constants/N`. Kernels are native code, which runs
+with the rights of whoever loads it, so a file that this user did not save is loaded only where the caller says so.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import operator
 import os
+import warnings
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.arrays import aligned_empty
-from ...dialects.numpy_types import teach_numpy
-from .plan import Plan, PlanError
+from ...storage.user_key import NoKey, tag
+from ...storage.whole_file import whole_file
+from .plan import Plan
 
 Array = npt.NDArray[Any]
-FORMAT = "loopwright-network-2"
-_HEADER = "network.json"
+FORMAT = "loopwright-network-3"
+HEADER = "network.json"
+TAG = "tag"
 
 
 class PackageError(ValueError):
-    """A file is no compiled network that this version can load."""
+    """A file is no compiled network that this version can load, or not one that it was told to trust."""
+
+
+class PackageWarning(UserWarning):
+    """A package is saved without this user's tag."""
 
 
 @dataclass(frozen=True)
@@ -36,98 +46,55 @@ class Package:
     constants: tuple[Array, ...]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file (a zip file without compression)."""
-        header = {
-            "format": FORMAT,
-            "plan": self.plan.to_json(),
-            "kernels": [hashlib.sha256(artifact).hexdigest() for artifact in self.kernels],
-            "constants": [[array.dtype.name, list(array.shape)] for array in self.constants],
-        }
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
-            file.writestr(_HEADER, json.dumps(header))
-            for number, artifact in enumerate(self.kernels):
-                file.writestr(f"kernels/{number}", artifact)
-            for number, array in enumerate(self.constants):
-                with file.open(f"constants/{number}", "w", force_zip64=True) as member:
-                    member.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        """Write everything to one file, which appears whole or not at all; OSError names it where that cannot be.
+
+        It carries this user's tag, by which `load` knows it again. Where there is no key and none can be made, a
+        PackageWarning says so, and the file loads as a stranger's does.
+        """
+        header = json.dumps(
+            {
+                "format": FORMAT,
+                "plan": self.plan.to_json(),
+                "kernels": [_digest(artifact) for artifact in self.kernels],
+                "constants": [[a.dtype.name, list(a.shape), _digest(data_of(a))] for a in self.constants],
+            }
+        ).encode()
+        with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, data in self._parts(header, os.fspath(path)):
+                info = zipfile.ZipInfo(name)  # of no date: the same network is the same bytes
+                info.external_attr = 0o644 << 16
+                with archive.open(info, "w", force_zip64=True) as member:
+                    member.write(data)
+
+    def _parts(self, header: bytes, path: str) -> Iterator[tuple[str, bytes | memoryview]]:
+        yield HEADER, header
+        try:
+            yield TAG, tag(FORMAT, header).encode()
+        except NoKey as error:
+            text = f"{path} is saved without a tag, so loading it takes trusted=True (--trust): {error}"
+            warnings.warn(text, PackageWarning, stacklevel=4)
+        for number, artifact in enumerate(self.kernels):
+            yield f"kernels/{number}", artifact
+        for number, array in enumerate(self.constants):
+            yield f"constants/{number}", data_of(array)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Package:
-        """Read what `save` wrote; PackageError says what is wrong with a file that is something else."""
-        name = os.fspath(path)
-        try:
-            with zipfile.ZipFile(path) as file:
-                return _Reader(name, file).package()
-        except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-            raise PackageError(f"{name} is no compiled network: {error}") from error
+    def load(path: str | os.PathLike[str], trusted: bool = False) -> Package:
+        """Read what `save` wrote.
+
+        The file holds native code. PackageError where it was not saved by this user as it is, unless it is `trusted`,
+        and where it is something else, damaged, or does what a network must not. OSError where it cannot be read.
+        """
+        from .reading import read_package
+
+        with open(path, "rb") as file:
+            return read_package(os.fspath(path), file, trusted)
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Reads the parts of a package, and checks each against what the header says of it."""
+def data_of(array: Array) -> memoryview:
+    """The bytes of an array's elements."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
-    name: str
-    file: zipfile.ZipFile
 
-    def package(self) -> Package:
-        header = self._header()
-        try:
-            plan = Plan.from_json(header.get("plan"))
-            plan.check()
-        except PlanError as error:
-            raise PackageError(f"{self.name} is damaged: {error}") from error
-        digests = self._listed(header, "kernels", len(plan.kernels))
-        kernels = tuple(self._kernel(number, digest) for number, digest in enumerate(digests))
-        listed = self._listed(header, "constants", len(plan.constants))
-        constants = tuple(self._constant(number, described) for number, described in enumerate(listed))
-        return Package(plan, kernels, constants)
-
-    def _header(self) -> dict[str, Any]:
-        try:
-            header = json.loads(self._part(_HEADER))
-        except ValueError as error:
-            if isinstance(error, PackageError):
-                raise
-            raise PackageError(f"{self.name} is no compiled network: its {_HEADER} is no JSON: {error}") from error
-        if not isinstance(header, dict):
-            raise PackageError(f"{self.name} is no compiled network: its {_HEADER} holds no object")
-        if header.get("format") != FORMAT:
-            raise PackageError(f"{self.name}: format {header.get('format')!r} is not {FORMAT!r}: compile it again")
-        return header
-
-    def _part(self, part: str) -> bytes:
-        try:
-            return self.file.read(part)
-        except KeyError:
-            raise PackageError(f"{self.name} is no compiled network: there is no {part} in it") from None
-        except (zipfile.BadZipFile, RuntimeError) as error:
-            raise PackageError(f"{self.name} is damaged: {part} cannot be read: {error}") from error
-
-    def _listed(self, header: dict[str, Any], key: str, count: int) -> list[Any]:
-        found = header.get(key)
-        if not isinstance(found, list):
-            raise PackageError(f"{self.name} is damaged: its {_HEADER} has no list of {key}")
-        if len(found) != count:
-            raise PackageError(f"{self.name} is damaged: {len(found)} {key} for a plan of {count}")
-        return found
-
-    def _kernel(self, number: int, digest: Any) -> bytes:
-        artifact = self._part(f"kernels/{number}")
-        if hashlib.sha256(artifact).hexdigest() != digest:
-            raise PackageError(f"{self.name} is damaged: kernels/{number} is not the kernel that was written")
-        return artifact
-
-    def _constant(self, number: int, described: Any) -> Array:
-        part = f"constants/{number}"
-        try:
-            dtype, shape = described
-            teach_numpy(dtype)
-            nbytes = prod(operator.index(n) for n in shape) * np.dtype(dtype).itemsize
-        except (TypeError, ValueError) as error:
-            raise PackageError(f"{self.name} is damaged: {part} cannot be an array of {described}: {error}") from error
-        data = np.frombuffer(self._part(part), np.uint8)
-        if data.size != nbytes:
-            raise PackageError(f"{self.name} is damaged: {part} has {data.size} bytes, {dtype}{shape} takes {nbytes}")
-        array = aligned_empty(shape, dtype)
-        array.reshape(-1).view(np.uint8)[...] = data
-        return array
+def _digest(data: bytes | memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()

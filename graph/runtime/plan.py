@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...dialects.numpy_types import teach_numpy
+from ...storage.typed_json import TypeMismatch, read_as
 
 ALIGNMENT = 256
 """Tensors start on multiples of so many bytes: cache lines of CPUs, and what buffers within buffers need on GPUs."""
@@ -122,88 +122,12 @@ class Plan:
 
     @staticmethod
     def from_json(values: Any) -> Plan:
-        """Read what `to_json` returned; PlanError says what is missing, or of the wrong kind."""
-        made = _fields(Plan, values, "the plan")
-        made["inputs"], made["outputs"] = (_ports(made[kind], kind) for kind in ("inputs", "outputs"))
-        made["steps"] = tuple(_step(s, f"step {n}") for n, s in enumerate(_listed(made["steps"], "steps")))
-        kernels = enumerate(_listed(made["kernels"], "kernels"))
-        constants = enumerate(_listed(made["constants"], "constants"))
-        made["constants"] = tuple(_constant(c, f"constant {n}") for n, c in constants)
-        made["kernels"] = tuple(KernelInfo(**_fields(KernelInfo, k, f"kernel {n}")) for n, k in kernels)
-        return Plan(**made)
+        """Read what `to_json` returned; PlanError says what is missing, or of another type than it is declared with.
 
-    def check(self) -> None:
-        """PlanError where a step or a port names a kernel, a constant or bytes that there are not."""
-        if self.target.partition(" ")[0] not in ("llvm", "cuda", "opencl"):
-            raise PlanError(f"there is no target '{self.target}'")
-        if not isinstance(self.versions, Mapping):
-            raise PlanError("its versions are no object")
-        for number, step in enumerate(self.steps):
-            if not 0 <= step.kernel < len(self.kernels):
-                raise PlanError(f"step {number} calls kernel {step.kernel}, there are {len(self.kernels)}")
-            for place in (*step.places, *step.workspaces):
-                self._check_place(place, 0, f"step {number}")
-        for port in (*self.inputs, *self.outputs):
-            self._check_place(port.place, port.nbytes, f"'{port.name}'")
-
-    def _check_place(self, place: Place, nbytes: int, where: str) -> None:
-        limit = len(self.constants) - 1 if place.is_constant else self.arena_bytes - nbytes
-        if place.kind not in ("arena", "constant") or not 0 <= place.number <= limit:
-            raise PlanError(f"{where} lies at {place.kind} {place.number}, which there is not")
-
-
-def _fields(kind: type, values: Any, what: str) -> dict[str, Any]:
-    """The fields of a dataclass, each of the plain type that it is declared with."""
-    if not isinstance(values, Mapping):
-        raise PlanError(f"{what} is no object")
-    known = {f.name: f for f in fields(kind)}
-    for name in (*values, *known):
-        if name not in known or name not in values:
-            raise PlanError(f"{what} has {'no' if name in known else 'an unknown'} field '{name}'")
-    for name, field_ in known.items():
-        wanted = _PLAIN.get(str(field_.type))
-        if wanted is not None and type(values[name]) is not wanted:
-            raise PlanError(f"{what}: field '{name}' is {values[name]!r}, not of type {field_.type}")
-    return dict(values)
-
-
-_PLAIN = {"str": str, "int": int, "bool": bool}
-
-
-def _listed(values: Any, what: str) -> Sequence[Any]:
-    if not isinstance(values, list | tuple):
-        raise PlanError(f"its {what} are no list")
-    return values
-
-
-def _ports(values: Any, what: str) -> tuple[Port, ...]:
-    made = [_fields(Port, v, f"one of the {what}") for v in _listed(values, what)]
-    for v in made:
+        `check_plan` says whether it can be run.
+        """
         try:
-            teach_numpy(v["dtype"])
-            np.dtype(v["dtype"])
-        except TypeError:
-            raise PlanError(f"'{v['name']}' has elements of an unknown type {v['dtype']}") from None
-        v["place"] = _place(v["place"], f"'{v['name']}'")
-        v["shape"] = tuple(_listed(v["shape"], "extents"))
-        if not all(type(n) is int and n >= 0 for n in v["shape"]):
-            raise PlanError(f"'{v['name']}' has the shape {v['shape']}")
-    return tuple(Port(**v) for v in made)
-
-
-def _constant(values: Any, what: str) -> ConstantInfo:
-    made = _fields(ConstantInfo, values, what)
-    for name in ("shape", "axes", "layout"):
-        made[name] = tuple(_listed(made[name], f"{name} of {what}"))
-    return ConstantInfo(**made)
-
-
-def _step(values: Any, what: str) -> Step:
-    made = _fields(Step, values, what)
-    for name in ("places", "workspaces"):
-        made[name] = tuple(_place(v, what) for v in _listed(made[name], name))
-    return Step(**made)
-
-
-def _place(values: Any, what: str) -> Place:
-    return Place(**_fields(Place, values, f"a place of {what}"))
+            plan: Plan = read_as(Plan, values, "the plan")
+        except TypeMismatch as error:
+            raise PlanError(str(error)) from None
+        return plan

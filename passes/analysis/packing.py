@@ -30,6 +30,11 @@ class Packing:
     def original_shape(self) -> tuple[int, ...]:
         return tuple(self.extents.values())
 
+    @property
+    def packed_shape(self) -> tuple[int, ...]:
+        """The shape that the argument arrives in; LayoutError where the layout is not one."""
+        return parse_layout(self.layout, self.extents).shape
+
     def attributes(self) -> dict[str, Attribute]:
         """The argument attributes that record it."""
         from xdsl.dialects.builtin import ArrayAttr, StringAttr

@@ -1,0 +1,28 @@
+"""What calling a network's kernels takes, as their artifacts say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...backends.signature import Argument
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What calling a kernel takes: its arguments, and the bytes of each workspace."""
+
+    arguments: tuple[Argument, ...]
+    workspaces: tuple[int, ...]
+
+
+def signature_of(kind: str, artifact: bytes) -> Signature:
+    """The signature of a kernel for a kind of target; ValueError where the bytes are no artifact of one."""
+    if kind == "llvm":
+        from ...backends.llvm.executable import Artifact
+
+        made = Artifact.from_bytes(artifact)
+        return Signature(made.arguments, (made.workspace_bytes,))
+    from ...backends.c_family.artifact import Artifact as DeviceArtifact
+
+    kernel = DeviceArtifact.from_bytes(artifact, kind).kernel
+    return Signature(kernel.arguments, tuple(kernel.workspaces))
