@@ -113,7 +113,9 @@ def test_networks_that_memory_does_not_hold_are_refused_when_compiled():
     """As those with inputs of 2^38 elements each, of which a machine may hold one but not all."""
     net = lw.Network("wide")
     net.output(net.add(net.input("a", (2**50,)), net.input("b", (2**50,))))
-    with pytest.raises(ValueError, match=r"network 'wide': computing add takes 13,510,798,882,111,488 bytes, this mach"):
+    with pytest.raises(
+        ValueError, match=r"network 'wide': computing add takes 13,510,798,882,111,488 bytes, this mach"
+    ):
         lw.compile(net, "llvm cores=1")
 
 

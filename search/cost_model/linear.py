@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
-from .protocol import Floats, Tasks, enough, finite, log_scale
+from .plain_file import Fields, Plain
+from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
 from .store import Saved
 from .trend import Scale, Trend
 
 
 class Linear(Saved):
     """Ridge regression on standardised features."""
+
+    kind = "linear"
 
     def __init__(self, penalty: float = 10.0, fewest: int = 8) -> None:
         self._penalty = penalty
@@ -31,9 +36,29 @@ class Linear(Saved):
         scale = Scale.of(features)
         self._fitted = scale, Trend.fitted(scale.apply(features), log_scale(scores), self._penalty)
 
+    def state(self) -> dict[str, Plain]:
+        """What a file keeps of it."""
+        kept: dict[str, Plain] = {"penalty": self._penalty, "fewest": self._fewest}
+        if self._fitted is None:
+            return kept
+        scale, trend = self._fitted
+        return {**kept, "fitted": {"columns": len(scale.mean), "scale": scale.state(), "trend": trend.state()}}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """The model in a file; PlainFileError where it is none."""
+        model = cls(fields.number("penalty"), fields.whole("fewest"))
+        if fields.has("fitted"):
+            fitted = fields.part("fitted")
+            columns = fitted.whole("columns", 1, MOST_COLUMNS)
+            scale = Scale.read(fitted.part("scale"), columns)
+            model._fitted = scale, Trend.read(fitted.part("trend"), columns)
+        return model
+
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return the linear prediction, with no spread."""
         if self._fitted is None:
             return np.zeros(len(features)), np.ones(len(features))
         scale, trend = self._fitted
+        check_width(len(scale.mean), features)
         return trend.at(scale.apply(finite(features))), np.zeros(len(features))

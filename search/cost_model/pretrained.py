@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
-from .protocol import CostModel, Floats, Tasks
-from .store import Saved
+from .plain_file import Fields, Plain, PlainFileError
+from .protocol import MOST_COLUMNS, CostModel, Floats, Tasks, check_width
+from .store import Saved, as_state, model_of
+
+_LAST_TASK = (1 << 31) - 1
 
 
 class Pretrained(Saved):
@@ -14,6 +19,8 @@ class Pretrained(Saved):
     Scores are relative to the best of each task, so tasks of any size teach alike. It is ready from the start, if the
     model is with the known samples alone; without `alone`, when it has seen samples of the task itself.
     """
+
+    kind = "pretrained"
 
     def __init__(self, model: CostModel, features: Floats, scores: Floats, tasks: Tasks, alone: bool = True) -> None:
         self.model = model
@@ -37,11 +44,7 @@ class Pretrained(Saved):
         """Fit the model to the known samples and these; ValueError where the features are of another width."""
         if not len(scores):
             return
-        if features.shape[1] != self._features.shape[1]:
-            raise ValueError(
-                f"this cost model was trained on {self._features.shape[1]} features, these are {features.shape[1]}; "
-                "candidates of templates and of sketches need models of their own"
-            )
+        check_width(self._features.shape[1], features)
         own = np.zeros(len(scores), dtype=np.int64) if tasks is None else np.asarray(tasks, dtype=np.int64)
         first = int(self._tasks.max()) + 1 if len(self._tasks) else 0
         self.model.fit(
@@ -49,6 +52,25 @@ class Pretrained(Saved):
             np.concatenate([self._scores, scores]),
             np.concatenate([self._tasks, own - own.min() + first]),
         )
+
+    def state(self) -> dict[str, Plain]:
+        """What a file keeps of it."""
+        samples: dict[str, Plain] = {"features": self._features, "scores": self._scores, "tasks": self._tasks}
+        return {"model": as_state(self.model), **samples}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """The model in a file; PlainFileError where it is none."""
+        inner = fields.part("model")
+        if inner.text("kind") == cls.kind:
+            raise PlainFileError("a model that was trained beforehand holds another such one")
+        model = model_of(inner)
+        features = fields.array("features", "<f4", (-1, -1), finite=False)
+        scores = fields.array("scores", "<f8", (len(features),))
+        tasks = fields.array("tasks", "<i8", (len(features),))
+        if features.shape[1] > MOST_COLUMNS or ((tasks < 0) | (tasks > _LAST_TASK)).any():
+            raise PlainFileError(f"samples are of at most {MOST_COLUMNS} features, and of tasks from 0 to {_LAST_TASK}")
+        return cls(model, features, scores, tasks, alone=False)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return the model's prediction and spread."""

@@ -12,6 +12,10 @@ Tasks = npt.NDArray[np.integer[Any]]
 """The task of each sample, `(n,)`; which number means which task does not matter."""
 
 
+MOST_COLUMNS = 1 << 16
+"""Features of a model; those of sketches are some hundreds."""
+
+
 class CostModel(Protocol):
     """Learns from scores (a candidate's speed as a share of its task's best; failed: 0) to rank other candidates."""
 
@@ -50,6 +54,15 @@ def log_scale(scores: Floats) -> Floats:
 def finite(features: Floats) -> Floats:
     """Return features without infinities and missing numbers, which learners refuse."""
     return np.nan_to_num(features, nan=0.0, posinf=1e30, neginf=-1e30)
+
+
+def check_width(width: int, features: Floats) -> None:
+    """ValueError unless features `(n, f)` are of the width that a model was trained on."""
+    if features.shape[1] != width:
+        raise ValueError(
+            f"this cost model was trained on {width} features, these are {features.shape[1]}; "
+            "candidates of templates and of sketches need models of their own"
+        )
 
 
 def enough(scores: Floats, fewest: int) -> bool:

@@ -6,15 +6,16 @@ each stage of trees is fitted to the sum of the pushes of a candidate's pairs ov
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .columns import distinct_columns, snapped
-from .protocol import Floats, Tasks, enough, finite, log_scale
+from .plain_file import Fields, Plain
+from .protocol import Floats, Tasks, check_width, enough, finite, log_scale
 from .store import Saved
-from .trees import BINS, by_column, drawn, grow, spread_of, trend_of
+from .trees import BINS, by_column, drawn, ensemble_state, grow, made_with, read_ensemble, spread_of, trend_of
 from .trend import Scale, Trend
 
 STAGES = 10
@@ -29,11 +30,14 @@ STEEPNESS = 8.0
 class RankTrees(Saved):
     """Pairs of gradient-boosted rankers on bootstrap samples, with trends and a spread as those of `BoostedTrees`."""
 
+    kind = "rank"
+
     def __init__(self, seed: int = 0, members: int = 4, fewest: int = 8, threads: int = 1) -> None:
         self._seed = seed
         self._count = members
         self._fewest = fewest
         self._threads = threads
+        self._width = 0
         self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._scale: Scale | None = None
         self._members: list[tuple[Trend, list[Any]]] = []
@@ -52,6 +56,7 @@ class RankTrees(Saved):
 
         tasks = np.zeros(len(scores), dtype=np.int64) if tasks is None else np.asarray(tasks)
         features, values = finite(features), log_scale(scores)
+        self._width = features.shape[1]
         self._columns = distinct_columns(features)
         if not len(self._columns):
             return
@@ -64,6 +69,21 @@ class RankTrees(Saved):
                 trend = _trend_within(member, self._scale.apply(features[chosen]), values[chosen], tasks[chosen])
                 stages = self._stages(rng, trend, features[chosen], values[chosen], tasks[chosen])
                 self._members.append((trend, stages))
+
+    def state(self) -> dict[str, Plain]:
+        """What a file keeps of it."""
+        made: dict[str, Plain] = {"seed": self._seed, "count": self._count, "fewest": self._fewest}
+        fitted = ensemble_state(self._width, self._columns, self._scale, self._members) if self._members else None
+        return {**made, "threads": self._threads, "fitted": fitted}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """The model in a file; PlainFileError where it is none."""
+        model = cls(*made_with(fields))
+        if fields.has("fitted"):
+            model._width, model._columns, model._scale, members = read_ensemble(fields.part("fitted"))
+            model._members = [(trend, list[Any](stages)) for trend, stages in members]
+        return model
 
     def _stages(
         self, rng: np.random.Generator, trend: Trend, features: Floats, values: Floats, tasks: Tasks
@@ -89,6 +109,7 @@ class RankTrees(Saved):
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
         assert self._scale is not None
+        check_width(self._width, features)
         chosen = by_column(features, self._columns)
         standardised = self._scale.apply(chosen)
         with threadpool_limits(self._threads):

@@ -15,6 +15,7 @@ class Roofline(Saved):
     It is ready from the start, and learns nothing. ValueError for features that are not those of a sketch.
     """
 
+    kind = "roofline"
     ready = True
 
     def __init__(self) -> None:

@@ -1,75 +1,103 @@
-"""Cost models in files: scikit-learn's own way of keeping estimators (joblib), with what they were made with."""
+"""Cost models in files of plain data: what each kind keeps, and what must hold of it before it is used."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import ClassVar, Self, cast
 
 from ..features.catalogue import PRIOR, names
+from .plain_file import Fields, Plain, PlainFileError, read_plain, write_plain
 from .protocol import CostModel
 
-FORMAT = 1
+MAGIC = "loopwright-cost-model-2"
+"""Format 1 was a pickle, which runs what it names; it is not read."""
+_PICKLES = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"\x1f\x8b", b"ZF0x")
+"""How pickles begin, plain and in joblib's wrappings."""
 
 
 class CostModelError(Exception):
     """A file of a cost model cannot be used; the sentence says why."""
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """What a model depends on: another scikit-learn may read its trees wrongly, other features mean other things."""
-
-    format: int
-    sklearn: str
-    features: tuple[str, ...]
-
-
-def _origin() -> _Origin:
-    import sklearn
-
-    return _Origin(FORMAT, sklearn.__version__, (*names(), PRIOR.name))
-
-
 class Saved:
-    """A cost model that can be written to a file."""
+    """A cost model that files can hold: its kind, its state as plain data, and the model that a state stands for."""
+
+    kind: ClassVar[str] = ""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model, trained or not, for `load_cost_model`; OSError where it cannot be written."""
         save_cost_model(self, path)
 
+    def state(self) -> dict[str, Plain]:
+        """What a file keeps of it; nothing where it is made of constants."""
+        return {}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """The model in a file; PlainFileError names a value that no saved model has."""
+        return cls()
+
 
 def save_cost_model(model: object, path: str | os.PathLike[str]) -> None:
-    """Write a model, trained or not, to a file; OSError where it cannot be written."""
-    import joblib  # type: ignore[import-untyped, unused-ignore]
+    """Write a model, trained or not, to a file; OSError where it cannot be written, TypeError for a model of others."""
+    write_plain(path, MAGIC, {"features": _features(), **as_state(model)})
 
-    part = Path(f"{os.fspath(path)}.part")
-    joblib.dump({"origin": asdict(_origin()), "model": model}, part, compress=3)
-    part.replace(path)
+
+def as_state(model: object) -> dict[str, Plain]:
+    """A model of one of the known kinds as plain data."""
+    if not isinstance(model, Saved) or _kinds().get(model.kind) is not type(model):
+        raise TypeError(f"files hold the cost models of loopwright ({', '.join(_kinds())}), not {type(model).__name__}")
+    return {"kind": model.kind, "state": model.state()}
 
 
 def load_cost_model(path: str | os.PathLike[str]) -> CostModel:
-    """Read a model that `save_cost_model` wrote, for `TuningOptions(cost_model=...)`.
+    """Read a model that `save_cost_model` wrote, for `TuningOptions(cost_model=...)`; it predicts the same.
 
-    Loading runs code that the file names, so load only files of your own. CostModelError where the file is none, or is
-    from another scikit-learn or for other features; OSError where it cannot be read.
+    A file holds numbers only, and all are checked, so it may come from anybody. CostModelError where it is none, is
+    damaged, or is for other features; OSError where it cannot be read.
     """
-    import joblib  # type: ignore[import-untyped, unused-ignore]
-
     shown = os.fspath(path)
-    with open(path, "rb"):
-        pass
     try:
-        found: Any = joblib.load(path)
-    except Exception as error:  # what unpickling strange bytes raises is anything
-        raise CostModelError(f"{shown} is no cost model: {type(error).__name__}: {error}") from error
-    if not isinstance(found, dict) or found.keys() != {"origin", "model"}:
-        raise CostModelError(f"{shown} is no cost model")
-    known, own = found["origin"], asdict(_origin())
-    for key, what in (("format", "file format"), ("sklearn", "scikit-learn"), ("features", "features")):
-        if known.get(key) != own[key]:
-            detail = "" if key == "features" else f" {known.get(key)}, here is {own[key]}"
-            raise CostModelError(f"{shown} was made with other {what}{detail}; train it again from the records")
-    model: CostModel = found["model"]
-    return model
+        fields = read_plain(path, MAGIC)
+        features = fields.texts("features")
+        if features == tuple(_features()):
+            return model_of(fields)
+    except PlainFileError as error:
+        if _is_pickle(path):
+            raise CostModelError(
+                f"{shown} is a pickle, as earlier versions wrote, which could run anything: train the model again from "
+                "the records (lw.train_cost_model)"
+            ) from None
+        raise CostModelError(f"{shown} is no cost model: {error}") from None
+    raise CostModelError(f"{shown} was made with other features; train it again from the records")
+
+
+def model_of(fields: Fields) -> CostModel:
+    """The model that `as_state` made plain; PlainFileError where it is none."""
+    kinds = _kinds()
+    kind = fields.text("kind")
+    if kind not in kinds:
+        raise PlainFileError(f"'kind' must be one of {', '.join(kinds)}")
+    return cast(CostModel, kinds[kind].read(fields.part("state")))
+
+
+def _features() -> list[str]:
+    """What each feature means; a model is of no use for others."""
+    return [*names(), PRIOR.name]
+
+
+def _kinds() -> dict[str, type[Saved]]:
+    from .linear import Linear
+    from .pretrained import Pretrained
+    from .rank import RankTrees
+    from .roofline import Roofline
+    from .trees import BoostedTrees
+    from .unknowing import Unknowing
+
+    known: tuple[type[Saved], ...] = (BoostedTrees, RankTrees, Linear, Roofline, Unknowing, Pretrained)
+    return {each.kind: each for each in known}
+
+
+def _is_pickle(path: str | os.PathLike[str]) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4).startswith(_PICKLES)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .columns import distinct_columns
-from .protocol import Floats, Tasks, enough, finite, log_scale
+from .forest import Forest
+from .plain_file import Fields, Plain, PlainFileError
+from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
 from .store import Saved
 from .trend import Scale, Trend
 
@@ -19,6 +22,12 @@ BINS = 63
 FEWEST_FOR_TREND = 8
 FEW_LEAVES = 15
 MANY_LEAVES = 20
+_MOST_THREADS = 1024
+_MOST_SEED = (1 << 32) - 1 - 1024
+"""What scikit-learn takes, less the members' numbers."""
+_MOST_MEMBERS = 64
+_MOST_STAGES = 100
+"""Of a model in a file."""
 COLUMNS_A_SPLIT = 32
 """About how many columns a split chooses from, where there are more: many say nearly the same."""
 
@@ -32,11 +41,14 @@ class BoostedTrees(Saved):
     cost time.
     """
 
+    kind = "trees"
+
     def __init__(self, seed: int = 0, members: int = 4, fewest: int = 8, threads: int = 1) -> None:
         self._seed = seed
         self._count = members
         self._fewest = fewest
         self._threads = threads
+        self._width = 0
         self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._scale: Scale | None = None
         self._members: list[tuple[Trend, Any]] = []
@@ -54,6 +66,7 @@ class BoostedTrees(Saved):
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
         features, values = finite(features), log_scale(scores)
+        self._width = features.shape[1]
         self._columns = distinct_columns(features)
         if not len(self._columns):
             return
@@ -64,6 +77,24 @@ class BoostedTrees(Saved):
             for member in range(self._count):
                 chosen = drawn(rng, len(values), whole=member == 0)
                 self._members.append(self._member(member, features[chosen], values[chosen]))
+
+    def state(self) -> dict[str, Plain]:
+        """What a file keeps of it."""
+        made: dict[str, Plain] = {"seed": self._seed, "count": self._count, "fewest": self._fewest}
+        members = [(trend, [trees]) for trend, trees in self._members]
+        fitted = ensemble_state(self._width, self._columns, self._scale, members) if self._members else None
+        return {**made, "threads": self._threads, "fitted": fitted}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """The model in a file; PlainFileError where it is none."""
+        model = cls(*made_with(fields))
+        if fields.has("fitted"):
+            model._width, model._columns, model._scale, members = read_ensemble(fields.part("fitted"))
+            if any(len(trees) != 1 for _, trees in members):
+                raise PlainFileError("each member has trees once")
+            model._members = [(trend, trees[0]) for trend, trees in members]
+        return model
 
     def _member(self, number: int, features: Floats, values: Floats) -> tuple[Trend, Any]:
         assert self._scale is not None
@@ -81,11 +112,47 @@ class BoostedTrees(Saved):
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
         assert self._scale is not None
+        check_width(self._width, features)
         chosen = by_column(features, self._columns)
         standardised = self._scale.apply(chosen)
         with threadpool_limits(self._threads):
             each = np.stack([trend.at(standardised) + trees.predict(chosen) for trend, trees in self._members])
         return each.mean(axis=0), spread_of(each)
+
+
+def made_with(fields: Fields) -> tuple[int, int, int, int]:
+    """Seed, members, fewest samples and threads of a model in a file."""
+    members, threads = fields.whole("count", 1, _MOST_MEMBERS), fields.whole("threads", 1, _MOST_THREADS)
+    return fields.whole("seed", 0, _MOST_SEED), members, fields.whole("fewest"), threads
+
+
+def ensemble_state(
+    width: int, columns: npt.NDArray[np.int64], scale: Scale | None, members: Iterable[tuple[Trend, Sequence[Any]]]
+) -> dict[str, Plain]:
+    """What a file keeps of members of a trend and boosted trees each."""
+    if scale is None:
+        return {}
+    each: list[Plain] = []
+    for trend, trees in members:
+        stages: list[Plain] = [Forest.of(stage).state() for stage in trees]
+        each.append({"trend": trend.state(), "trees": stages})
+    return {"width": width, "columns": columns, "scale": scale.state(), "members": each}
+
+
+def read_ensemble(
+    fields: Fields,
+) -> tuple[int, npt.NDArray[np.int64], Scale, list[tuple[Trend, list[Forest]]]]:
+    """The width, the columns, their scale and the members in a file."""
+    width = fields.whole("width", 1, MOST_COLUMNS)
+    columns = fields.array("columns", "<i8", (-1,))
+    if not len(columns) or columns[0] < 0 or columns[-1] >= width or (np.diff(columns) < 1).any():
+        raise PlainFileError(f"'columns' must be some of {width}, in order")
+    scale = Scale.read(fields.part("scale"), len(columns))
+    members = []
+    for part in fields.parts("members", _MOST_MEMBERS):
+        trend = Trend.read(part.part("trend"), len(columns))
+        members.append((trend, [Forest.read(t, len(columns)) for t in part.parts("trees", _MOST_STAGES)]))
+    return width, columns, scale, members
 
 
 def trend_of(member: int, standardised: Floats, values: Floats) -> Trend:

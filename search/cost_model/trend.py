@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .plain_file import Fields, Plain, PlainFileError
 from .protocol import Floats
 
 MARGIN = 0.3
@@ -24,6 +25,18 @@ class Scale:
         """Those of the columns of `features`; a constant column stays 0."""
         deviation = features.std(axis=0)
         return cls(features.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+
+    def state(self) -> dict[str, Plain]:
+        """For a file."""
+        return {"mean": self.mean, "deviation": self.deviation}
+
+    @classmethod
+    def read(cls, fields: Fields, columns: int) -> Scale:
+        """The scale in a file, of so many columns."""
+        mean, deviation = (fields.array(name, "<f8", (columns,)) for name in ("mean", "deviation"))
+        if not (deviation > 0).all():
+            raise PlainFileError("'deviation' must be above 0")
+        return cls(mean, deviation)
 
     def apply(self, features: Floats) -> Floats:
         """The columns, standardised."""
@@ -51,6 +64,17 @@ class Trend:
     def flat(cls, columns: int, value: float) -> Trend:
         """The same value everywhere."""
         return cls(np.zeros(columns), value, value, value)
+
+    def state(self) -> dict[str, Plain]:
+        """For a file."""
+        bounds: dict[str, Plain] = {"offset": self.offset, "lowest": self.lowest, "highest": self.highest}
+        return {**bounds, "weights": self.weights}
+
+    @classmethod
+    def read(cls, fields: Fields, columns: int) -> Trend:
+        """The trend in a file, over so many columns."""
+        offset, lowest, highest = (fields.number(name) for name in ("offset", "lowest", "highest"))
+        return cls(fields.array("weights", "<f8", (columns,)), offset, lowest, highest)
 
     def at(self, standardised: Floats) -> Floats:
         """The trend's values."""

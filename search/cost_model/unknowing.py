@@ -11,6 +11,7 @@ from .store import Saved
 class Unknowing(Saved):
     """Never ready: candidates are drawn at random."""
 
+    kind = "random"
     ready = False
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
