@@ -132,7 +132,7 @@ def test_artifacts_travel() -> None:
     assert back == artifact
     assert back.architecture == "sm_80"
     assert back.kernel.launches[0].grid == (2, 1, 1)
-    with pytest.raises(ValueError, match="this artifact is for cuda, not for opencl"):
+    with pytest.raises(ValueError, match="this artifact is for 'cuda', not for opencl"):
         Artifact.from_bytes(artifact.to_bytes(), "opencl")
     with pytest.raises(ValueError, match="no GPU kernel artifact"):
         Artifact.from_bytes(b"something", "cuda")
