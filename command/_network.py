@@ -163,7 +163,7 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
     if given:
         raise UserError(f"{options.model} is compiled already: {given[0]} is for ONNX models and networks by name")
     try:
-        return load_network(options.model, options.trust)
+        return load_network(options.model, trusted=options.trust)
     except OSError as error:
         raise UserError(f"cannot read {options.model}: {error.strerror}") from None
     except ValueError as error:

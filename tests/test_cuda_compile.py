@@ -117,6 +117,14 @@ def test_nvcc_stands_in() -> None:
         nvrtc._by_nvcc(nvcc, "no C", ("--gpu-architecture=sm_80",))
 
 
+def test_nvcc_without_room_for_its_files_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc.tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(
+        CompileError, match=r"nvcc works in temporary files, and these cannot be: No such file .*nowhere"
+    ):
+        nvrtc._by_nvcc("nvcc", SOURCE, ("--gpu-architecture=sm_80",))
+
+
 def test_spills_are_seen() -> None:
     lines = "".join(f"float a{n} = x[{n} * threadIdx.x];" for n in range(90))
     uses = "".join(f"x[{n} * threadIdx.x + 1] = a{n} + a{(n * 7) % 90};" for n in range(90))

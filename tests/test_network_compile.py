@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import threading
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from loopwright.graph.chosen_schedules import UntunedWarning
 from loopwright.graph.runtime.memory import Live, arrange
 from loopwright.graph.runtime.package import PackageError
 from loopwright.search.records import ErrorCode, Record, RecordWarning
+from loopwright.storage.binary_cache import CacheWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 
@@ -264,6 +267,43 @@ def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: py
     assert build_all(backend, jobs, processes=2) == built
     with pytest.raises(BuildError, match=r"kernel sum does not compile: lw-unroll"):
         build_all(backend, [Job("sum", jobs[0].workload, 'lw-lower-te-to-loop,lw-unroll{block="x" loop="y"}')], 1)
+
+
+def test_kernels_that_were_damaged_on_the_disk_are_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    net = small_net()
+    first = lw.compile(net, TARGET, processes=1)
+    files = list((tmp_path / "loopwright" / "kernels").glob("*/*.bin"))
+    assert len(files) == len(first.kernels)
+    for number, file in enumerate(files):
+        data = file.read_bytes()
+        file.write_bytes(data[: len(data) // (number + 1)] if number else data[:-9] + b"012345678")
+    with pytest.warns(CacheWarning, match=r"^dropped a damaged kernel from the cache, it is compiled again: "):
+        again = lw.compile(net, TARGET, processes=1)
+    assert again.package.kernels == first.package.kernels
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CacheWarning)
+        assert lw.compile(net, TARGET, processes=1).package.kernels == first.package.kernels
+
+
+def test_a_cache_that_cannot_be_written_does_not_stop_compiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limit[1]))
+    try:
+        with pytest.warns(CacheWarning) as said:
+            compiled = lw.compile(small_net(), TARGET, processes=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    folder = tmp_path / "loopwright" / "kernels"
+    texts = {str(each.message) for each in said if issubclass(each.category, CacheWarning)}
+    assert texts == {f"compiled kernels are not kept: cannot write to {folder}: File too large"}
+    assert compiled.executor()(np.zeros((1, 4, 6, 6), np.float32))
+    assert not [path for path in folder.rglob("*") if path.is_file()]
 
 
 def test_layout_may_be_converted_when_compiling() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import struct
@@ -36,7 +37,7 @@ def parts(saved: Path) -> Parts:
 def refusal(path: Path, trusted: bool = True) -> str:
     """The sentence with which a file is refused."""
     with pytest.raises(PackageError) as refused:
-        Package.load(path, trusted)
+        Package.load(path, trusted=trusted)
     text = str(refused.value)
     assert text.startswith(str(path)) and "\n" not in text and len(text) < len(str(path)) + 400
     return text.removeprefix(str(path))
@@ -180,6 +181,27 @@ def test_the_oracle_sees_what_it_is_for(saved: Path) -> None:
         assert found is not None and what in found
 
 
+def test_mutated_kernels_are_refused_or_as_they_declare(parts: Parts, tmp_path: Path) -> None:
+    """Random changes of what a kernel says of itself, under a digest that is right: a sentence, or a sound plan."""
+    rng, path, magic = np.random.default_rng(0), tmp_path / "net.lw", len(b"loopwright-llvm-3\n")
+    refused = 0
+    for turn in range(200):
+        name = f"kernels/{turn % 4}"
+        text, _, code = parts[name][magic:].partition(b"\n")
+        kernel = parts[name][:magic] + json.dumps(mutated(json.loads(text), rng)).encode() + b"\n" + code
+
+        def digested(header: Header, number: int = turn % 4, kernel: bytes = kernel) -> None:
+            header["kernels"][number] = hashlib.sha256(kernel).hexdigest()
+
+        write_parts(path, with_header({**parts, name: kernel}, digested))
+        try:
+            assert trespass(Package.load(path, trusted=True)) is None, kernel[:400]
+        except PackageError as error:
+            refused += 1
+            assert "\n" not in str(error) and str(error).startswith(f"{path} is damaged: "), kernel[:400]
+    assert 50 < refused < 200
+
+
 def zipped(parts: Parts, method: int = zipfile.ZIP_STORED) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", method) as file:
@@ -257,7 +279,7 @@ def test_bytes_of_a_file_that_changed_are_refused(saved: Path, tmp_path: Path) -
         path.write_bytes(data[:position] + bytes([data[position] ^ (1 << int(rng.integers(8)))]) + data[position + 1 :])
         for trusted in (False, True):
             try:
-                assert Package.load(path, trusted).plan == whole.plan
+                assert Package.load(path, trusted=trusted).plan == whole.plan
             except PackageError as error:
                 assert "\n" not in str(error)
     for length in (0, 1, 21, *rng.integers(22, len(data), 40), len(data) - 1):

@@ -153,6 +153,14 @@ def include_folder(library: Library) -> Path | None:
 
 
 def _by_nvcc(nvcc: str, source: str, options: tuple[str, ...]) -> Cubin:
+    try:
+        return _in_temporary_files(nvcc, source, options)
+    except OSError as error:
+        reason = f"{error.strerror or error} ({error.filename or tempfile.gettempdir()})"
+        raise CompileError(f"nvcc works in temporary files, and these cannot be: {reason}") from error
+
+
+def _in_temporary_files(nvcc: str, source: str, options: tuple[str, ...]) -> Cubin:
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder, "kernel.cu"), Path(folder, "kernel.cubin")
         given.write_text(source)

@@ -54,11 +54,11 @@ class CompiledNetwork:
         )
 
 
-def load_network(path: str | os.PathLike[str], trusted: bool = False) -> CompiledNetwork:
+def load_network(path: str | os.PathLike[str], *, trusted: bool = False) -> CompiledNetwork:
     """The compiled network in a file; nothing is compiled.
 
     The file holds native code, which runs with all rights of this process. What this user saved is known by its tag, a
     MAC with the user's key; that says who made a file, and not that it is right. PackageError for any other file,
     unless the caller trusts where it is from (`trusted`), and for one that is damaged or no network, trusted or not.
     """
-    return CompiledNetwork(Package.load(path, trusted))
+    return CompiledNetwork(Package.load(path, trusted=trusted))

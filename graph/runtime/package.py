@@ -79,7 +79,7 @@ class Package:
             yield f"constants/{number}", data_of(array)
 
     @staticmethod
-    def load(path: str | os.PathLike[str], trusted: bool = False) -> Package:
+    def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Package:
         """Read what `save` wrote.
 
         The file holds native code. PackageError where it was not saved by this user as it is, unless it is `trusted`,
