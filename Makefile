@@ -9,7 +9,7 @@ TUNE_ARGS ?= conv2d --trials 64
 TEST_WORKERS ?= 2
 TRUST_ARGS ?=
 
-.PHONY: tune test lint check bench trust format
+.PHONY: tune test test-all lint check bench trust format
 .DEFAULT_GOAL := check
 
 tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
@@ -17,6 +17,10 @@ tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
 
 test: $(READY)
 	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile
+
+test-all: $(READY) ## also what compares times, which takes a quiet machine
+	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile -m "not perf"
+	$(VENV)/bin/python -m pytest -q -m perf
 
 lint: $(READY)
 	$(VENV)/bin/ruff format --check .

@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+import loopwright as lw
 from loopwright.search.cost_model import MODELS, make_model, relative_speed
 from loopwright.search.history import history_of, ranking_by_round
 from loopwright.search.named_workloads import named_workloads
@@ -108,6 +109,26 @@ def print_fit(name: str) -> None:
     print(f"fit of '{name}' to 10,000 records: {time.process_time() - start:.2f} s")
 
 
+def print_proposals(after: int) -> None:
+    """Print the processor time of a batch of 64 configs of a large template, learning from `after` trials included."""
+    task = lw.TemplateTask("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
+    rng = np.random.default_rng(0)
+
+    def simulated(_: object, configs: Sequence[object]) -> np.ndarray:
+        return np.exp2(rng.normal(size=len(configs)))
+
+    trials = lw.tuners.RandomTuner(task, seed=5).tune(after, simulated).trials
+    tuner = lw.tuners.GradientBoostingTuner(task, plan_size=64)
+    tuner.resume(trials)
+
+    def propose() -> None:
+        tuner._models.clear()  # fit again, too
+        task.features(task.config_space.rows(tuner.propose(64)))
+
+    took_s = least_cpu_s(propose)
+    print(f"a batch of 64 of {len(task.config_space):,} configs after {after} trials: {took_s:.2f} s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="trees", choices=[n for n in MODELS if n != "random"])
@@ -123,6 +144,8 @@ def main() -> None:
     print_speed("cuda model=h200", options.model)
     for name in ("trees", "rank"):
         print_fit(name)
+    for after in (192, 1000):
+        print_proposals(after)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-"""Cost models of every kind: tasks of their own scale, files, what is known beforehand, baselines, bounded time."""
+"""Cost models of every kind: tasks of their own scale, files, what is known beforehand, baselines."""
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,7 @@ from loopwright.search.cost_model import MODELS, Pretrained, make_model, relativ
 from loopwright.search.cost_model.columns import distinct_columns, snapped
 from loopwright.search.features.catalogue import PRIOR, names
 from loopwright.search.history import history_of, ranking_by_round
-from loopwright.search.named_workloads import conv2d, matmul
+from loopwright.search.named_workloads import matmul
 from loopwright.search.ranking import ranking_quality
 from loopwright.search.records import ErrorCode, Record, append
 
@@ -67,13 +66,11 @@ def test_samples_far_from_all_known_ones_are_less_sure(name):
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_learning_from_ten_thousand_records_is_quick(name):
+def test_ten_thousand_records_teach_as_few_do(name):
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 10_000, len(names()) + 1)
-    model, start = make_model(name), time.process_time()
+    model = make_model(name)
     model.fit(features, relative_speed(times_s), np.arange(10_000) % 10)
-    took_s = time.process_time() - start
-    assert took_s < 6.0, f"{took_s:.1f} s; benchmarks/scoring.py shows it under 2 s on an idle core"
     assert quality(model, *landscape(rng, 500, len(names()) + 1)) > 0.85
 
 
@@ -243,19 +240,3 @@ def test_quality_is_told_batch_by_batch():
     assert list(found) == [16, 32, 48, 64, 80]
     assert np.mean([q.rank_correlation for q in found.values()]) > 0.6
     assert ranking_by_round(history, make_model("random"), 16) == {}
-
-
-def test_tens_of_thousands_of_candidates_are_scored_a_second():
-    rng = np.random.default_rng(0)
-    task = lw.SearchTask(conv2d, (1, 7, 7, 512, 512), "cuda model=h200")
-    sketch, model = task.sketches[0], make_model("trees")
-    rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(4096, sketch.n_decisions))
-    model.fit(sketch.features(rows[:256]), rng.random(256))
-    took_s = min(seconds_of(lambda: (sketch.legal(rows), model.predict(sketch.features(rows)))) for _ in range(5))
-    assert len(rows) / took_s > 15_000, "benchmarks/scoring.py shows over 50,000 on an idle core"
-
-
-def seconds_of(function):
-    start = time.process_time()
-    function()
-    return time.process_time() - start

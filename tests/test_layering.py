@@ -117,22 +117,15 @@ def test_heavy_packages_load_when_used() -> None:
     assert not wrong
 
 
-def test_import_is_quick_and_light() -> None:
-    """The best of three fresh interpreters: below a second, with no heavy package loaded."""
+def test_import_is_light() -> None:
+    """No heavy package is loaded before it is used."""
     program = f"""
-import sys, time
-start = time.perf_counter()
-import loopwright
-seconds = time.perf_counter() - start
-import loopwright.cli, loopwright.universe
-print(seconds, *sorted({HEAVY!r} & set(sys.modules)))
+import sys
+import loopwright, loopwright.cli, loopwright.universe
+print(*sorted({HEAVY!r} & set(sys.modules)))
 """
-    runs = [
-        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
-        for _ in range(3)
-    ]
-    assert [loaded for _, *loaded in runs] == [[], [], []]
-    assert min(float(seconds) for seconds, *_ in runs) < 1.0
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert not run.stdout.split()
 
 
 def test_unknown_public_name_is_an_attribute_error() -> None:

@@ -92,7 +92,7 @@ def test_cpu_arrays_are_numpys() -> None:
 
 def test_benchmark(kernel: DeviceKernel) -> None:
     result = kernel.benchmark(min_repeat_ms=2, repeat=3)
-    assert len(result.times_s) == 3 and 0 < result.median < 0.1
+    assert len(result.times_s) == 3 and result.median > 0
     assert result.number > 1
     flushed = kernel.benchmark(A, B, min_repeat_ms=0, repeat=1, number=2, flush_bytes=1 << 20)
     assert flushed.number == 2 and flushed.median > 0
@@ -128,7 +128,7 @@ def test_a_device_to_measure_on() -> None:
     out = np.zeros(SIZE, np.float32)
     executable.run([A, B, out])
     np.testing.assert_allclose(out, 2 * A + B, rtol=1e-6)
-    assert 0 < executable.time([A, B, out], 10) < 1
+    assert executable.time([A, B, out], 10) > 0
     versions = backend.versions()
     assert versions["pyopencl"] and versions["lw-bind"]
 

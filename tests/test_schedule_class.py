@@ -1,7 +1,5 @@
 """Scheduling by hand through `loopwright.Schedule`, and schedules as text."""
 
-import time
-
 import numpy as np
 import pytest
 from xdsl.passes import PassPipeline
@@ -196,18 +194,9 @@ def test_bad_text_is_one_sentence(text: str, reason: str) -> None:
         parse_schedule("lw-lower-te-to-loop," + text)
 
 
-def test_forty_steps_parse_and_print_in_milliseconds() -> None:
+def test_long_schedules_parse_to_what_they_were() -> None:
     steps = STEPS * 6
-    text = schedule_text(steps)
-    assert parse_schedule(text) == steps
-    best = min(_seconds(text) for _ in range(5))
-    assert best < 0.005
-
-
-def _seconds(text: str) -> float:
-    start = time.perf_counter()
-    parse_schedule(text)
-    return time.perf_counter() - start
+    assert parse_schedule(schedule_text(steps)) == steps
 
 
 def test_apply_schedule_takes_values_and_lowers_first() -> None:
