@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from . import __version__
-from .command._errors import UserError
+from .command._errors import UserError, interruption_code
 from .dialects.names import printable
+from .search.termination import OrderlyEnd
 
-_BAD_INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
+_BAD_INPUT, _FAILED = 2, 1
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,9 +55,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # what this terminal cannot show, as its escape
+    orderly_end = OrderlyEnd()
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        return _run(options)
+        orderly_end.begin()
+        try:
+            return _run(options)
+        finally:
+            orderly_end.end()
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -66,8 +72,10 @@ def _run(options: argparse.Namespace) -> int:
         return code
     except UserError as error:
         return _say(str(error), _BAD_INPUT)
-    except KeyboardInterrupt:
-        return _say("interrupted", _INTERRUPTED)
+    except KeyboardInterrupt as error:
+        return _say(str(error) or "interrupted", interruption_code(error))
+    except MemoryError as error:
+        return _say(f"out of memory: {error}" if str(error) else "out of memory", _FAILED)
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does: what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,14 +12,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._errors import UserError
+from ._errors import UserError, interruption_code
 from ._network import name_of, read_network
 from ._report import table
 
 if TYPE_CHECKING:
     from ..search.scheduler.scheduler import NetworkResult
 
-INTERRUPTED = 130
 TRIALS_A_TASK = 64
 
 
@@ -50,10 +49,10 @@ def tune_network(options: argparse.Namespace) -> int:
     start_s = time.monotonic()
     try:
         result = TaskScheduler(tasks, weights, load_records=records).tune(tuning)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}", file=sys.stderr)
-        return INTERRUPTED
+        return interruption_code(error)
     wall_s = time.monotonic() - start_s
     compiled = compile(net, options.target, records)
     measured = compiled.executor().benchmark(repeat=3, min_repeat_ms=200)

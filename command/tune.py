@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._errors import UserError
+from ._errors import UserError, interruption_code
 from ._inputs import positive
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
@@ -20,8 +20,6 @@ from ._source import file_task, named_task
 if TYPE_CHECKING:
     from ..search.task import SearchTask
     from ..search.tuner import TuningResult
-
-_INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,10 +74,10 @@ def run(options: argparse.Namespace) -> int:
     start_s = time.monotonic()
     try:
         result = task.tune(TuningOptions(num_measure_trials=options.trials or 64, records=records, seed=options.seed))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
-        return _INTERRUPTED
+        return interruption_code(error)
     wall_s = time.monotonic() - start_s
     checked = check(task, task.build(result.best.schedule))
     limit = peak(task)

@@ -6,13 +6,11 @@ import itertools
 import os
 import selectors
 import socket
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -27,9 +25,13 @@ from .measurement import PreflightError as PreflightError
 from .measurement import headline as headline
 from .process import WorkerGone, WorkerProcess, WorkerStartError
 from .records import ErrorCode
+from .scratch import Scratch, ScratchError
+from .termination import OrderlyEnd
 from .timing import TimingSettings
+from .wire import GarbledError
 
 _MOST_LOST_IN_A_ROW = 5
+_MOST_FAILED_STARTS = 3
 
 
 @dataclass
@@ -55,7 +57,8 @@ class _Job:
 class Measurer:
     """Builder processes and a runner process, fed one candidate after another.
 
-    Use as a context manager: on leaving, whatever the reason, no process stays behind. Not for several threads. Where
+    Use as a context manager: on leaving, whatever the reason, no process and no file stays behind. SIGTERM is a reason
+    too, where the program does not handle it: it then ends as it would have, after that. Not for several threads. Where
     builds and runs overlap, a thread of its own hands out work while the caller thinks.
     """
 
@@ -85,15 +88,17 @@ class Measurer:
         self._bell: socket.socket | None = None
         self._clapper: socket.socket | None = None
         self._selector: selectors.BaseSelector | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: Scratch | None = None
+        self._orderly_end = OrderlyEnd()
+        self._process = 0
+        self._failed_starts = 0
 
     def __enter__(self) -> Measurer:
-        self._folder = tempfile.TemporaryDirectory(prefix="loopwright-")
-        self._selector = selectors.DefaultSelector()
-        self._bell, self._clapper = socket.socketpair()
-        self._selector.register(self._bell, selectors.EVENT_READ, None)
+        self._orderly_end.begin()
+        self._process = os.getpid()
         self._ending, self._failure = False, None
         try:
+            self._open()
             for role in ["runner"] + ["builder"] * (self.options.builders or os.cpu_count() or 1):
                 self._start(role)
             while not all(worker.ready for worker in self._workers):
@@ -103,15 +108,25 @@ class Measurer:
             if self.options.overlap:
                 self._thread = threading.Thread(target=self._serve, name="measurer", daemon=True)
                 self._thread.start()
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
         return self
+
+    def _open(self) -> None:
+        try:
+            self._scratch = Scratch()
+            self._selector = selectors.DefaultSelector()
+            self._bell, self._clapper = socket.socketpair()
+        except (OSError, ScratchError) as error:
+            raise MeasureError(f"measuring cannot begin: {_reason(error)}") from error
+        self._selector.register(self._bell, selectors.EVENT_READ, None)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        self._orderly_end.end_with(value)
 
     def _preflight(self, task: MeasureTask, schedule: str) -> None:
         """Measure a tiny task once; PreflightError with a sentence if that does not work."""
@@ -126,48 +141,63 @@ class Measurer:
             raise PreflightError(_what_is_wrong(found, self.options.backend, self.device))
 
     def close(self) -> None:
-        """End every worker; harmless when repeated."""
+        """End every worker and remove all files; harmless when repeated, and in a forked child, whose they are not."""
+        if os.getpid() != self._process:
+            return
         if self._thread is not None:
             self._ending = True
             self._ring()
             self._thread.join()
             self._thread = None
         for worker in self._workers:
+            worker.let_go()
+        for worker in self._workers:
             worker.kill()
         self._workers.clear()
         if self._selector is not None:
             self._selector.close()
             self._selector = None
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        if self._scratch is not None:
+            self._scratch.remove()
+            self._scratch = None
         for end in (self._bell, self._clapper):
             if end is not None:
                 end.close()
 
     def use(self, task: MeasureTask) -> None:
         """Take over `task` for what is submitted from now on; nothing may be pending."""
-        if self._folder is None:
+        if self._scratch is None:
             raise ValueError("the measurer is not running: use it in a `with` statement")
         if self.pending:
             raise ValueError(f"the task cannot change while {self.pending} candidate(s) are pending")
         self._task, self._task_number = task, self._task_number + 1
         self.best_s = None
         self._known.clear()
-        folder = Path(self._folder.name)
-        for old in folder.iterdir():  # the runner may still have them mapped, so they are not written over
-            old.unlink()
-        paths: dict[str, list[str]] = {"inputs": [], "expected": []}
-        for kind, arrays in (("inputs", task.inputs), ("expected", task.expected)):
-            for index, array in enumerate(arrays):
-                paths[kind].append(str(folder / f"{self._task_number}-{kind}-{index}.npy"))
-                np.save(paths[kind][-1], np.ascontiguousarray(array))
+        try:
+            paths = self._write_arrays(task)
+        except OSError as error:
+            raise MeasureError(
+                f"the task's data cannot be written to {self._scratch.path.parent}: {_reason(error)}; "
+                "TMPDIR says where temporary files go"
+            ) from error
         dtypes = [array.dtype.name for array in (*task.inputs, *task.expected)]
         rule = {"atol": task.atol, "rtol": task.rtol, "dtypes": dtypes}
         self._task_messages = {
             "builder": {"op": "task", "workload": task.workload},
             "runner": {"op": "task", **paths, **rule},
         }
+
+    def _write_arrays(self, task: MeasureTask) -> dict[str, list[str]]:
+        """Write a task's arrays to files in place of those of the one before; where they are."""
+        assert self._scratch is not None
+        for old in self._scratch.path.glob("*.npy"):  # the runner may still have them mapped: they are not written over
+            old.unlink()
+        paths: dict[str, list[str]] = {"inputs": [], "expected": []}
+        for kind, arrays in (("inputs", task.inputs), ("expected", task.expected)):
+            for index, array in enumerate(arrays):
+                paths[kind].append(str(self._scratch.path / f"{self._task_number}-{kind}-{index}.npy"))
+                np.save(paths[kind][-1], np.ascontiguousarray(array))
+        return paths
 
     @property
     def pending(self) -> int:
@@ -354,13 +384,21 @@ class Measurer:
         except WorkerGone:
             self._gone(worker)
             return
+        except GarbledError as error:
+            self._garbled(worker, str(error))
+            return
         for message, blob in messages:
+            if worker not in self._workers:
+                return
             if message.get("op") == "failed":
                 raise WorkerStartError(f"the {worker.role} process cannot start: {message['message']}")
             if message.get("op") == "hello":
                 worker.ready, worker.deadline_s = True, float("inf")
+                self._failed_starts = 0
                 self.versions = dict(message["versions"])
                 self.device = message.get("device", self.device)
+            elif message.get("op") == "refused":
+                raise MeasureError(f"the {worker.role} process cannot take over the task: {message['message']}")
             elif message.get("op") == "taken":
                 worker.started_s = time.monotonic()
                 worker.deadline_s = worker.started_s + worker.timeout_s
@@ -368,8 +406,8 @@ class Measurer:
                 self._answered(worker, message, blob)
 
     def _answered(self, worker: WorkerProcess, message: wire.Message, blob: bytes) -> None:
-        if message["id"] is None:
-            raise MeasureError(f"the {worker.role} process cannot take over the task: {message['message']}")
+        if message["id"] != worker.job:
+            return  # from a copy of the process that a candidate made
         job = self._jobs[message["id"]]
         worker.job, worker.deadline_s = None, float("inf")
         worker.jobs_done += 1
@@ -429,7 +467,9 @@ class Measurer:
         """Record the crash of a worker as its candidate's, and start another."""
         how = worker.epitaph()
         if not worker.ready:
-            raise WorkerStartError(f"the {worker.role} process cannot start: {how}")
+            self._failed_starts += 1
+            if not worker.killed_from_outside or self._failed_starts >= _MOST_FAILED_STARTS:
+                raise WorkerStartError(f"the {worker.role} process cannot start: {how}")
         if worker.job is not None:
             job, builds = self._jobs[worker.job], worker.role == "builder"
             if worker.killed_from_outside and not job.retried:  # out of memory, or somebody: not surely its doing
@@ -441,12 +481,22 @@ class Measurer:
             self._fail_in(worker, error, f"the process died while {'building' if builds else 'running'}: {how}")
         self._restart(worker)
 
+    def _garbled(self, worker: WorkerProcess, what: str) -> None:
+        """Record that something else than the worker wrote to its socket as its candidate's doing, and replace it."""
+        if worker.job is not None:
+            error = ErrorCode.COMPILE_ERROR if worker.role == "builder" else ErrorCode.RUNTIME_ERROR
+            self._fail_in(worker, error, f"the process answered with what is no message: {what}")
+        self._restart(worker)
+
     def _expired(self, worker: WorkerProcess) -> None:
         """Record a deadline missed as its candidate's, and replace the worker."""
         if not worker.ready:
-            late_s = self.options.start_timeout_s
-            raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {worker.epitaph()}")
-        if worker.role == "builder":
+            self._failed_starts += 1
+            if not self.versions or self._failed_starts >= _MOST_FAILED_STARTS:
+                late_s = self.options.start_timeout_s
+                how = worker.epitaph()
+                raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")
+        elif worker.role == "builder":
             limit = f"building took longer than {worker.timeout_s:g} s"
             self._fail_in(worker, ErrorCode.COMPILE_TIMEOUT, limit)
         else:
@@ -475,10 +525,16 @@ class Measurer:
         options = self.options
         threads = 1 if role == "builder" else options.threads
         env = dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
-        worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0)
+        folder = "" if self._scratch is None else str(self._scratch.path)
+        worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0, folder)
         worker.deadline_s = worker.started_s + options.start_timeout_s
         self._workers.append(worker)
         self._selector.register(worker, selectors.EVENT_READ, worker)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, without the number of one of the system's."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _what_is_wrong(found: Measurement, backend: str, device: str) -> str:

@@ -1,4 +1,4 @@
-"""The measurer's side of one worker process: start it, talk to it, kill it with everything it started."""
+"""The measurer's side of one worker process: start it under a guard, talk to it, have it ended with all it started."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from collections.abc import Mapping
 from . import wire
 
 _SEND_TIMEOUT_S = 10.0
+_END_TIMEOUT_S = 15.0
+"""For a guard to end all that its worker started."""
+_GOING_S = 2.0
+"""For a process that has closed its socket to end, so that it is not taken for killed."""
 _LAST_WORDS = 3000
 
 
@@ -27,9 +31,12 @@ class WorkerGone(Exception):
 
 
 class WorkerProcess:
-    """A builder or runner process in a process group of its own, started from a module entry point."""
+    """A builder or runner process, started from a module entry point; files that it makes go to `folder`.
 
-    def __init__(self, role: str, backend: str, env: Mapping[str, str], nice: int = 0) -> None:
+    Its parent is a guard, which ends it with all that it started when we close the guard's input or are no more.
+    """
+
+    def __init__(self, role: str, backend: str, env: Mapping[str, str], nice: int = 0, folder: str = "") -> None:
         if not sys.executable:
             raise WorkerStartError("this interpreter does not know its executable, so no worker can be started")
         self.role = role
@@ -41,19 +48,31 @@ class WorkerProcess:
         self.timeout_s = float("inf")
         self.started_s = time.monotonic()
         self._decoder = wire.Decoder()
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
-        self._socket, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", f"{__package__}.worker", role, backend, str(theirs.fileno())]
-        with theirs:
-            self._process = subprocess.Popen(
-                [*command, "--nice", str(nice)],
-                stdin=subprocess.PIPE,
-                stdout=self._output,
-                stderr=self._output,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                env={**os.environ, **env, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
-            )
+        with contextlib.ExitStack() as undo:
+            try:
+                self._output = undo.enter_context(tempfile.TemporaryFile(dir=folder or None))
+                self._socket, theirs = socket.socketpair()
+                undo.callback(self._socket.close)
+                with theirs:
+                    self._process = self._popen(backend, theirs.fileno(), env, nice, folder)
+            except OSError as error:
+                raise WorkerStartError(f"the {role} process cannot start: {error.strerror or error}") from error
+            undo.pop_all()
+
+    def _popen(
+        self, backend: str, descriptor: int, env: Mapping[str, str], nice: int, folder: str
+    ) -> subprocess.Popen[bytes]:
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        command = [sys.executable, "-P", "-m", f"{__package__}.guard", self.role, backend, str(descriptor)]
+        return subprocess.Popen(
+            [*command, "--nice", str(nice)],
+            stdin=subprocess.PIPE,
+            stdout=self._output,
+            stderr=self._output,
+            pass_fds=[descriptor],
+            start_new_session=True,
+            env={**os.environ, **({"TMPDIR": folder} if folder else {}), **env, "PYTHONPATH": paths},
+        )
 
     @property
     def idle(self) -> bool:
@@ -62,7 +81,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id, which is also its process group's."""
+        """The process id of its guard."""
         return self._process.pid
 
     @property
@@ -99,14 +118,27 @@ class WorkerProcess:
             messages.append(message)
         return messages
 
+    def let_go(self) -> None:
+        """Have the guard end the process and all that it started, without waiting for it; harmless when repeated."""
+        with contextlib.suppress(OSError):
+            if self._process.returncode is None:
+                os.kill(self._process.pid, signal.SIGCONT)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._socket.close()
+
     def kill(self) -> None:
-        """End the process and its children at once, and release what it held; harmless when repeated."""
-        self._end()
+        """End the process and all that it started, and release what it held; harmless when repeated."""
+        self.let_go()
+        self._wait(_END_TIMEOUT_S)
         self._output.close()
 
     def epitaph(self) -> str:
-        """Kill what is left of a worker that has gone; return how it ended and the last it wrote."""
-        self._end()
+        """End what is left of a worker that has gone; return how it ended and the last it wrote."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GOING_S)
+        self.let_go()
+        self._wait(_END_TIMEOUT_S)
         code = self._process.returncode
         ended = f"exited with status {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         size = self._output.seek(0, os.SEEK_END)
@@ -115,11 +147,10 @@ class WorkerProcess:
         self._output.close()
         return f"{ended}; its output:\n{words}" if words else ended
 
-    def _end(self) -> None:
-        if self._process.returncode is None:
+    def _wait(self, timeout_s: float) -> None:
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._socket.close()

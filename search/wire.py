@@ -10,6 +10,12 @@ from typing import Any
 Message = dict[str, Any]
 
 _HEADER = struct.Struct("<IQ")
+_MOST_BYTES = 1 << 30
+"""Of a message; artifacts are megabytes. A header that says more is no header: somebody else wrote to the socket."""
+
+
+class GarbledError(ValueError):
+    """What arrived is no message."""
 
 
 def encode(message: Message, blob: bytes = b"") -> bytes:
@@ -29,14 +35,21 @@ class Decoder:
         self._buffer += data
 
     def pop(self) -> tuple[Message, bytes] | None:
-        """Return the next whole message and its blob, or None when more bytes are needed."""
+        """Return the next whole message and its blob, or None when more bytes are needed; raises GarbledError."""
         if len(self._buffer) < _HEADER.size:
             return None
         text_bytes, blob_bytes = _HEADER.unpack_from(self._buffer)
         start, end = _HEADER.size + text_bytes, _HEADER.size + text_bytes + blob_bytes
+        if end > _MOST_BYTES:
+            raise GarbledError(f"a message of {end} bytes")
         if len(self._buffer) < end:
             return None
-        message: Message = json.loads(bytes(self._buffer[_HEADER.size : start]))
+        try:
+            message = json.loads(bytes(self._buffer[_HEADER.size : start]))
+        except (ValueError, RecursionError) as error:
+            raise GarbledError(str(error)) from error
+        if not isinstance(message, dict):
+            raise GarbledError("not a JSON object")
         blob = bytes(self._buffer[start:end])
         del self._buffer[:end]
         return message, blob

@@ -1,15 +1,15 @@
-"""A worker process: builds candidates, or runs and times them, as the measurer asks (`python -m ...search.worker`)."""
+"""A worker process: builds candidates, or runs and times them, as the measurer asks; its guard starts it."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import resource
 import signal
 import socket
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -19,12 +19,17 @@ from ..backends.missing import MissingRequirement
 from . import wire
 from .backend_api import Backend, BackendError, DeviceLost, load_backend
 from .records import ErrorCode
+from .surroundings import LeftInChild, Surroundings
 
 if TYPE_CHECKING:
     from .checking import Buffers
     from .device_checking import DeviceBuffers
 
 _LONGEST_MESSAGE = 6000
+_MOST_FILE_BYTES = 1 << 30
+"""Of a file that a candidate writes, its output among them; compilers' are megabytes."""
+_OOM_SCORE = "500"
+"""Of at most 1000, added to what memory in use alone would give (proc(5), oom_score_adj)."""
 _NOT_ITS_DOING = (AssertionError, MemoryError, OSError)
 """Errors of ours or of the machine, which say nothing about the candidate."""
 _ROOT = (__package__ or "").rpartition(".")[0]
@@ -50,7 +55,7 @@ class Builder:
         """Take over another workload."""
         self._workload = message["workload"]
 
-    def work(self, message: wire.Message, blob: bytes) -> Reply:
+    def work(self, message: wire.Message, blob: bytes, surroundings: Surroundings) -> Reply:
         """Build one schedule."""
         backend = self._backend
         artifact = backend.build(self._workload, message["schedule"])
@@ -90,7 +95,7 @@ class Runner:
         self._buffers = None  # before others take its place in memory
         self._buffers = Buffers(*data) if checks is None else DeviceBuffers(checks(), *data)
 
-    def work(self, message: wire.Message, blob: bytes) -> Reply:
+    def work(self, message: wire.Message, blob: bytes, surroundings: Surroundings) -> Reply:
         """Load one artifact, check its outputs, time it, and check them again."""
         from .timing import TimingSettings, measure_times
 
@@ -99,6 +104,8 @@ class Runner:
         kernel = self._backend.load(blob)
         buffers.poison()
         buffers.run(kernel)
+        if (change := surroundings.changed()) is not None:  # before it is run a thousand times
+            return {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}, b""
         if (wrong := self._judge(buffers)) is not None:
             return wrong, b""
         flush = _flusher(settings.flush_bytes) if settings.flush_bytes else None
@@ -151,6 +158,8 @@ def _message_of(error: BaseException) -> str:
     """Return the error as people read it: one that is a sentence by its own words, anything else with its traceback."""
     if _is_refusal(error) or isinstance(error, BackendError | MissingRequirement):
         return _shortened(str(error))
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
     return _shortened("".join(traceback.format_exception(error)).strip())
 
 
@@ -165,36 +174,49 @@ def _serve(worker: Builder | Runner, connection: socket.socket) -> None:
     decoder = wire.Decoder()
     while (received := wire.receive(connection, decoder)) is not None:
         message, blob = received
-        start_s = time.perf_counter()
-        artifact = b""
+        if message["op"] == "task":
+            answer, artifact = _take_over(worker, message), b""
+        else:
+            answer, artifact = _work(worker, message, blob)
+            answer["id"] = message["id"]
+        connection.sendall(wire.encode(answer, artifact))
+
+
+def _take_over(worker: Builder | Runner, message: wire.Message) -> wire.Message:
+    try:
+        worker.task(message)
+    except Exception as error:  # the measurer must hear why, whatever it is
+        return {"op": "refused", "message": _message_of(error)}
+    return {"op": "taken"}
+
+
+def _work(worker: Builder | Runner, message: wire.Message, blob: bytes) -> Reply:
+    """Do one job, and see to it that the process can do the next; a copy of the process that it made ends here."""
+    surroundings, start_s = Surroundings(), time.perf_counter()
+    reply: wire.Message
+    try:
         try:
-            if message["op"] == "task":
-                worker.task(message)
-                connection.sendall(wire.encode({"op": "taken"}))
-                continue
-            reply, artifact = worker.work(message, blob)
-        except Exception as error:  # the process boundary: whatever a candidate does is its record, not our end
-            reply = {"code": worker.code_of(error), "message": _message_of(error)}
-        reply |= {"id": message.get("id"), "seconds": time.perf_counter() - start_s}
-        connection.sendall(wire.encode(reply, artifact))
+            reply, artifact = worker.work(message, blob, surroundings)
+        except LeftInChild:
+            raise
+        except BaseException as error:  # the process boundary: whatever a candidate does is its record, not our end
+            reply, artifact = {"code": worker.code_of(error), "message": _message_of(error)}, b""
+        if (change := surroundings.changed()) is not None:
+            reply["tainted"] = True
+            if isinstance(worker, Runner) and reply["code"] == ErrorCode.OK:
+                reply |= {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}
+    except LeftInChild:
+        os._exit(0)
+    return reply | {"seconds": time.perf_counter() - start_s}, artifact
 
 
-def _die_with_parent(kernel_may_hold_interpreter: bool) -> None:
-    """End this process and its children once the parent has gone, which closes the pipe on our standard input."""
-    lifeline = os.dup(0)
-    with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)
-
-    def wait() -> None:
-        os.read(lifeline, 1)
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=wait, daemon=True).start()
-    if kernel_may_hold_interpreter and sys.platform == "linux":
-        import ctypes
-
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+def _limit_harm() -> None:
+    """Bound what a candidate may write, and be the first that a system without memory ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    most = min(limit for limit in (soft, hard, _MOST_FILE_BYTES) if limit != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write(_OOM_SCORE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -205,11 +227,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("descriptor", type=int)
     parser.add_argument("--nice", type=int, default=0)
     options = parser.parse_args(arguments)
-    _die_with_parent(kernel_may_hold_interpreter=options.role == "runner")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit_harm()
     os.nice(options.nice)
     connection = socket.socket(fileno=options.descriptor)
+    connection.set_inheritable(False)  # or what a candidate starts would keep it open
     try:
         backend = load_backend(options.backend)
         worker = Builder(backend) if options.role == "builder" else Runner(backend)
@@ -223,7 +245,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     connection.sendall(wire.encode(hello))
     _serve(worker, connection)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

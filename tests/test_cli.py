@@ -229,22 +229,31 @@ def test_records_that_cannot_be_written_are_bad_input(tmp_path: Path) -> None:
     assert "cannot write" in err
 
 
-def test_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C at a terminal reaches the whole process group."""
     argv = [sys.executable, "-m", "loopwright", *TUNE[:-1], "4000", "--records", "kept.jsonl"]
+    (tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
-        argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        argv,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
     )
     kept = tmp_path / "kept.jsonl"
     end_s = time.monotonic() + 60
     while time.monotonic() < end_s and not (kept.exists() and kept.read_bytes().count(b"\n") >= 2):
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + number, err
     assert "Traceback" not in err
     assert "go on with: loopwright tune matmul" in err
     assert len(rec.load(kept)) >= 2
+    assert not list((tmp_path / "tmp").iterdir())
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
     code, out, _ = call("show", str(kept))

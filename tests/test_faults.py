@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raw_llvm_backend import DOUBLE
+from process_faults import HANG, PROCESS_FAULTS, loop
+from processes import alive, marked_processes
+from raw_llvm_backend import DOUBLE, one_line
 
 from loopwright.search import records as rec
 from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask
@@ -20,6 +22,9 @@ TASK = MeasureTask("none", [SOURCE], [2 * SOURCE], 1e-6, 1e-6)
 OPTIONS = MeasureOptions(
     "raw_llvm_backend", builders=1, run_timeout_s=0.8, timing=TimingSettings(repeat=2, min_repeat_ms=0.0)
 )
+
+
+MARK = f"LOOPWRIGHT_TEST=faults {os.getpid()}"
 
 
 def storing(pointer, offset, value="3.0"):
@@ -45,12 +50,6 @@ def right(number):
     return DOUBLE + storing("%y", number, f"{2.0 * number}")
 
 
-def alive(pid):
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    return False
-
-
 def test_each_fault_has_its_code_and_spares_the_next():
     with Measurer(OPTIONS) as measurer:
         measurer.use(TASK)
@@ -61,6 +60,29 @@ def test_each_fault_has_its_code_and_spares_the_next():
             assert good.ok, f"after '{name}': {good.message}"
         pids = measurer.pids
     assert not any(map(alive, pids))
+
+
+def test_candidates_cannot_harm_the_process_they_run_in():
+    options = replace(OPTIONS, env=dict([MARK.split("=")]))
+    with Measurer(options) as measurer:
+        measurer.use(TASK)
+        schedules = [s for n, (body, _) in enumerate(PROCESS_FAULTS.values()) for s in (body, right(n))]
+        found = measurer.measure(schedules)
+        for (name, (_, words)), bad, good in zip(PROCESS_FAULTS.items(), found[::2], found[1::2], strict=True):
+            assert not bad.ok and words in bad.message and bad.times_s == (), f"{name}: {bad.message}"
+            assert good.ok, f"after '{name}': {good.message}"
+        assert len(marked_processes(MARK)) == 4, "a builder, a runner and their guards"
+    assert not marked_processes(MARK)
+
+
+def test_a_candidate_that_forks_without_end_is_ended_before_its_time():
+    options = replace(OPTIONS, run_timeout_s=60, env=dict([MARK.split("=")]))
+    with Measurer(options) as measurer:
+        measurer.use(TASK)
+        bomb = loop("%f = call i32 @fork()", 9, HANG)  # 512 processes
+        bad, good = measurer.measure([bomb, DOUBLE])
+        assert "it started more than 256 processes" in bad.message and good.ok
+    assert not marked_processes(MARK)
 
 
 class Faulty:
@@ -87,16 +109,15 @@ class Faulty:
     def schedule(self, row):
         number = int(row[0])
         if number % 3 == 0:
-            return right(number)
+            return one_line(right(number))
         faults = list(FAULTS.values())[4:]
-        return faults[number % len(faults)][0] + f"\n ; {number}"
+        return one_line(faults[number % len(faults)][0] + f"\n ; {number}")
 
 
 def test_a_search_among_faults_ends_with_a_right_schedule(tmp_path):
     path = tmp_path / "r.jsonl"
-    task = TuningTask(
-        *("faults", "k", "none", "llvm", [Faulty()], FAULTS["writes to nowhere"][0]), [SOURCE], [2 * SOURCE], 1e-6, 1e-6
-    )
+    default = one_line(FAULTS["writes to nowhere"][0])
+    task = TuningTask("faults", "k", "none", "llvm", [Faulty()], default, [SOURCE], [2 * SOURCE], 1e-6, 1e-6)
     before = {pid for pid in os.listdir("/proc") if pid.isdigit() and worker(pid)}
     result = tune(task, TuningOptions(num_measure_trials=14, batch_size=7, records=path, progress=False), OPTIONS)
     trials = [r for r in rec.load(path) if r.role is Role.TRIAL]

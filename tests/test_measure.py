@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from dataclasses import replace
@@ -12,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import alive, marked_processes
 
 from loopwright.search.checking import Buffers
 from loopwright.search.measure import MeasureError, MeasureOptions, Measurer, MeasureTask
 from loopwright.search.process import WorkerStartError
 from loopwright.search.records import ErrorCode
+from loopwright.search.scratch import sweep
 from loopwright.search.timing import TimingSettings, measure_times
 
 OPTIONS = MeasureOptions(
@@ -38,13 +42,6 @@ def measuring(options=OPTIONS, task=None):
     with Measurer(options) as measurer:
         measurer.use(task or doubling_task())
         yield measurer
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_until(condition, seconds=10.0):
@@ -73,6 +70,9 @@ MISBEHAVIOUR = [
     ("run=raise", ErrorCode.RUNTIME_ERROR, "launch failed"),
     ("run=segv", ErrorCode.RUNTIME_ERROR, "killed by SIGSEGV"),
     ("run=exit", ErrorCode.RUNTIME_ERROR, "exited with status 3"),
+    ("build=sysexit", ErrorCode.COMPILE_ERROR, "it called sys.exit(3)"),
+    ("run=sysexit", ErrorCode.RUNTIME_ERROR, "it called sys.exit(3)"),
+    ("run=twice", ErrorCode.RUNTIME_ERROR, "the kernel started a process"),
     ("run=lost", ErrorCode.DEVICE_LOST, "fell off the bus"),
     ("run=wrong", ErrorCode.WRONG_RESULT, "64 of 64 elements differ"),
     ("run=partial", ErrorCode.WRONG_RESULT, "1 of them NaN"),
@@ -272,27 +272,110 @@ def test_no_process_stays_after_leaving():
     assert not any(map(alive, pids))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
-def test_workers_die_with_their_parent(number, run, overlap):
+def start_parent(tmp_path, run="hang", overlap=False, before=""):
+    """Start a program that measures a candidate which never ends; the process, and the guards of its workers."""
     script = textwrap.dedent(f"""
-        import sys
+        import signal, sys
         sys.path[:0] = {sys.path!r}
         from measuring_parent import main
+        {before}
         main({run!r}, {overlap})
         """)
     parent = subprocess.Popen(
-        [sys.executable, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "LOOPWRIGHT_TEST": str(tmp_path)},
     )
     parent.stdin.write(script)
     parent.stdin.close()
     pids = [int(p) for p in parent.stdout.readline().split()]
     assert len(pids) == 2 and all(map(alive, pids))
     time.sleep(0.2)
+    return parent, pids
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
+def test_nothing_outlives_its_measurer(tmp_path, number, run, overlap):
+    parent, _ = start_parent(tmp_path, run, overlap)
+    assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 5, "itself, a builder, a runner, and their guards"
     parent.send_signal(number)
-    parent.wait(5)
+    parent.wait(10)
     parent.stdout.close()
-    assert wait_until(lambda: not any(map(alive, pids)))
+    assert parent.returncode == -number
+    assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}"))
+    if number == signal.SIGKILL:
+        assert len(list(tmp_path.iterdir())) == 1
+        sweep(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path):
+    parent, _ = start_parent(tmp_path, before="signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))")
+    parent.terminate()
+    assert parent.wait(10) == 7
+    parent.stdout.close()
+    assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) and not list(tmp_path.iterdir())
+
+
+def test_signals_are_handled_as_before_after_measuring():
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    with measuring() as measurer:
+        assert measurer.measure(["time=0.001"])[0].ok
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+def test_a_forked_child_ends_neither_workers_nor_files():
+    with measuring() as measurer:
+        child = os.fork()
+        if child == 0:
+            measurer.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert measurer.measure(["time=0.001"])[0].ok
+
+
+@pytest.mark.parametrize("role", ["builder", "runner"])
+def test_a_worker_killed_as_it_starts_is_started_again(role):
+    with measuring(replace(OPTIONS, recycle_after=1)) as measurer:
+        assert measurer.measure(["time=0.001"])[0].ok
+        measurer._dispatch()  # starts both anew
+        starting = next(w for w in measurer._workers if w.role == role)
+        assert not starting.ready
+        os.kill(starting.pid, signal.SIGKILL)
+        assert measurer.measure(["time=0.002"])[0].ok and starting.pid not in measurer.pids
+
+
+def test_what_a_worker_cannot_be_started_with_is_a_sentence(tmp_path, monkeypatch):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    for spare in range(2, 14, 3):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, limits[1]))
+        try:
+            with pytest.raises((WorkerStartError, MeasureError), match="Too many open files"), measuring():
+                pass
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert len(os.listdir("/proc/self/fd")) == used
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(MeasureError, match="cannot make a temporary folder: No such file or directory; TMPDIR"):
+        measuring().__enter__()
+
+
+def test_data_too_large_for_the_temporary_folder_is_a_sentence():
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Measurer(OPTIONS) as measurer:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+        try:
+            with pytest.raises(MeasureError, match=r"data cannot be written to .*; TMPDIR says where"):
+                measurer.use(doubling_task(100_000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 class FakeClock:

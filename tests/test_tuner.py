@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_space import FakeSpace
+from processes import marked_processes
 
 from loopwright.search import records as rec
 from loopwright.search.deadline import Deadline
@@ -370,18 +371,6 @@ def test_another_device_than_the_target_names_is_said_once():
     assert said == [f"target opencl model=mali-t860 is measured on fake device: {rest}"]
 
 
-def marked_processes(mark):
-    """Return the ids of living processes that inherited `mark`."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if mark in (entry / "environ").read_text(errors="replace"):
-                found.append(int(entry.name))
-        except (OSError, ValueError):
-            continue
-    return found
-
-
 def start_script(path, trials, build="none"):
     mark = f"LOOPWRIGHT_TEST_MARK={uuid.uuid4().hex}"
     name, value = mark.split("=")
@@ -410,7 +399,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path):
     path = tmp_path / "r.jsonl"
     script, mark = start_script(path, 1000, "sleep")
     assert wait_until(lambda: path.exists() and path.read_text().count("\n") >= 3), script.poll()
-    assert len(marked_processes(mark)) == 3
+    assert len(marked_processes(mark)) == 5, "itself, a builder, a runner, and their guards"
     script.send_signal(signal.SIGINT)
     _, err = script.communicate(timeout=20)
     assert script.returncode != 0 and "KeyboardInterrupt" in err

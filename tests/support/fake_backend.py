@@ -6,6 +6,7 @@ The kernel doubles its input. Times are the ones named, not measured, so tests d
 import ctypes
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -30,6 +31,8 @@ def build(workload, schedule):
             time.sleep(1000)
         case "killed":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "sysexit":
+            sys.exit(3)
         case "child":
             os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "987")
             time.sleep(1000)
@@ -60,6 +63,11 @@ class Kernel:
                 ctypes.string_at(0)
             case "exit":
                 os._exit(3)
+            case "sysexit":
+                sys.exit(3)
+            case "twice":
+                os.fork()
+                result[...] = source * 2
             case "lost":
                 from loopwright.search.backend_api import DeviceLost
 

@@ -24,6 +24,20 @@ done:
 """
 """What is right: `y = 2 * x`."""
 FRAME = """
+declare i32 @fork()
+declare i32 @setsid()
+declare i32 @getppid()
+declare i32 @kill(i32, i32)
+declare i32 @raise(i32)
+declare i32 @close(i32)
+declare i32 @chdir(ptr)
+declare i32 @pause()
+declare i32 @alarm(i32)
+declare i32 @setrlimit(i32, ptr)
+declare i64 @write(i32, ptr, i64)
+declare ptr @malloc(i64)
+declare ptr @signal(i32, ptr)
+declare void @exit(i32)
 define void @kernel(ptr %x, ptr %y) noinline {{
 entry:
 {body}
@@ -51,9 +65,14 @@ done:
 """
 
 
+def one_line(body):
+    """A body as a schedule that a record can hold."""
+    return body.replace("\n", "|")
+
+
 def build(workload, schedule):
     arguments = (Argument("x", "float32", (N,), False), Argument("y", "float32", (N,), True))
-    code = compile_text(FRAME.format(body=schedule)).object_code
+    code = compile_text(FRAME.format(body=schedule.replace("|", "\n"))).object_code
     return Artifact("kernel", arguments, 0, 1, code).to_bytes()
 
 
