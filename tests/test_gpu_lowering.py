@@ -226,6 +226,19 @@ def test_largest_across_threads() -> None:
     check(rows(te.max, 2, 77), across(32))
 
 
+@pytest.mark.parametrize("threads", [32, 128])
+def test_virtual_threads_each_join_their_own(threads: int) -> None:
+    """A row for each virtual thread, and the threads of the block joined once a row."""
+    x, k = placeholder("x", 3, threads), te.reduce_axis((0, threads), "k")
+    tensors = [x, te.compute((3,), lambda i: te.sum(x[i, k], axis=k), name="c")]
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("c", "i", "vthread")
+        sch.bind("c", "k", "threadIdx.x")
+
+    check(tensors, steps)
+
+
 @pytest.mark.parametrize("threads", [24, 16])
 def test_threads_to_join_are_a_power_of_two(threads: int) -> None:
     refuse(rows(te.sum, 2, 48), across(threads), "a power of two of at least 32 threads")

@@ -393,7 +393,8 @@ class GpuLowering(Lowering):
 
     def _block(self, plan: BlockPlan) -> None:
         if self._joins_threads(plan):
-            join_threads(self, plan)
+            for _ in self._copies_of(plan):
+                join_threads(self, plan)
             return
 
         def write() -> None:
