@@ -128,12 +128,12 @@ def epilogue_of(block: BlockOp) -> str | None:
 
 
 def pads_of(block: BlockOp) -> list[str]:
-    """Blocks that write what is loaded by moving elements under a mask, and are read here only."""
+    """Blocks that write what is loaded, and that alone, by moving elements under a mask, and are read here only."""
     pads = []
     for load in block.loads:
         for writer in writers(load.buffer):
             if writer is block or writer.is_reduction or is_argument(load.buffer) or len(consumers(writer)) != 1:
                 continue
-            if any(inner.conditions for inner in writer.loads):
+            if len(writer.outputs) == 1 and any(inner.conditions for inner in writer.loads):
                 pads.append(writer.block_name)
     return list(dict.fromkeys(pads))

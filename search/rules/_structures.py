@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from math import prod
 from typing import Protocol, TypeVar
@@ -87,8 +88,9 @@ def _written(draft: Draft, anchor: Anchor, chosen: tuple[int, StructureT], write
 
 
 def _left(draft: Draft, anchor: Anchor) -> Draft:
-    """A copy of the draft with an anchor's padding inlined, as nobody will schedule it."""
+    """A copy of the draft with an anchor's padding inlined where that is legal, as nobody will schedule it."""
     grown = draft.copy()
     for pad in anchor.pads:
-        grown.do(ComputeInline, block=pad)
+        with suppress(ScheduleError):
+            grown.do(ComputeInline, block=pad)
     return grown

@@ -59,12 +59,16 @@ class GpuRows(SketchRule):
 
 
 class _Rows:
-    """One chain being scheduled; the last block of `chain` stays, the others move to it."""
+    """One chain being scheduled; the last block of `chain` stays, the others move to it.
+
+    Threads join results by named combiners only: a chain with another is left to be several, each ending in one block.
+    """
 
     def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:
         self.draft = draft
         self.target = target
-        self.chain = chain
+        self.paired = any(find_block(None, draft.module, n).combiner.data == "custom" for n in chain)
+        self.chain = chain[-1:] if self.paired else chain
         self.last = chain[-1]
         self.threads: Hole | None = None
         self.scope = "local"
@@ -74,8 +78,7 @@ class _Rows:
         block = find_block(None, self.draft.module, self.last)
         deep = [b for n in self.chain if along_reduce(b := find_block(None, self.draft.module, n))]
         extent = max((a.extent for b in deep for a in b.axes if a.reduce), default=0)
-        paired = any(find_block(None, self.draft.module, n).combiner.data == "custom" for n in self.chain)
-        if len(self.chain) == 1 and (not deep or extent < 64 or paired):
+        if len(self.chain) == 1 and (not deep or extent < 64 or self.paired):
             self._one_thread_a_result(block)
             return
         first = find_block(None, self.draft.module, self.chain[0])

@@ -1,11 +1,14 @@
-"""Walk a GPU kernel for every thread, addresses and branches only, and report accesses outside of their buffers."""
+"""Walk a GPU kernel for every thread, addresses and branches only, and report accesses outside of their buffers.
+
+Accesses under masks that differ from lane to lane are left out.
+"""
 
 from __future__ import annotations
 
 from itertools import product
 from math import prod
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
@@ -55,6 +58,9 @@ def _walk(block: Block, values: dict[SSAValue, int], place: dict[str, int], foun
         elif type(op) in _INDEX:
             if all(v in values for v in op.operands):
                 values[op.results[0]] = int(_INDEX[type(op)](*(values[v] for v in op.operands)))
+        elif isinstance(op, vector.BroadcastOp):
+            if op.source in values:
+                values[op.vector] = values[op.source]
         elif isinstance(op, kernel.LoadOp | kernel.StoreOp):
             _check(op, values, found)
         elif isinstance(op, scf.ForOp):
@@ -68,7 +74,7 @@ def _walk(block: Block, values: dict[SSAValue, int], place: dict[str, int], foun
 
 
 def _check(op: kernel.LoadOp | kernel.StoreOp, values: dict[SSAValue, int], found: dict[str, None]) -> None:
-    if op.mask is not None and not values.get(op.mask, 1):
+    if op.mask is not None and not values.get(op.mask, 0):
         return
     assert isinstance(op.buffer.type, MemRefType)
     size = prod(op.buffer.type.get_shape())
