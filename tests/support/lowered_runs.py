@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
 from loopwright.backends.context import create_context
-from loopwright.backends.llvm.executable import LlvmExecutable, compile_module
+from loopwright.backends.llvm.executable import Artifact, LlvmExecutable, compile_module
 from loopwright.dialects.combiner import dtype_name
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.loop import blocks_in
@@ -43,7 +43,11 @@ def fenced(shape: tuple[int, ...], dtype: str) -> tuple[np.ndarray, np.ndarray]:
 
 def run_between_fences(module: ModuleOp, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """Compile a module of the kernel level and run it; fails where it writes anything but its outputs."""
-    _, artifact = compile_module(module)
+    return run_artifact_between_fences(compile_module(module)[1], inputs)
+
+
+def run_artifact_between_fences(artifact: Artifact, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """Run a compiled kernel once; fails where it writes anything but its outputs."""
     arrays, fences = [], []
     for argument in artifact.arguments:
         array, raw = fenced(argument.shape, argument.dtype)

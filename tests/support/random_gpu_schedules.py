@@ -66,9 +66,10 @@ def _window(r: Random) -> list[te.Tensor]:
 WORKLOADS: tuple[Callable[[Random], list[te.Tensor]], ...] = (_matmul, _matmul, _conv, _rows, _chain, _window)
 
 
-def gpu_scheduled(r: Random) -> tuple[ModuleOp, ModuleOp, list[Primitive]]:
-    """A workload, its loops after some steps, and the steps."""
-    workload = te.create_module(r.choice(WORKLOADS)(r), parse_target(TARGET))
+def gpu_scheduled(r: Random, workload: ModuleOp | None = None) -> tuple[ModuleOp, ModuleOp, list[Primitive]]:
+    """A workload, drawn unless given, its loops after some steps, and the steps."""
+    if workload is None:
+        workload = te.create_module(r.choice(WORKLOADS)(r), parse_target(TARGET))
     module = workload.clone()
     lower_to_loops(module)
     drawn = _Steps(r, module)

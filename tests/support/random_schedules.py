@@ -1,7 +1,7 @@
 """Hypothesis strategies: small workloads of many kinds, and steps with random arguments from all primitives."""
 
 import dataclasses
-from collections.abc import Callable
+from random import Random
 
 from hypothesis import strategies as st
 from xdsl.context import Context
@@ -178,24 +178,24 @@ def primitives() -> dict[str, type[Primitive]]:
     return {class_name(stem): factories[pass_name(stem)]() for stem in module_stems("schedule")}
 
 
-def draw_step(draw: Callable, module: ModuleOp, classes: dict[str, type[Primitive]]) -> Primitive | None:
+def draw_step(r: Random, module: ModuleOp, classes: dict[str, type[Primitive]]) -> Primitive | None:
     """A step on what `module` holds; its arguments make sense one by one, so it is often legal, and often not."""
-    step_class = classes[draw(st.sampled_from(sorted(classes) + 3 * sorted(classes.keys() - _MARKS)))]
+    step_class = classes[r.choice(sorted(classes) + 3 * sorted(classes.keys() - _MARKS))]
     if step_class.__name__ in _RARE:
         space = step_class.schedule_space(Context(), module)
-        return draw(st.sampled_from(space)) if space else None
+        return r.choice(space) if space else None
     blocks = [block for func in functions(module) for block in blocks_in(func)]
     if step_class.__name__ in _REDUCING:
         blocks = [block for block in blocks if block.has_init] or blocks
-    arguments = _Arguments(draw, module, draw(st.sampled_from(blocks)), step_class)
+    arguments = _Arguments(r, module, r.choice(blocks), step_class)
     values = {}
     for field in dataclasses.fields(step_class):
         make = getattr(arguments, field.name, None)
         has_default = field.default is not dataclasses.MISSING
         if make is None and not has_default:
             space = step_class.schedule_space(Context(), module)
-            return draw(st.sampled_from(space)) if space else None
-        if make is not None and not (has_default and draw(st.integers(0, 2)) == 0):
+            return r.choice(space) if space else None
+        if make is not None and not (has_default and r.randrange(3) == 0):
             values[field.name] = make()
     return step_class(**values)
 
@@ -212,14 +212,14 @@ _REDUCING = {"DecomposeReduction", "Rfactor"}
 class _Arguments:
     """A method for each option that primitives have, by its name."""
 
-    def __init__(self, draw: Callable, module: ModuleOp, target: BlockOp, step_class: type[Primitive]) -> None:
-        self.draw = draw
+    def __init__(self, r: Random, module: ModuleOp, target: BlockOp, step_class: type[Primitive]) -> None:
+        self.r = r
         self.module = module
         self.target = target
         self.step = step_class.__name__
 
     def pick(self, *values: object) -> object:
-        return self.draw(st.sampled_from(values))
+        return self.r.choice(values)
 
     def block(self) -> str:
         return self.target.block_name
@@ -242,13 +242,13 @@ class _Arguments:
         if len(names) < 2:
             return tuple(names)
         if self.step == "Fuse":
-            first = self.draw(st.integers(0, len(names) - 2))
+            first = self.r.randrange(len(names) - 1)
             return tuple(names[first : first + self.pick(2, 2, 3)])
-        return tuple(self.draw(st.permutations(names))[: self.draw(st.integers(2, len(names)))])
+        return tuple(self.r.sample(names, self.r.randint(2, len(names))))
 
     def factors(self) -> tuple[int, ...]:
         factors = [self.pick(1, 2, 3, 4, 5) for _ in range(self.pick(2, 2, 3))]
-        factors[self.draw(st.integers(0, len(factors) - 1))] = 0
+        factors[self.r.randrange(len(factors))] = 0
         return tuple(factors)
 
     def thread(self) -> str:
@@ -270,7 +270,7 @@ class _Arguments:
         names = sorted({name for e in indices for name in e.axes()})
         if not names:
             return ()
-        items = list(self.draw(st.permutations(names)))
+        items = self.r.sample(names, len(names))
         if len(items) > 1 and self.pick(True, False):
             items[:2] = [f"{items[0]}*{items[1]}"]
         if self.pick(True, False):
@@ -288,13 +288,13 @@ class _Arguments:
         return self.pick(*[b.block_name for b in producers(self.target)] or [""])
 
     def axis(self) -> int:
-        return self.draw(st.integers(-2, 2))
+        return self.r.randint(-2, 2)
 
     def factor(self) -> int:
         return self.pick(1, 2, 4, 8)
 
     def offset(self) -> int:
-        return self.draw(st.integers(0, 3))
+        return self.r.randint(0, 3)
 
     def stages(self) -> int:
         return self.pick(2, 3)
