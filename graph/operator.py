@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from ..dialects.graph import Option
 from ..te import ExpressionError, Tensor
+from ..te.expr import Expr
 
 Compute: TypeAlias = Callable[..., "Tensor | list[Tensor]"]
 
@@ -179,7 +180,7 @@ def operator(name: str) -> Operator:
     return known[name]
 
 
-def apply(name: str, tensors: Sequence[Tensor | int | float], options: Mapping[str, Option]) -> list[Tensor]:
+def apply(name: str, tensors: Sequence[Tensor | Expr], options: Mapping[str, Option]) -> list[Tensor]:
     """What an operator gives for te tensors, or numbers where it broadcasts; ExpressionError where they do not fit."""
     found = operator(name)
     least, most = found.tensors

@@ -12,7 +12,8 @@ from ..dialects.target import Target
 from ..dialects.te import ComputeOp
 from ..search.task import SearchTask, resolve_target
 from ..search.workload import Workload
-from ..te import Tensor
+from ..te import Tensor, const
+from ..te.expr import Expr
 from ..topi import full
 from .layout import in_layout
 from .network import Network
@@ -87,12 +88,12 @@ def group_tensors(group: GroupOp) -> list[Tensor]:
     raise AssertionError("a group ends with a yield")
 
 
-def _operands(op: ApplyOp, values: dict[SSAValue, Tensor]) -> list[Tensor | int | float]:
+def _operands(op: ApplyOp, values: dict[SSAValue, Tensor]) -> list[Tensor | Expr]:
     """Te tensors for the inputs of an operator; a number stays one where the operator broadcasts it."""
     plain = operator(op.operator.data).kind is Kind.ELEMENTWISE
     shapes = {shape_of(v) for v in op.inputs if v in values}
     types = {dtype_of(v) for v in op.inputs if v in values}
-    found: list[Tensor | int | float] = []
+    found: list[Tensor | Expr] = []
     for value in op.inputs:
         if value in values:
             found.append(values[value])
@@ -100,7 +101,7 @@ def _operands(op: ApplyOp, values: dict[SSAValue, Tensor]) -> list[Tensor | int 
         owner = value.owner
         assert isinstance(owner, ConstantOp) and owner.value is not None
         if plain and shape_of(op.outputs[0]) in shapes and dtype_of(value) in types:
-            found.append(owner.value)
+            found.append(const(owner.value, dtype_of(value)))
         else:
             found.append(full(shape_of(value), owner.value, dtype_of(value)))
     return found

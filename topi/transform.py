@@ -13,6 +13,7 @@ from ..te.broadcast import broadcast_indices
 from ..te.errors import format_shape
 from ..te.expr import Expr
 from .arguments import Ints, one_axis, several_axes
+from .elementwise import cast
 
 
 def transpose(data: Tensor, axes: Sequence[int] | None = None) -> Tensor:
@@ -174,6 +175,8 @@ def take(data: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
     place = one_axis("take", axis, data.ndim)
     if indices.dtype not in ("int32", "int64"):
         raise ShapeError(f"take: indices must be integers, got {indices.dtype}")
+    if data.dtype == "bool":  # conditions are not summed up
+        return cast(take(cast(data, "int8"), indices, axis), "bool")
     k = reduce_axis((0, data.shape[place]), "k")
     width = indices.ndim
 

@@ -210,10 +210,16 @@ def _expanded(model: ModelProto) -> ModelProto:
         wanted = sorted({(n.domain, n.op_type) for n in nodes_of(model.graph) if _expandable(n, opsets(model))})
         if not wanted:
             break
+        known = {info.name for info in model.graph.input}
+        typed = [tensor for tensor in model.graph.initializer if tensor.name not in known]
         try:
-            model = inliner.inline_selected_functions(model, wanted, inline_schema_functions=True)
-        except RuntimeError:  # the type of an input that a definition depends on is not known
+            grown = inliner.inline_selected_functions(
+                with_inputs(model, typed), wanted, inline_schema_functions=True
+            )  # which knows the types of inputs alone
+        except RuntimeError:  # the type of a tensor that a definition depends on is not known
+            without_inputs(model, typed)
             break
+        model = without_inputs(grown, typed)
     return model
 
 

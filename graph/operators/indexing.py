@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import te
+from ... import te, topi
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
@@ -20,6 +20,8 @@ def _take_along_axis(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
             f"take_along_axis: indices {format_shape(indices.shape)} and data {format_shape(data.shape)} "
             "have different numbers of axes"
         )
+    if data.dtype == "bool":  # conditions are not summed up
+        return topi.cast(_take_along_axis(topi.cast(data, "int8"), indices, axis=axis), "bool")
     k = reduce_axis((0, data.shape[place]), "k")
 
     def element(*i: Expr) -> Any:
@@ -41,8 +43,6 @@ def _max_pool_places(
     column_major: bool = False,
 ) -> Tensor:
     """Where in the flattened data (N, C, ...) the first largest element of each window is, int32."""
-    from ... import topi
-
     count = data.ndim - 2
     layout = "NC" + "DHW"[3 - count :]
     shape = topi.nn.max_pool(data, kernel, stride, padding, dilation, ceil_mode, layout).shape

@@ -57,8 +57,16 @@ def upto(choices: Sequence[int], extent: int) -> tuple[int, ...]:
 
 
 def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]:
-    """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent."""
-    count = run_together(find_block(None, draft.module, name), loops)
+    """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent.
+
+    Loops with another one between them, as of a reduce axis of extent 1, stay apart.
+    """
+    block = find_block(None, draft.module, name)
+    around = [loop.loop_name for loop in block.enclosing_loops]
+    places = [around.index(loop.loop_name) for loop in loops]
+    count, most = 1, run_together(block, loops)
+    while count < most and places[-count - 1] == places[-count] - 1:
+        count += 1
     names = [loop.loop_name for loop in loops[-count:]]
     extent = prod(loop.size for loop in loops[-count:])
     if count > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...te import ShapeError, Tensor, all, compute, select
+from ...te import ShapeError, Tensor, all, compute, const, select
 from ...te.errors import format_shape
 from ...te.expr import Expr
 
@@ -16,7 +16,10 @@ def pad(
     value: float = 0,
     name: str = "pad_temp",
 ) -> Tensor:
-    """`data` with `before[k]` and `after[k]` elements of `value` around axis k; `after` is `before` unless given."""
+    """`data` with `before[k]` and `after[k]` elements of `value` around axis k; `after` is `before` unless given.
+
+    `value` is made one of the data's type.
+    """
     after = before if after is None else after
     if len(before) != data.ndim or len(after) != data.ndim or min((0, *before, *after)) < 0:
         raise ShapeError(
@@ -33,7 +36,7 @@ def pad(
             inside += [i >= b] if b else []
             inside += [i < extent + b] if a else []
         source = tuple(i - b if b else i for i, b in zip(indices, before, strict=True))
-        return select(all(*inside), data[source], value)
+        return select(all(*inside), data[source], const(value, data.dtype))
 
     result: Tensor = compute(shape, element, name)
     return result

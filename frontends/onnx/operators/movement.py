@@ -136,7 +136,8 @@ def Pad(node: Node) -> Value:
     for k, d in enumerate(axes):
         before[d], after[d] = pads[k], pads[k + len(pads) // 2]
     if mode == "constant":
-        return padded_or_cut(node, x, before, after, node.number("value", 2, 0.0))
+        value = node.constant(2, "value").reshape(()).item() if node.has(2) else node.get("value", 0)
+        return padded_or_cut(node, x, before, after, value)
     if mode not in ("reflect", "edge", "wrap"):
         raise UnsupportedNode(f"mode {mode} is not supported")
     for d in range(rank):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,8 @@ def _by_sizes(node: Node) -> list[_Axis]:
 
 def _resized(node: Node, axes: Sequence[_Axis], attributes: dict[str, Any], nearest: str) -> Value:
     x, mode = node.value(), str(node.get("mode", "nearest"))
+    if mode != "nearest" and "float" not in x.dtype:
+        return _of_whole_numbers(node, axes, attributes, nearest)
     moved = [a for a in axes if a.output != a.extent or not math.isclose(a.scale, 1.0) or a.roi != (0.0, 1.0)]
     if any(a.output < 1 for a in moved):
         raise UnsupportedNode("the result has no elements")
@@ -102,6 +104,17 @@ def _resized(node: Node, axes: Sequence[_Axis], attributes: dict[str, Any], near
     if mode == "nearest":
         return node.net.where(outside == 1, x, node.number_like(value, x))
     return node.net.add(x, ((1 - outside) * value).astype(x.dtype)) if value else x
+
+
+def _of_whole_numbers(node: Node, axes: Sequence[_Axis], attributes: dict[str, Any], nearest: str) -> Value:
+    """Between whole numbers, cut to whole ones; those that are whole but for rounding stay, and none overflows."""
+    x, net = node.value(), node.net
+    wide = replace(node, operands=[net.cast(x, dtype="float64"), *node.operands[1:]])
+    y = _resized(wide, axes, attributes, nearest)
+    y = net.add(y, net.multiply(net.sign(y), 1e-6))
+    if x.dtype != "int64":
+        y = net.clip(y, low=float(np.iinfo(x.dtype).min), high=float(np.iinfo(x.dtype).max))
+    return node.apply("cast", y, dtype=x.dtype)
 
 
 def _bilinear(node: Node, x: Value, axes: Sequence[_Axis], attributes: dict[str, Any]) -> Value | None:

@@ -1,0 +1,59 @@
+"""Single nodes and pairs that random graphs found wrong once, compiled, beside onnxruntime."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import model
+
+import loopwright as lw
+
+WHOLE = {"int32": TensorProto.INT32, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
+FLOAT = TensorProto.FLOAT
+
+
+def node(operator, inputs, weights=None, dtype="float32", opset=17, **attributes):
+    """A model of one node, which reads its inputs, then its weights."""
+    made = helper.make_node(operator, [*inputs, *(weights or {})], ["y"], **attributes)
+    return model([made], inputs, ["y"], weights, opset, WHOLE.get(dtype, FLOAT))
+
+
+def chain(*operators, inputs, weights, opset=17):
+    """A model of nodes (operator, names of inputs, attributes) whose results are y0, y1, ..."""
+    nodes = [helper.make_node(o, i, [f"y{k}"], **a) for k, (o, i, a) in enumerate(operators)]
+    return model(nodes, inputs, [f"y{len(nodes) - 1}"], weights, opset)
+
+
+PADS = np.array([0, 1, 2, 0])
+SCALES = {"r": np.zeros(0, np.float32), "s": np.array([1, 1, 2, 2], np.float32)}
+ONE = np.array(-1.25, np.float32)
+CASES = {
+    "whole numbers padded": node("Pad", {"x": (2, 3)}, {"p": PADS}, "int64"),
+    "padded with a large number": node("Pad", {"x": (2, 3)}, {"p": PADS, "v": np.array(2**53 + 1)}, "int64"),
+    "conditions gathered": node("Gather", {"x": (4, 3)}, {"i": np.array([[0, 2], [3, -1]])}, "bool"),
+    "conditions gathered one by one": node("GatherElements", {"x": (4, 3)}, {"i": np.array([[0, 2, 1]])}, "bool"),
+    "bytes between bytes": node("Resize", {"x": (1, 2, 3, 4)}, SCALES, "uint8", mode="linear"),
+    "whole numbers between": node("Resize", {"x": (1, 2, 3, 4)}, SCALES, "int32", mode="linear"),
+    "remainder by a number": node("Mod", {"x": (3, 4)}, {"n": ONE}, fmod=1),
+    "a crop to a known shape": node("CenterCropPad", {"x": (3, 4)}, {"s": np.array([2, 7])}, opset=18),
+    "norm of columns of one element": chain(
+        ("Softsign", ["x"], {}), ("ReduceL1", ["y0"], {"axes": [1]}), inputs={"x": (16, 1)}, weights={}
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_nodes_give_what_onnxruntime_gives(case):
+    proto, rng = CASES[case], np.random.default_rng(0)
+    feeds = {}
+    for info in proto.graph.input:
+        kind = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+        shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+        feeds[info.name] = np.asarray(rng.uniform(0 if kind == np.uint8 else -9, 9, shape)).astype(kind)
+    (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)
+    run = lw.compile(lw.from_onnx(proto), "llvm cores=1", processes=1).executor()
+    run.run(**feeds)
+    got = run.get_output()
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
