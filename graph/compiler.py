@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -24,10 +24,11 @@ from .builders import Job, build_all
 from .chosen_schedules import chosen_schedules
 from .layout import in_layout
 from .network import Network
+from .runtime.check_plan import check_plan, elements
 from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
-from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, Port, Step
+from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, PlanError, Port, Step
 from .runtime.signature import Signature, signature_of
 from .tasks import GROUPED, GroupTask, group_tasks
 from .types import dtype_of, shape_of
@@ -70,6 +71,7 @@ def compile(
     signatures = [signature_of(device.kind, made.artifact) for made in built]
     memory = _Memory(grouped, pairs, numbers, signatures)
     plan = memory.plan(str(device), kernels, versions)
+    _verify(plan, signatures, memory.constants)
     return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(memory.constants)))
 
 
@@ -87,6 +89,15 @@ def _require_memory(net: Network) -> None:
 
 def _nbytes(value: SSAValue) -> int:
     return prod(shape_of(value)) * np.dtype(dtype_of(value)).itemsize
+
+
+def _verify(plan: Plan, signatures: Sequence[Signature], constants: Sequence[Array]) -> None:
+    """AssertionError where a plan of ours would be refused when it is loaded: running it would do harm."""
+    try:
+        held = [elements(array.dtype.name, array.shape, f"constant {n}") for n, array in enumerate(constants)]
+        check_plan(plan, signatures, held)
+    except PlanError as error:
+        raise AssertionError(f"the plan of network {plan.name} is wrong: {error}") from error
 
 
 def _bytes_moved(task: SearchTask) -> int:
