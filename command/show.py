@@ -6,10 +6,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
+from ._errors import UserError
 from ._source import pick_record, replayable, task_of
+
+if TYPE_CHECKING:
+    from ..search.task import SearchTask
 
 _MODES = ("schedule", "python", "dag", "ir", "source")
 
@@ -30,6 +34,13 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _rendered(task: SearchTask, schedule: str, mode: Any) -> str:
+    try:
+        return task.render(schedule, mode)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
 def run(options: argparse.Namespace) -> int:
     record = pick_record(options.records, options.workload, options.target)
     if options.mode == "schedule":
@@ -37,7 +48,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         task = task_of(record, options.records, options.workload_file)
         text = (
-            str(task.compute_dag) if options.mode == "dag" else task.render(replayable(record).schedule, options.mode)
+            str(task.compute_dag)
+            if options.mode == "dag"
+            else _rendered(task, replayable(record).schedule, options.mode)
         )
     if options.json:
         shown: dict[str, Any] = json.loads(record.to_json())

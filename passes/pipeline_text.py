@@ -153,7 +153,8 @@ def _parse_slowly(text: str) -> tuple[ModulePass, ...]:
     try:
         return PassPipeline.parse_spec(dict(pass_factories()), text).passes
     except (ArgSpecParseError, ValueError) as error:
-        raise ValueError(f"schedule text '{_shortened(text)}': {error}") from None
+        reason = " ".join(str(error).split())
+        raise ValueError(f"schedule text '{_shortened(text)}': {_shortened(reason, 300)}") from None
 
 
 def _shortened(text: str, length: int = 80) -> str:

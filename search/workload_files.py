@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 from ..backends.context import create_context
 from ..dialects.names import one_line
 from ..dialects.target import parse_target
+from ..dialects.unclosed import unclosed_string
 from ..dialects.workload import verify_workload
 from ..storage.whole_file import write_whole
 from .record import key_of
@@ -71,6 +72,10 @@ def read_module(path: Path) -> ModuleOp:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         raise WorkloadFileError(f"cannot read {path}: {reason}") from None
+    start = unclosed_string(text)
+    if start is not None:
+        line = 1 + text.count("\n", 0, start)
+        raise WorkloadFileError(f"{path}:{line}: a string does not end, or has an escape that is none")
     try:
         module = Parser(create_context(), text, str(path)).parse_module()
         verify_workload(module)
