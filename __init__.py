@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from loopwright.backends.build import build as build
     from loopwright.backends.cuda.arrays import cuda as cuda
     from loopwright.backends.device_array import cpu as cpu
+    from loopwright.backends.host_memory import NotEnoughMemory as NotEnoughMemory
     from loopwright.backends.kernel_function import BenchmarkResult as BenchmarkResult
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.opencl.arrays import opencl as opencl
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from loopwright.graph.runtime.network import load_network as load_network
     from loopwright.graph.tasks import extract_tasks as extract_tasks
     from loopwright.graph.template_tasks import extract_template_tasks as extract_template_tasks
+    from loopwright.passes.build_limits import BuildLimits as BuildLimits
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
     from loopwright.search import pretuned as pretuned
@@ -59,6 +61,7 @@ __version__ = "0.1.0"
 # Public name -> the module that holds it; the module loads when the name is first used.
 _HOMES = {
     "BenchmarkResult": "loopwright.backends.kernel_function",
+    "BuildLimits": "loopwright.passes.build_limits",
     "CompiledNetwork": "loopwright.graph.runtime.network",
     "ComputeDAG": "loopwright.search.workload",
     "CostModelError": "loopwright.search.cost_model",
@@ -68,6 +71,7 @@ _HOMES = {
     "LocalRunner": "loopwright.search.tuners",
     "MeasureOptions": "loopwright.search.measure",
     "Network": "loopwright.graph.network",
+    "NotEnoughMemory": "loopwright.backends.host_memory",
     "OnnxImportError": "loopwright.frontends.onnx.errors",
     "Record": "loopwright.search.records",
     "RecordError": "loopwright.search.records",

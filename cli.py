@@ -105,10 +105,11 @@ def _say(text: str, code: int) -> int:
 
 def _bad_input() -> tuple[type[Exception], ...]:
     """What the user can mend: only asked for, and imported, when something went wrong."""
+    from .backends.host_memory import NotEnoughMemory
     from .passes.primitive import ScheduleError
     from .search.records import RecordError
 
-    return (ScheduleError, RecordError)
+    return (ScheduleError, NotEnoughMemory, RecordError)
 
 
 def _failures() -> tuple[type[Exception], ...]:

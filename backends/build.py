@@ -11,7 +11,9 @@ from ..dialects.presets import resolve_target
 from ..dialects.target import Target, TargetAttr, parse_target, target_of
 from ..dialects.te import ComputeOp
 from ..dialects.workload import verify_workload
+from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from .kernel_function import Kernel
+from .kernel_memory import require_memory
 
 
 def build(
@@ -20,6 +22,7 @@ def build(
     params: Mapping[str, Any] | None = None,
     *,
     check_addresses: bool = False,
+    limits: BuildLimits = USUAL_LIMITS,
 ) -> Kernel:
     """Compile a module at te, loop or kernel level, or a schedule, into a callable.
 
@@ -28,10 +31,13 @@ def build(
     Raises TypeError for something that is neither, and TypeError or ValueError for a parameter of another name, type or
     shape. Building for `cuda` needs no device, only running does.
 
+    ScheduleError where a schedule asks for more code than `limits` allow, NotEnoughMemory where arguments and buffers
+    are more than they allow or the machine has: both are counted before anything is written or compiled.
+
     With `check_addresses`, for `llvm` only, each call raises OutsideBufferError at the first access outside of a buffer
     instead of making it; tests use that, and it costs a branch for every access.
     """
-    module = lower_to_kernel(x, target)
+    module = lower_to_kernel(x, target, limits)
     kind = target_of(module).kind
     if check_addresses and kind != "llvm":
         raise ValueError(f"addresses are checked in kernels for llvm only, got a kernel for {kind}")
@@ -57,7 +63,7 @@ def build(
     )
 
 
-def lower_to_kernel(x: Any, target: str | Target | None = None) -> ModuleOp:
+def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLimits = USUAL_LIMITS) -> ModuleOp:
     """Return a copy of a module, or of a schedule's module, lowered to the kernel level for a target."""
     given = x if isinstance(x, ModuleOp) else getattr(x, "module", None)
     if not isinstance(given, ModuleOp):
@@ -66,12 +72,12 @@ def lower_to_kernel(x: Any, target: str | Target | None = None) -> ModuleOp:
         verify_workload(given)
     module = given.clone()
     _set_target(module, target)
-    lower_in_place(module)
+    lower_in_place(module, limits)
     return module
 
 
-def lower_in_place(module: ModuleOp) -> None:
-    """Lower a module that carries its target to the kernel level."""
+def lower_in_place(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -> None:
+    """Lower a module that carries its target to the kernel level; refusals as `build` says."""
     levels = {op.name.partition(".")[0] for op in module.walk()}
     if "lw_te" in levels:
         from ..passes.lower.lower_te_to_loop import lower_te_to_loop
@@ -81,7 +87,8 @@ def lower_in_place(module: ModuleOp) -> None:
     if "lw_loop" in levels:
         from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 
-        lower_loop_to_kernel(module)
+        lower_loop_to_kernel(module, limits)
+    require_memory(module, limits.bytes)
 
 
 def _set_target(module: ModuleOp, target: str | Target | None) -> None:

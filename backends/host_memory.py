@@ -1,10 +1,59 @@
-"""The memory of this machine."""
+"""The memory of this machine, as much of it as this process may have."""
 
 from __future__ import annotations
 
 import os
+import resource
+from pathlib import Path
+
+_CGROUPS = (
+    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
+)
+"""What a container may have and has, version 2 of control groups first."""
+
+
+class NotEnoughMemory(ValueError):
+    """Something does not fit into memory, and was not begun; the sentence has the bytes."""
 
 
 def host_memory_bytes() -> int:
-    """Bytes of main memory, those in use included."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Bytes of main memory that this process could have at most, those in use included."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limits = [limit for limit, _ in _cgroup()]
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return min([total, *limits, *([soft] if soft != resource.RLIM_INFINITY else [])])
+
+
+def available_bytes() -> int:
+    """Bytes of main memory that this process could still have now, without what others use being swapped out."""
+    free = [limit - used for limit, used in _cgroup()]
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        free.append(soft - int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE"))
+    return max(0, min([_meminfo_available(), *free]))
+
+
+def require_bytes(what: str, needed: int, has: int | None = None) -> None:
+    """NotEnoughMemory, a sentence that begins with `what`, where it takes more than this process has left."""
+    most = available_bytes() if has is None else has
+    if needed > most:
+        raise NotEnoughMemory(f"{what} takes {needed:,} bytes of memory, there are {most:,}")
+
+
+def _meminfo_available() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _cgroup() -> list[tuple[int, int]]:
+    """The limit of this process's control group and what it uses, in bytes; nothing where there is no limit."""
+    for limit, used in _CGROUPS:
+        try:
+            text, now = limit.read_text().strip(), int(used.read_text())
+        except (OSError, ValueError):
+            continue
+        return [(int(text), now)] if text.isdigit() else []
+    return []

@@ -6,31 +6,27 @@ import importlib.metadata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.passes import PassPipeline
 
 from ..passes.discovery import module_stems, pass_factories, pass_name
+from ..passes.pipeline_text import apply_schedule
 from .build import lower_in_place
 from .context import create_context
 
 
 def scheduled_kernel(workload: str, schedule: str) -> ModuleOp:
     """Lower te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
-    context, parsed = _parse(workload)
-    module = parsed.clone()
-    if schedule.strip():
-        PassPipeline.parse_spec(pass_factories(), schedule).apply(context, module)
+    module = _parse(workload).clone()
+    apply_schedule(module, schedule)
     lower_in_place(module)
     return module
 
 
 @lru_cache(maxsize=8)
-def _parse(workload: str) -> tuple[Context, ModuleOp]:
-    """Parse a workload; a tuner builds one workload many times."""
-    context = create_context()
-    return context, Parser(context, workload).parse_module()
+def _parse(workload: str) -> ModuleOp:
+    """Parse a workload; a tuner builds one workload many times, and parsing is slower than compiling."""
+    return Parser(create_context(), workload).parse_module()
 
 
 def code_versions(packages: Sequence[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
+from .build_limits import USUAL_LIMITS, BuildLimits
 from .collector import collector_paused
 from .discovery import pass_factories
 from .primitive import Primitive
@@ -48,18 +49,20 @@ def schedule_text(steps: Iterable[ModulePass]) -> str:
     return ",".join(str(step) for step in steps)
 
 
-def apply_schedule(module: ModuleOp, schedule: str | Iterable[ModulePass]) -> None:
+def apply_schedule(module: ModuleOp, schedule: str | Iterable[ModulePass], limits: BuildLimits = USUAL_LIMITS) -> None:
     """Apply a schedule to `module` in place, after lowering it to loops where it is still on tensors.
 
-    ScheduleError where a step is not legal: the steps before it have then been applied.
+    ScheduleError where a step is not legal or goes beyond `limits`: the steps before it have then been applied.
     """
-    steps = parse_schedule(schedule) if isinstance(schedule, str) else schedule
+    steps = parse_schedule(schedule) if isinstance(schedule, str) else tuple(schedule)
+    limits.require_steps(len(steps))
     lower_to_loops(module)
     context = Context()
     with collector_paused():
         for step in steps:
             if isinstance(step, Primitive):
                 step.run(module)
+                limits.require_depth(step, module)
             else:
                 step.apply(context, module)
 

@@ -14,11 +14,14 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from ..backends.host_memory import require_bytes
 from ..dialects.combiner import dtype_name, epsilon, is_float
 from ..dialects.te import ComputeOp, ReadOp
 
 Array = npt.NDArray[Any]
 
+_WIDE_BYTES = 8
+"""Bytes of a number in double precision, in which random numbers are drawn and outputs compared."""
 _NARROW = 2.0**-12
 """Types whose steps at 1 are larger than this have 16 bits."""
 _FEW_TERMS = 1 << 25
@@ -41,11 +44,12 @@ def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
     Sums in 16 bits may be off by `growth` of what they are, and of what outputs are on average. Where stages weigh and
     add what other stages computed, such as Winograd's transforms, rounding errors grow by more than the lengths of sums
     say: what the working precision loses on these inputs is found out, and allowed four times; of sums of sums in 16
-    bits, which lose it at each term, twice.
+    bits, which lose it at each term, twice. NotEnoughMemory where that, and candidates' outputs, would not fit.
     """
     from ..dialects.interpret.te import run_te
 
     func = next(f for f in module.ops if isinstance(f, FuncOp))
+    require_bytes(f"data to check '{func.sym_name.data}' by", reference_bytes(func))
     rng = np.random.default_rng(seed)
     inputs = tuple(_random(t, rng) for t in func.function_type.inputs)
     expected = tuple(run_te(module, list(inputs)))
@@ -58,6 +62,27 @@ def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
         lost = max(float(np.max(np.abs(_wide(a) - _wide(b)))) for a, b in zip(expected, rounded, strict=True))
         atol = max(atol, times * lost) if np.isfinite(lost) else atol
     return Reference(inputs, expected, atol, rtol)
+
+
+def reference_bytes(func: FuncOp) -> int:
+    """The most memory that making a reference takes: inputs, all stages, and the largest of these in double precision.
+
+    Outputs count three times: what is expected, a candidate's, and their difference.
+    """
+    inputs = [_elements(t) * _itemsize(t) for t in func.function_type.inputs]
+    stages = [value.type for op in func.body.block.ops for value in op.results]
+    kept = [_elements(t) * _itemsize(t) for t in stages]
+    wide = [_elements(t) * _WIDE_BYTES for t in (*func.function_type.inputs, *stages)]
+    outputs = [_elements(t) * _itemsize(t) for t in func.function_type.outputs]
+    return sum(inputs) + sum(kept) + 2 * sum(outputs) + max(wide, default=0)
+
+
+def _elements(tensor: Attribute) -> int:
+    return math.prod(tensor.get_shape()) if isinstance(tensor, TensorType) else 0
+
+
+def _itemsize(tensor: Attribute) -> int:
+    return int(np.dtype(dtype_name(tensor.get_element_type())).itemsize) if isinstance(tensor, TensorType) else 0
 
 
 def growth(func: FuncOp) -> float:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..backends.build import build, named_target
 from ..backends.kernel_function import Kernel
 from ..dialects.target import Target
+from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from . import records as rec
@@ -156,24 +157,37 @@ class SearchTask:
         loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
         return rec.best(loaded, self.compute_dag.hash, str(self.target))
 
-    def schedule_module(self, schedule: str) -> ModuleOp:
-        """The workload's loops after a schedule."""
+    def schedule_module(self, schedule: str, limits: BuildLimits = USUAL_LIMITS) -> ModuleOp:
+        """The workload's loops after a schedule; ScheduleError where it is not legal or goes beyond the limits."""
         module = self.module.clone()
-        apply_schedule(module, schedule)
+        apply_schedule(module, schedule, limits)
         return module
 
-    def build(self, schedule: str | None = None, params: Mapping[str, Any] | None = None) -> Kernel:
-        """Compile with a schedule, or with the default one, and with constants in `params` as `lw.build` takes them."""
+    def build(
+        self,
+        schedule: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        limits: BuildLimits = USUAL_LIMITS,
+    ) -> Kernel:
+        """Compile with a schedule, or with the default one; `params` and `limits` are those of `lw.build`."""
         text = self.default_schedule if schedule is None else schedule
-        return build(self.schedule_module(text), self.target, params)
+        return build(self.schedule_module(text, limits), self.target, params, limits=limits)
 
     def apply_best(
-        self, records: str | os.PathLike[str] | Iterable[Record], params: Mapping[str, Any] | None = None
+        self,
+        records: str | os.PathLike[str] | Iterable[Record],
+        params: Mapping[str, Any] | None = None,
+        *,
+        limits: BuildLimits = USUAL_LIMITS,
     ) -> Kernel:
-        """Compile with the best schedule on record; RecordError where there is none, or of other primitives."""
+        """Compile with the best schedule on record; RecordError where there is none, or of other primitives.
+
+        Whosever the records are, a schedule that asks for more than `limits` is refused with a sentence, as in `build`.
+        """
         record = self.best_record(records)
         rec.check_replayable(record, load_backend(_BACKENDS[self.target.kind]).versions())
-        return self.build(record.schedule, params)
+        return self.build(record.schedule, params, limits=limits)
 
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record: as `schedule` text, `python` code, `ir` after it, or the kernel's `source`."""

@@ -427,6 +427,8 @@ class Tuner:
         return "" if self.options.records is None else f"; they are kept in {os.fspath(self.options.records)}"
 
     def _all_failed(self) -> str:
+        if not self.trials:
+            return f"no trial of {self.task.name} was measured"
         first = self.trials[0]
         return (
             f"all {len(self.trials)} trials of {self.task.name} failed: {self.state.error_counts()}. "

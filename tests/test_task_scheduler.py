@@ -18,6 +18,7 @@ from fake_space import FakeSpace
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.search import records as rec
 from loopwright.search.cost_model import Linear
 from loopwright.search.measure import MeasureOptions
@@ -303,6 +304,24 @@ def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path):
     again = scheduler.tune(options, MEASURE, progress=Lines(shown), clock=lambda: clock[0])
     assert again.state.resumed == result.state.done  # and goes on
     assert sum(row.tuning.done > 0 for row in again.state.rows) > len(tried)
+
+
+@dataclass(frozen=True)
+class TooLarge(TuningTask):
+    """A task whose data does not fit into memory."""
+
+    def measured(self):
+        raise NotEnoughMemory(f"data of {self.name} takes 1 bytes of memory, there are 0")
+
+
+def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence():
+    shown, plain = io.StringIO(), fake_task(0)
+    large = TooLarge(**{f.name: getattr(plain, f.name) for f in fields(plain)})
+    result = lw.TaskScheduler([large, fake_task(1)]).tune(quietly(16), MEASURE, progress=Lines(shown))
+    assert [row.tuning.done for row in result.state.rows] == [0, 16] and result.best[0] is None and result.best[1].ok
+    assert "task 0 t0 is left out: data of t0 takes 1 bytes of memory, there are 0" in shown.getvalue()
+    with pytest.raises(TuningError, match="no trial of t0 was measured"):
+        lw.TaskScheduler([large]).tune(quietly(16), MEASURE)
 
 
 def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept():

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
-from xdsl.passes import PassPipeline
-
 from ...passes.discovery import module_stems, pass_factories, pass_name
-from ..build import lower_in_place
 from ..context import create_context
+from ..scheduled import scheduled_kernel
 from .executable import Artifact, LlvmExecutable, compile_module
 
 
 def build(workload: str, schedule: str) -> bytes:
     """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
-    context, parsed = _parse(workload)
-    module = parsed.clone()
-    if schedule.strip():
-        PassPipeline.parse_spec(pass_factories(), schedule).apply(context, module)
-    lower_in_place(module)
-    return compile_module(module)[1].to_bytes()
-
-
-@lru_cache(maxsize=8)
-def _parse(workload: str) -> tuple[Context, ModuleOp]:
-    """Parse a workload; a tuner builds one workload many times, and parsing is slower than compiling."""
-    context = create_context()
-    return context, Parser(context, workload).parse_module()
+    return compile_module(scheduled_kernel(workload, schedule))[1].to_bytes()
 
 
 def load(artifact: bytes) -> LlvmExecutable:

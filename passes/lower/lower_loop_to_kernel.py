@@ -16,6 +16,7 @@ from ...dialects.combiner import element_bytes
 from ...dialects.kernel import AllocOp, LaunchOp
 from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
+from ..build_limits import USUAL_LIMITS, BuildLimits
 from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
@@ -37,9 +38,13 @@ class LowerLoopToKernel(ModulePass):
         lower_loop_to_kernel(op)
 
 
-def lower_loop_to_kernel(module: ModuleOp) -> None:
-    """Lower every function on loops in `module`, in place; PassFailedException for loops it cannot run."""
+def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -> None:
+    """Lower every function on loops in `module`, in place; PassFailedException for loops it cannot run.
+
+    ScheduleError where the code would be larger than `limits` allow, before any of it is written.
+    """
     target = target_of(module)
+    limits.require_code(module)
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
         if any(isinstance(op, ForOp | BlockOp | loop.AllocOp) for op in func.body.block.ops):
             lowering = _gpu_lowering(func, target) if target.is_gpu else Lowering(func)

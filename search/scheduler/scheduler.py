@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from ...backends.host_memory import NotEnoughMemory
 from ...dialects.te import ComputeOp
 from .. import records as rec
 from ..cost_model import CostModel, make_model
@@ -197,8 +198,7 @@ class _Run:
             state.phase = f"tuning task {chosen}"
             self.progress.trial(state)
             tuner = self.tuners[chosen]
-            done = tuner.round(min(self.trials_per_round, state.total - state.done))
-            self._keep_data(chosen)
+            done = self._round(chosen)
             history = state.rows[chosen].history
             history.latencies_s.append(state.rows[chosen].latency_s)
             history.alive = done > 0 and not tuner.exhausted
@@ -209,6 +209,17 @@ class _Run:
             self.progress.round(state, chosen)
             if any(stop):
                 return
+
+    def _round(self, number: int) -> int:
+        """Search one task for a round; returns the trials, none where its data does not fit into memory."""
+        state, tuner = self.state, self.tuners[number]
+        try:
+            done = tuner.round(min(self.trials_per_round, state.total - state.done))
+        except NotEnoughMemory as error:
+            self.progress.note(f"task {number} {tuner.task.name} is left out: {error}")
+            return 0
+        self._keep_data(number)
+        return done
 
     def _keep_data(self, number: int) -> None:
         task = self.scheduler.tasks[number]

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
+from ...passes.analysis.code_size import buffer_element_bytes, copies, vectors
 from ...passes.analysis.nest import functions
 from ...passes.lower._buffers import Placement, place_buffers
 
@@ -52,7 +53,7 @@ def usage(module: ModuleOp) -> Usage:
     target = target_of(module)
     if not target.is_gpu:
         blocks = [block for func in functions(module) for block in blocks_in(func)]
-        return Usage(steps=sum(_copies(block) * _vectors(block, target.vector_bytes) for block in blocks))
+        return Usage(steps=sum(copies(block) * vectors(block, target.vector_bytes) for block in blocks))
     launches: list[Usage] = []
     steps = 0
     for func in functions(module):
@@ -60,34 +61,10 @@ def usage(module: ModuleOp) -> Usage:
         for nest in func.body.block.ops:
             if isinstance(nest, ForOp):
                 launches.append(_launch(nest, places))
-        steps += sum(map(_copies, blocks_in(func)))
+        steps += sum(map(copies, blocks_in(func)))
     names = ("threads", "threads_z", "vthreads", "shared_bytes", "local_bytes")
     most = {name: max(getattr(u, name) for u in [Usage(), *launches]) for name in names}
     return Usage(**most, steps=steps)
-
-
-def _copies(block: BlockOp) -> int:
-    """How often a block is written out: by virtual threads, unrolled loops, and what a pragma asks."""
-    limits: list[int] = []
-    limit = 0
-    loops = block.enclosing_loops
-    for loop in loops:
-        steps, explicit = loop.notes.get("auto_unroll_max_step"), loop.notes.get("unroll_explicit")
-        limit = steps.value.data if isinstance(steps, IntegerAttr) else limit
-        limit = 0 if isinstance(explicit, IntegerAttr) and not explicit.value.data else limit
-        limits.append(limit)
-    inside = total = 1
-    for loop, most in zip(reversed(loops), reversed(limits), strict=True):
-        inside *= 1 if loop.loop_kind == "vectorized" else loop.size
-        copied = loop.loop_kind in ("unrolled", "vthread") or (loop.loop_kind == "serial" and inside <= most)
-        total *= loop.size if copied else 1
-    return total
-
-
-def _vectors(block: BlockOp, vector_bytes: int) -> int:
-    """How many vectors of the machine a block fills at once."""
-    lanes = prod(loop.size for loop in block.enclosing_loops if loop.loop_kind == "vectorized")
-    return -(-lanes * element_bytes(block.outputs[0]) // vector_bytes)
 
 
 def _launch(nest: ForOp, places: Mapping[SSAValue, Placement]) -> Usage:
@@ -102,15 +79,8 @@ def _launch(nest: ForOp, places: Mapping[SSAValue, Placement]) -> Usage:
     for buffer in written:
         place = places[buffer]
         if place.scope in taken:
-            taken[place.scope] += place.size * element_bytes(buffer)
+            taken[place.scope] += place.size * buffer_element_bytes(buffer)
     return Usage(prod(sizes.values()), sizes.get("threadIdx.z", 1), vthreads, taken["shared"], taken["local"])
-
-
-def element_bytes(buffer: SSAValue) -> int:
-    """Bytes of one element of a buffer."""
-    assert isinstance(buffer.type, MemRefType)
-    bits: int = buffer.type.element_type.bitwidth
-    return max(1, bits // 8)
 
 
 def limits(target: Target) -> tuple[tuple[str, str, int], ...]:

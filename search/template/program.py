@@ -17,8 +17,9 @@ from ...dialects.interpret.loop import owning_loops
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
 from ...dialects.target import target_of
 from ...passes.analysis.access import is_argument
+from ...passes.analysis.code_size import buffer_element_bytes
 from ...passes.analysis.nest import buffer_name, functions, is_reduce_loop
-from .limits import Usage, element_bytes
+from .limits import Usage
 from .replay import BlockState, Replay, Strides
 from .symbolic import Columns, Expr, const
 
@@ -207,7 +208,7 @@ def _notes(loop: ForOp, state: BlockState) -> dict[str, Expr]:
 def _access(buffer: SSAValue, is_write: bool, indices: Sequence[Any], state: BlockState) -> Access:
     strides = tuple(state.strides(index) for index in indices)
     shape = buffer_shape(buffer)
-    return Access(buffer_name(buffer), scope_of(buffer), is_write, element_bytes(buffer), shape, strides)
+    return Access(buffer_name(buffer), scope_of(buffer), is_write, buffer_element_bytes(buffer), shape, strides)
 
 
 Sizes = dict[SSAValue, Size | None]
@@ -259,7 +260,7 @@ def _buffer_size(
     for name, extent in virtual.items():
         if not shared and name in moved:
             size = size * extent
-    return Size(size, more, element_bytes(buffer))
+    return Size(size, more, buffer_element_bytes(buffer))
 
 
 def _uses(block: BlockOp, buffer: SSAValue) -> list[Sequence[Any]]:

@@ -1,0 +1,50 @@
+"""How much straight-line code the loops around a block ask for, counted from the loops, before any of it is written."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from ...dialects.combiner import element_bytes
+from ...dialects.loop import BlockOp, ForOp
+
+
+def copying_loops(block: BlockOp) -> list[ForOp]:
+    """The loops around a block that are written out: virtual threads, unrolled loops, and what a pragma asks for."""
+    limits: list[int] = []
+    limit = 0
+    loops = block.enclosing_loops
+    for loop in loops:
+        steps, explicit = loop.notes.get("auto_unroll_max_step"), loop.notes.get("unroll_explicit")
+        limit = steps.value.data if isinstance(steps, IntegerAttr) else limit
+        limit = 0 if isinstance(explicit, IntegerAttr) and not explicit.value.data else limit
+        limits.append(limit)
+    inside = 1
+    found: list[ForOp] = []
+    for loop, most in zip(reversed(loops), reversed(limits), strict=True):
+        inside *= 1 if loop.loop_kind == "vectorized" else loop.size
+        if loop.loop_kind in ("unrolled", "vthread") or (loop.loop_kind == "serial" and inside <= most):
+            found.append(loop)
+    return found[::-1]
+
+
+def copies(block: BlockOp) -> int:
+    """How often a block is written out, lanes apart."""
+    return prod(loop.size for loop in copying_loops(block))
+
+
+def lanes(block: BlockOp) -> int:
+    """How many elements a block computes at once."""
+    return prod(loop.size for loop in block.enclosing_loops if loop.loop_kind == "vectorized")
+
+
+def vectors(block: BlockOp, vector_bytes: int) -> int:
+    """How many vectors of the machine a block fills at once."""
+    return -(-lanes(block) * buffer_element_bytes(block.outputs[0]) // vector_bytes)
+
+
+def buffer_element_bytes(buffer: SSAValue) -> int:
+    """Bytes of one element of a buffer."""
+    return element_bytes(buffer.type.element_type)  # type: ignore[attr-defined]
