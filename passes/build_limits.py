@@ -14,6 +14,12 @@ from .analysis.code_size import copies, copying_loops, lanes, vectors
 from .analysis.nest import functions, ranges_of
 from .primitive import ScheduleError
 
+MOST_STATEMENTS_CPU = 4096
+"""LLVM 20 takes 30 s on a core of a Zen 4 for 16384 copies of a multiply-add that go into one sum. Where lanes are no
+power of two, time grows with the square: 27 s for 2048 (see `search.template.limits`), about two minutes for these."""
+MOST_STATEMENTS_GPU = 1 << 14
+"""Twice the most that random candidates of all named workloads' sketches have there."""
+
 _FEW_ITERATIONS = 1 << 32
 """Iterations that take some seconds, whatever is in them."""
 
@@ -23,16 +29,16 @@ class BuildLimits:
     """The most that a schedule, and the program it makes, may have; ValueError for a limit below 1.
 
     `statements` are those of straight-line code, with a vector of the machine as one: copies by unrolling and virtual
-    threads, times vectors. LLVM takes about 5 ms for each of 8192 copies of a multiply-add that go into one sum.
-    `lanes` are elements computed at once, `depth` loops around a block, `steps` those of a schedule, `bytes` a kernel's
-    arguments and buffers together; None: what the machine has. `overshoot` are the iterations that factors of splits
-    reach for each one that there is, where loops have more than 2**32 together.
+    threads, times vectors; None: 4096 for a CPU, 16384 for a GPU. `lanes` are elements computed at once, `depth` loops
+    around a block, `steps` those of a schedule, `bytes` a kernel's arguments and buffers together; None: what the
+    machine has. `overshoot` are the iterations that factors of splits reach for each one that there is, where loops have
+    more than 2**32 together.
 
     Random candidates of all named workloads' sketches have up to 7219 statements on a GPU and 352 on a CPU, 128 lanes,
     20 loops and 102 steps.
     """
 
-    statements: int = 1 << 14
+    statements: int | None = None
     lanes: int = 4096
     depth: int = 128
     steps: int = 2048
@@ -59,7 +65,8 @@ class BuildLimits:
 
     def require_code(self, module: ModuleOp) -> None:
         """ScheduleError where loops ask for more code than this allows; counted, so it takes no longer than reading."""
-        vector_bytes = target_of(module).vector_bytes
+        target = target_of(module)
+        most = self.statements or (MOST_STATEMENTS_GPU if target.is_gpu else MOST_STATEMENTS_CPU)
         total = 0
         for block in _blocks(module):
             if (depth := len(block.enclosing_loops)) > self.depth:
@@ -68,12 +75,13 @@ class BuildLimits:
             if (width := lanes(block)) > self.lanes:
                 loops = (x.loop_name for x in block.enclosing_loops if x.loop_kind == "vectorized")
                 raise self._refusal("lanes", f"block '{block.block_name}' {_over(loops)} {width:,} elements at once")
-            written = copies(block) * vectors(block, vector_bytes)
+            written = copies(block) * vectors(block, target.vector_bytes)
             total += written
-            if total > self.statements:
+            if total > most:
                 loops = (x.loop_name for x in copying_loops(block) if x.size > 1)
                 what = f"block '{block.block_name}' {_over(loops)} {written:,} statements of straight-line code"
-                raise self._refusal("statements", what if written == total else f"{what}, {total:,} with those before")
+                what = what if written == total else f"{what}, {total:,} with those before,"
+                raise self._refusal("statements", what, most=most)
 
     def _require_little_overshoot(self, block: BlockOp) -> None:
         loops = block.enclosing_loops
@@ -86,8 +94,8 @@ class BuildLimits:
                 "overshoot", f"block '{block.block_name}' in {overshoot:,} iterations for each that it has"
             )
 
-    def _refusal(self, field: str, what: str, step: object = "build") -> ScheduleError:
-        limit = getattr(self, field)
+    def _refusal(self, field: str, what: str, step: object = "build", most: int | None = None) -> ScheduleError:
+        limit = getattr(self, field) if most is None else most
         return ScheduleError(step, f"{what} would be more than the limit of {limit:,} (BuildLimits.{field})")
 
 

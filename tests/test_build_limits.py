@@ -37,7 +37,7 @@ STRANGE = {
     "copies": (
         steps(*ALL),
         "build: block 'T_dense' over 'i', 'j', 'k' as 134,217,728 statements of straight-line code would be "
-        "more than the limit of 16,384 (BuildLimits.statements)",
+        "more than the limit of 4,096 (BuildLimits.statements)",
     ),
     "pragma": ("lw-pragma{block=T_dense loop=i auto_unroll_max_step=4000000000}", "134,217,728 statements"),
     "lanes": (
