@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import aligned_copy, aligned_empty
+from .host_memory import require_bytes
 from .signature import Argument
 
 Array = npt.NDArray[Any]
 
 _MOST_RUNS = 1_000_000
+_SMALL_BYTES = 1 << 28
+"""Outputs that are allocated without a look at what there is, which takes some 50 microseconds."""
 
 
 class Executable(Protocol):
@@ -78,6 +82,7 @@ class Kernel:
         self._assembly = assembly
         self._inputs = [argument for argument in arguments if not argument.is_output]
         self._outputs = [argument for argument in arguments if argument.is_output]
+        self._output_bytes = sum(math.prod(a.shape) * np.dtype(a.dtype).itemsize for a in self._outputs)
 
     @cached_property
     def assembly(self) -> str:
@@ -95,6 +100,7 @@ class Kernel:
         given = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
         inputs, outputs = given[: len(self._inputs)], given[len(self._inputs) :]
         if not outputs:
+            self._require_room()
             outputs = [aligned_empty(argument.shape, argument.dtype) for argument in self._outputs]
         else:
             self._check_outputs(inputs, outputs)
@@ -104,6 +110,11 @@ class Kernel:
             if place is not array:
                 array[...] = place
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _require_room(self) -> None:
+        """NotEnoughMemory where outputs do not fit; small ones, which a call must not wait for, are not looked at."""
+        if self._output_bytes > _SMALL_BYTES:
+            require_bytes(f"the output of kernel {self.name}", self._output_bytes)
 
     def _count_message(self, count: int) -> str:
         inputs = ", ".join(argument.name for argument in self._inputs)

@@ -31,8 +31,8 @@ class BuildLimits:
     `statements` are those of straight-line code, with a vector of the machine as one: copies by unrolling and virtual
     threads, times vectors; None: 4096 for a CPU, 16384 for a GPU. `lanes` are elements computed at once, `depth` loops
     around a block, `steps` those of a schedule, `bytes` a kernel's arguments and buffers together; None: what the
-    machine has. `overshoot` are the iterations that factors of splits reach for each one that there is, where loops have
-    more than 2**32 together.
+    machine has. `overshoot` are the iterations that factors of splits reach for each one that there is, where loops
+    have more than 2**32 together.
 
     Random candidates of all named workloads' sketches have up to 7219 statements on a GPU and 352 on a CPU, 128 lanes,
     20 loops and 102 steps.

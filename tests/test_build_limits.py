@@ -181,3 +181,18 @@ def test_a_container_has_what_it_may_have(monkeypatch, tmp_path, limit, used):
 def test_a_limit_of_the_address_space_counts(monkeypatch):
     monkeypatch.setattr(host_memory.resource, "getrlimit", lambda which: (1 << 20, 1 << 20))
     assert host_memory_bytes() == 1 << 20 and available_bytes() == 0
+
+
+def test_outputs_that_do_not_fit_are_refused_when_they_are_made(monkeypatch):
+    monkeypatch.setattr(host_memory, "available_bytes", lambda: 1 << 20)
+    data = te.placeholder((4,), name="data")
+    out = te.compute((1 << 27,), lambda i: data[i % 4], name="out")
+    kernel = lw.SearchTask(te.create_module([data, out]), target="llvm cores=1").build("")
+    with pytest.raises(NotEnoughMemory, match="the output of kernel main takes 536,870,912 bytes of memory"):
+        kernel(np.zeros(4, np.float32))
+
+
+def test_a_device_says_what_it_has_where_a_buffer_is_larger():
+    pytest.importorskip("pyopencl")
+    with pytest.raises(NotEnoughMemory, match="a buffer of opencl:0 takes 1,125,899,906,842,624 bytes"):
+        lw.opencl(0).allocate(1 << 50)

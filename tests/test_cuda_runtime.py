@@ -17,6 +17,7 @@ from loopwright.backends.cuda import arrays, dlpack, driver
 from loopwright.backends.cuda.checks import CudaChecks
 from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.device_lost import DeviceLost
+from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.search.device_checking import DeviceBuffers
 
@@ -210,6 +211,13 @@ def test_benchmark_counts_runs_only(cuda: FakeDriver) -> None:
     flushed = run.benchmark(X, min_repeat_ms=0, repeat=2, number=4, flush_bytes=1 << 20)
     assert flushed.times_s == pytest.approx([2e-3] * 2) and flushed.number == 4
     assert cuda.log.count(("flush", 1 << 20)) == 8
+
+
+def test_a_buffer_that_does_not_fit_is_a_sentence_with_the_bytes(cuda: FakeDriver) -> None:
+    cuda.free_bytes = 1000
+    with pytest.raises(NotEnoughMemory, match="a buffer of cuda:0 takes 1,001 bytes of memory, there are 1,000"):
+        arrays.cuda(0).allocate(1001)
+    assert arrays.cuda(0).allocate(1000)
 
 
 @pytest.fixture

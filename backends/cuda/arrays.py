@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...dialects.target import Target
 from ..device_array import ALIGNMENT, Array, DeviceArray, new_array
+from ..host_memory import require_bytes
 from .dlpack import CUDA, borrowed, exported
 from .driver import current, describe, device_at, target_of_device
 
@@ -62,7 +63,11 @@ class CudaDevice:
 
     def allocate(self, size_bytes: int) -> Any:
         with current(self.index) as driver:
-            return driver.mem_alloc(max(size_bytes, 1))
+            try:
+                return driver.mem_alloc(max(size_bytes, 1))
+            except driver.MemoryError:
+                require_bytes(f"a buffer of {self}", size_bytes, int(driver.mem_get_info()[0]))
+                raise  # there is room, but not in one piece
 
     def upload(self, buffer: Any, array: Array) -> None:
         with current(self.index) as driver:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...dialects.target import Target
 from ..device_array import Array, DeviceArray, new_array
+from ..host_memory import require_bytes
 from .platform import context_of, describe, device_at, queue_of, target_of_device
 
 
@@ -34,6 +35,7 @@ class OpenClDevice:
     def allocate(self, size_bytes: int) -> Any:
         import pyopencl as cl
 
+        require_bytes(f"a buffer of {self}", size_bytes, int(device_at(self.index).max_mem_alloc_size))
         return cl.Buffer(context_of(self.index), cl.mem_flags.READ_WRITE, max(size_bytes, 1))
 
     def upload(self, buffer: Any, array: Array) -> None:

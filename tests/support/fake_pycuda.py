@@ -129,6 +129,10 @@ class FakeDriver(ModuleType):
             def get_function(self, name: str) -> Function:
                 return Function(name)
 
+        class NoMemory(Error):
+            pass
+
+        self.MemoryError, self.free_bytes = NoMemory, 1 << 30
         self.Error, self.LaunchError, self.Context, self.Device = Error, LaunchError, Context, Device
         self.Event, self.module_from_buffer, self.Stream = Event, Module, Stream
         self.device_attribute = self.function_attribute = Attributes()
@@ -148,8 +152,13 @@ class FakeDriver(ModuleType):
         if self.fails_with:
             raise self.LaunchError(self.fails_with)
 
+    def mem_get_info(self) -> tuple[int, int]:
+        return self.free_bytes, 1 << 30
+
     def mem_alloc(self, size: int) -> int:
         assert self.stack and size > 0
+        if size > self.free_bytes:
+            raise self.MemoryError("cuMemAlloc failed: out of memory")
         address = next(self.addresses)
         self.memory[address] = np.full(size, 0xAA, np.uint8)
         return address
