@@ -85,10 +85,10 @@ class RecordFeatures:
     def is_current(self, record: Measured) -> bool:
         """Whether a record's decisions still say what its schedule says: then its features cost next to nothing."""
         space = self._spaces.get(record.sketch)
-        return space is not None and _means(space, record)
+        return space is not None and means(space, record)
 
     def _add(self, space: Space | None, records: Sequence[Measured]) -> None:
-        alike = [r for r in records if space is not None and _means(space, r)]
+        alike = [r for r in records if space is not None and means(space, r)]
         if space is not None and alike:
             rows = np.array([r.decisions for r in alike], dtype=np.int64).reshape(len(alike), -1)
             for record, features in zip(alike, space.features(rows), strict=True):
@@ -98,7 +98,7 @@ class RecordFeatures:
                 self._known[record.schedule] = features_of_schedule(self._module, self._target, record.schedule)
 
 
-def _means(space: Space, record: Measured) -> bool:
+def means(space: Space, record: Measured) -> bool:
     """Whether the decisions still say what the schedule says."""
     if len(record.decisions) != space.n_decisions:
         return False

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..features.of_records import means
 from ..records import Record
 from .group import Group
 
@@ -42,7 +43,7 @@ def feature_importance(group: Group) -> Importance:
     for record in group.right:
         sketch = sketches.get(record.sketch)
         names = names or list(getattr(sketch, "feature_names", None) or ())
-        if sketch is None or len(record.decisions) != sketch.n_decisions or not names:
+        if sketch is None or not names or not means(sketch, record):
             continue
         row = np.array([record.decisions], dtype=np.int64)
         if sketch.legal(row)[0]:

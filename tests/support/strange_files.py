@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from damage import ODD_NUMBERS, damaged_bytes, damaged_json, damaged_text, hostile_texts, pick
 from packages import parts_of, small_network, write_parts
+from xdsl.dialects.builtin import ModuleOp
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.cli import main
-from loopwright.search.records import Record
+from loopwright.search.records import Record, RecordError
 
 WORDS = (
     *("f32", "f16", "i8", "i1", "ui64", "index", "f80", "i7", "none", "tensor", "memref", "vector", "complex", "tuple"),
@@ -142,6 +143,8 @@ def records(folder: Path, canary: str, rng: np.random.Generator) -> bool:
             chosen.append(line)
     data = "\n".join(chosen).encode("utf-8", "replace") + b"\n"
     path.write_bytes(damaged_bytes(data, lines[0].encode(), rng) if rng.random() < 0.3 else data)
+    if rng.random() < 0.06:
+        return _learned(path, folder, rng)
     shown = ["show", str(path), "--mode", pick(rng, ("schedule", "python", "dag", "ir", "source"))]
     return command(
         *pick(
@@ -160,6 +163,31 @@ def records(folder: Path, canary: str, rng: np.random.Generator) -> bool:
             ),
         )
     )
+
+
+def _learned(path: Path, folder: Path, rng: np.random.Generator) -> bool:
+    """Go on from a file, or learn from it."""
+    text, _ = record_lines()
+    if rng.random() < 0.3:
+        (folder / "own.mlir").write_text(text)
+        target = "llvm cores=1 vector_bytes=32 vector_registers=16"
+        return command("tune", str(folder / "own.mlir"), "--target", target, "--records", str(path), "--trials", "9")
+    task = lw.SearchTask(read_module_of(text), target="llvm cores=1 vector_bytes=32 vector_registers=16")
+    try:
+        quietly(lambda: lw.train_cost_model(str(path), [task]))
+        quietly(lambda: lw.load_best(str(path)))
+    except (ValueError, RecordError) as error:
+        require_sentence(error)
+        return False
+    return True
+
+
+def read_module_of(text: str) -> ModuleOp:
+    from xdsl.parser import Parser
+
+    from loopwright.backends.context import create_context
+
+    return Parser(create_context(), text).parse_module()
 
 
 def programs(folder: Path, canary: str, rng: np.random.Generator) -> bool:
