@@ -42,7 +42,6 @@ class Anchor:
     reduce: tuple[Axis, ...]
     operands: tuple[Operand, ...]
     output: str
-    output_is_argument: bool
     element: Attribute
     epilogue: str | None
     pads: tuple[str, ...]
@@ -81,7 +80,6 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
         reduce,
         operands,
         buffer_name(output),
-        is_argument(output),
         output.type.element_type,
         epilogue_of(block),
         tuple(pads_of(block)),

@@ -106,7 +106,6 @@ class GpuModel:
     reduce: tuple[GpuReduce, ...]
     operands: tuple[GpuOperand, ...]
     element_bytes: int
-    variant: int
     stages: str
     registers: str
     unroll: str
@@ -294,9 +293,10 @@ class GpuModel:
             longest = np.maximum(longest, run)
         return longest
 
-    def _quantities(self, c: Columns) -> dict[str, Array]:
+    def _cycles(self, c: Columns) -> Array:
+        """Cycles from the first block of threads to the last."""
         threads, accumulators = self.threads(c), self._accumulators(c)
-        blocks, waste, step = self._blocks(c), self._waste(c), self._step(c)
+        blocks, step = self._blocks(c), self._step(c)
         stages, through = c[self.stages].astype(np.float64), c[self.registers] * (c[self.stages] > 1)
         sizes = self._extents(c)
         depth = np.ones(len(threads))
@@ -341,28 +341,11 @@ class GpuModel:
         total = fills * (whole * iteration(per_sm) + np.where(rest > 0, iteration(np.maximum(1.0, rest)), 0.0))
         waves = np.ceil(blocks / (self.cores * per_sm))
         total = total + waves * (2 * joined / BYTES_PER_CYCLE_SHARED + BARRIER_CYCLES) * (joined > 0)
-        fma = warps * accumulators / SCHEDULERS
-        return {
-            "cycles": total + GLOBAL_LATENCY,
-            "threads": threads,
-            "accumulators": accumulators,
-            "blocks": blocks,
-            "waste": waste,
-            "shared": filled * stages + joined,
-            "step": step,
-            "depth": depth,
-            "loads": loads / accumulators,
-            "per_sm": per_sm,
-            "warps": np.minimum(per_sm, np.ceil(blocks / self.cores)) * warps,
-            "waves": waves,
-            "balance": waves * self.cores * per_sm / blocks,
-            "fill": filled / step / FILL_BYTES_PER_CYCLE_SM / fma,
-            "words": warps * cycles / fma,
-        }
+        return np.asarray(total + GLOBAL_LATENCY)
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""
-        seconds = self._quantities(c)["cycles"] / CLOCK_HZ + LAUNCH_S
+        seconds = self._cycles(c) / CLOCK_HZ + LAUNCH_S
         if self.split and not self.sliced:
             outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S

@@ -64,7 +64,6 @@ class TileModel:
     reduce: tuple[ReduceAxis, ...]
     element_bytes: int
     panel: str
-    variant: int
     operands: tuple[frozenset[str], ...]
     padded_inline: bool
     packed: int = 0
@@ -152,60 +151,31 @@ class TileModel:
                 size = size * (np.minimum(c[reduce.middle] * c[reduce.unroll], whole) if reduce.middle else whole)
         return size
 
-    def _quantities(self, c: Columns) -> dict[str, Array]:
-        wide = self._registers_a_vector(c)
+    def seconds(self, c: Columns) -> Array:
+        """A rough time: arithmetic and loads of the register tile, tails, balance, and what does not fit a cache."""
         rows = self._row_tile(c).astype(np.float64)
-        vectors = (c[self.vector.inner] * wide).astype(np.float64)
-        narrow = np.minimum(1.0, c[self.lanes] * self.element_bytes / self.target.vector_bytes)
+        vectors = (c[self.vector.inner] * self._registers_a_vector(c)).astype(np.float64)
         total, block = self._depth(c)
         tasks = self._tasks(c)
         middle = c[self.vector.middle].astype(np.float64)
         for axis in self.rows:
             middle = middle * c[axis.middle]
-        waste = self._waste(c)
-        tile_steps = tasks * middle * total
         fmas = rows * vectors
         loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
         issue = np.maximum(fmas / FMA_PER_CYCLE, loads / LOADS_PER_CYCLE)
         latency = np.where(fmas < FMA_LATENCY * FMA_PER_CYCLE, FMA_LATENCY / np.maximum(1.0, fmas) * fmas, issue)
-        cycles = np.maximum(issue, latency) + 2.0 / self._unrolled(c)
-        visits = total / np.maximum(block, 1.0)
-        spill = 2.0 * fmas / np.maximum(block, 1.0)
+        step = np.maximum(issue, latency) + 2.0 / self._unrolled(c) + 2.0 * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
+        cycles = tasks * middle * total * step * balance / self.target.cores
         vector_side = [o for o in self.operands if self.vector.name in o]
         row_side = [o for o in self.operands if self.vector.name not in o]
         micro_panel = sum((self._footprint(c, o, False) for o in vector_side), np.zeros(len(rows)))
         vector_tile = sum((self._footprint(c, o, True) for o in vector_side), np.zeros(len(rows)))
         row_tile = sum((self._footprint(c, o, True) for o in row_side), np.ones(len(rows)))
-        return {
-            "cycles": tile_steps * (cycles + spill) * balance / self.target.cores,
-            "rows": rows,
-            "vectors": vectors,
-            "narrow": narrow,
-            "waste": waste,
-            "tasks": tasks,
-            "balance": balance,
-            "middle": middle,
-            "vector_middle": c[self.vector.middle].astype(np.float64),
-            "block": block,
-            "visits": visits,
-            "unrolled": self._unrolled(c).astype(np.float64),
-            "issue": cycles / np.maximum(1.0, fmas),
-            "fmas": fmas,
-            "micro_panel": micro_panel,
-            "vector_tile": vector_tile,
-            "row_tile": row_tile,
-            "lanes": c[self.lanes].astype(np.float64),
-        }
-
-    def seconds(self, c: Columns) -> Array:
-        """A rough time: arithmetic and loads of the register tile, tails, balance, and what does not fit a cache."""
-        q = self._quantities(c)
-        cycles = q["cycles"]
-        cycles = cycles * np.where(q["micro_panel"] > self.target.l1_bytes, 1.08, 1.0)
-        cycles = cycles * np.where(q["vector_tile"] + q["row_tile"] > self.target.l2_bytes, 1.2, 1.0)
+        cycles = cycles * np.where(micro_panel > self.target.l1_bytes, 1.08, 1.0)
+        cycles = cycles * np.where(vector_tile + row_tile > self.target.l2_bytes, 1.2, 1.0)
         if self.panel == "inner":
-            packed = q["tasks"] * q["vector_tile"] * q["visits"] / self.target.cores
+            packed = tasks * vector_tile * (total / np.maximum(block, 1.0)) / self.target.cores
             cycles = cycles + packed / L2_BYTES_PER_CYCLE * 4
         if self.panel == "direct":
             cycles = cycles * 1.1

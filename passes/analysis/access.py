@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.index import IndexExpr
@@ -190,8 +189,3 @@ def _writes_of(buffer: SSAValue, blocks: list[BlockOp]) -> list[Access]:
 
 def _reads_of(buffer: SSAValue, blocks: list[BlockOp]) -> list[Access]:
     return [(block, load.indices.data) for block in blocks for load in block.loads if load.buffer is buffer]
-
-
-def uses_in(func: FuncOp, buffer: SSAValue) -> list[BlockOp]:
-    """The blocks that read or write `buffer`, in program order."""
-    return [b for b in blocks_in(func) if buffer in b.outputs or any(load.buffer is buffer for load in b.loads)]

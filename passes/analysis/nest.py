@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -214,9 +214,3 @@ def nest_around(inner: Operation, loops: Iterable[tuple[str, int]]) -> Operation
     for name, extent in reversed(list(loops)):
         inner = new_loop(name, extent, [inner])
     return inner
-
-
-def position_key(func: FuncOp) -> Callable[[BlockOp], int]:
-    """Program order of the function's blocks as a sort key."""
-    order = {block: k for k, block in enumerate(blocks_in(func))}
-    return lambda block: order[block]

@@ -82,8 +82,6 @@ class GpuLowering(Lowering):
         """Whether what is being written are copies on their way through registers: all loops are unrolled."""
         self.sizes: dict[str, int] = {}
         self.threads: dict[str, SSAValue] = {}
-        self.apart: set[str] = set()
-        """Loops around whose value differs from thread to thread of a block."""
         self.virtual: list[ForOp] = []
         self.traffic = _Traffic()
         self.launch_scope = self.at.scopes[0]
@@ -287,7 +285,7 @@ class GpuLowering(Lowering):
             return
         value = self.threads[kind]
         if op.size == size:
-            self._thread(op, value, inner, body)
+            self._thread(op, value, body)
             return
         if inner and self._waits(op):
             rule = (
@@ -295,7 +293,7 @@ class GpuLowering(Lowering):
             )
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give it all of them")
         test = self.is_below(value, size, op.size)
-        self._branch(test, lambda: self._thread(op, value, inner, body))
+        self._branch(test, lambda: self._thread(op, value, body))
 
     def is_below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
         """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
@@ -308,18 +306,14 @@ class GpuLowering(Lowering):
         assert not isinstance(test, bool)
         return test
 
-    def _thread(self, op: ForOp, value: SSAValue, inner: bool, body: Callable[[], None]) -> None:
+    def _thread(self, op: ForOp, value: SSAValue, body: Callable[[], None]) -> None:
         # A scope of its own, in the same region: two loops of one name may be bound to different axes.
         self.at.scopes.append(Scope(self.at.here.block))
-        if inner:
-            self.apart.add(op.loop_name)
         name = op.loop_name
         around, extent = self.at.env.get(name), self.at.ranges.get(name)
         self._known_as(op, value, body)
         if around is not None and extent is not None:
             self.at.env[name], self.at.ranges[name] = around, extent
-        else:
-            self.apart.discard(name)
         self.at.scopes.pop()
         self.at.here.loads.clear()
 

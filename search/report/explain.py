@@ -32,7 +32,6 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "lw-double-buffer": lambda s: f"Fill one half of the buffer of {s.block} while the other is in use.",
     "lw-pipeline": lambda s: f"Load what {s.block} needs some iterations of loop {s.loop} ahead.",
     "lw-prefetch": lambda s: f"Ask for what {s.block} reads of {s.buffer} some iterations of loop {s.loop} ahead.",
-    "lw-tensorize": lambda s: f"Compute the loops of {s.block} from {s.loop} inwards by one hardware instruction.",
     "lw-transform-layout": lambda s: f"Store {s.buffer or 'what ' + s.block + ' writes'} in another order of elements.",
 }
 

@@ -64,11 +64,10 @@ class GpuVariant:
 class Tiling:
     """One variant, written into a draft step by step."""
 
-    def __init__(self, draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target, number: int) -> None:
+    def __init__(self, draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> None:
         self.draft = draft
         self.variant = variant
         self.target = target
-        self.number = number
         self.block = anchor.block
         self.split: Hole | None = None
         self.divided: Axis | None = None
@@ -359,7 +358,6 @@ class Tiling:
             ),
             operands=tuple(self._operand(o) for o in self._distinct()),
             element_bytes=element_bytes(self.anchor.element),
-            variant=self.number,
             stages=self.stages.name,
             registers=self.registers.name,
             unroll=self.unrolled.name,

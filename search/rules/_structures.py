@@ -27,7 +27,7 @@ class Structure(Protocol):
 
 StructureT = TypeVar("StructureT", bound=Structure)
 OptionT = TypeVar("OptionT")
-Write = Callable[[Draft, Anchor, StructureT, int], CostEstimate]
+Write = Callable[[Draft, Anchor, StructureT], CostEstimate]
 
 
 def tile_anchors(
@@ -38,10 +38,10 @@ def tile_anchors(
     A structure without a candidate within its limits is left out; an anchor without any is left to later rules.
     """
     anchors = [a for a in anchors_in(draft.module) if a.block not in draft.settled]
-    choices: list[list[tuple[int, StructureT] | None]] = []
+    choices: list[list[StructureT | None]] = []
     best = draft
     for anchor in anchors:
-        listed = list(enumerate(structures(anchor)))
+        listed = structures(anchor)
         tried = [(grown, one) for one in listed if (grown := _written(best, anchor, one, write)) is not None]
         tried.sort(key=lambda pair: pair[0].default_seconds)
         choices.append([one for _, one in tried] or [None])
@@ -69,7 +69,7 @@ def _combinations(choices: Sequence[Sequence[OptionT]]) -> Iterator[tuple[Option
             yield (*first[:position], option, *first[position + 1 :])
 
 
-def _written(draft: Draft, anchor: Anchor, chosen: tuple[int, StructureT], write: Write[StructureT]) -> Draft | None:
+def _written(draft: Draft, anchor: Anchor, structure: StructureT, write: Write[StructureT]) -> Draft | None:
     """A copy of the draft with one structure of an anchor.
 
     None where a primitive refuses a step of it, or no candidate of it is within the limits.
@@ -78,9 +78,8 @@ def _written(draft: Draft, anchor: Anchor, chosen: tuple[int, StructureT], write
     fresh = find_anchor(grown.module, anchor.block)
     if fresh is None:
         return None
-    number, structure = chosen
     try:
-        grown.models.append(write(grown, fresh, structure, number))
+        grown.models.append(write(grown, fresh, structure))
     except ScheduleError:
         return None
     grown.names.append(structure.name)

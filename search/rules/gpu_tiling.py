@@ -36,9 +36,9 @@ class GpuTiling(SketchRule):
         return target.is_gpu
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        def write(grown: Draft, anchor: Anchor, variant: GpuVariant, number: int) -> GpuModel:
+        def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
             tiling = SlicedTiling if variant.sliced else Tiling
-            return tiling(grown, anchor, variant, target, number).write()
+            return tiling(grown, anchor, variant, target).write()
 
         return tile_anchors(draft, lambda anchor: list(gpu_variants(anchor)), write)
 

@@ -59,8 +59,8 @@ class MultiLevelTiling(SketchRule):
         return not target.is_gpu
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        def write(grown: Draft, anchor: Anchor, variant: Variant, number: int) -> TileModel:
-            return Tiling(grown, anchor, variant, target, number).write()
+        def write(grown: Draft, anchor: Anchor, variant: Variant) -> TileModel:
+            return Tiling(grown, anchor, variant, target).write()
 
         def structures(anchor: Anchor) -> list[Variant]:
             found = list(variants(anchor, target))
@@ -129,13 +129,12 @@ def _vector_operands(anchor: Anchor, group: tuple[Axis, ...]) -> list[Operand]:
 class Tiling:
     """One variant, written into a draft step by step."""
 
-    def __init__(self, draft: Draft, anchor: Anchor, variant: Variant, target: Target, number: int) -> None:
+    def __init__(self, draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> None:
         self.draft = draft
         self.turning = turning_cycles(draft, anchor, apart=variant.epilogue == "apart")
         self.anchor = anchor if variant.epilogue == "tile" else replace(anchor, epilogue=None)
         self.variant = variant
         self.target = target
-        self.number = number
         self.block = anchor.block
         self.lanes_count = target.vector_bytes // element_bytes(anchor.element)
         names = {a.name for a in variant.vector}
@@ -331,7 +330,6 @@ class Tiling:
             ),
             element_bytes=element_bytes(self.anchor.element),
             panel=self.variant.panel,
-            variant=self.number,
             operands=tuple(frozenset(o.axes) for o in self.anchor.operands),
             padded_inline=self.variant.inline_pads,
             packed=self._packed() if self.variant.panel == "root" else 0,

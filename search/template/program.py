@@ -18,7 +18,7 @@ from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, s
 from ...dialects.target import target_of
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.code_size import buffer_element_bytes
-from ...passes.analysis.nest import buffer_name, functions, is_reduce_loop
+from ...passes.analysis.nest import buffer_name, functions
 from .limits import Usage
 from .replay import BlockState, Replay, Strides
 from .symbolic import Columns, Expr, const
@@ -36,7 +36,6 @@ class Loop:
     name: str
     kind: str
     extent: Expr
-    reduces: bool
     notes: Mapping[str, Expr]
 
 
@@ -187,8 +186,7 @@ class Program:
 
 def _nest(block: BlockOp, state: BlockState) -> Nest:
     loops = tuple(
-        Loop(x.loop_name, x.loop_kind, state.extents[x.loop_name], is_reduce_loop(x), _notes(x, state))
-        for x in block.enclosing_loops
+        Loop(x.loop_name, x.loop_kind, state.extents[x.loop_name], _notes(x, state)) for x in block.enclosing_loops
     )
     accesses = [
         _access(output, True, indices, state)

@@ -273,8 +273,3 @@ class Number(int):
 def expr_of(value: int) -> Expr:
     """How a number follows from the knobs."""
     return value.expr if isinstance(value, Number) else const(int(value))
-
-
-def plain_number(value: int) -> int:
-    """A number without its memory, and without a note of that."""
-    return int.__add__(value, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -72,17 +72,3 @@ def _parts(step: ModulePass) -> list[str | Expr]:
     text = str(replace(step, **changed))
     pieces = re.split(r"(9100\d{5})", text)
     return [exprs[int(p) - _MARK] if i % 2 else p for i, p in enumerate(pieces) if p]
-
-
-def trace_template(call: Any, tracer: Tracer) -> Trace:
-    """The trace of `call()`, which returns the schedule that a template makes with the tracer's numbers."""
-    return Trace.of(tracer, call())
-
-
-def same_steps(one: str, other: str, parse: Any) -> bool:
-    """True where two schedule texts are the same steps."""
-    return one == other or _steps(one, parse) == _steps(other, parse)
-
-
-def _steps(text: str, parse: Any) -> Sequence[ModulePass]:
-    return tuple(parse(text))
