@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_pycuda import Bindings, FakeDriver
+from packages import grow, parts_of, with_header, write_parts
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
 from loopwright.backends.cuda import driver
+from loopwright.graph.runtime.package import PackageError
 
 H200 = "cuda model=h200"
 
@@ -53,6 +55,15 @@ def test_network_on_opencl(opencl: str, tmp_path: Path) -> None:
         assert not np.allclose(second.get_output(number), want, rtol=1e-3)
     assert first.benchmark(repeat=1, min_repeat_ms=1).mean > 0
     assert len(first.profile(repeat=1).rows) == 3
+    larger_than_memory(tmp_path / "net.lw", r"a buffer on .*")
+
+
+def larger_than_memory(path: Path, where: str) -> None:
+    """A network in a file, with an input larger than any memory, is refused in a sentence."""
+    write_parts(path, with_header(parts_of(path), grow))
+    loaded = lw.load_network(path, trusted=True)
+    with pytest.raises(PackageError, match=rf"^network .* takes 35,184,[\d,]+ bytes, {where} has [\d,]+$"):
+        loaded.executor()
 
 
 class ArenaDriver(FakeDriver):
@@ -111,14 +122,19 @@ def steps_net() -> lw.Network:
 
 
 @pytest.mark.parametrize("graphs", [True, False])
-def test_network_on_cuda_is_replayed(cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch, graphs: bool) -> None:
+def test_network_on_cuda_is_replayed(
+    cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, graphs: bool
+) -> None:
     bindings = Bindings(cuda)
     import cuda.bindings as package
 
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
     monkeypatch.setattr(package, "driver", bindings, raising=False)
     monkeypatch.setattr("loopwright.graph.runtime.on_cuda.can_replay", lambda: graphs)
-    executor = lw.compile(steps_net(), H200, processes=1).executor()
+    compiled = lw.compile(steps_net(), H200, processes=1)
+    executor = compiled.executor()
+    compiled.save(tmp_path / "net.lw")
+    larger_than_memory(tmp_path / "net.lw", "NVIDIA.*")
     data = np.arange(8, dtype="float32")
     executor.set_input("data", data)
     executor.run()

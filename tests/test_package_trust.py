@@ -14,9 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from packages import parts_of, small_network, with_header, write_parts
+from packages import grow, parts_of, small_network, with_header, write_parts
 
 import loopwright as lw
 from loopwright.cli import main
@@ -152,7 +151,7 @@ def test_tags_are_of_content_and_purpose(data: Path) -> None:
     found = tag("purpose", b"content")
     assert origin_of("purpose", b"content", found) is Origin.OWN
     assert origin_of("purpose", b"Content", found) is origin_of("other", b"content", found) is Origin.CHANGED
-    assert origin_of("purpose", b"content", "0" + found[1:] + "0") is Origin.STRANGER
+    assert origin_of("purpose", b"content", "x" + found[1:]) is Origin.STRANGER
     assert tag("purpose", b"content") == found != tag("purpose", b"")
 
 
@@ -215,18 +214,8 @@ def test_commands_take_trust(
 
 
 def test_more_memory_than_there_is_is_a_sentence(network: lw.CompiledNetwork, tmp_path: Path) -> None:
-    def grow(header: dict[str, object]) -> None:
-        """An input that no step reads, of 2^45 bytes, behind all the others."""
-        plan = header["plan"]
-        assert isinstance(plan, dict)
-        start = plan["arena_bytes"]
-        place = {"kind": "arena", "number": start}
-        plan["inputs"].append({"name": "huge", "dtype": "float32", "shape": [1 << 43], "place": place})
-        plan["arena_bytes"] = start + (1 << 45)
-
     network.save(tmp_path / "net.lw")
     write_parts(tmp_path / "net.lw", with_header(parts_of(tmp_path / "net.lw"), grow))
     loaded = lw.load_network(tmp_path / "net.lw", trusted=True)
     with pytest.raises(PackageError, match=r"^network small takes 35,184,[\d,]+ bytes, this machine has [\d,]+$"):
         loaded.executor()
-    assert np.prod(loaded.plan.inputs[-1].shape) == 1 << 43

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from ...backends.c_family.artifact import Artifact
 from ...backends.cuda.arrays import CudaDevice
-from ...backends.cuda.driver import current
+from ...backends.cuda.driver import current, device_at
 from ...backends.cuda.graph import Graph, can_replay
 from ...backends.cuda.runtime import CudaRuntime
-from .package import Package
+from .package import Package, require_memory
 from .plan import Place, Port
 
 Array = npt.NDArray[Any]
@@ -46,6 +46,7 @@ class CudaSession:
     def __init__(self, network: CudaNetwork) -> None:
         self._network = network
         self._graph: Graph | None = None
+        require_memory(network.plan, device_at(network.index).total_memory(), network.name)
         self._base = network.allocate(max(1, network.plan.arena_bytes))
         self._calls = []
         for step in network.plan.steps:

@@ -16,7 +16,7 @@ from ...backends.llvm.cpu import LEVELS, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.host import host_model
 from ...backends.llvm.jit import Loaded as Code
-from .package import Package, PackageError
+from .package import Package, PackageError, require_memory
 from .plan import Place, Plan, Port
 
 Array = npt.NDArray[Any]
@@ -100,10 +100,7 @@ class LlvmSession:
 
 
 def _arena(plan: Plan) -> Array:
-    """Memory for all tensors; PackageError where this machine has less."""
-    most = host_memory_bytes()
-    if plan.arena_bytes > most:
-        raise PackageError(f"network {plan.name} takes {plan.arena_bytes:,} bytes, this machine has {most:,}")
+    require_memory(plan, host_memory_bytes(), "this machine")
     return aligned_empty((max(1, plan.arena_bytes),), np.uint8)
 
 

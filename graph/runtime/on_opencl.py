@@ -10,7 +10,8 @@ import numpy.typing as npt
 from ...backends.c_family.artifact import Artifact
 from ...backends.opencl.arrays import OpenClDevice
 from ...backends.opencl.executable import OpenClRuntime
-from .package import Package
+from ...backends.opencl.platform import device_at
+from .package import Package, require_memory
 from .plan import Place, Port, Step
 
 Array = npt.NDArray[Any]
@@ -36,6 +37,7 @@ class OpenClSession:
 
     def __init__(self, network: OpenClNetwork) -> None:
         self._network = network
+        require_memory(network.plan, device_at(network.index).max_mem_alloc_size, f"a buffer on {network.name}")
         self._arena = network.allocate(max(1, network.plan.arena_bytes))
         self._sizes = _sizes(network)
         self._parts: dict[tuple[int, int], Any] = {}

@@ -91,6 +91,12 @@ class Package:
             return read_package(os.fspath(path), file, trusted)
 
 
+def require_memory(plan: Plan, most_bytes: int, where: str) -> None:
+    """PackageError where a network's tensors take more memory than there is."""
+    if plan.arena_bytes > most_bytes:
+        raise PackageError(f"network {plan.name} takes {plan.arena_bytes:,} bytes, {where} has {most_bytes:,}")
+
+
 def data_of(array: Array) -> memoryview:
     """The bytes of an array's elements."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

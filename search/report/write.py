@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...storage.whole_file import write_whole
 from .. import records as rec
 from ..records import Record, RecordError
 from ..workload_files import rebuilt_task, task_of_key
@@ -59,7 +60,7 @@ def write_report(
         text = page(found, title or f"Tuning report of {Path(name).name}", limits)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise RecordError(f"cannot write report {os.fspath(output)!r}: {error.strerror}") from error
     return path

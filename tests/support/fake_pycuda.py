@@ -69,6 +69,9 @@ class FakeDriver(ModuleType):
             def retain_primary_context(self) -> Context:
                 return Context(self.index)
 
+            def total_memory(self) -> int:
+                return 1 << 37
+
             def get_attribute(self, attribute: str) -> int:
                 return {"MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "WARP_SIZE": 32, "MULTIPROCESSOR_COUNT": 132}.get(
                     attribute, 1024

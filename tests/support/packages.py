@@ -71,6 +71,14 @@ def with_header(parts: Parts, change: Callable[[Header], object]) -> Parts:
     return {**parts, "network.json": json.dumps(header).encode()}
 
 
+def grow(header: Header) -> None:
+    """An input that no step reads, of 2^45 bytes, behind all the others."""
+    plan = header["plan"]
+    place = {"kind": "arena", "number": plan["arena_bytes"]}
+    plan["inputs"].append({"name": "huge", "dtype": "float32", "shape": [1 << 43], "place": place})
+    plan["arena_bytes"] += 1 << 45
+
+
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every (container, key) in nested lists and objects."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
