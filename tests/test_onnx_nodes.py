@@ -36,6 +36,13 @@ CASES = {
     "whole numbers between": node("Resize", {"x": (1, 2, 3, 4)}, SCALES, "int32", mode="linear"),
     "remainder by a number": node("Mod", {"x": (3, 4)}, {"n": ONE}, fmod=1),
     "a crop to a known shape": node("CenterCropPad", {"x": (3, 4)}, {"s": np.array([2, 7])}, opset=18),
+    "cut away and padded": node("Pad", {"x": (1, 4)}, {"p": np.array([-1, -3, 2, 2]), "v": ONE}),
+    "resized to an odd extent": node(
+        "Resize",
+        {"x": (1, 1, 9, 4)},
+        {"r": SCALES["r"], "e": SCALES["r"], "n": np.array([1, 1, 13, 3])},
+        mode="nearest",
+    ),
     "norm of columns of one element": chain(
         ("Softsign", ["x"], {}), ("ReduceL1", ["y0"], {"axes": [1]}), inputs={"x": (16, 1)}, weights={}
     ),

@@ -311,6 +311,8 @@ def conv_transpose(g: Graph) -> None:
     made = g.choose((1, 2, 3))
     w = g.weight((x.shape[1], made, *kernel), x.dtype, scale=0.3)
     attributes = window(g, x, kernel)
+    if "auto_pad" in attributes and any(k < s for k, s in zip(kernel, attributes.get("strides", kernel), strict=True)):
+        del attributes["auto_pad"]  # the padding would be negative, which onnxruntime takes for none
     if g.chance(0.3) and "strides" in attributes:
         attributes["output_padding"] = [g.number(0, s - 1) for s in attributes["strides"]]
     bias = [g.weight((made * groups,), x.dtype)] if g.chance(0.6) else []
@@ -330,8 +332,20 @@ def pool(g: Graph) -> None:
         attributes["count_include_pad"] = g.number(0, 1)
     if operator == "LpPool":
         attributes["p"] = g.number(1, 3)
+    if any(e > n for e, n in zip(_reach(kernel, attributes), _padded(x, attributes), strict=True)):
+        raise RefusedError("of such windows onnxruntime has one, that of no element")
     results = 2 if operator == "MaxPool" and g.chance(0.2) else 1
     g.add(operator, [x], results, kernel_shape=kernel, **attributes)
+
+
+def _reach(kernel: Sequence[int], attributes: dict[str, Any]) -> list[int]:
+    return [(k - 1) * d + 1 for k, d in zip(kernel, attributes.get("dilations", [1] * len(kernel)), strict=True)]
+
+
+def _padded(x: Tensor, attributes: dict[str, Any]) -> list[int]:
+    count = x.rank - 2
+    pads = attributes.get("pads", [9 if attributes.get("auto_pad", "")[:4] == "SAME" else 0] * 2 * count)
+    return [n + pads[d] + pads[d + count] for d, n in enumerate(x.shape[2:])]
 
 
 def global_pool(g: Graph) -> None:

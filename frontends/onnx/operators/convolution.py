@@ -147,8 +147,14 @@ def _zeros_between(node: Node, x: Value, strides: tuple[int, ...]) -> Value:
 
 
 def padded_or_cut(node: Node, x: Value, before: list[int], after: list[int], value: float = 0.0) -> Value:
-    """Padded where a number is positive, cut off where it is negative."""
+    """Padded where a number is positive, cut off where it is negative, axes that end as padding alone too."""
     net, rank = node.net, len(x.shape)
+    left = [n + min(b, 0) + min(a, 0) for n, b, a in zip(x.shape, before, after, strict=True)]
+    if min(left, default=1) < 1:
+        wide = net.pad(x, before=[max(b, 0) for b in before], after=[max(a, 0) for a in after], value=value)
+        ends = [n + min(a, 0) for n, a in zip(wide.shape, after, strict=True)]
+        begins = [max(-b, 0) for b in before]
+        return net.strided_slice(wide, begin=begins, end=ends, axes=list(range(rank)))
     cut = [d for d in range(rank) if before[d] < 0 or after[d] < 0]
     if cut:
         begin = [max(-before[d], 0) for d in cut]

@@ -143,7 +143,7 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     for shape in ((axis.extent, axis.extent), (axis.output, axis.extent)):
         require_memory(f"the matrix that resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
     kept = {k: v for k, v in attributes.items() if k not in ("mode", "extrapolation_value")}
-    exact = axis.output == int(np.float32(axis.scale) * axis.extent)
+    exact = axis.output == int(float(np.float32(axis.scale)) * axis.extent)  # as the reference implementation rounds
     names = ["x", "roi" if crops else "", "scales" if exact else "", "" if exact else "sizes"]
     resize = helper.make_node("Resize", names, ["y"], mode=mode, extrapolation_value=0.0, **kept)
     given: dict[str, Array] = {"x": np.eye(axis.extent)}
@@ -155,6 +155,7 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
         given["sizes"] = np.array([axis.extent, axis.output], dtype=np.int64)
     (made,) = evaluate(resize, given, {"": 19})
     matrix = np.asarray(made).T
+    assert matrix.shape == (axis.output, axis.extent)
     return matrix, (matrix != 0).any(axis=1) if crops else np.ones(axis.output, dtype=bool)
 
 
