@@ -180,10 +180,12 @@ def on_opencl(problem: Problem, module: ModuleOp, random: Random) -> Fault | Non
 
 def on_cuda(problem: Problem, module: ModuleOp, random: Random) -> Fault | None:
     """Compile for the CUDA device and run."""
+    from loopwright.backends.c_family.executable import DeviceExecutable
     from loopwright.backends.cuda.compile import compile_module as compile_cuda
-    from loopwright.backends.cuda.runtime import load
+    from loopwright.backends.cuda.runtime import CudaRuntime
 
-    return _run_on_device(problem, load(compile_cuda(lower_to_kernel(module))))
+    artifact = compile_cuda(lower_to_kernel(module))
+    return _run_on_device(problem, DeviceExecutable(artifact, CudaRuntime(artifact)))
 
 
 @cache
