@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from math import prod
 
@@ -59,9 +59,9 @@ class BuildLimits:
     def require_depth(self, step: object, module: ModuleOp) -> None:
         """ScheduleError where the block that a step has rewritten is in more loops than this allows."""
         name = getattr(step, "block", None)
-        for block in _blocks(module):
-            if block.block_name == name and (depth := len(block.enclosing_loops)) > self.depth:
-                raise self._refusal("depth", f"block '{name}' in {depth:,} loops", step)
+        block = next((block for block in _blocks(module) if block.block_name == name), None)
+        if block is not None and (depth := len(block.enclosing_loops)) > self.depth:
+            raise self._refusal("depth", f"block '{name}' in {depth:,} loops", step)
 
     def require_code(self, module: ModuleOp) -> None:
         """ScheduleError where loops ask for more code than this allows; counted, so it takes no longer than reading."""
@@ -103,8 +103,8 @@ USUAL_LIMITS = BuildLimits()
 """The limits where a caller sets none."""
 
 
-def _blocks(module: ModuleOp) -> list[BlockOp]:
-    return [block for func in functions(module) for block in blocks_in(func)]
+def _blocks(module: ModuleOp) -> Iterator[BlockOp]:
+    return (block for func in functions(module) for block in blocks_in(func))
 
 
 def _over(loops: Iterable[str]) -> str:
