@@ -76,6 +76,22 @@ def test_tiles_need_not_divide_extents(extents: tuple[int, int, int]) -> None:
     assert tails
 
 
+def test_panels_may_be_one_lane_wide() -> None:
+    """Doubles of which a register holds two: names of loops are the same for all widths."""
+    a, b = te.placeholder((7, 8), "float64", name="a"), te.placeholder((8, 7), "float64", name="b")
+    r = te.reduce_axis((0, 8), "r")
+    product = te.compute((7, 7), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")
+    task = lw.SearchTask(te.create_module([a, b, product]), target="llvm cores=2 vector_bytes=16")
+    narrow = 0
+    for sketch in task.sketches:
+        rows = sketch.population.sample(np.random.default_rng(0), 300)
+        columns = sketch.columns(rows)
+        for row in rows[columns["c_lanes"] * columns["c_vectors"] == 1][:2]:
+            task.schedule_module(sketch.schedule(row))
+            narrow += 1
+    assert narrow
+
+
 def test_a_producer_of_two_outputs_is_no_padding() -> None:
     """It reads under a mask as padding does, but cannot be inlined."""
     p = te.placeholder((62, 27), name="p")

@@ -291,7 +291,8 @@ class Tiling:
     def _place(self, panel: str) -> None:
         do = self.draft.do
         if self.variant.panel == "inner":
-            do(ComputeAt, block=panel, loop=self.reduce_outer[0] if self.reduce_outer else self.task_loop)
+            place = self.reduce_outer[0] if self.reduce_outer else self.task_loop
+            do(ComputeAt, block=panel, loop=place, unit_loops=True)  # a panel may be one lane wide
         loops = [x.loop_name for x in find_block(None, self.draft.module, panel).enclosing_loops]
         do(Split, block=panel, loop=loops[-1], factors=(0, self.lanes))
         do(Vectorize, block=panel, loop=f"{loops[-1]}1")
