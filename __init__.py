@@ -7,13 +7,13 @@ if TYPE_CHECKING:
     from loopwright import te as te
     from loopwright import testing as testing
     from loopwright import topi as topi
-    from loopwright.backends.build import build as build
     from loopwright.backends.cuda.arrays import cuda as cuda
     from loopwright.backends.device_array import cpu as cpu
     from loopwright.backends.host_memory import NotEnoughMemory as NotEnoughMemory
     from loopwright.backends.kernel_function import BenchmarkResult as BenchmarkResult
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.opencl.arrays import opencl as opencl
+    from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from loopwright.search import pretuned as pretuned
     from loopwright.search import tuners as tuners
     from loopwright.search.best import load_best as load_best
+    from loopwright.search.check import WrongKernelError as WrongKernelError
     from loopwright.search.cost_model import CostModelError as CostModelError
     from loopwright.search.cost_model import load_cost_model as load_cost_model
     from loopwright.search.history import train_cost_model as train_cost_model
@@ -85,8 +86,9 @@ _HOMES = {
     "TuningError": "loopwright.search.tuner",
     "TuningOptions": "loopwright.search.tuner",
     "TuningResult": "loopwright.search.tuner",
+    "WrongKernelError": "loopwright.search.check",
     "apply_history_best": "loopwright.search.template.history",
-    "build": "loopwright.backends.build",
+    "build": "loopwright.building",
     "callbacks": "loopwright.search.tuners",
     "compile": "loopwright.graph.compiler",
     "cpu": "loopwright.backends.device_array",

@@ -24,19 +24,7 @@ def build(
     check_addresses: bool = False,
     limits: BuildLimits = USUAL_LIMITS,
 ) -> Kernel:
-    """Compile a module at te, loop or kernel level, or a schedule, into a callable.
-
-    Without `target` the one the module carries is used, else this machine's CPU. `params` are arrays for inputs that
-    were declared constant, by name: they are copied and packed now, and the callable takes the other inputs only.
-    Raises TypeError for something that is neither, and TypeError or ValueError for a parameter of another name, type or
-    shape. Building for `cuda` needs no device, only running does.
-
-    ScheduleError where a schedule asks for more code than `limits` allow, NotEnoughMemory where arguments and buffers
-    are more than they allow or the machine has: both are counted before anything is written or compiled.
-
-    With `check_addresses`, for `llvm` only, each call raises OutsideBufferError at the first access outside of a buffer
-    instead of making it; tests use that, and it costs a branch for every access.
-    """
+    """Compile a module at te, loop or kernel level, or a schedule, into a callable: `lw.build`, without its check."""
     module = lower_to_kernel(x, target, limits)
     kind = target_of(module).kind
     if check_addresses and kind != "llvm":

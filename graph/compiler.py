@@ -18,6 +18,7 @@ from ..backends.signature import Argument
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
 from ..search.backend_api import load_backend
+from ..search.check import check_executable
 from ..search.records import Record
 from ..search.task import SearchTask, resolve_target
 from .builders import Job, build_all
@@ -43,6 +44,7 @@ def compile(
     pipeline: str = GROUPED,
     processes: int | None = None,
     layout: str | None = None,
+    check: bool = False,
 ) -> CompiledNetwork:
     """Compile a network for a target.
 
@@ -50,7 +52,9 @@ def compile(
     (`lw.apply_history_best`), else among the pre-tuned ones, else the default one; how many take that is said once
     (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
     once, one a core unless told otherwise. `layout` (NCHW, NHWC, auto) brings feature maps into a layout first, inputs
-    and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout have other records.
+    and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout have other records. With
+    `check` each kernel runs once on random inputs, and WrongKernelError names the first that does not give what the
+    interpreter makes of its operators.
     """
     device = resolve_target(target)
     grouped = in_layout(net, layout).transform(pipeline)
@@ -63,6 +67,10 @@ def compile(
     schedules = chosen_schedules(net.name, tasks, records, versions)
     jobs = [Job(task.name, str(task.module), schedule) for task, schedule in zip(tasks, schedules, strict=True)]
     built = build_all(backend, jobs, processes)
+    if check:
+        for task, made in zip(tasks, built, strict=True):
+            check_executable(task.name, load_backend(backend).load(made.artifact), task.reference, made.schedule)
+            task.forget_reference()
     numbers = {id(task): number for number, task in enumerate(tasks)}
     kernels = [
         KernelInfo(task.name, task.workload_key, task.flops, made.schedule, given is not None, _bytes_moved(task))

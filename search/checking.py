@@ -42,7 +42,7 @@ class Buffers:
         names = [*dtypes] or [""] * (len(inputs) + len(expected))
         self._originals = [_load(path, name, "r") for path, name in zip(inputs, names, strict=False)]
         self.expected = [_load(path, name) for path, name in zip(expected, names[len(inputs) :], strict=True)]
-        self._bounds = [_bound(e, atol, rtol) for e in self.expected]
+        self._bounds = [bounds_of(e, atol, rtol) for e in self.expected]
         self._anything_goes = atol == np.inf
         self._rule = f"atol={atol:g}, rtol={rtol:g}"
         pairs = [_fenced(a.shape, a.dtype) for a in (*self._originals, *self.expected)]
@@ -74,13 +74,9 @@ class Buffers:
         if self._anything_goes:
             return None
         for index, (output, expected, bound) in enumerate(zip(self.outputs, self.expected, self._bounds, strict=True)):
-            wide = np.result_type(output.dtype, np.float32)
-            with np.errstate(invalid="ignore", over="ignore"):
-                right = np.abs(output.astype(wide, copy=False) - expected.astype(wide, copy=False)) <= bound
-            if not right.all():  # rare: only now look closely at infinities and NaN
-                right |= (output == expected) | ((output != output) & (expected != expected))
-            if not right.all():
-                return self._describe(index, output, expected, ~right)
+            bad = wrong_elements(output, expected, bound)
+            if bad is not None:
+                return self._describe(index, output, expected, bad)
         return None
 
     def _describe(self, index: int, output: Array, expected: Array, bad: Array) -> str:
@@ -104,7 +100,17 @@ class Buffers:
         return None
 
 
-def _bound(expected: Array, atol: float, rtol: float) -> Array:
+def wrong_elements(output: Array, expected: Array, bounds: Array) -> Array | None:
+    """Return where an output is further from what is expected than `bounds`, None where it nowhere is."""
+    wide = np.result_type(output.dtype, np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        right = np.abs(output.astype(wide, copy=False) - expected.astype(wide, copy=False)) <= bounds
+    if not right.all():  # rare: only now look closely at infinities and NaN
+        right |= (output == expected) | ((output != output) & (expected != expected))
+    return None if right.all() else ~right
+
+
+def bounds_of(expected: Array, atol: float, rtol: float) -> Array:
     """Return the allowed distance of each element; 0 at infinities and NaN, which have to be met exactly."""
     wide = expected.astype(np.result_type(expected.dtype, np.float32), copy=False)
     with np.errstate(invalid="ignore"):

@@ -18,6 +18,7 @@ from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from . import records as rec
 from .backend_api import load_backend
+from .check import check_kernel
 from .deadline import Deadline
 from .measure import MeasureOptions, MeasureTask
 from .preflight import preflight
@@ -168,17 +169,22 @@ class SearchTask:
         schedule: str | None = None,
         params: Mapping[str, Any] | None = None,
         *,
+        check: bool = False,
         limits: BuildLimits = USUAL_LIMITS,
     ) -> Kernel:
-        """Compile with a schedule, or with the default one; `params` and `limits` are those of `lw.build`."""
+        """Compile with a schedule, or with the default one; `params`, `check` and `limits` are those of `lw.build`."""
         text = self.default_schedule if schedule is None else schedule
-        return build(self.schedule_module(text, limits), self.target, params, limits=limits)
+        kernel = build(self.schedule_module(text, limits), self.target, params, limits=limits)
+        if check:
+            check_kernel(kernel, self.module, text, params)
+        return kernel
 
     def apply_best(
         self,
         records: str | os.PathLike[str] | Iterable[Record],
         params: Mapping[str, Any] | None = None,
         *,
+        check: bool = False,
         limits: BuildLimits = USUAL_LIMITS,
     ) -> Kernel:
         """Compile with the best schedule on record; RecordError where there is none, or of other primitives.
@@ -187,7 +193,7 @@ class SearchTask:
         """
         record = self.best_record(records)
         rec.check_replayable(record, load_backend(_BACKENDS[self.target.kind]).versions())
-        return self.build(record.schedule, params, limits=limits)
+        return self.build(record.schedule, params, check=check, limits=limits)
 
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record: as `schedule` text, `python` code, `ir` after it, or the kernel's `source`."""

@@ -234,19 +234,29 @@ class TemplateTask:
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
-    def build(self, config: int | Mapping[str, Any] | Config, params: Mapping[str, Any] | None = None) -> Kernel:
-        """Compile a config."""
-        return self.search_task.build(self.schedule(config), params)
+    def build(
+        self,
+        config: int | Mapping[str, Any] | Config,
+        params: Mapping[str, Any] | None = None,
+        *,
+        check: bool = False,
+    ) -> Kernel:
+        """Compile a config; `params` and `check` are those of `lw.build`."""
+        return self.search_task.build(self.schedule(config), params, check=check)
 
     def best_record(self, records: str | os.PathLike[str] | Iterable[Record]) -> Record:
         """The fastest valid record of this workload on this target, of a template or not; RecordError without one."""
         return self.search_task.best_record(records)
 
     def apply_best(
-        self, records: str | os.PathLike[str] | Iterable[Record], params: Mapping[str, Any] | None = None
+        self,
+        records: str | os.PathLike[str] | Iterable[Record],
+        params: Mapping[str, Any] | None = None,
+        *,
+        check: bool = False,
     ) -> Kernel:
         """Compile with the best schedule on record, of a template or not; RecordError where there is none."""
-        return self.search_task.apply_best(records, params)
+        return self.search_task.apply_best(records, params, check=check)
 
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record, as SearchTask.print_best shows it."""

@@ -225,18 +225,27 @@ def try_one(problem: Problem, module: ModuleOp, text: str, random: Random, run: 
         outcome.counts["too long to run"] += 1
         return
     try:
-        fault = replay(problem, module, text) or run(problem, module, random)
-    except PassFailedException as error:
-        if not problem.target.is_gpu or not str(error).startswith("lw-lower-loop-to-kernel: "):
-            fault = Fault(FAULTS[1], repr(error))
-        else:
+        fault = replay(problem, module, text)
+    except Exception as error:
+        fault = Fault(FAULTS[1], f"replay: {type(error).__name__}: {error}")
+    try:
+        fault = fault or run(problem, module, random)
+    except Exception as error:
+        if _refusal(problem, error):
             outcome.counts["refused"] += 1
             return
-    except Exception as error:
         fault = Fault(FAULTS[1], f"{type(error).__name__}: {error}")
     outcome.tried += 1
     if fault is not None:
         outcome.faults.append(Fault(fault.kind, f"{fault.what}\nschedule: {text}"))
+
+
+def _refusal(problem: Problem, error: Exception) -> bool:
+    """Whether a program is refused with a sentence: more code than a build may have, or nothing for a GPU to run."""
+    if isinstance(error, ScheduleError):
+        return True
+    refused = isinstance(error, PassFailedException) and str(error).startswith("lw-lower-loop-to-kernel: ")
+    return refused and problem.target.is_gpu
 
 
 # -- the trials of one program ----------------------------------------------------------------------------------------

@@ -1,0 +1,44 @@
+"""`lw.build`: from a schedule, or IR at any level, to a callable kernel, on request held to its workload once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .backends import build as backend
+from .backends.kernel_function import Kernel
+from .dialects.target import Target
+from .passes.build_limits import USUAL_LIMITS, BuildLimits
+
+
+def build(
+    x: Any,
+    target: str | Target | None = None,
+    params: Mapping[str, Any] | None = None,
+    *,
+    check: bool = False,
+    check_addresses: bool = False,
+    limits: BuildLimits = USUAL_LIMITS,
+) -> Kernel:
+    """Compile a module at te, loop or kernel level, or a schedule, into a callable.
+
+    Without `target` the one the module carries is used, else this machine's CPU. `params` are arrays for inputs that
+    were declared constant, by name: they are copied and packed now, and the callable takes the other inputs only.
+    Raises TypeError for something that is neither, and TypeError or ValueError for a parameter of another name, type or
+    shape. Building for `cuda` needs no device, only running and checking do.
+
+    ScheduleError where a schedule asks for more code than `limits` allow, NotEnoughMemory where arguments and buffers
+    are more than they allow or the machine has: both are counted before anything is written or compiled.
+
+    With `check`, the kernel runs once on random inputs, and WrongKernelError says where it does not give what the
+    interpreter makes of the workload on tensors; ValueError where there is none, as in a module of loops.
+
+    With `check_addresses`, for `llvm` only, each call raises OutsideBufferError at the first access outside of a buffer
+    instead of making it; tests use that, and it costs a branch for every access.
+    """
+    kernel = backend.build(x, target, params, check_addresses=check_addresses, limits=limits)
+    if check:
+        from .search.check import check_kernel
+
+        check_kernel(kernel, getattr(x, "workload", x), getattr(x, "pipeline", ""), params)
+    return kernel
