@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.names import printable
 from ._errors import UserError, interruption_code
 from ._network import name_of, read_network
 from ._report import table
@@ -39,7 +40,8 @@ def tune_network(options: argparse.Namespace) -> int:
     records = options.records or Path(f"{name_of(options.workload)}.jsonl")
     say = sys.stderr if options.json else sys.stdout
     for number, (task, weight) in enumerate(zip(tasks, weights, strict=True)):
-        print(f"task {number:>3}: {weight} x {task.name}, {task.flops / 1e6:.1f} MFLOP, {task.workload_key}", file=say)
+        what = printable(f"{task.name}, {task.flops / 1e6:.1f} MFLOP, {task.workload_key}")
+        print(f"task {number:>3}: {weight} x {what}", file=say)
     known = " (exists: gone on with)" if records.exists() else ""
     print(f"\nrecords: {records}{known}", file=say, flush=True)
     trials = options.trials or TRIALS_A_TASK * len(tasks)
@@ -57,7 +59,7 @@ def tune_network(options: argparse.Namespace) -> int:
     compiled = compile(net, options.target, records)
     measured = compiled.executor().benchmark(repeat=3, min_repeat_ms=200)
     report = _report(options, result, measured.median, wall_s, records)
-    print(json.dumps(report) if options.json else _as_text(report, repr(compiled)))
+    print(json.dumps(report) if options.json else _as_text(report, printable(repr(compiled))))
     return 0 if all(best is not None for best in result.best) else 1
 
 

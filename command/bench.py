@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..dialects.names import printable
 from ._inputs import drawn, positive, read_arrays
 from ._network import add_compile_options, add_trust_option, as_json, compiled_network, executor_of
 from ._peer import Comparison, compare
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     if beside is not None:
         rows.append(("peer", str(beside)))
-    print(f"{net!r}\n{table(rows)}")
+    print(f"{printable(repr(net))}\n{table(rows)}")
     return 0
 
 

@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+from ..dialects.names import printable
 from ._errors import UserError
 from ._network import COMPILED, add_compile_options, as_json, compiled_network, name_of
 
@@ -29,5 +30,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**as_json(net), "file": os.fspath(path), "file_bytes": path.stat().st_size}))
     else:
-        print(f"{net!r}\n{path}: {path.stat().st_size / 2**20:.1f} MiB")
+        print(f"{printable(repr(net))}\n{path}: {path.stat().st_size / 2**20:.1f} MiB")
     return 0

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.names import one_line, printable
 from ._errors import UserError
 from ._inputs import drawn, read_arrays
 from ._network import add_compile_options, add_trust_option, as_json, compiled_network, executor_of
@@ -52,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for name, array in outputs.items():
         shown = ", ".join(f"{key} {value:.6g}" for key, value in _summary(array).items() if isinstance(value, float))
-        print(f"{name}: {array.dtype}{list(array.shape)}, {shown or 'no elements'}")
+        print(f"{one_line(name)}: {array.dtype}{list(array.shape)}, {shown or 'no elements'}")
     if profile is not None:
-        print(f"\n{profile}")
+        print(printable(f"\n{profile}"))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -28,6 +29,10 @@ from xdsl.utils.exceptions import VerifyException
 Scalar: TypeAlias = "bool | int | float | str"
 Option: TypeAlias = "Scalar | tuple[Scalar, ...] | tuple[()]"
 """What an operator takes beside tensors: a number, a word, or several of them."""
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+"""What a string of the IR's text holds as its number only."""
 
 
 @irdl_attr_definition
@@ -63,6 +68,7 @@ def format_option(value: Option) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        escaped = _CONTROL.sub(lambda found: f"\\{ord(found[0]):02X}", escaped)
         return f'"{escaped}"'
     if isinstance(value, int) or not math.isfinite(value):
         return str(value)

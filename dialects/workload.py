@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from .combiner import DTYPES, element_bytes
@@ -97,12 +97,20 @@ def _verify_stage(op: ComputeOp, computed: set[SSAValue]) -> None:
         raise VerifyException(f"{what}: its domain has {points:.3g} points, at most {MOST_POINTS:.3g} can be computed")
     for output in op.outputs:
         _check_tensor(f"result of {what}", output.type)
-    for inner in op.body.block.ops:
-        if isinstance(inner, ReadOp) and inner.tensor not in computed:
-            raise VerifyException(f"{what} reads a tensor that is not computed before it")
-        _check_operation(what, inner, _TE)
-    for inner in op.combine.block.ops if op.combine is not None else ():
-        _check_operation(what, inner, (YieldOp,))
+    _verify_scalars(what, op.body.block, _TE, computed)
+    if op.combine is not None:
+        _verify_scalars(what, op.combine.block, (YieldOp,), set())
+
+
+def _verify_scalars(what: str, block: Block, own: tuple[type[Operation], ...], tensors: set[SSAValue]) -> None:
+    """Refuse operations without a meaning, and values that are not there yet: xDSL does not look at their order."""
+    known: set[SSAValue] = {*block.args}
+    for op in block.ops:
+        for operand in op.operands:
+            if operand not in (tensors if isinstance(op, ReadOp) else known):
+                raise VerifyException(f"{what}: {one_line(op.name)} uses a value that is not computed before it")
+        _check_operation(what, op, own)
+        known |= {*op.results}
 
 
 def _check_operation(what: str, op: Operation, own: tuple[type[Operation], ...]) -> None:

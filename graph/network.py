@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 from ..dialects.graph import ApplyOp, ConstantOp, hint
+from ..dialects.names import one_line
 from ..te import ExpressionError
 from .operator import operator
 from .types import dtype_of, infer, shape_of, tensor_type
@@ -47,7 +48,7 @@ class Value:
         return self.net.constant_values(owner) if isinstance(owner, ConstantOp) else None
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.dtype}{list(self.shape)}>"
+        return f"<{one_line(self.name)}: {self.dtype}{list(self.shape)}>"
 
     def _with(self, operator: str, other: Value | float) -> Value:
         result: Value = self.net.apply(operator, self, other)
@@ -269,7 +270,7 @@ class Network:
 
     def __repr__(self) -> str:
         count = sum(isinstance(op, ApplyOp) for op in self.module.walk())
-        return f"<network {self.name}: {count} operators, {self.parameter_count} parameters>"
+        return f"<network {one_line(self.name)}: {count} operators, {self.parameter_count} parameters>"
 
 
 def _names(attributes: ArrayAttr[DictionaryAttr] | None, count: int, kind: str) -> list[str]:

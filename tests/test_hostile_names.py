@@ -375,3 +375,35 @@ def test_loops_called_like_grammar_are_refused() -> None:
     loop.label = StringAttr("floordiv")
     with pytest.raises(VerifyException, match="has a meaning in the IR's text"):
         loop.verify_()
+
+
+def test_networks_show_and_keep_hostile_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of a network's inputs and outputs are any text, as in ONNX: kept as they are, and shown as escapes."""
+    path = tmp_path / "net.lw"
+    for what, name in IN_FILES.items():
+        if not name or what == "long":
+            continue
+        net = lw.Network(name)
+        net.output(net.relu(net.input(name, (4,))), names=[f"{name} out"])
+        assert repr(net).isprintable(), what
+        compiled = lw.compile(net, "llvm cores=1")
+        given = np.array([-1, 0, 1, 2], np.float32)
+        executor = compiled.executor()
+        executor.set_input(name, given)
+        executor.run()
+        np.testing.assert_array_equal(executor.get_output(0), np.maximum(given, 0))
+        compiled.save(path)
+        assert main(["run", str(path)]) == 0
+        shown = "".join(capsys.readouterr())
+        assert printable(shown) == shown, what
+
+
+def test_options_of_operators_print_and_parse_back() -> None:
+    from loopwright.dialects.graph import OptionsAttr
+
+    for what, text in IN_FILES.items():
+        if not text.isascii():
+            continue
+        attribute = OptionsAttr.of({"equation": text})
+        assert Parser(create_context(), str(attribute)).parse_attribute() == attribute, what
+        assert str(attribute).isprintable(), what

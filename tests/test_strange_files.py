@@ -118,7 +118,14 @@ TEXTS = {
         "operation math.ctpop has no meaning",
     ),
     "an odd type": (program(body="%n = arith.constant 1 : i7"), "a value is i7"),
-    "a tensor that is computed later": (program(read="%c[i]"), "that is not computed before it"),
+    "a tensor that is computed later": (
+        program(read="%c[i]"),
+        "lw_te.read uses a value that is not computed before it",
+    ),
+    "a value of another block": (
+        program(body="%y = arith.addf %x, %z : f32\n %z = arith.addf %x, %x : f32"),
+        "arith.addf uses",
+    ),
     "a string without end": (program(read='%a[i] "' + "x" * 200), ":4: a string does not end"),
     "two functions": (program()[:-1] + "func.func @other() { func.return } }", "the module holds func.func, func.func"),
     "a call": (

@@ -17,6 +17,36 @@ ODD_NUMBERS = (
     *("9223372036854775807", "9223372036854775808", "-9223372036854775808", "1" + "0" * 30, "1" + "0" * 5000),
 )
 """Extents, offsets, counts: none, negative, large, larger than memory, than 64 bits, than Python reads."""
+ALIKE = (
+    ("arith.addf", "arith.mulf", "arith.subf", "arith.divf", "arith.maximumf", "math.powf", "math.copysign"),
+    (
+        "math.exp",
+        "math.rsqrt",
+        "math.log",
+        "math.erf",
+        "math.sqrt",
+        "math.tanh",
+        "arith.negf",
+        "math.absf",
+        "math.floor",
+    ),
+    (
+        "arith.addi",
+        "arith.muli",
+        "arith.divsi",
+        "arith.remsi",
+        "arith.divui",
+        "arith.shli",
+        "arith.shrsi",
+        "arith.andi",
+    ),
+    ("f32", "f16", "f64", "bf16"),
+    ("i1", "i8", "i32", "i64", "ui8", "ui64"),
+    ("add", "mul", "max", "min"),
+    ("floordiv", "mod", "*", "+"),
+    ("olt", "oge", "ueq", "uno", "true", "slt", "eq"),
+)
+"""Words that stand in the same places."""
 ODD_JSON = ("NaN", "Infinity", "-Infinity", "1e999", "-1e-999", "1" + "0" * 400, "[" * 5000 + "]" * 5000, '"\\ud800"')
 """Values that JSON texts of other programs hold, or that no number type does."""
 
@@ -68,12 +98,19 @@ def damaged_bytes(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
 
 def damaged_text(text: str, words: Sequence[str], canary: str, rng: np.random.Generator) -> str:
     """One to three changes of a program's text: numbers, words, quoted names, lines."""
-    for _ in range(int(rng.integers(1, 4))):
-        match int(rng.integers(7)):
+    for _ in range(int(pick(rng, (1, 1, 1, 2, 3)))):
+        match int(rng.integers(10)):
             case 0 | 1:
                 text = _replaced(text, r"-?\b\d+\b", pick(rng, ODD_NUMBERS), rng)
             case 2:
                 text = _replaced(text, r"[A-Za-z_][\w.]*", pick(rng, words), rng)
+            case 7:
+                text = _everywhere(text, r"(?<![%@#\w.])\d+", rng)
+            case 8:
+                text = _replaced(text, r"%\w+", pick(rng, re.findall(r"%\w+", text) or ["%x"]), rng)
+            case 9:
+                alike = pick(rng, ALIKE)
+                text = _replaced(text, rf"(?<![\w.])(?:{'|'.join(map(re.escape, alike))})(?!\w)", pick(rng, alike), rng)
             case 3:
                 text = _replaced(text, r'"[^"\n]*"', json.dumps(pick(rng, hostile_texts(canary))), rng)
             case 4:
@@ -95,6 +132,16 @@ def damaged_text(text: str, words: Sequence[str], canary: str, rng: np.random.Ge
                 at = int(rng.integers(0, len(text) + 1))
                 text = text[:at] + opening * depth + text[at:]
     return text
+
+
+def _everywhere(text: str, pattern: str, rng: np.random.Generator) -> str:
+    """Another number near one that is there, wherever that stands: extents go on agreeing."""
+    found = re.findall(pattern, text)
+    if not found:
+        return text
+    old = pick(rng, found)
+    new = str(max(0, int(old[:18]) + int(rng.integers(-2, 3)) * int(pick(rng, (1, 1, 7, 1000)))))
+    return re.sub(rf"(?<![%@#\w.]){old}(?!\d)", new, text)
 
 
 def _replaced(text: str, pattern: str, new: str, rng: np.random.Generator) -> str:
