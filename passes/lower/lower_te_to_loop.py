@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -11,7 +13,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from ...dialects.attributes import Axis
+from ...dialects.attributes import Axis, IndicesAttr
+from ...dialects.index import IndexExpr
 from ...dialects.index import axis as axis_expr
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp
 from ...dialects.te import ComputeOp, ReadOp, YieldOp
@@ -25,7 +28,8 @@ class LowerTeToLoop(ModulePass):
     `for i in n { for k in m { block c (i in n = i, reduce k in m = k) writes %c[i] add { body } } }`
 
     The results of the function become its last arguments, named after their expressions. Functions that are not on
-    tensors stay as they are.
+    tensors stay as they are. An axis that is called as a part of another one would be (`i0` beside `i`), or as several
+    fused (`i_j`), has its loop and iterator called `i0x`: schedules count on what steps call the loops they make.
     """
 
     name = "lw-lower-te-to-loop"
@@ -138,8 +142,9 @@ def _memref(tensor: Attribute) -> MemRefType[Attribute]:
 
 
 def _nest(op: ComputeOp, label: str, buffers: dict[SSAValue, SSAValue]) -> Operation:
-    axes = op.axes.data
-    spatial = tuple(axis_expr(a.name) for a in op.spatial_axes)
+    called = _loop_names([a.name for a in op.axes.data])
+    axes = tuple(a._replace(name=called[a.name]) for a in op.axes.data)
+    spatial = tuple(axis_expr(called[a.name]) for a in op.spatial_axes)
     combine = op.combine.clone() if op.combine is not None else None
     block = BlockOp(
         label,
@@ -147,7 +152,7 @@ def _nest(op: ComputeOp, label: str, buffers: dict[SSAValue, SSAValue]) -> Opera
         [axis_expr(a.name) for a in axes],
         [buffers[o] for o in op.outputs],
         [spatial] * len(op.outputs),
-        _body(op, buffers),
+        _body(op, buffers, {name: axis_expr(new) for name, new in called.items() if new != name}),
         op.combiner.data,
         identity=op.identity.data if op.identity is not None else None,
         combine=combine,
@@ -162,17 +167,36 @@ def _wrap(block: BlockOp, axes: tuple[Axis, ...]) -> Operation:
     return inner
 
 
-def _body(op: ComputeOp, buffers: dict[SSAValue, SSAValue]) -> Region:
+def _loop_names(names: Sequence[str]) -> dict[str, str]:
+    """What the loops of axes are called: as these, but for names that splitting or fusing other ones would make."""
+    called: dict[str, str] = {}
+    for name in names:
+        part = "|".join(re.escape(other) + r"\d*" for other in names if other != name)
+        new = name
+        if part and re.fullmatch(f"(?:{part})(?:_(?:{part}))*", name):
+            new = name + "x"
+            while new in names or new in called.values():
+                new += "x"
+        called[name] = new
+    return called
+
+
+def _body(op: ComputeOp, buffers: dict[SSAValue, SSAValue], renamed: Mapping[str, IndexExpr]) -> Region:
     values: dict[SSAValue, SSAValue] = {}
     block = Block()
     for inner in op.body.block.ops:
         if isinstance(inner, ReadOp):
-            load = LoadOp(buffers[inner.tensor], inner.indices.data, inner.conditions)
+            indices, where = ([e.substitute(renamed) for e in es] for es in (inner.indices.data, inner.conditions))
+            load = LoadOp(buffers[inner.tensor], indices, where)
             load.result.name_hint = inner.result.name_hint
             values[inner.result] = load.result
             block.add_op(load)
-        else:
-            block.add_op(inner.clone(values))
+            continue
+        copy = inner.clone(values)
+        for key, exprs in copy.properties.items():
+            if renamed and isinstance(exprs, IndicesAttr):
+                copy.properties[key] = IndicesAttr(tuple(e.substitute(renamed) for e in exprs.data))
+        block.add_op(copy)
     return Region(block)
 
 

@@ -163,3 +163,22 @@ func.func @unknown(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // CHECK: lw-lower-te-to-loop: expected one function of lw_te.compute on tensors, it holds test.op; loops and other dialects are not read
+
+// -----
+
+// Loops and iterators are not called as parts of other axes will be, or as several of them fused: `i0` and `i_j` are not.
+
+func.func @parts(%a: tensor<4x2x3xf32>) -> tensor<4x3xf32> {
+  %out = lw_te.compute "out" [i = 4, i_j = 3, reduce i0 = 2] add -> tensor<4x3xf32> {
+    %0 = lw_te.read %a[i, 1 - i0, i_j] where (i_j - 1 >= 0) : tensor<4x2x3xf32>
+    lw_te.yield %0 : f32
+  }
+  func.return %out : tensor<4x3xf32>
+}
+
+// CHECK: func.func @parts(%a: memref<4x2x3xf32> {lw.name = "a"}, %out: memref<4x3xf32> {lw.name = "out", lw.output}) {
+// CHECK-NEXT: lw_loop.for i in 4 {
+// CHECK-NEXT: lw_loop.for i_j in 3 {
+// CHECK-NEXT: lw_loop.for i0x in 2 {
+// CHECK-NEXT: lw_loop.block out (i in 4 = i, i_j in 3 = i_j, reduce i0x in 2 = i0x) writes %out[i, i_j] : memref<4x3xf32> add {
+// CHECK-NEXT: %[[V0:[0-9]+]] = lw_loop.load %a[i, 1 - i0x, i_j] where (i_j - 1 >= 0) : memref<4x2x3xf32>
