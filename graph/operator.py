@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from ..dialects.graph import Option
 from ..te import ExpressionError, Tensor
 from ..te.expr import Expr
+from ..topi import identity
 
 Compute: TypeAlias = Callable[..., "Tensor | list[Tensor]"]
 
@@ -188,4 +189,5 @@ def apply(name: str, tensors: Sequence[Tensor | Expr], options: Mapping[str, Opt
         wanted = f"{least}" if most == least else f"{least} to {most}" if most is not None else f"at least {least}"
         raise ExpressionError(f"operator '{name}' takes {wanted} tensor(s), got {len(tensors)}")
     made = found.compute(*tensors, **options)
-    return list(made) if isinstance(made, list | tuple) else [made]
+    results = list(made) if isinstance(made, list | tuple) else [made]
+    return [identity(result) if any(result is given for given in tensors) else result for result in results]

@@ -138,3 +138,13 @@ def test_every_operator_says_how_it_is_told() -> None:
 def _needed(name: str) -> dict[str, Any]:
     missing = [o for o, d in operator(name).defaults.items() if isinstance(d, type)]
     return dict.fromkeys(missing, 1)
+
+
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+def test_operators_that_change_nothing_are_copies() -> None:
+    """As padding by nothing is, alone in a network or not."""
+    net = lw.Network()
+    net.output(net.pad(net.input("x", (2, 3)), before=[0, 0]))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert np.array_equal(net.evaluate(x=x)[0], x)
+    assert np.array_equal(lw.compile(net, "llvm cores=1", processes=1).executor()(x), x)

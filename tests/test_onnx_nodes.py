@@ -43,6 +43,7 @@ CASES = {
         {"r": SCALES["r"], "e": SCALES["r"], "n": np.array([1, 1, 13, 3])},
         mode="nearest",
     ),
+    "slope of a vector": node("PRelu", {"x": (7,)}, {"s": np.array(0.25, np.float32)}, opset=16),
     "norm of columns of one element": chain(
         ("Softsign", ["x"], {}), ("ReduceL1", ["y0"], {"axes": [1]}), inputs={"x": (16, 1)}, weights={}
     ),

@@ -120,7 +120,7 @@ def Where(node: Node) -> Value:
 def PRelu(node: Node) -> Value:
     """The slope broadcasts; models of old exporters have one for each channel."""
     x, slope = node.value(0), node.value(1)
-    if slope.shape == x.shape[1:2] and slope.shape[0] not in (1, x.shape[-1]):
+    if len(slope.shape) == 1 and slope.shape == x.shape[1:2] and slope.shape[0] not in (1, x.shape[-1]):
         return node.apply("prelu", x, slope, axis=1)
     below = node.net.multiply(x, slope)
     return node.apply("where", node.net.less(x, node.number_like(0, x)), below, x)

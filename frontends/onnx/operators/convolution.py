@@ -150,7 +150,7 @@ def padded_or_cut(node: Node, x: Value, before: list[int], after: list[int], val
     """Padded where a number is positive, cut off where it is negative, axes that end as padding alone too."""
     net, rank = node.net, len(x.shape)
     left = [n + min(b, 0) + min(a, 0) for n, b, a in zip(x.shape, before, after, strict=True)]
-    if min(left, default=1) < 1:
+    if min(left, default=1) < 1 and any(n > 0 for n in (*before, *after)):
         wide = net.pad(x, before=[max(b, 0) for b in before], after=[max(a, 0) for a in after], value=value)
         ends = [n + min(a, 0) for n, a in zip(wide.shape, after, strict=True)]
         begins = [max(-b, 0) for b in before]
