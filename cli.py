@@ -76,6 +76,8 @@ def _run(options: argparse.Namespace) -> int:
         return _say(str(error) or "interrupted", interruption_code(error))
     except MemoryError as error:
         return _say(f"out of memory: {error}" if str(error) else "out of memory", _FAILED)
+    except RecursionError:
+        return _say("what was given is nested too deeply", _BAD_INPUT)
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does: what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -27,6 +27,9 @@ MOST_BYTES = 1 << 47
 MOST_POINTS = 1 << 48
 """Points of an expression's domain: days of work for a GPU that does 10**12 a second."""
 
+MOST_DEPTH = 300
+"""Operations between an element that is read and the result: what builds and prints them calls itself so deep."""
+
 _TE = (ReadOp, IndexOp, PredicateOp, YieldOp)
 _MARKS: dict[str, type[Attribute]] = {"lw.name": StringAttr, "lw.constant": UnitAttr}
 
@@ -104,13 +107,16 @@ def _verify_stage(op: ComputeOp, computed: set[SSAValue]) -> None:
 
 def _verify_scalars(what: str, block: Block, own: tuple[type[Operation], ...], tensors: set[SSAValue]) -> None:
     """Refuse operations without a meaning, and values that are not there yet: xDSL does not look at their order."""
-    known: set[SSAValue] = {*block.args}
+    depths: dict[SSAValue, int] = dict.fromkeys((*block.args, *tensors), 0)
     for op in block.ops:
         for operand in op.operands:
-            if operand not in (tensors if isinstance(op, ReadOp) else known):
+            if operand not in depths or (operand in tensors) != isinstance(op, ReadOp):
                 raise VerifyException(f"{what}: {one_line(op.name)} uses a value that is not computed before it")
         _check_operation(what, op, own)
-        known |= {*op.results}
+        depth = 1 + max((depths[operand] for operand in op.operands), default=0)
+        if depth > MOST_DEPTH:
+            raise VerifyException(f"{what}: its operations build on one another more than {MOST_DEPTH} deep")
+        depths.update(dict.fromkeys(op.results, depth))
 
 
 def _check_operation(what: str, op: Operation, own: tuple[type[Operation], ...]) -> None:

@@ -133,6 +133,13 @@ TEXTS = {
         "{ %b = func.call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>\n func.return %b : tensor<8xf32> } }",
         "it holds func.call",
     ),
+    "a chain of operations": (
+        program(
+            body="\n".join(f"%y{n} = arith.addf %{f'y{n - 1}' if n else 'x'}, %x : f32" for n in range(1500)),
+            value="%y1499",
+        ),
+        "more than 300 deep",
+    ),
     "marks of other levels": (
         program().replace("%a: tensor<8xf32>", "%a: tensor<8xf32> {lw.output}"),
         "is marked lw.output",
