@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 import loopwright as lw
 from loopwright import te
 from loopwright.backends.context import create_context
-from loopwright.dialects.loop import loops_in
+from loopwright.dialects.loop import blocks_in, loops_in
 from loopwright.passes.lower._apart import spelled, tell_loops_apart
 from loopwright.passes.primitive import ScheduleError
 from loopwright.passes.schedule.parallel import Parallel
@@ -73,7 +73,9 @@ def test_lowering_tells_loops_apart() -> None:
     tell_loops_apart(func)
     names = [loop.loop_name for loop in loops_in(func)]
     assert len(set(names)) == 2 and [spelled(name) for name in names] == ["i", "i"]
-    module.verify()  # bindings and predicates name the loops around them
+    for block in blocks_in(func):
+        (around,) = (loop.loop_name for loop in block.enclosing_loops)
+        assert [e.axes() for e in (*block.bindings.data, *block.conditions)] == [{around}] * 2
 
 
 @pytest.mark.parametrize("name", ["_0", "i", "box", "place"])
