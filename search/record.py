@@ -29,6 +29,7 @@ _DEEPEST = 16
 _MOST = 1 << 16
 """Elements of a list."""
 _LARGEST = (1 << 63) - 1
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SHOWN = 40
 """Characters of a wrong value that an error shows."""
 
@@ -190,7 +191,7 @@ def _no_number(text: str) -> NoReturn:
 
 def _line(value: Any) -> str:
     """A text of one line."""
-    if not isinstance(value, str) or not _encodes(value) or any(ord(c) < 32 or ord(c) == 127 for c in value):
+    if not isinstance(value, str) or not _encodes(value) or _CONTROL.search(value):
         raise ValueError("a text of one line")
     return value
 
