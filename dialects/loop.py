@@ -386,8 +386,6 @@ class BlockOp(IRDLOperation):
         if (combiner == "custom") != (self.combine is not None):
             raise VerifyException(f"block '{name}': a custom combiner has a region, others do not")
         iterators = {a.name for a in self.axes}
-        if len(iterators) < len(self.axes):
-            raise VerifyException(f"block '{name}': iterator names repeat: {', '.join(a.name for a in self.axes)}")
         for expr in (e for w in self.write_indices for e in w):
             if missing := expr.axes() - iterators:
                 raise VerifyException(f"block '{name}': writes at '{min(missing)}', which is no iterator of it")

@@ -113,7 +113,7 @@ LOAD = "%0 = lw_loop.load %a[x] : memref<8xf32>\n lw_te.yield %0 : f32"
         (
             f"lw_loop.for i in 8 {{ lw_loop.block b (x in 8 = i, x in 8 = i) writes %b[x] : memref<8xf32> "
             f"{{ {LOAD} }} }}",
-            "block 'b': iterator names repeat: x, x",
+            "block 'b': axis names repeat: x, x",
         ),
         (
             '%c = lw_loop.alloc "c" : memref<8xf32>\n %d = lw_loop.alloc "c" : memref<4xf32>',
