@@ -74,8 +74,6 @@ def _run(options: argparse.Namespace) -> int:
         return _say(str(error), _BAD_INPUT)
     except KeyboardInterrupt as error:
         return _say(str(error) or "interrupted", interruption_code(error))
-    except MemoryError as error:
-        return _say(f"out of memory: {error}" if str(error) else "out of memory", _FAILED)
     except RecursionError:
         return _say("what was given is nested too deeply", _BAD_INPUT)
     except BrokenPipeError:
@@ -86,6 +84,10 @@ def _run(options: argparse.Namespace) -> int:
         return _say(str(error), _BAD_INPUT)
     except _failures() as error:
         return _say(str(error), _FAILED)
+    except MemoryError as error:
+        return _say(f"out of memory: {error}" if str(error) else "out of memory", _FAILED)
+    except (OSError, ImportError) as error:  # no room, no descriptors, no memory to load a library
+        return _say(f"this machine does not allow it: {error}", _FAILED)
 
 
 def _show_warning(

@@ -31,7 +31,8 @@ from .timing import TimingSettings
 from .wire import GarbledError
 
 _MOST_LOST_IN_A_ROW = 5
-_MOST_FAILED_STARTS = 3
+_MOST_KILLED_STARTS, _MOST_LATE_STARTS = 10, 3
+"""In a row: what kills workers may go on for a while, and lateness costs a minute each."""
 
 
 @dataclass
@@ -468,7 +469,7 @@ class Measurer:
         how = worker.epitaph()
         if not worker.ready:
             self._failed_starts += 1
-            if not worker.killed_from_outside or self._failed_starts >= _MOST_FAILED_STARTS:
+            if not worker.killed_from_outside or self._failed_starts >= _MOST_KILLED_STARTS:
                 raise WorkerStartError(f"the {worker.role} process cannot start: {how}")
         if worker.job is not None:
             job, builds = self._jobs[worker.job], worker.role == "builder"
@@ -492,7 +493,7 @@ class Measurer:
         """Record a deadline missed as its candidate's, and replace the worker."""
         if not worker.ready:
             self._failed_starts += 1
-            if not self.versions or self._failed_starts >= _MOST_FAILED_STARTS:
+            if not self.versions or self._failed_starts >= _MOST_LATE_STARTS:
                 late_s = self.options.start_timeout_s
                 how = worker.epitaph()
                 raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")

@@ -5,6 +5,8 @@ import dataclasses
 import io
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -258,6 +260,29 @@ def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signal
         os.killpg(process.pid, 0)
     code, out, _ = call("show", str(kept))
     assert (code, out[:3]) == (0, "lw-")
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "says"),
+    [
+        (resource.RLIMIT_NOFILE, 12, "process cannot start: Too many open files"),
+        (resource.RLIMIT_FSIZE, 500, "cannot write .*: File too large"),
+        (resource.RLIMIT_FSIZE, 1_200, "the task's data cannot be written to .*: .*; TMPDIR says where"),
+        (resource.RLIMIT_AS, 300 << 20, "out of memory|does not allow it: .*load"),
+    ],
+)
+def test_too_little_of_something_is_a_sentence(tmp_path: Path, kind: int, limit: int, says: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "loopwright", *TUNE, "--records", "r.jsonl"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)),
+    )
+    assert ran.returncode in (1, 2), ran.stderr
+    (line,) = [line for line in ran.stderr.splitlines() if not line.startswith("OpenBLAS")]
+    assert re.search(says, line), line
 
 
 # -- show, replay -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Kernels, arrays and measuring on an OpenCL device."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from loopwright import te
 from loopwright.backends.c_family.artifact import Artifact, CompileError
 from loopwright.backends.c_family.source import KernelSource, Launch
 from loopwright.backends.device_kernel import DeviceKernel
+from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.opencl import device
 from loopwright.backends.opencl.executable import load
 from loopwright.backends.opencl.platform import MissingOpenCl, device_at
@@ -55,6 +58,21 @@ def test_numpy_arrays(kernel: DeviceKernel) -> None:
     np.testing.assert_allclose(out, 2 * A + B, rtol=1e-6)
     with pytest.raises(TypeError, match="input 'b' must be float32, got float64"):
         kernel(A, B.astype(np.float64))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_is_told_instead_of_hanging(kernel: DeviceKernel) -> None:
+    kernel(A, B)
+
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            kernel(A, B)
+        except DeviceLost as error:
+            os._exit(0 if "no device outlives a fork" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_device_arrays(kernel: DeviceKernel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from ..constants import Constants
 from ..device_array import Device
+from ..device_lost import DeviceLost
 from ..forkable import ForkableLock
 from .artifact import Artifact
 
@@ -60,10 +62,18 @@ class DeviceExecutable:
         self._ready: list[Any] = []
         self._fixed: dict[int, Any] | None = None
         self._lock = ForkableLock()
+        self._process = os.getpid()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The device with the kernels loaded; DeviceLost in a forked child, where drivers hang."""
+        if os.getpid() != self._process:
+            name = self.artifact.kernel.name
+            raise DeviceLost(f"kernel {name}: no device outlives a fork: start processes that use one with 'spawn'")
+        return self._connected
 
     @cached_property
-    def runtime(self) -> Runtime:
-        """The device with the kernels loaded."""
+    def _connected(self) -> Runtime:
         return self._connect() if callable(self._connect) else self._connect
 
     def run(self, args: Sequence[Array]) -> None:
