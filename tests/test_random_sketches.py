@@ -92,6 +92,18 @@ def test_panels_may_be_one_lane_wide() -> None:
     assert narrow
 
 
+def test_rows_whose_stages_use_one_name_for_different_axes() -> None:
+    """A row's loop takes the name that a reduction in it has for its own."""
+    p, q = te.placeholder((12, 15), name="p"), te.placeholder((12, 15), name="q")
+    i, k = te.reduce_axis((0, 15), "i"), te.reduce_axis((0, 15), "k")
+    most = te.compute((12,), lambda x: te.max(p[x, i], axis=i), name="most")
+    power = te.compute((12, 15), lambda i, j: te.exp(q[i, j] - most[i]), name="power")
+    total = te.compute((12,), lambda i: te.sum(power[i, k], axis=k), name="total")
+    rows = te.compute((12, 15), lambda i, j: power[i, j] / total[i], name="rows")
+    for target in (CPU, OPENCL, CUDA):
+        assert lw.SearchTask(te.create_module([p, q, rows]), target=target).sketches
+
+
 def test_a_producer_of_two_outputs_is_no_padding() -> None:
     """It reads under a mask as padding does, but cannot be inlined."""
     p = te.placeholder((62, 27), name="p")

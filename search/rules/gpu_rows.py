@@ -181,17 +181,18 @@ class _Rows:
         axes = [a for a in block.axes if a.reduce and a.extent > 1]
         if not axes:
             return
-        axis = axes[-1]
-        self.draft.do(Split, block=name, loop=axis.name, factors=(0, self.threads))
+        bound = dict(zip((a.name for a in block.axes), block.bindings.data, strict=True))
+        loop = bound[axes[-1].name].as_axis() or axes[-1].name  # a row's loop around may have taken the axis's name
+        self.draft.do(Split, block=name, loop=loop, factors=(0, self.threads))
         before = {b.block_name for b in blocks_in(self.draft.module)}
-        self.draft.do(Rfactor, block=name, loop=f"{axis.name}1")
+        self.draft.do(Rfactor, block=name, loop=f"{loop}1")
         partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
         self.draft.settled.add(partial)
         loops = find_block(None, self.draft.module, partial).enclosing_loops
-        outer = loops.index(next(x for x in loops if x.loop_name == f"{axis.name}0"))
-        around = [x.loop_name for x in loops[outer:] if x.loop_name != f"{axis.name}1"]
-        self.draft.do(Reorder, block=partial, loops=(f"{axis.name}1", *around))
-        self.draft.do(Bind, block=partial, loop=f"{axis.name}1", thread="threadIdx.x")
+        outer = loops.index(next(x for x in loops if x.loop_name == f"{loop}0"))
+        around = [x.loop_name for x in loops[outer:] if x.loop_name != f"{loop}1"]
+        self.draft.do(Reorder, block=partial, loops=(f"{loop}1", *around))
+        self.draft.do(Bind, block=partial, loop=f"{loop}1", thread="threadIdx.x")
         if self.scope == "local":
             self.draft.do(SetScope, block=partial, scope="local")
         final = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
