@@ -89,3 +89,19 @@ def test_other_words_are_refused() -> None:
         lw.compile(net, TARGET, layout="CHWN")
     with pytest.raises(ValueError, match="layout is one of NCHW, NHWC, auto or None, got 'nhwc'"):
         lw.extract_tasks(net, TARGET, layout="nhwc")
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_tensors_of_fewer_axes_beside_those_of_more(layout: str) -> None:
+    """Their axes are other ones there: maps of one spatial axis are broadcast along two, those of two along three."""
+    net = lw.Network()
+    x, volume = net.input("x", (3, 4, 2, 5)), net.input("v", (2, 3, 4, 2, 5))
+    maps, deep = net.max_pool(x, kernel=1, layout="NCHW"), net.max_pool(volume, kernel=1, layout="NCDHW")
+    line = net.max_pool(net.input("l", (4, 2, 5)), kernel=1, layout="NCW")
+    net.output(net.multiply(maps, deep), net.add(line, maps), net.add(line, deep), maps)
+    feeds = {name: np.random.default_rng(0).standard_normal(v.shape).astype("f4") for name, v in net.inputs.items()}
+    passes = f"lw-graph-convert-layout{{layout={layout}}},lw-graph-simplify,cse,dce"
+    after = net.transform(passes)
+    assert layout == "NCHW" or "NDHWC" in str(after)
+    for got, want in zip(after.evaluate(**feeds), net.evaluate(**feeds), strict=True):
+        assert np.array_equal(got, want)

@@ -43,7 +43,26 @@ CASES = {
         {"r": SCALES["r"], "e": SCALES["r"], "n": np.array([1, 1, 13, 3])},
         mode="nearest",
     ),
+    "resized between corners": node(
+        "Resize",
+        {"x": (1, 1, 5, 7)},
+        {"r": SCALES["r"], "e": SCALES["r"], "n": np.array([1, 1, 2, 3])},
+        mode="nearest",
+        nearest_mode="floor",
+        coordinate_transformation_mode="align_corners",
+    ),
     "slope of a vector": node("PRelu", {"x": (7,)}, {"s": np.array(0.25, np.float32)}, opset=16),
+    "normalised constants": chain(
+        ("BatchNormalization", ["c", "a", "b", "b", "a"], {}),
+        ("Add", ["y0", "x"], {}),
+        inputs={"x": (2, 3)},
+        weights={
+            "c": np.arange(6, dtype=np.float32).reshape(2, 3),
+            "a": np.array([1.5, 2, 3], np.float32),
+            "b": np.array([1, -2, 0.5], np.float32),
+        },
+        opset=12,
+    ),
     "norm of columns of one element": chain(
         ("Softsign", ["x"], {}), ("ReduceL1", ["y0"], {"axes": [1]}), inputs={"x": (16, 1)}, weights={}
     ),

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 _BY_CHANCE = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-_HERE = frozenset({"Range", *_BY_CHANCE})
-"""Operators that are left to their converters, or have none."""
+_HERE = frozenset({"BatchNormalization", "Range", *_BY_CHANCE})
+"""Operators that are left to their converters, or have none; onnx trains in batch normalisations of version 9."""
 
 
 def foldable(node: NodeProto) -> bool:

@@ -55,6 +55,7 @@ class _Conversion:
     last: bool
     new: dict[SSAValue, SSAValue] = field(default_factory=dict)
     old: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    wide: dict[tuple[SSAValue, int], SSAValue] = field(default_factory=dict)
 
     def run(self) -> None:
         """Convert operators in order; what is not converted takes back what it needs."""
@@ -125,19 +126,29 @@ class _Conversion:
 
     def _there(self, value: SSAValue, place: Operation, rank: int | None = None) -> SSAValue:
         """A value in the new layout; one of lower rank is broadcast, and gets axes of extent 1."""
+        shape = shape_of(value)
+        rank = len(shape) if rank is None else rank
+        if len(shape) < rank:
+            return self._wide(value, place, rank)
         if value in self.new:
             return self.new[value]
-        rank = len(shape_of(value)) if rank is None else rank
-        shape = shape_of(value)
-        if len(shape) <= 1 and all(n == 1 for n in shape):
-            return value
-        before = Before(place)
-        full = before.reshape(value, (*(1,) * (rank - len(shape)), *shape))
-        moved = before.apply("transpose", full, axes=self._axes(rank))
+        moved = Before(place).apply("transpose", value, axes=self._axes(rank))
         if not isinstance(value.owner, ConstantOp):
             self.new[value] = moved
             self.old[value] = value
         return moved
+
+    def _wide(self, value: SSAValue, place: Operation, rank: int) -> SSAValue:
+        """A value of lower rank, whose own axes in the new layout would be others, from the old layout."""
+        shape = shape_of(value)
+        if len(shape) <= 1 and all(n == 1 for n in shape):
+            return value
+        if (value, rank) not in self.wide:
+            before = Before(place)
+            source = self._back(value, place) if value in self.new else value
+            full = before.reshape(source, (*(1,) * (rank - len(shape)), *shape))
+            self.wide[value, rank] = before.apply("transpose", full, axes=self._axes(rank))
+        return self.wide[value, rank]
 
     def _back(self, value: SSAValue, place: Operation) -> SSAValue:
         """A value in the old layout, for an operation that wants that."""

@@ -371,6 +371,9 @@ def resize(g: Graph) -> None:
     empty = None if g.opset >= 13 else g.constant(np.zeros(0, np.float32))
     if g.chance(0.5):
         scales = [1.0, 1.0, *(g.choose((0.5, 1.0, 2.0, 2.0, 3.0, 1.5)) for _ in sides)]
+        whole = all((n * s).is_integer() for n, s in zip(x.shape, scales, strict=True))
+        if not whole and attributes["coordinate_transformation_mode"] in ("align_corners", "pytorch_half_pixel"):
+            raise RefusedError("onnx and onnxruntime do not agree on how long such a result is")
         g.add("Resize", [x, empty, g.constant(np.array(scales, np.float32))], **attributes)
     else:
         sizes = g.constant(np.array([*x.shape[:2], *sides], np.int64))

@@ -28,6 +28,8 @@ class _Axis:
     output: int
     scale: float
     roi: tuple[float, float]
+    sized: bool = False
+    """Whether its extent was asked for, and the scale follows from it."""
 
 
 def Resize(node: Node) -> Value:
@@ -76,7 +78,8 @@ def _by_sizes(node: Node) -> list[_Axis]:
         scales = [common] * len(axes)
         sizes = [int(common * shape[a] + 0.5) for a in axes]
     rois = _roi(node, len(axes))
-    return [_Axis(a, shape[a], n, s, r) for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)]
+    sized = policy == "stretch"
+    return [_Axis(a, shape[a], n, s, r, sized) for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)]
 
 
 def _resized(node: Node, axes: Sequence[_Axis], attributes: dict[str, Any], nearest: str) -> Value:
@@ -143,7 +146,8 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     for shape in ((axis.extent, axis.extent), (axis.output, axis.extent)):
         require_memory(f"the matrix that resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
     kept = {k: v for k, v in attributes.items() if k not in ("mode", "extrapolation_value")}
-    exact = axis.output == int(float(np.float32(axis.scale)) * axis.extent)  # as the reference implementation rounds
+    by_scale = int(float(np.float32(axis.scale)) * axis.extent)  # as the reference implementation rounds
+    exact = axis.output == by_scale and not axis.sized
     names = ["x", "roi" if crops else "", "scales" if exact else "", "" if exact else "sizes"]
     resize = helper.make_node("Resize", names, ["y"], mode=mode, extrapolation_value=0.0, **kept)
     given: dict[str, Array] = {"x": np.eye(axis.extent)}
