@@ -37,6 +37,9 @@ class Scratch:
         """Remove it with all that it holds; harmless when repeated, and in a forked child, whose it is not."""
         if os.getpid() == self._process and self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
+            with contextlib.suppress(OSError):  # without descriptors to look inside: as it was made
+                (self.path / _LOCK).unlink()
+                self.path.rmdir()
             os.close(self._lock)
             self._lock = -1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import threading
@@ -62,7 +63,8 @@ def tune(
 def _load_learning(options: TuningOptions) -> None:
     """Import what the first fit of a cost model would import, a second's work, if there will be one."""
     if options.num_measure_trials > options.batch_size and options.cost_model != "random":
-        importlib.import_module("sklearn.ensemble")
+        with contextlib.suppress(ImportError, OSError, MemoryError):  # the fit will say it, where there is one
+            importlib.import_module("sklearn.ensemble")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Temporary folders: removed at the end, swept when their process was killed, and nothing else is."""
 
 import os
+import resource
 import subprocess
 import sys
 import textwrap
@@ -75,3 +76,14 @@ def test_a_forked_child_does_not_remove_it(root):
     sweep(root)
     assert folder.path.is_dir()
     folder.remove()
+
+
+def test_it_goes_even_where_there_are_no_descriptors_to_look_inside(root):
+    folder = Scratch()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        folder.remove()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert not list(root.iterdir())
