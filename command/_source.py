@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.names import one_line
 from ..search.best import is_of, name_in, workloads
 from ._errors import UserError
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from ..dialects.target import Target
     from ..search.records import Record
     from ..search.task import SearchTask
+
+
+_LONGEST_REASON = 300
 
 
 def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
@@ -95,14 +99,15 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
 
     try:
         path = workload_file or beside(records, record.workload_hash)
+        target = parse_target(record.target)
     except ValueError as error:
-        raise UserError(f"a record of {records}: {error}") from None
+        raise UserError(f"a record of {records}: {one_line(str(error), _LONGEST_REASON)}") from None
     if workload_file is None and not path.is_file():
         task = task_of_key(record)
         if task is None:
             raise UserError(f"{path} is not there: give the workload's IR with --workload-file FILE.mlir")
         return task
-    task = file_task(path, parse_target(record.target))
+    task = file_task(path, target)
     if task.compute_dag.hash != record.workload_hash:
         raise UserError(f"{path} holds workload {task.compute_dag.hash}, the record is of {record.workload_hash}")
     task.name = name_in(record.workload_key)

@@ -12,6 +12,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from .attributes import AxesAttr, IndicesAttr
+from .names import one_line
 
 Kind = Literal["llvm", "cuda", "opencl"]
 
@@ -53,16 +54,17 @@ class Target:
 def parse_target(text: str) -> Target:
     """Parse `llvm cores=2 vector_bytes=64`; ValueError names what is wrong and what is allowed."""
     kind, *options = text.split() or [""]
+    what = f"target '{one_line(text)}'"
     if kind not in ("llvm", "cuda", "opencl"):
-        raise ValueError(f"target '{text}': kind must be llvm, cuda or opencl, got '{kind}'")
+        raise ValueError(f"{what}: kind must be llvm, cuda or opencl, got '{one_line(kind)}'")
     known = {f.name: f.type for f in fields(Target)}
     values: dict[str, str | int] = {}
     for option in options:
         name, _, value = option.partition("=")
         if name not in known or name == "kind":
-            raise ValueError(f"target '{text}': unknown option '{name}'; options are {', '.join(list(known)[1:])}")
+            raise ValueError(f"{what}: unknown option '{one_line(name)}'; options are {', '.join(list(known)[1:])}")
         if name != "model" and not value.isdigit():
-            raise ValueError(f"target '{text}': option '{name}' takes a non-negative integer, got '{value}'")
+            raise ValueError(f"{what}: option '{name}' takes a non-negative integer, got '{one_line(value)}'")
         values[name] = value if name == "model" else int(value)
     return Target(kind=kind, **values)  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.exceptions import ArgSpecParseError, ParseError
 
 from .build_limits import USUAL_LIMITS, BuildLimits
 from .collector import collector_paused
@@ -155,7 +155,7 @@ _READERS: dict[object, Reader] = {
 def _parse_slowly(text: str) -> tuple[ModulePass, ...]:
     try:
         return PassPipeline.parse_spec(dict(pass_factories()), text).passes
-    except (ArgSpecParseError, ValueError) as error:
+    except (ArgSpecParseError, ParseError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"schedule text '{_shortened(text)}': {_shortened(reason, 300)}") from None
 

@@ -10,6 +10,8 @@ from damage import damaged_bytes, damaged_text
 
 from loopwright.cli import main
 from loopwright.dialects.unclosed import unclosed_string
+from loopwright.passes.pipeline_text import parse_schedule
+from loopwright.search.records import Record, append
 from loopwright.search.workload_files import WorkloadFileError, read_module
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -178,3 +180,15 @@ def test_a_schedule_that_is_none_is_a_sentence(tmp_path: Path, capsys: pytest.Ca
     assert main(["replay", str(tmp_path / "plain.mlir"), "--schedule", "lw-split{{", "--target", "llvm cores=1"]) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 and said[0].startswith("loopwright: schedule text 'lw-split{{'")
+    with pytest.raises(ValueError, match=r"schedule text 'lw-reorder.*Invalid escape sequence"):
+        parse_schedule('lw-reorder{block="c" loops="i","x\\rdefine"}')
+
+
+def test_a_record_of_a_target_that_is_none_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.jsonl"
+    append(path, [Record('["x", [], "0123"]', "0123", "x" * 1000, "s", (), "", times_s=(1.0,))])
+    (tmp_path / "r.0123.mlir").write_text(program())
+    for words in (["replay"], ["show", "--mode", "dag"]):
+        assert main([*words, str(path)]) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1 and "kind must be llvm, cuda or opencl" in said[0] and len(said[0]) < 600
