@@ -180,7 +180,10 @@ REDUCTIONS = words("Sum Mean Max Min Prod L1 L2 SumSquare LogSum LogSumExp Sum M
 
 def reduction(g: Graph) -> None:
     operator = f"Reduce{g.choose(REDUCTIONS)}"
-    x = g.any((*FLOATS, "int32", "int64") if g.chance(0.3) else FLOATS, (1, 2, 3, 4, 4, 5, 0))
+    whole = g.chance(0.3) and operator not in ("ReduceLogSum", "ReduceLogSumExp", "ReduceL2")  # which are not of them
+    x = g.any((*FLOATS, "int32", "int64") if whole else FLOATS, (1, 2, 3, 4, 4, 5, 0))
+    if not whole and x.dtype not in FLOATS:
+        raise RefusedError("whole numbers")
     axes = some_axes(g, x.rank) if x.rank and g.chance(0.85) else None
     since = 13 if operator == "ReduceSum" else 18
     given, attributes = axes_of(g, operator, axes, since)
