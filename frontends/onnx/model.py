@@ -57,7 +57,7 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
         raise OnnxImportError(
             name or _shown(model), [f"cannot read {error.filename or model}: {error.strerror}"]
         ) from error
-    except (onnx.checker.ValidationError, RuntimeError, TypeError, ValueError, TooLargeError) as error:  # C++: file names
+    except (onnx.checker.ValidationError, RuntimeError, TypeError, ValueError, TooLargeError) as error:
         raise OnnxImportError(name or _shown(model), [_first_line(error)]) from error
 
 
