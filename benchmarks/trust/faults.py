@@ -97,7 +97,7 @@ class Campaign:
     def check(self, run: Running, whole: bool = True) -> None:
         """Count what a run that has ended left, and what its records lack of what it said; `whole`: parse each line."""
         count, text = self.tally.count, run.text()
-        if "could not be saved" not in text:  # else there was no room, and the run said so
+        if "cannot write record file" not in text:  # else there was no room, and the run said so
             self._said |= {line.split()[1] for line in text.splitlines() if line.startswith("trial ")}
         count("tracebacks", _is_unclear(text), text[-2000:])
         names = Counter(map(_name, self.trials(count_unreadable=whole)))
