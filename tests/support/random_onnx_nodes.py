@@ -282,6 +282,8 @@ def window(g: Graph, x: Tensor, kernel: Sequence[int], dilated: bool = True, aut
         found["dilations"] = [g.choose((1, 2)) for _ in kernel]
     if automatic and g.chance(0.25) and "dilations" not in found:
         found["auto_pad"] = g.choose(("SAME_UPPER", "SAME_LOWER", "VALID"))
+        if any(k < s for k, s in zip(kernel, found.get("strides", kernel), strict=True)):
+            del found["auto_pad"]  # the padding would be negative, which onnxruntime takes for something else
     elif g.chance(0.6):
         most = [max(min(k - 1, 2), 0) for k in kernel]
         found["pads"] = [g.number(0, n) for n in (*most, *most)]
