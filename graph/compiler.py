@@ -84,10 +84,12 @@ def compile(
 
 
 def _require_memory(net: Network) -> None:
-    """ValueError where what a step reads and writes does not fit into memory at once."""
-    most = host_memory_bytes()
-    for op in net.function.body.block.ops:
-        nbytes = sum(_nbytes(value) for value in {*op.operands, *op.results})
+    """ValueError where inputs, constants, and what a step reads and writes do not fit into memory at once."""
+    most, block = host_memory_bytes(), net.function.body.block
+    held = {*block.args, *(value for op in block.ops if isinstance(op, ConstantOp) for value in op.results)}
+    held_bytes = sum(map(_nbytes, held))
+    for op in block.ops:
+        nbytes = held_bytes + sum(_nbytes(value) for value in {*op.operands, *op.results} - held)
         if nbytes > most:
             names = ", ".join(value.name_hint or "a tensor" for value in op.results) or "the outputs"
             raise ValueError(

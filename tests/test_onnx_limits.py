@@ -89,6 +89,63 @@ def test_constants_of_moderate_size_together_are_bounded(monkeypatch):
     assert "constants computed up to here take 3,200 bytes, too many to hold" in refusal(proto)
 
 
+def test_inputs_and_weights_are_bounded_together(monkeypatch):
+    """Each fits alone."""
+    monkeypatch.setattr("loopwright.frontends.onnx.importer.host_memory_bytes", lambda: 3000)
+    monkeypatch.setattr("loopwright.frontends.onnx.sizes.host_memory_bytes", lambda: 3000)
+    said = "inputs up to 'b' take 4,000 bytes together, this machine has 3,000"
+    assert said in refusal(one("Add", {"a": (500,), "b": (500,)}))
+    said = "inputs and weights up to 'w' take 4,000 bytes together, this machine has 3,000"
+    assert said in refusal(one("Add", {"a": (500,)}, {"w": np.ones(500, np.float32)}))
+    from_onnx(one("Add", {"a": (250,)}, {"w": np.ones(250, np.float32)}))
+
+
+SLICE = helper.make_node("Slice", ["x", "from", "to"], ["y"])
+
+
+@pytest.fixture
+def followed(monkeypatch):
+    """The models of which onnx follows the values of shapes: none with a long row, for which it takes gigabytes."""
+    seen, infer_shapes = [], onnx.shape_inference.infer_shapes
+
+    def checked(model, *args, data_prop=False):
+        found = infer_shapes(model, *args)
+        if not data_prop:
+            return found
+        infos = (*found.graph.input, *found.graph.value_info, *found.graph.output)
+        rows = [dim.dim_value for info in infos for dim in info.type.tensor_type.shape.dim]
+        assert max(rows) < 1 << 20
+        seen.append(model)
+        return infer_shapes(model, *args, data_prop=True)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", checked)
+    return seen
+
+
+def test_weights_that_name_more_numbers_than_they_have(followed):
+    """What reads them is replaced by a stand-in of the type that onnx infers."""
+    nodes = [SLICE, helper.make_node("Relu", ["y"], ["z"])]
+    proto = model(nodes, {"x": (4, 6)}, ["z"], {"from": np.array([1]), "to": np.array([3])})
+    proto.graph.initializer[0].dims[0] = FAR
+    assert refusal(proto).count("initializer 'from' cannot be read") == 1
+
+
+def test_rows_too_long_to_be_bounds_of_a_slice(followed):
+    proto = one("Slice", {"x": (4, 6), "from": (1 << 22,), "to": (1 << 22,)}, dtype=TensorProto.INT64)
+    assert "Slice" in refusal(proto)
+
+
+def test_short_rows_are_followed(followed):
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Reshape", ["x", "s"], ["y"]),
+        helper.make_node("Mine", ["y"], ["z"], domain="mine"),
+    ]
+    proto = model(nodes, {"x": (4, 6)}, ["z"])
+    proto.opset_import.append(helper.make_opsetid("mine", 1))
+    assert "operator Mine of domain mine" in refusal(proto) and followed
+
+
 def test_weights_of_a_file_that_memory_does_not_hold(tmp_path):
     path = tmp_path / "wide.onnx"
     proto = one("Add", {"x": (4,)}, {"w": np.ones(4, np.float32)})
@@ -116,6 +173,17 @@ def test_networks_that_memory_does_not_hold_are_refused_when_compiled():
     with pytest.raises(
         ValueError, match=r"network 'wide': computing add takes 13,510,798,882,111,488 bytes, this mach"
     ):
+        lw.compile(net, "llvm cores=1")
+
+
+def test_inputs_are_held_beside_what_a_step_computes(monkeypatch):
+    net = lw.Network("chain")
+    total = net.input("x0", (100,))
+    for k in range(1, 5):
+        total = net.add(total, net.input(f"x{k}", (100,)))
+    net.output(total)
+    monkeypatch.setattr("loopwright.graph.compiler.host_memory_bytes", lambda: 2399)
+    with pytest.raises(ValueError, match=r"computing \w+ takes 2,400 bytes, this machine has 2,399"):
         lw.compile(net, "llvm cores=1")
 
 

@@ -217,5 +217,5 @@ def test_more_memory_than_there_is_is_a_sentence(network: lw.CompiledNetwork, tm
     network.save(tmp_path / "net.lw")
     write_parts(tmp_path / "net.lw", with_header(parts_of(tmp_path / "net.lw"), grow))
     loaded = lw.load_network(tmp_path / "net.lw", trusted=True)
-    with pytest.raises(PackageError, match=r"^network small takes 35,184,[\d,]+ bytes, this machine has [\d,]+$"):
+    with pytest.raises(PackageError, match=r"^network small takes 35,184,[\d,]+ bytes, this machine now has [\d,]+$"):
         loaded.executor()

@@ -92,7 +92,7 @@ class _Importer:
         self.open: dict[str, None] = {}
         self.stand_ins = StandIns(self.net, prepared)
         self.unknown: dict[tuple[str, str], list[str]] = {}
-        self.computed_bytes = 0
+        self.held_bytes = self.computed_bytes = 0
 
     def run(self) -> Network:
         self._inputs()
@@ -157,13 +157,21 @@ class _Importer:
         return [int(n) for n in given]
 
     def _fits(self, name: str, size: TensorSize) -> bool:
-        """Whether this machine can hold an input."""
+        """Whether this machine can hold an input beside those before it."""
         try:
             require_memory(f"input '{name}'", size)
+            self._hold(f"inputs up to '{name}'", size.nbytes)
         except TooLargeError as error:
             self._refuse(str(error))
             return False
         return True
+
+    def _hold(self, what: str, nbytes: int) -> None:
+        """Count what stays in memory with the network; TooLargeError where all of it is more than there is."""
+        total_bytes, most = self.held_bytes + nbytes, host_memory_bytes()
+        if total_bytes > most:
+            raise TooLargeError(f"{what} take {total_bytes:,} bytes together, this machine has {most:,}")
+        self.held_bytes = total_bytes
 
     def _constant(self, info: ValueInfoProto) -> None:
         """Take the values that are given for an input."""
@@ -181,7 +189,11 @@ class _Importer:
 
         for tensor in (*graph.initializer, *large):
             try:
-                self.tensors[tensor.name] = numpy_helper.to_array(tensor)
+                array = numpy_helper.to_array(tensor)
+                self._hold(f"inputs and weights up to '{tensor.name}'", array.nbytes)
+                self.tensors[tensor.name] = array
+            except TooLargeError as error:
+                self._refuse(str(error))
             except (ValueError, TypeError) as error:  # fewer or more bytes than its shape says
                 self._refuse(f"initializer '{tensor.name}' cannot be read: {error}")
             except KeyError:
@@ -298,9 +310,9 @@ class _Importer:
         return results
 
     def _counted(self, arrays: Sequence[Array]) -> Sequence[Array]:
-        """Constants that a node gave; TooLargeError where all such together are larger than memory."""
+        """Constants that a node gave; TooLargeError where memory does not hold all such beside inputs and weights."""
         self.computed_bytes += sum(array.nbytes for array in arrays)
-        if self.computed_bytes > host_memory_bytes():
+        if self.held_bytes + self.computed_bytes > host_memory_bytes():
             raise TooLargeError(f"constants computed up to here take {self.computed_bytes:,} bytes, too many to hold")
         return arrays
 

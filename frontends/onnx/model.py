@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...backends.host_memory import host_memory_bytes
 from .discovery import converters
 from .errors import OnnxImportError, TooLargeError
+from .inference import infer
 from .types import SUPPORTED, type_name
 from .weights import external_bytes, require_readable, set_aside, with_inputs, without_inputs
 
@@ -35,8 +36,9 @@ _WHOLE = frozenset({"If", "Range"})
 
 def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
     """A name and the model of a path, bytes, or a ModelProto; OnnxImportError where it is none."""
-    import onnx
     from google.protobuf.message import DecodeError
+
+    import onnx
 
     if isinstance(model, onnx.ModelProto):
         return name or model.graph.name or "model", model
@@ -146,7 +148,7 @@ def inferred_types(
             kind = info.type.tensor_type
             info.CopyFrom(helper.make_tensor_value_info(info.name, kind.elem_type, shapes[info.name]))
     try:
-        found = onnx.shape_inference.infer_shapes(with_inputs(model, prepared.large), data_prop=True)
+        found = infer(with_inputs(model, prepared.large))
     except onnx.shape_inference.InferenceError:
         return {}
     infos = (*found.graph.value_info, *found.graph.output)

@@ -14,6 +14,7 @@ from ...backends.host_memory import host_memory_bytes
 from ...graph.network import Value
 from . import weights
 from .errors import TooLargeError, UnsupportedNode
+from .inference import infer
 from .node import Array, Operand, numpy_type
 from .types import SUPPORTED, type_name
 
@@ -83,7 +84,7 @@ def inferred_sizes(
     graph = helper.make_graph([node], "node", infos, results, known)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in opsets.items()])
     try:
-        found = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        found = infer(model)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
         return [None] * len(node.output)
     return [_size(info.type.tensor_type) for info in found.graph.output]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
-from ...backends.host_memory import host_memory_bytes
+from ...backends.host_memory import available_bytes
 from ...backends.llvm.cpu import LEVELS, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.host import host_model
@@ -100,7 +100,7 @@ class LlvmSession:
 
 
 def _arena(plan: Plan) -> Array:
-    require_memory(plan, host_memory_bytes(), "this machine")
+    require_memory(plan, available_bytes(), "this machine now")
     return aligned_empty((max(1, plan.arena_bytes),), np.uint8)
 
 
