@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..dialects.numpy_types import ELEMENT_TYPES
 from ..dialects.target import Target
 from .arrays import aligned_copy, aligned_empty
 
 Array = npt.NDArray[Any]
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "bool")
 ALIGNMENT = 16
 """Kernels move so many bytes at once: an array must start on a multiple."""
 
@@ -91,8 +91,8 @@ class DeviceArray:
 def new_array(device: Device, shape: Sequence[int], dtype: npt.DTypeLike, cls: type[DeviceArray]) -> DeviceArray:
     """Return an array in memory of its own; TypeError for an element type without kernels."""
     kind = np.dtype(dtype)
-    if kind.name not in DTYPES:
-        raise TypeError(f"arrays on devices are of {', '.join(DTYPES)}, got {kind.name}")
+    if kind.name not in ELEMENT_TYPES:
+        raise TypeError(f"arrays on devices are of {', '.join(ELEMENT_TYPES)}, got {kind.name}")
     return cls(device, device.allocate(math.prod(shape) * kind.itemsize), shape, kind)
 
 

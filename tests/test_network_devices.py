@@ -17,6 +17,7 @@ from small_networks import SMALL, feeds_of
 
 import loopwright as lw
 from loopwright.backends.cuda import driver
+from loopwright.dialects.numpy_types import ELEMENT_TYPES, teach_numpy
 from loopwright.graph.runtime.package import PackageError
 
 H200 = "cuda model=h200"
@@ -119,6 +120,27 @@ def steps_net() -> lw.Network:
     y = net.relu(x)
     net.output(y, net.exp(y))
     return net
+
+
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_networks_and_arrays_of_every_element_type(opencl: str, dtype: str) -> None:
+    teach_numpy(dtype)
+    values = (np.arange(24).reshape(2, 12) * 11 - 100).astype(dtype)
+    weight = (np.arange(12) % 2).astype(dtype)
+    net = lw.Network("net")
+    net.output(net.maximum(net.input("data", values.shape, dtype), net.constant(weight, "weight")))
+    run = lw.compile(net, opencl, processes=1).executor()
+    placed = lw.opencl().array(values)
+    np.testing.assert_array_equal(placed.numpy(), values)
+    for given in (values, placed):
+        run.set_input("data", given)
+        run.run()
+        got = np.asarray(run.get_output(0))
+        assert got.dtype == values.dtype
+        np.testing.assert_array_equal(got, np.maximum(values, weight))
+    with pytest.raises(TypeError, match="uint64, bool, got complex64"):
+        lw.opencl().empty((2,), "complex64")
 
 
 @pytest.mark.parametrize("graphs", [True, False])
