@@ -137,13 +137,15 @@ def fmod(left: Operand, right: Operand) -> Expr:
 
 
 def maximum(left: Operand, right: Operand) -> Expr:
-    """The larger of two values; NaN where one is NaN."""
-    return Binary("max", *match(left, right))
+    """The larger of two values; NaN where one is NaN. Of conditions, true where one of them is."""
+    a, b = match(left, right)
+    return a | b if a.dtype == "bool" else Binary("max", a, b)
 
 
 def minimum(left: Operand, right: Operand) -> Expr:
-    """The smaller of two values; NaN where one is NaN."""
-    return Binary("min", *match(left, right))
+    """The smaller of two values; NaN where one is NaN. Of conditions, true where both of them are."""
+    a, b = match(left, right)
+    return a & b if a.dtype == "bool" else Binary("min", a, b)
 
 
 def _two(left: Operand, right: Operand) -> tuple[Expr, Expr]:

@@ -17,6 +17,7 @@ from xdsl.dialects.func import Func
 from xdsl.dialects.math import Math
 from xdsl.parser import Parser
 
+import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
@@ -543,6 +544,24 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Any], Callable[..., Any], Input]] = {
 def test_elementwise(name: str) -> None:
     operator, reference, data = ELEMENTWISE[name]
     check(operator, reference, data)
+
+
+@pytest.mark.parametrize("other", [True, False, np.bool_(True), "tensor"])
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_larger_and_smaller_of_conditions(name: str, other: Any) -> None:
+    """Also as networks compile them: on the CPU, not by the interpreter alone."""
+    ours, numpys = getattr(topi, name), getattr(np, name)
+    if isinstance(other, str):
+        check(ours, numpys, of("bool", 5, 7), of("bool", 7))
+        return
+    check(lambda x: ours(x, other), lambda x: numpys(x, other), of("bool", 5, 7))
+    net = lw.Network("net")
+    net.output(getattr(net, name)(net.input("x", (5,), "bool"), other))
+    values = np.array([True, False, True, False, False])
+    run = lw.compile(net, "llvm cores=1", processes=1).executor()
+    run.set_input("x", values)
+    run.run()
+    np.testing.assert_array_equal(run.get_output(0), numpys(values, other))
 
 
 @pytest.mark.parametrize("source", ["float16", "float32", "float64", "int8", "int32", "int64", "bool"])
