@@ -104,6 +104,22 @@ def test_int_division_by_what_is_not_there_is_refused() -> None:
     np.testing.assert_array_equal(run_loops(sch.module, [data])[0], [np.sum(7 // data)])
 
 
+@pytest.mark.parametrize("by", [7, -1, 0])
+def test_int_division_by_a_constant_that_cannot_fail_is_not(by: int) -> None:
+    x = te.placeholder((10,), "int32", "x")
+    k = te.reduce_axis((0, 10), "k")
+    y = te.compute((1,), lambda i: te.sum(x[k] // te.const(by, "int32"), axis=k), name="y")
+    sch = lw.Schedule([x, y])
+    sch.split(y, "k", [5, 4])
+    if by != 7:
+        with pytest.raises(lw.ScheduleError, match="would divide by elements that do not exist"):
+            sch.rfactor(y, "k0")
+        return
+    sch.rfactor(y, "k0")
+    data = np.arange(10, dtype=np.int32) * 11 - 40
+    np.testing.assert_array_equal(run_loops(sch.module, [data])[0], [np.sum(data // by)])
+
+
 def test_the_final_reduction_stays_beside_its_reader() -> None:
     x, y = rows("sum", 3, 11)
     sch = lw.Schedule([x, te.compute((3,), lambda i: y[i] * 2.0, name="z")])

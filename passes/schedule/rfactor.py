@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.attributes import Axis, IndicesAttr
@@ -143,7 +143,7 @@ class Rfactor(Primitive[Plan]):
                 )
                 raise self.error(f"{rule} be taken apart: '{condition} >= 0'", at=block)
             masked.append(condition)
-        if masked and any(isinstance(op, _TRAPPING) for op in block.body.block.ops):
+        if masked and may_trap(block):
             rule = f"a partial result without instances would divide by elements that do not exist, '{masked[0]} >= 0'"
             raise self.error(f"{rule} is false for some", at=block)
         return tuple(masked)
@@ -181,6 +181,17 @@ class Rfactor(Primitive[Plan]):
                     names = [x.loop_name for x in block.enclosing_loops if x.loop_name in reducing]
                     steps += [cls(block.block_name, name) for name in names]
         return legal_steps(steps, module_op)
+
+
+def may_trap(block: BlockOp) -> bool:
+    """True where the body divides integers by what may be 0, or -1, where nothing is loaded: by anything computed."""
+    return any(isinstance(op, _TRAPPING) and not _is_safe_divisor(op.operands[1]) for op in block.body.block.ops)
+
+
+def _is_safe_divisor(value: SSAValue) -> bool:
+    if not isinstance(value.owner, arith.ConstantOp) or not isinstance(value.owner.value, IntegerAttr):
+        return False
+    return value.owner.value.value.data not in (0, -1)
 
 
 def _iterators_of_loops(block: BlockOp) -> dict[str, IndexExpr]:

@@ -9,6 +9,7 @@ from math import prod
 from ...dialects.loop import BlockOp, LoadOp, buffer_shape
 from ...passes.analysis.access import consumers, is_argument
 from ...passes.analysis.nest import find_block
+from ...passes.schedule.rfactor import may_trap
 from ..chains import unscheduled
 from ..picks import picked_axes
 from ..sketch import Draft
@@ -123,11 +124,16 @@ def _written(block: BlockOp) -> list[str] | None:
 
 
 def _is_plain_reduction(block: BlockOp) -> bool:
-    """True for a reduction of several terms that starts itself, and reads at plain iterators: no window, no mask."""
+    """True for a reduction of several terms that starts itself, and reads at plain iterators: no window, no mask.
+
+    Nor one that divides by what it reads: `rfactor` refuses that where parts are without an element.
+    """
     loads = [e for load in block.loads for e in load.indices.data]
     masked = block.conditions or any(load.conditions for load in block.loads)
     starts = block.has_init and reduced(block) > 1
-    return starts and not masked and all(e.is_constant or e.as_axis() is not None for e in loads)
+    return (
+        starts and not masked and not may_trap(block) and all(e.is_constant or e.as_axis() is not None for e in loads)
+    )
 
 
 def _places(block: BlockOp, places: dict[BlockOp, dict[str, str]]) -> dict[str, str] | None:

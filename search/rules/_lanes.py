@@ -69,9 +69,16 @@ def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]
         count += 1
     names = [loop.loop_name for loop in loops[-count:]]
     extent = prod(loop.size for loop in loops[-count:])
-    if count > 1:
-        draft.do(Fuse, block=name, loops=tuple(names))
-    return "_".join(names), extent
+    return fuse(draft, name, names), extent
+
+
+def fuse(draft: Draft, name: str, loops: Sequence[str]) -> str:
+    """Make loops of a block one, where they are several; its name, which is not theirs where another has that."""
+    if len(loops) == 1:
+        return loops[0]
+    place = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops].index(loops[0])
+    draft.do(Fuse, block=name, loops=tuple(loops))
+    return find_block(None, draft.module, name).enclosing_loops[place].loop_name
 
 
 def split(draft: Draft, name: str, loop: str, factors: tuple[Hole | Derived | int, ...]) -> list[str]:
@@ -84,6 +91,4 @@ def split(draft: Draft, name: str, loop: str, factors: tuple[Hole | Derived | in
 
 def deal(draft: Draft, name: str, loops: Sequence[str]) -> None:
     """Make the outermost `loops` of a block one, and give its iterations to threads."""
-    if len(loops) > 1:
-        draft.do(Fuse, block=name, loops=tuple(loops))
-    draft.do(Parallel, block=name, loop="_".join(loops))
+    draft.do(Parallel, block=name, loop=fuse(draft, name, loops))

@@ -19,13 +19,11 @@ from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
-from ...passes.schedule.rfactor import Rfactor
+from ...passes.schedule.rfactor import Rfactor, may_trap
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..anchor import epilogue_of
@@ -34,6 +32,7 @@ from ..holes import Kind
 from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
 from ..strides import output_bytes
+from ._lanes import fuse, split
 
 UNROLLED = (0, 16, 64)
 """Steps of a short reduction that are written out: their loads do not wait for each other."""
@@ -61,14 +60,16 @@ class GpuRows(SketchRule):
 class _Rows:
     """One chain being scheduled; the last block of `chain` stays, the others move to it.
 
-    Threads join results by named combiners only: a chain with another is left to be several, each ending in one block.
+    Threads join results by named combiners only, and a division by what a reduction reads would fail in threads without
+    an element: a chain with such a one is left to be several, each ending in one block.
     """
 
     def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:
         self.draft = draft
         self.target = target
-        self.paired = any(find_block(None, draft.module, n).combiner.data == "custom" for n in chain)
-        self.chain = chain[-1:] if self.paired else chain
+        blocks = [find_block(None, draft.module, n) for n in chain]
+        self.apart = any(block.combiner.data == "custom" or may_trap(block) for block in blocks)
+        self.chain = chain[-1:] if self.apart else chain
         self.last = chain[-1]
         self.threads: Hole | None = None
         self.scope = "local"
@@ -78,7 +79,7 @@ class _Rows:
         block = find_block(None, self.draft.module, self.last)
         deep = [b for n in self.chain if along_reduce(b := find_block(None, self.draft.module, n))]
         extent = max((a.extent for b in deep for a in b.axes if a.reduce), default=0)
-        if len(self.chain) == 1 and (not deep or extent < 64 or self.paired):
+        if len(self.chain) == 1 and (not deep or extent < 64 or self.apart):
             self._one_thread_a_result(block)
             return
         first = find_block(None, self.draft.module, self.chain[0])
@@ -93,9 +94,7 @@ class _Rows:
         default = max(n for n in fits if n <= max(32, min(256, extent // 4)))
         choices = tuple(n for n in fits if n <= max(32, extent))
         self.threads = self.draft.hole(f"{self.last}_threads", choices, default, "threads")
-        if len(rows) > 1:
-            self.draft.do(Fuse, block=self.last, loops=tuple(rows))
-        row = "_".join(rows)
+        row = fuse(self.draft, self.last, rows) if rows else ""
         if row:
             self.draft.do(Bind, block=self.last, loop=row, thread="blockIdx.x")
         self.scope = "local" if row else "global"
@@ -169,8 +168,8 @@ class _Rows:
                 self.draft.do(SetScope, block=name, scope="local")
             return
         inner = loops[-1].loop_name
-        self.draft.do(Split, block=name, loop=inner, factors=(0, self.threads))
-        self.draft.do(Bind, block=name, loop=f"{inner}1", thread="threadIdx.x")
+        _, thread = split(self.draft, name, inner, (0, self.threads))
+        self.draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
         if name == self.last:
             return
         self.draft.do(SetScope, block=name, scope="local" if self._in_registers(extent) else "shared")
@@ -183,16 +182,17 @@ class _Rows:
             return
         bound = dict(zip((a.name for a in block.axes), block.bindings.data, strict=True))
         loop = bound[axes[-1].name].as_axis() or axes[-1].name  # a row's loop around may have taken the axis's name
-        self.draft.do(Split, block=name, loop=loop, factors=(0, self.threads))
+        assert self.threads is not None
+        step, thread = split(self.draft, name, loop, (0, self.threads))
         before = {b.block_name for b in blocks_in(self.draft.module)}
-        self.draft.do(Rfactor, block=name, loop=f"{loop}1")
+        self.draft.do(Rfactor, block=name, loop=thread)
         partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
         self.draft.settled.add(partial)
         loops = find_block(None, self.draft.module, partial).enclosing_loops
-        outer = loops.index(next(x for x in loops if x.loop_name == f"{loop}0"))
-        around = [x.loop_name for x in loops[outer:] if x.loop_name != f"{loop}1"]
-        self.draft.do(Reorder, block=partial, loops=(f"{loop}1", *around))
-        self.draft.do(Bind, block=partial, loop=f"{loop}1", thread="threadIdx.x")
+        outer = loops.index(next(x for x in loops if x.loop_name == step))
+        around = [x.loop_name for x in loops[outer:] if x.loop_name != thread]
+        self.draft.do(Reorder, block=partial, loops=(thread, *around))
+        self.draft.do(Bind, block=partial, loop=thread, thread="threadIdx.x")
         if self.scope == "local":
             self.draft.do(SetScope, block=partial, scope="local")
         final = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
@@ -217,31 +217,26 @@ class _Rows:
             choices = tuple(n for n in (1, 2, 4) if n <= sizes[axis])
             kind: Kind = "vector" if last else "tile"
             tile = self.draft.hole(f"{name}_{kind}", choices, 1, kind)
-            do(Split, block=name, loop=axis, factors=(0, tile))
-            loops[loops.index(axis)] = f"{axis}0"
-            inner.append(f"{axis}1")
+            loops[loops.index(axis)], inside = split(self.draft, name, axis, (0, tile))
+            inner.append(inside)
         order = [*loops, *rest, *inner]
         if [x.loop_name for x in find_block(None, self.draft.module, name).enclosing_loops] != order:
             do(Reorder, block=name, loops=tuple(order))
-        if len(loops) > 1:
-            do(Fuse, block=name, loops=tuple(loops))
-        fused = "_".join(loops)
+        fused = fuse(self.draft, name, loops)
         most = self.target.max_threads_per_block or 256
         threads = tuple(n for n in (32, 64, 128, 256, 512) if n <= most) or (most,)
         width = self.draft.hole(f"{name}_threads", threads, min(256, most), "threads")
-        do(Split, block=name, loop=fused, factors=(0, width))
-        do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
-        do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
+        around, thread = split(self.draft, name, fused, (0, width))
+        do(Bind, block=name, loop=around, thread="blockIdx.x")
+        do(Bind, block=name, loop=thread, thread="threadIdx.x")
         if rest:
             limit = self.draft.hole(f"{name}_unroll", UNROLLED, UNROLLED[-1], "unroll")
             do(Pragma, block=name, loop=rest[0], auto_unroll_max_step=limit)
-        self._registers(name, f"{fused}1", inner)
+        self._registers(name, thread, inner)
 
     def _one_result(self, name: str, loops: list[str]) -> None:
         """A single result by a single thread."""
-        if len(loops) > 1:
-            self.draft.do(Fuse, block=name, loops=tuple(loops))
-        self.draft.do(Bind, block=name, loop="_".join(loops), thread="blockIdx.x")
+        self.draft.do(Bind, block=name, loop=fuse(self.draft, name, loops), thread="blockIdx.x")
         self._unread_in_registers(name)
 
     def _unread_in_registers(self, name: str) -> None:

@@ -18,10 +18,9 @@ from ...passes.analysis.access import shared_loops
 from ...passes.analysis.nest import buffer_name, find_block, loops_reduced
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.rfactor import Rfactor
+from ...passes.schedule.rfactor import Rfactor, may_trap
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
@@ -31,7 +30,7 @@ from ..sketch import Draft, Hole
 from ..sketch_rules import SketchRule
 from ..strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
 from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns
-from ._lanes import PARALLEL_ELEMENTS, lane_choices, split, together, vectors_pay
+from ._lanes import PARALLEL_ELEMENTS, fuse, lane_choices, split, together, vectors_pay
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
@@ -100,9 +99,7 @@ class _Rows:
         order = [*rows, *[n for n in around if n not in (*rows, self.chain.column)], *strip]
         if [x.loop_name for x in self.block(self.last).enclosing_loops] != order:
             self.draft.do(Reorder, block=self.last, loops=tuple(order))
-        if len(rows) > 1:
-            self.draft.do(Fuse, block=self.last, loops=tuple(rows))
-        return "_".join(rows)
+        return fuse(self.draft, self.last, rows) if rows else ""
 
     def _move(self, name: str) -> bool:
         try:
@@ -172,8 +169,10 @@ class _Rows:
         return found or self.draft.derive(name, lambda c: of_width(c[width]))
 
     def _partial(self, name: str, outside: int) -> bool:
-        """Lanes of partial results, joined at the end of the row; False where the row is not contiguous or short."""
+        """Lanes of partial results, joined at the end of the row; False for rows not contiguous or short."""
         block = self.block(name)
+        if may_trap(block):  # rfactor refuses the widths that leave lanes without an element
+            return False
         reduced = loops_reduced(block)
         loops = [x for x in block.enclosing_loops[outside:] if x.loop_name in reduced]
         if not loops or not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):

@@ -11,7 +11,7 @@ from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.rfactor import Rfactor
+from ...passes.schedule.rfactor import Rfactor, may_trap
 from ...passes.schedule.split import Split
 from ..anchor import find_anchor
 from ..chains import along_reduce, unscheduled
@@ -54,7 +54,7 @@ class SplitReduction(SketchRule):
 
 def _axis_to_split(block: BlockOp, target: Target, reused: bool) -> Axis | None:
     """The outermost reduce axis long enough, of a reduction whose results keep fewer than all cores busy."""
-    if not block.is_reduction or any(e.as_axis() is None for e in block.write_indices[0]):
+    if not block.is_reduction or may_trap(block) or any(e.as_axis() is None for e in block.write_indices[0]):
         return None
     results = prod(a.extent for a in block.axes if not a.reduce)
     reduce = [a for a in block.axes if a.reduce and a.extent > 1]
