@@ -21,6 +21,10 @@ _REGISTERED: dict[str, SketchRule] = {}
 """Filled by `register_sketch_rule`, by name."""
 
 
+class SketchRuleWarning(UserWarning):
+    """A step of a sketch rule is refused for a workload: its sketches are left out, those of other rules are not."""
+
+
 class SketchRule(ABC):
     """One way to schedule part of a computation.
 

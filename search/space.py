@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import count
 
 import numpy as np
@@ -10,27 +11,56 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.target import Target
+from ..passes.primitive import ScheduleError
 from .features.of_sketch import SketchFeatures
 from .sketch import Columns, CostEstimate, Draft, Sketch
-from .sketch_rules import SketchRule, sketch_rules
+from .sketch_rules import SketchRule, SketchRuleWarning, sketch_rules
 
 
 def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None) -> list[Sketch]:
     """The sketches of a te-level module for a target; the first one's defaults are the default schedule.
 
     `rules` run in the order given, those not for the target left out; without, all there are. Sketches of one name are
-    numbered from the second on. ValueError where a rule leaves nothing to go on with, TypeError where what it returns
+    numbered from the second on. A rule whose steps are refused for a draft leaves that one as it was, with a
+    `SketchRuleWarning`. ValueError where a rule leaves nothing to go on with, TypeError where what it returns
     is no drafts.
     """
-    drafts = [Draft.of(module)]
-    for rule in sketch_rules() if rules is None else rules:
-        if rule.when(target):
-            drafts = [grown for draft in drafts for grown in _grown(rule, draft, target)]
-            if not drafts:
-                raise ValueError(f"sketch rule '{rule.name}' left no draft; return the one given where it has no use")
+    wanted = [rule for rule in (sketch_rules() if rules is None else rules) if rule.when(target)]
+    drafts = _drafts(module, target, wanted)
     distinct = {draft.template: draft for draft in drafts}
     named = zip(distinct.values(), _names(distinct.values()), strict=True)
     return sorted((_finished(draft, name, module, target) for draft, name in named), key=_default_cost)
+
+
+def _drafts(
+    module: ModuleOp, target: Target, rules: Sequence[SketchRule], refused: Set[tuple[int, int]] = frozenset()
+) -> list[Draft]:
+    """All drafts; `refused` are the numbers of rules and of the drafts that they are not tried on.
+
+    A refused step leaves a draft half changed, so that all starts anew: a copy of each draft for each rule would take a
+    third of the time for softmax, for what hardly ever comes.
+    """
+    drafts = [Draft.of(module)]
+    for number, rule in enumerate(rules):
+        grown: list[Draft] = []
+        for place, draft in enumerate(drafts):
+            if (number, place) in refused:
+                grown.append(draft)
+                continue
+            try:
+                grown += _grown(rule, draft, target)
+            except ScheduleError as error:
+                line = str(error).splitlines()[0]
+                warnings.warn(
+                    f"sketch rule '{rule.name}' is left out: it raised {type(error).__name__}: {line}",
+                    SketchRuleWarning,
+                    stacklevel=2,
+                )
+                return _drafts(module, target, rules, refused | {(number, place)})
+        drafts = grown
+        if not drafts:
+            raise ValueError(f"sketch rule '{rule.name}' left no draft; return the one given where it has no use")
+    return drafts
 
 
 def _grown(rule: SketchRule, draft: Draft, target: Target) -> list[Draft]:

@@ -7,6 +7,7 @@ A trial is one schedule of one program. Everything in it follows from its number
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from loopwright.dialects.target import Target, TargetAttr, parse_target, target_
 from loopwright.passes.lower.lower_te_to_loop import LowerTeToLoop
 from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, schedule_text
 from loopwright.passes.primitive import Primitive, ScheduleError
+from loopwright.search.sketch_rules import SketchRuleWarning
 from loopwright.search.space import generate_sketches
 
 FAULTS = ("wrong", "crashed", "outside of a buffer", "other IR when replayed")
@@ -124,7 +126,9 @@ def scheduled_by_hand(problem: Problem, random: Random) -> tuple[ModuleOp, str]:
 def candidates(problem: Problem, seed: int, count: int) -> Iterator[tuple[ModuleOp, str]]:
     """Random candidates of all sketches of a program, in turn, anywhere within their limits."""
     rng = np.random.default_rng(seed)
-    sketches = generate_sketches(problem.module, problem.target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SketchRuleWarning)
+        sketches = generate_sketches(problem.module, problem.target)
     shares = [len(part) for part in np.array_split(np.arange(count), len(sketches)) if len(part)]
     texts: dict[str, None] = {}
     for sketch, share in zip(sketches, shares, strict=False):

@@ -1,0 +1,139 @@
+"""Workloads with which steps of sketch rules were refused: names taken by loops around, divisions by what is read."""
+
+import warnings
+
+import numpy as np
+import pytest
+from gpu_programs import run_opencl
+
+import loopwright as lw
+from loopwright import te
+from loopwright.backends.build import lower_to_kernel
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.interpret.loop import run_loops
+from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.target import Target
+from loopwright.passes.schedule.split import Split
+from loopwright.passes.schedule.vectorize import Vectorize
+from loopwright.search.sketch_rules import SketchRuleWarning
+
+TARGETS = {
+    "llvm": "llvm cores=2 vector_bytes=16",
+    "opencl": "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 warp_size=1 max_vthreads=8",
+}
+
+
+def same_names_in_a_chain() -> list[te.Tensor]:
+    """Both blocks have axes i and y, which become a loop i_y each: one around the other."""
+    x, w = te.placeholder((2, 11, 2, 1), name="x"), te.placeholder((2, 1, 11, 1), name="w")
+    r, s, t = te.reduce_axis((0, 1), "r"), te.reduce_axis((0, 2), "s"), te.reduce_axis((0, 11), "t")
+    least = te.compute((2, 11, 1, 1), lambda i, y, k, j: te.min(x[i, y, k * 3 + r, j], axis=r), name="least")
+    return [x, w, te.compute((1, 1, 1), lambda i, y, j: te.sum(least[s, t, i, y] * w[s, j, t, i], axis=[s, t]))]
+
+
+def remainder(rows: int, columns: int, divisor: int | None) -> list[te.Tensor]:
+    """Rows of remainders by a constant, or by what is read, summed; then taken from each element.
+
+    They are shorter than some of the vectors and blocks of threads that a rule may choose for them.
+    """
+    x = te.placeholder((rows, columns), "int32", "x")
+    k = te.reduce_axis((0, columns), "k")
+    by = te.const(divisor, "int32") if divisor is not None else None
+    total = te.compute((rows,), lambda i: te.sum(te.const(1000, "int32") % (x[i, k] if by is None else by), axis=k))
+    if by is not None:
+        total = te.compute((rows,), lambda i: te.sum(x[i, k] % by, axis=k))
+    return [x, te.compute((rows, columns), lambda i, j: x[i, j] - total[i])]
+
+
+WORKLOADS = {
+    "same names": same_names_in_a_chain,
+    "remainders by 5": lambda: remainder(3, 24, 5),
+    "remainders by data": lambda: remainder(3, 24, None),
+    "one row": lambda: remainder(1, 24, None),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_rule_finds_its_sketches_and_they_are_right(name: str, target: str) -> None:
+    task = lw.SearchTask(te.create_module(WORKLOADS[name]()), target=TARGETS[target])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SketchRuleWarning)
+        sketches = task.sketches
+    rng = np.random.default_rng(0)
+    shapes = [t.get_shape() for t in task.module.body.block.first_op.function_type.inputs]
+    dtype = np.float32 if name == "same names" else np.int32
+    count = 2 if name == "same names" else 1
+    inputs = [rng.integers(1, 90, shape).astype(dtype) for shape in shapes[:count]]
+    (expected,) = run_te(task.module, inputs)
+    for sketch in sketches:
+        for row in (sketch.default, *sketch.sample(rng, 4)):
+            kernel = lower_to_kernel(task.schedule_module(sketch.schedule(row)))
+            (got,) = run_opencl(kernel, *inputs) if target == "opencl" else run_kernel(kernel, inputs)
+            np.testing.assert_allclose(got, expected, rtol=1e-6, err_msg=sketch.schedule(row))
+
+
+def test_divisions_by_a_constant_have_partial_results_in_lanes() -> None:
+    """What is not there is divided by 5 as well, and is left out of the sum."""
+    texts = {}
+    for name in ("remainders by 5", "remainders by data"):
+        task = lw.SearchTask(te.create_module(WORKLOADS[name]()), target=TARGETS["llvm"])
+        texts[name] = task.default_schedule
+    assert "lw-rfactor" in texts["remainders by 5"]
+    assert "lw-rfactor" not in texts["remainders by data"]
+
+
+class Hasty(lw.SketchRule):
+    """Changes the draft that it gets, then vectorizes a loop that is not innermost."""
+
+    order = 600
+
+    def apply(self, draft: lw.Draft, target: Target) -> list[lw.Draft]:
+        draft.do(Split, block="y", loop="i", factors=(0, 4))
+        draft.do(Vectorize, block="y", loop="i0")
+        return [draft]
+
+
+def doubled() -> list[te.Tensor]:
+    x = te.placeholder((64,), name="x")
+    return [x, te.compute((64,), lambda i: x[i] * 2.0, name="y")]
+
+
+def test_a_rule_whose_step_is_refused_is_left_out_with_a_warning() -> None:
+    """The draft goes on as it was before the rule changed it, and every other rule has its say."""
+    task = lw.SearchTask(te.create_module(doubled()), target=TARGETS["llvm"], rules=[Hasty, *lw.sketch_rules()])
+    said = r"sketch rule 'hasty' is left out: it raised ScheduleError: lw-vectorize.*must be innermost.*$"
+    with pytest.warns(SketchRuleWarning, match=said) as found:
+        sketches = task.sketches
+    assert len(found) == 1 and "\n" not in str(found[0].message)
+    without = lw.SearchTask(te.create_module(doubled()), target=TARGETS["llvm"]).sketches
+    assert [s.template for s in sketches] == [s.template for s in without]
+
+
+def test_with_no_other_rule_the_plain_sketch_remains() -> None:
+    task = lw.SearchTask(te.create_module(doubled()), target=TARGETS["llvm"], rules=[Hasty])
+    with pytest.warns(SketchRuleWarning, match="hasty"):
+        (sketch,) = task.sketches
+    assert sketch.name == "plain"
+    x = np.arange(64, dtype=np.float32)
+    np.testing.assert_array_equal(run_loops(task.schedule_module(task.default_schedule), [x])[0], 2 * x)
+
+
+def test_a_rule_is_left_out_of_the_draft_that_it_fails_for_only() -> None:
+    class Both(lw.SketchRule):
+        def apply(self, draft: lw.Draft, target: Target) -> list[lw.Draft]:
+            other = draft.copy()
+            other.names.append("other")
+            return [draft, other]
+
+    class Picky(Hasty):
+        def apply(self, draft: lw.Draft, target: Target) -> list[lw.Draft]:
+            if "other" in draft.names:
+                return super().apply(draft, target)
+            draft.do(Split, block="y", loop="i", factors=(0, 8))
+            return [draft]
+
+    task = lw.SearchTask(te.create_module(doubled()), target=TARGETS["llvm"], rules=[Both, Picky])
+    with pytest.warns(SketchRuleWarning, match="picky"):
+        templates = {s.name: s.template for s in task.sketches}
+    assert {name: "lw-split" in text for name, text in templates.items()} == {"plain": True, "other": False}
