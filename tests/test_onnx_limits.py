@@ -5,7 +5,7 @@ import onnx
 import onnxruntime
 import pytest
 from gpu_programs import opencl_device
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model
 
 import loopwright as lw
@@ -133,6 +133,26 @@ def test_weights_that_name_more_numbers_than_they_have(followed):
 def test_rows_too_long_to_be_bounds_of_a_slice(followed):
     proto = one("Slice", {"x": (4, 6), "from": (1 << 22,), "to": (1 << 22,)}, dtype=TensorProto.INT64)
     assert "Slice" in refusal(proto)
+
+
+def test_rows_that_are_only_known_by_following_shapes(followed):
+    """No row is written down: its length is a product of shapes, which inference without values does not know."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Mul", ["s", "s"], ["length"]),
+        helper.make_node("ConstantOfShape", ["length"], ["row"], value=numpy_helper.from_array(np.array([1]), "v")),
+        helper.make_node("Slice", ["x", "row", "row"], ["y"]),
+    ]
+    assert "takes 28,800,000,000 bytes" in refusal(model(nodes, {"x": (60000,)}, ["y"]))
+    assert all(node.op_type != "Slice" for proto in followed for node in proto.graph.node)
+
+
+def test_rows_too_long_to_describe_a_tensor():
+    """As lists of numbers in Python they would take ten times the memory that the constant may."""
+    row = np.ones(1 << 20, np.int64)
+    assert "starts has 1,048,576 numbers, it may have 16,383" in refusal(
+        one("Slice", {"x": (4, 6)}, {"a": row, "b": row})
+    )
 
 
 def test_short_rows_are_followed(followed):

@@ -211,8 +211,19 @@ class _Importer:
 
     def _stand_in(self, node: NodeProto) -> None:
         """Go on after a node that was refused."""
-        for name in filter(None, node.output):
-            self.tensors[name] = self.stand_ins.make(name)
+        sizes = self._sizes(node)
+        for name, size in zip(node.output, sizes, strict=True):
+            if name:
+                self.tensors[name] = self.stand_ins.make(name, size)
+
+    def _sizes(self, node: NodeProto) -> Sequence[TensorSize | None]:
+        """What onnx infers from the inputs of a refused node alone."""
+        given = {name: operand for name in filter(None, node.input) if (operand := self.tensors.get(name)) is not None}
+        plain = all(o.dtype in SUPPORTED if isinstance(o, Value) else o.dtype.name in SUPPORTED for o in given.values())
+        whole = given.keys() == set(filter(None, node.input))
+        if not plain or not whole or any(attribute.HasField("g") for attribute in node.attribute):
+            return [None] * len(node.output)
+        return inferred_sizes(node, given, self.opsets)
 
     def _node(self, node: NodeProto) -> Sequence[Operand] | None:
         """The results of a node; None where it is refused."""

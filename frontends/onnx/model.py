@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ...backends.host_memory import host_memory_bytes
 from .discovery import converters
 from .errors import OnnxImportError, TooLargeError
-from .inference import infer
 from .types import SUPPORTED, type_name
 from .weights import external_bytes, require_readable, set_aside, with_inputs, without_inputs
 
@@ -137,7 +136,7 @@ def _require_few_nodes(name: str, model: ModelProto) -> None:
 def inferred_types(
     prepared: Prepared, shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[str, list[int | str] | None]]:
-    """Element type and shape of each tensor of which onnx infers them, for inputs of these shapes."""
+    """Element type and shape of each tensor of which onnx infers them, for inputs of these shapes, if not by values."""
     import onnx
     from onnx import helper
 
@@ -148,7 +147,7 @@ def inferred_types(
             kind = info.type.tensor_type
             info.CopyFrom(helper.make_tensor_value_info(info.name, kind.elem_type, shapes[info.name]))
     try:
-        found = infer(with_inputs(model, prepared.large))
+        found = onnx.shape_inference.infer_shapes(with_inputs(model, prepared.large))
     except onnx.shape_inference.InferenceError:
         return {}
     infos = (*found.graph.value_info, *found.graph.output)

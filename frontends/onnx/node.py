@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...graph.network import Value
 from .errors import NeedsConstantError, UnsupportedNode
+from .weights import LARGE
 
 Array: TypeAlias = npt.NDArray[Any]
 Operand: TypeAlias = "Value | Array"
@@ -92,7 +93,10 @@ class Node:
             found = self.attributes[attribute]
             return [int(found)] if isinstance(found, int) else [int(v) for v in found]
         if position is not None and self.has(position):
-            return [int(v) for v in self.constant(position, attribute).reshape(-1)]
+            found = self.constant(position, attribute).reshape(-1)
+            if found.size >= LARGE:
+                raise UnsupportedNode(f"{attribute} has {found.size:,} numbers, it may have {LARGE - 1:,}")
+            return [int(v) for v in found]
         return None
 
     def number(self, attribute: str, position: int, default: float) -> float:

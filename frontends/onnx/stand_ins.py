@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ...graph.network import Network, Value
 from .model import Prepared, inferred_types
+from .sizes import TensorSize
 from .types import SUPPORTED
 
 
@@ -22,10 +23,10 @@ class StandIns:
         """Take the shapes of the model's inputs, which are constant from now on."""
         self._shapes.update(shapes)
 
-    def make(self, name: str) -> Value | None:
-        """A tensor of the type that onnx infers; None where it infers none, or one that networks do not have."""
+    def make(self, name: str, size: TensorSize | None = None) -> Value | None:
+        """A tensor of this size, else of the type that onnx infers; None where networks do not have such."""
         self.names.add(name)
-        dtype, shape = self._types.get(name, ("", None))
+        dtype, shape = (size.dtype, size.shape) if size is not None else self._types.get(name, ("", None))
         if dtype not in SUPPORTED or shape is None:
             return None
         extents = [n for n in shape if isinstance(n, int) and n > 0]
