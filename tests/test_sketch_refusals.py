@@ -1,4 +1,4 @@
-"""Workloads with which steps of sketch rules were refused: names taken by loops around, divisions by what is read."""
+"""Workloads for which sketch rules were refused a step: names taken, divisions by what is read, readers that wait."""
 
 import warnings
 
@@ -45,7 +45,17 @@ def remainder(rows: int, columns: int, divisor: int | None) -> list[te.Tensor]:
     return [x, te.compute((rows, columns), lambda i, j: x[i, j] - total[i])]
 
 
+def read_with_what_comes_later() -> list[te.Tensor]:
+    """The last block reads one sum element by element, and another one that is computed after it elsewhere."""
+    x, w = te.placeholder((1, 17), "int32", "x"), te.placeholder((3, 8, 4), "int32", "w")
+    r, s = te.reduce_axis((0, 3), "r"), te.reduce_axis((0, 3), "s")
+    first = te.compute((1, 15), lambda y, i: te.min(x[y, i + r], axis=r), name="first")
+    later = te.compute((8, 4), lambda j, k: te.max(w[s, j, k], axis=s), name="later")
+    return [x, w, te.compute((1, 15), lambda i, j: first[0, j] - later[j % 8, i + 1])]
+
+
 WORKLOADS = {
+    "read with what comes later": read_with_what_comes_later,
     "same names": same_names_in_a_chain,
     "remainders by 5": lambda: remainder(3, 24, 5),
     "remainders by data": lambda: remainder(3, 24, None),
@@ -61,10 +71,8 @@ def test_every_rule_finds_its_sketches_and_they_are_right(name: str, target: str
         warnings.simplefilter("error", SketchRuleWarning)
         sketches = task.sketches
     rng = np.random.default_rng(0)
-    shapes = [t.get_shape() for t in task.module.body.block.first_op.function_type.inputs]
-    dtype = np.float32 if name == "same names" else np.int32
-    count = 2 if name == "same names" else 1
-    inputs = [rng.integers(1, 90, shape).astype(dtype) for shape in shapes[:count]]
+    tensors = WORKLOADS[name]()[:-1]
+    inputs = [rng.integers(1, 90, [int(n) for n in t.shape]).astype(t.dtype) for t in tensors]
     (expected,) = run_te(task.module, inputs)
     for sketch in sketches:
         for row in (sketch.default, *sketch.sample(rng, 4)):

@@ -244,6 +244,14 @@ class _Rows:
             if not is_argument(output) and not reads(output):
                 self.draft.do(SetScope, block=name, buffer=buffer_name(output), scope="local")
 
+    def _moves(self, name: str, thread: str) -> bool:
+        """Whether a block may follow what it reads: not before another one whose results it reads, too."""
+        try:
+            ReverseComputeAt(block=name, loop=thread).check(self.draft.module)
+        except ScheduleError:
+            return False
+        return True
+
     def _registers(self, name: str, thread: str, inner: list[str]) -> None:
         """Results wait in registers until they are final."""
         do = self.draft.do
@@ -252,7 +260,7 @@ class _Rows:
         stages = [name]
         if len(block.outputs) == 1:
             out = epilogue_of(block)
-            if out is not None and out not in self.draft.settled:
+            if out is not None and out not in self.draft.settled and self._moves(out, thread):
                 do(SetScope, block=name, scope="local")
             elif is_argument(block.outputs[0]):
                 out = f"{name}_result"

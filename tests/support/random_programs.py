@@ -30,8 +30,8 @@ from program_tree import (
 
 EXTENTS = (1, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17)
 LARGER = (*EXTENTS, 24, 31, 32, 33, 48, 64)
-AXES = ("i", "j", "k", "ax0", "x", "y")
-"""Few names, so that stages share them."""
+AXES = ("i", "j", "k", "ax0", "x", "y", "i0", "x1")
+"""Few names, so that stages share them; some are what a tile of another is called."""
 STAGES = ("q", "out", "t", "T_add", "pad")
 MOST_ELEMENTS = 800
 MOST_POINTS = 12_000
