@@ -1,5 +1,6 @@
 """Schedules by hand for a GPU, lowered: right on OpenCL, nothing outside of buffers, barriers just where needed."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from loopwright import te, topi
+from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.te import run_te
@@ -422,3 +424,53 @@ def test_limits_of_a_block_are_exact() -> None:
     lower([a, b], steps)
     with pytest.raises(PassFailedException, match="takes 4096 bytes of shared memory, the target has 1024"):
         lower([a, b], steps, small)
+
+
+def test_what_threads_pass_on_in_global_memory_is_ordered_and_may_change() -> None:
+    """One thread adds up a row that is an output, too, and all of them divide by the sum behind a barrier.
+
+    A pointer that is `restrict` would let a compiler load the sum before the barrier, as NVRTC did.
+    """
+    x, k = placeholder("x", 3, 17), te.reduce_axis((0, 17), "k")
+    total = te.compute((3,), lambda i: te.sum(x[i, k], axis=k), name="total")
+    share = te.compute((3, 17), lambda i, j: x[i, j] / total[i], name="share")
+
+    def steps(sch: Schedule) -> None:
+        sch.reverse_compute_at("share", "i", "total")
+        sch.bind("total", "i", "blockIdx.x")
+        sch.bind("share", "j", "threadIdx.x")
+
+    module = check([x, share, total], steps)
+    assert barriers(module) == 1
+    opencl = print_opencl(module).source
+    assert "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);" in opencl
+    cuda = print_cuda(lower([x, share, total], steps, CUDA)[1]).source
+    for source, word in ((opencl, "restrict"), (cuda, "__restrict__")):
+        assert re.search(rf"float\* {word} share\b", source) and re.search(r"float\* total\b", source), source
+
+
+def largest(x: te.Tensor) -> list[te.Tensor]:
+    """The largest element of each row, and its position."""
+    larger = te.comm_reducer(
+        lambda a, b: (te.select(a[0] >= b[0], a[0], b[0]), te.select(a[0] >= b[0], a[1], b[1])),
+        lambda v, p: (te.min_value(v), te.const(-1, p)),
+        name="larger",
+    )
+    k = te.reduce_axis((0, x.shape[1]), "k")
+    outputs: Any = te.compute((x.shape[0],), lambda i: larger((x[i, k], k + 0), axis=k), name="top")
+    return list(outputs)
+
+
+def test_registers_that_one_thread_would_fill_for_all_are_refused() -> None:
+    """The place of the largest element in scope local, its value shared: the threads that wait would have no place."""
+    x, y = placeholder("x", 5, 7), placeholder("y", 5, 16)
+    value, place = largest(x)
+    tensors = [x, y, te.compute((5, 16), lambda i, j: y[i, j] * value[i] + te.cast(place[i], "float32"), name="out")]
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("out", "j", "threadIdx.x")
+        sch.compute_at(value, "i")
+        sch.set_scope(value, "shared", "top")
+        sch.set_scope(value, "local", "top1")
+
+    refuse(tensors, steps, "what one thread writes for all, others have not in registers")

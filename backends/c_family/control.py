@@ -120,7 +120,7 @@ def thread(p: KernelPrinter, op: Operation) -> None:
 def barrier(p: KernelPrinter, op: Operation) -> None:
     """Print a barrier of a block."""
     p.settle_all(keep_local=True)
-    p.line(p.language.barrier)
+    p.line(p.language.barrier(global_memory=bool(p.passed)))
 
 
 def nothing(p: KernelPrinter, op: Operation) -> None:

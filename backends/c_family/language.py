@@ -33,7 +33,6 @@ class Language:
     reserved: Sequence[str] = ()
     """Words of this language alone."""
     thread_axes: Mapping[str, str] = {}
-    barrier = ""
     unrolled_statements = 0
     """Innermost loops are unrolled up to so many statements, where their compilers do not do it well by themselves."""
     zeros = "{0}"
@@ -124,8 +123,15 @@ class Language:
         """Return the line that opens a kernel."""
         raise NotImplementedError
 
-    def parameter(self, kind: str, name: str, is_read_only: bool) -> str:
-        """Return a parameter that points at a buffer in global memory."""
+    def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
+        """Return a parameter that points at a buffer in global memory, `restrict` where no other thread writes it."""
+        raise NotImplementedError
+
+    def barrier(self, global_memory: bool) -> str:
+        """Return what lets the threads of a block wait for each other, and for their writes to shared memory.
+
+        With `global_memory` also for those to global memory.
+        """
         raise NotImplementedError
 
     def unroll(self, factor: int | None) -> str:

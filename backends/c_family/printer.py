@@ -14,6 +14,7 @@ from .expression import ATOM, Expr, Place
 from .hints import hint_of
 from .language import Handler, Language
 from .names import Names
+from .passing import passed_between_threads
 from .types import UnsupportedError, is_float, kind_of
 
 INDENT = "    "
@@ -63,6 +64,7 @@ class KernelPrinter:
         self.helpers: set[str] = set()
         self.buffers: dict[SSAValue, Buffer] = {}
         self.stored: set[SSAValue] = set()
+        self.passed = passed_between_threads(launch)
         self.done: set[Operation] = set()
         """Operations that another one was printed with."""
         self.used: dict[SSAValue, None] = {}

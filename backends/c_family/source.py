@@ -129,7 +129,9 @@ class _Function:
         self._print_outside(p)
         p.block(op.body.block)
         parameters = [
-            self.language.parameter(p.buffers[buffer].kind, p.buffers[buffer].name, buffer not in p.stored)
+            self.language.parameter(
+                p.buffers[buffer].kind, p.buffers[buffer].name, buffer not in p.stored, buffer not in p.passed
+            )
             for buffer in self.numbers
             if buffer in p.used
         ]

@@ -78,7 +78,6 @@ class Cuda(Language):
     memory_types: Mapping[str, str] = {}
     long_suffix = "LL"
     thread_axes = {axis: f"(int){axis}" for axis in kernel.THREAD_AXES}
-    barrier = "__syncthreads();"
     zeros = "{}"
 
     def __init__(self, compute_capability: int = 0) -> None:
@@ -133,8 +132,12 @@ class Cuda(Language):
         head = f'extern "C" __global__ void __launch_bounds__({math.prod(block)})'
         return f"{head}\n{name}({', '.join(parameters)}) {{"
 
-    def parameter(self, kind: str, name: str, is_read_only: bool) -> str:
-        return f"{'const ' if is_read_only else ''}{self.memory_type(kind)}* __restrict__ {name}"
+    def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
+        constant, restrict = "const " if is_read_only else "", "__restrict__ " if is_restrict else ""
+        return f"{constant}{self.memory_type(kind)}* {restrict}{name}"
+
+    def barrier(self, global_memory: bool) -> str:
+        return "__syncthreads();"  # orders global memory, too (CUDA C++ Programming Guide)
 
     def preamble(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str]) -> list[str]:
         lines = [f"#include <{narrow.header}>" for kind, narrow in NARROW.items() if kind in kinds]

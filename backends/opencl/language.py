@@ -60,7 +60,6 @@ class OpenCl(Language):
         **{f"blockIdx.{axis}": f"(int)get_group_id({n})" for n, axis in enumerate("xyz")},
         **{f"threadIdx.{axis}": f"(int)get_local_id({n})" for n, axis in enumerate("xyz")},
     }
-    barrier = "barrier(CLK_LOCAL_MEM_FENCE);"
     reserved = (
         *("global", "local", "constant", "kernel", "read_only", "write_only", "read_write", "complex", "imaginary"),
         *("image1d_t", "image2d_t", "image3d_t", "sampler_t", "event_t", "vec_step", "convert", "barrier"),
@@ -138,8 +137,12 @@ class OpenCl(Language):
         x, y, z = block
         return f"__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}({', '.join(parameters)}) {{"
 
-    def parameter(self, kind: str, name: str, is_read_only: bool) -> str:
-        return f"__global {'const ' if is_read_only else ''}{self.memory_type(kind)}* restrict {name}"
+    def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
+        constant, restrict = "const " if is_read_only else "", "restrict " if is_restrict else ""
+        return f"__global {constant}{self.memory_type(kind)}* {restrict}{name}"
+
+    def barrier(self, global_memory: bool) -> str:
+        return f"barrier(CLK_LOCAL_MEM_FENCE{' | CLK_GLOBAL_MEM_FENCE' if global_memory else ''});"
 
     def preamble(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str]) -> list[str]:
         lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if "f64" in kinds else []

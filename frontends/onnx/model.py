@@ -35,9 +35,8 @@ _WHOLE = frozenset({"If", "Range"})
 
 def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
     """A name and the model of a path, bytes, or a ModelProto; OnnxImportError where it is none."""
-    from google.protobuf.message import DecodeError
-
     import onnx
+    from google.protobuf.message import DecodeError
 
     if isinstance(model, onnx.ModelProto):
         return name or model.graph.name or "model", model

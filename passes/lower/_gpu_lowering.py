@@ -468,6 +468,10 @@ class GpuLowering(Lowering):
         if not idle or scopes == {"local"}:
             write()
             return
+        if "local" in scopes:
+            names = " and ".join(f"'{w.place.name}' in scope {w.place.scope}" for w in plan.writes)
+            rule = f"block '{plan.name}' writes {names}: what one thread writes for all, others have not in registers"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give them one scope (lw-set-scope)")
         tests: list[SSAValue] = []
         for kind in idle:
             tests.append(self.is_below(self.threads[kind], self.sizes[kind], 1))

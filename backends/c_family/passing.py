@@ -1,0 +1,28 @@
+"""Buffers in global memory through which the threads of a block pass values to each other."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import kernel
+
+_WRITES = (kernel.StoreOp, kernel.ScatterOp)
+
+
+def passed_between_threads(launch: kernel.LaunchOp) -> frozenset[SSAValue]:
+    """The buffers from outside of a launch that it both writes and reads, where its threads wait for each other.
+
+    They need a barrier that orders global memory, and pointers that are not `restrict`: compilers take that to mean
+    that no other thread writes there, and move a load from behind the barrier to before it (NVRTC 13 does).
+    """
+    inside = list(launch.walk())
+    if not any(isinstance(op, kernel.BarrierOp) for op in inside):
+        return frozenset()
+    written = {op.buffer for op in inside if isinstance(op, _WRITES)}
+    read = {operand for op in inside if not isinstance(op, _WRITES) for operand in op.operands}
+    return frozenset(buffer for buffer in written & read if not _is_inside(buffer, launch))
+
+
+def _is_inside(buffer: SSAValue, launch: kernel.LaunchOp) -> bool:
+    owner = buffer.owner
+    return isinstance(owner, Operation) and launch.is_ancestor(owner)
