@@ -67,6 +67,8 @@ class IndexExpr:
     __slots__ = ("_hash", "const", "terms")
 
     def __init__(self, terms: tuple[Term, ...], const: int) -> None:
+        if terms and terms[0][1] < 0:
+            terms = _positive_first(terms)
         self.terms = terms
         self.const = const
         self._hash = hash((frozenset(terms), const))
@@ -90,11 +92,8 @@ class IndexExpr:
         signed = [(c, str(atom) if abs(c) == 1 else f"{atom} * {abs(c)}") for atom, c in self.terms]
         if self.const or not signed:
             signed.append((self.const, str(abs(self.const))))
-        first = next((k for k, (c, _) in enumerate(signed) if c >= 0), None)
-        if first is None:
-            signed.insert(0, (0, "0"))
-        elif first:
-            signed.insert(0, signed.pop(first))
+        if signed[0][0] < 0:  # no term is positive: a constant that is, else a zero, stands first
+            signed.insert(0, signed.pop() if self.const > 0 else (0, "0"))
         return signed[0][1] + "".join(f" {'-' if c < 0 else '+'} {text}" for c, text in signed[1:])
 
     # -- arithmetic ---------------------------------------------------------------------------------------------------
@@ -281,6 +280,12 @@ class IndexExpr:
                 text = f"(({atom.expr.python(rename)}){'//' if isinstance(atom, Div) else '%'}{atom.divisor})"
             parts.append(text if c == 1 else f"{c}*{text}")
         return "+".join(parts)
+
+
+def _positive_first(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The terms in the order in which they are printed and parsed again: a first one without a sign, where there is."""
+    first = next((k for k, (_, c) in enumerate(terms) if c > 0), 0)
+    return (terms[first], *terms[:first], *terms[first + 1 :])
 
 
 def _collect_axes(expr: IndexExpr, found: set[str]) -> None:
