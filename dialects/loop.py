@@ -318,6 +318,10 @@ class BlockOp(IRDLOperation):
         return self.label.data
 
     @property
+    def notes(self) -> dict[str, Attribute]:
+        return dict(self.annotations.data) if self.annotations is not None else {}
+
+    @property
     def axes(self) -> tuple[Axis, ...]:
         return self.iterators.data
 

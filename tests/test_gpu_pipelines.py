@@ -204,6 +204,21 @@ def test_padding_becomes_zeros(stages: int, registers: int) -> None:
     check([data, w, conv], lambda sch: padded_conv(sch, stages, registers), by_itself=not registers)
 
 
+@pytest.mark.parametrize("stages", [2, 3])
+def test_each_virtual_thread_copies_through_registers_of_its_own(stages: int) -> None:
+    a = te.placeholder((3, 14), name="a")
+    b = te.compute((3, 14), lambda i, j: a[i, j] * 2.0, name="b")
+
+    def steps(sch: Schedule) -> None:
+        copy = sch.cache_read(b, a, "shared")
+        i, j = sch.get_loops(copy)
+        sch.bind(copy, i, "vthread")
+        sch.reverse_compute_at(b, j)
+        sch.software_pipeline(copy, j, stages, 1)
+
+    check([a, b], steps, by_itself=False)
+
+
 def test_registers_is_yes_or_no() -> None:
     with pytest.raises(ScheduleError, match="registers must be 0 or 1, got 2"):
         lower(matmul(32, 32, 32), lambda sch: tile(sch, 2, 2, 1, True), OPENCL)

@@ -224,6 +224,18 @@ def test_pipelined_copies_compute_the_same(stages: int) -> None:
     np.testing.assert_array_equal(run_loops(sch.module, [x, y])[0], x @ y)
 
 
+def test_what_reads_a_pipelined_copy_stays_in_its_loop() -> None:
+    x, k = te.placeholder((6, 5), name="x"), te.reduce_axis((0, 5), "k")
+    a = te.compute((6,), lambda i: te.sum(x[i, k], axis=k), name="a")
+    b = te.compute((6,), lambda i: a[i] + 1.0, name="b")
+    sch = lw.Schedule([x, b])
+    copy = sch.cache_read(a, x)
+    sch.compute_at(copy, "k")
+    sch.software_pipeline(a, "k", 2)
+    with pytest.raises(lw.ScheduleError, match=f"'a' must stay in the loop that is pipelined, '{copy}' has stages"):
+        sch.compute_at(a, "i")
+
+
 def test_a_source_that_the_loop_writes_is_not_read_ahead() -> None:
     x, a, b = elementwise(6, 5)
     sch = lw.Schedule([x, b])

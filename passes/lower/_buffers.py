@@ -164,8 +164,7 @@ def _place(
 
 def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
     """True for a copy that `pipeline` has marked: the first dimension of its buffer are the stages."""
-    notes = block.annotations
-    return buffer in block.outputs and notes is not None and PIPELINE_STAGES in notes.data
+    return buffer in block.outputs and PIPELINE_STAGES in block.notes
 
 
 def _narrowed(ranges: Ranges, conditions: Sequence[IndexExpr]) -> dict[str, tuple[int, int]]:

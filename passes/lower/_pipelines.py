@@ -38,9 +38,11 @@ def _blocks_of(nest: Nest) -> Sequence[BlockOp]:
 
 
 def _is_ahead(plan: BlockPlan, loop: ForOp) -> bool:
-    notes = plan.block.annotations
-    marked = notes is not None and PIPELINE_STAGES in notes.data
-    return marked and plan.writes[0].place.owner is loop and plan.writes[0].place.scope == "shared"
+    return (
+        PIPELINE_STAGES in plan.block.notes
+        and plan.writes[0].place.owner is loop
+        and plan.writes[0].place.scope == "shared"
+    )
 
 
 def write_pipeline(lowering: GpuLowering, loop: ForOp, copies: Sequence[Nest]) -> None:
@@ -157,9 +159,11 @@ class _Held:
             self.storing.append(second)
 
     def _registers(self, plan: BlockPlan, loop: ForOp) -> Access:
-        """The register for each element that a thread copies, loop by loop inside of the pipelined one."""
+        """The register for each element that a thread copies: loop by loop inside, and vthreads around."""
         loops = plan.block.enclosing_loops
-        inner = [x for x in loops[loops.index(loop) + 1 :] if "Idx" not in x.loop_kind and x.size > 1]
+        named = set().union(*(e.axes() for e in plan.block.bindings.data))
+        around = [x for x in loops[: loops.index(loop)] if x.loop_kind == "vthread" and x.loop_name in named]
+        inner = [x for x in (*around, *loops[loops.index(loop) + 1 :]) if "Idx" not in x.loop_kind and x.size > 1]
         inner.sort(key=lambda x: x.loop_kind == "vectorized")
         shape = tuple(x.size for x in inner)
         strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
@@ -194,5 +198,4 @@ class _Held:
 
 
 def _through_registers(nest: Nest) -> bool:
-    notes = [block.annotations for block in _blocks_of(nest)]
-    return any(note is not None and PIPELINE_REGISTERS in note.data for note in notes)
+    return any(PIPELINE_REGISTERS in block.notes for block in _blocks_of(nest))

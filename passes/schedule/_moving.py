@@ -13,6 +13,7 @@ from ..analysis.domain import conditions_on_iterators
 from ..analysis.nest import buffer_name, function_of, only_child, ranges_of, require_plain
 from ..analysis.regions import Interval, covers, interval_of
 from ..primitive import ScheduleError
+from ._marks import PIPELINE_STAGES
 
 
 def path_of(loop: ForOp) -> list[ForOp]:
@@ -69,9 +70,13 @@ def program_order(block: BlockOp) -> dict[BlockOp, int]:
 
 
 def require_unmarked_nest(step: object, block: BlockOp) -> None:
-    """Refuse where one of the loops that would be dropped carries marks."""
+    """Refuse where one of the loops that would be dropped carries marks, or where one that is pipelined must stay."""
     for loop in own_loops(block):
         require_plain(step, loop)
+    for buffer in (*block.outputs, *(load.buffer for load in block.loads)):
+        if any(PIPELINE_STAGES in writer.notes for writer in writers(buffer)):
+            rule = f"block '{block.block_name}' must stay in the loop that is pipelined, '{buffer_name(buffer)}' has"
+            raise ScheduleError(step, f"{rule} stages there; do this step before pipelining", at=block)
 
 
 def require_only_writer(step: object, block: BlockOp) -> None:

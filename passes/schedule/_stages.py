@@ -76,8 +76,7 @@ def add_stages(plan: StagesPlan) -> None:
     through = {PIPELINE_REGISTERS: UnitAttr()} if plan.registers else {}
     plan.loop.annotate(PIPELINE_STAGES, stages)
     for copy in plan.copies:
-        notes = dict(copy.annotations.data) if copy.annotations is not None else {}
-        copy.annotations = DictionaryAttr({**notes, PIPELINE_STAGES: stages, **through})
+        copy.annotations = DictionaryAttr({**copy.notes, PIPELINE_STAGES: stages, **through})
         buffer = copy.outputs[0]
         users = {copy: None} | dict.fromkeys(readers(buffer))
         names = {block: _stage_iterator(block, plan) for block in users}
@@ -127,13 +126,9 @@ def copies_of(loop: ForOp) -> Sequence[BlockOp]:
     owners = owning_loops(function_of(loop))
     found = []
     for block in blocks_in(loop):
-        if not is_copy(block) or owners.get(block.outputs[0]) is not loop or PIPELINE_STAGES in _notes(block):
+        if not is_copy(block) or owners.get(block.outputs[0]) is not loop or PIPELINE_STAGES in block.notes:
             continue
         if len(writers(block.outputs[0])) > 1 or any(is_under(w, loop) for w in writers(block.loads[0].buffer)):
             continue
         found.append(block)
     return found
-
-
-def _notes(block: BlockOp) -> dict[str, object]:
-    return dict(block.annotations.data) if block.annotations is not None else {}

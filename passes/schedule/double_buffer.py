@@ -32,7 +32,7 @@ class DoubleBuffer(Primitive[StagesPlan]):
 
     def check(self, module: ModuleOp) -> StagesPlan:
         block = find_block(self, module, self.block)
-        if block.annotations is not None and PIPELINE_STAGES in block.annotations.data:
+        if PIPELINE_STAGES in block.notes:
             raise self.error(f"block '{self.block}' has its stages already", at=block)
         loop = owner_of(block)
         if loop is None:

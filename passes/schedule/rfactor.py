@@ -279,5 +279,5 @@ def _final_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SS
         where=conditions_at_start(block),
         identity=block.identity.data if block.identity is not None else None,
         combine=block.combine.clone() if block.combine is not None else None,
-        annotations=dict(block.annotations.data) if block.annotations is not None else None,
+        annotations=block.notes or None,
     )

@@ -93,7 +93,7 @@ def _stage(block: BlockOp, buffers: dict[SSAValue, Buffer]) -> Stage:
         arithmetic=dict(Counter(_arithmetic(block.body)) + Counter(joining)),
         combiner=block.combiner.data,
         joining=joining,
-        notes=_numbers(dict(block.annotations.data) if block.annotations is not None else {}),
+        notes=_numbers(block.notes),
     )
 
 
