@@ -94,7 +94,27 @@ def test_stores_in_a_loop_or_under_a_condition_are_no_declaration() -> None:
     %r = lw_kernel.load %a[%c0] : memref<1xf32, "local"> -> f32
     lw_kernel.store %r, %y[%t] : f32, memref<64xf32>"""
     cuda, _ = sources(body)
-    assert "    float a;\n" in cuda and cuda.count("a = 0.0f;") == 2
+    assert "        a = 0.0f;\n    }\n    a = 0.0f;\n    y[t] = a;\n" in cuda
+
+
+def test_what_a_condition_may_leave_unset_starts_from_zero() -> None:
+    """A call with a variable that was never set is undefined behavior, also where nothing uses its result."""
+    body = """
+    %a = lw_kernel.alloc "a" : memref<2xf32, "local">
+    %b = lw_kernel.alloc "b" : memref<1xf32, "local">
+    %below = arith.cmpi slt, %t, %c4 : index
+    %read = lw_kernel.load %y[%t] : memref<64xf32> -> f32
+    scf.if %below {
+      lw_kernel.store %read, %a[%c0] : f32, memref<2xf32, "local">
+      lw_kernel.store %read, %b[%c0] : f32, memref<1xf32, "local">
+    }
+    %q = lw_kernel.load %a[%c0] : memref<2xf32, "local"> -> f32
+    %r = lw_kernel.load %b[%c0] : memref<1xf32, "local"> -> f32
+    %sum = math.fma %q, %r, %read : f32
+    lw_kernel.store %sum, %y[%t] : f32, memref<64xf32>"""
+    cuda, opencl = sources(body)
+    assert "float a[2] = {};" in cuda and "float b = 0.0f;" in cuda
+    assert "float a[2] = {0};" in opencl and "float b = 0.0f;" in opencl
 
 
 def test_a_scalar_starts_from_any_constant() -> None:

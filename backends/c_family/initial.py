@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from xdsl.dialects import arith, vector
+from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -21,7 +21,32 @@ class Initial(NamedTuple):
 
 
 def initial_value(alloc: kernel.AllocOp) -> Initial | None:
-    """Return what a buffer's first uses make it: one constant in every element, zero if there are several elements."""
+    """Return what a buffer's declaration makes it; None where its elements are stored before they are read.
+
+    That is the constant that its first uses store to every element, or zero where a store depends on a condition: a
+    call with a variable that was never set has no defined behavior, also where nothing uses its result.
+    """
+    found = _first_stored(alloc)
+    if found is None and any(_is_conditional(use.operation, alloc) for use in alloc.buffer.uses):
+        return Initial(0, ())
+    return found
+
+
+def _is_conditional(op: Operation, alloc: kernel.AllocOp) -> bool:
+    if not isinstance(op, kernel.StoreOp | kernel.ScatterOp) or op.buffer is not alloc.buffer:
+        return False
+    if op.mask is not None:
+        return True
+    above = op.parent_op()
+    while above is not None and above is not alloc.parent_op():
+        if isinstance(above, scf.IfOp):
+            return True
+        above = above.parent_op()
+    return False
+
+
+def _first_stored(alloc: kernel.AllocOp) -> Initial | None:
+    """Return the one constant that a buffer's first uses store in every element, zero if there are several elements."""
     block = alloc.parent
     assert block is not None
     size = math.prod(alloc.buffer.type.get_shape())
