@@ -8,7 +8,7 @@ from xdsl.universe import Universe
 
 from loopwright.dialects.index import axis
 from loopwright.dialects.interpret.loop import run_loops
-from loopwright.dialects.loop import buffer_shape, scope_of
+from loopwright.dialects.loop import BlockOp, buffer_shape, scope_of
 from loopwright.passes.analysis.nest import find_block
 from loopwright.passes.lower.lower_te_to_loop import lower_te_to_loop
 from loopwright.passes.primitive import ScheduleError
@@ -293,10 +293,9 @@ def test_what_is_written_in_the_same_nest_is_refused_with_the_order_to_take():
 
 
 def _writers(module, buffer):
-    from loopwright.passes.analysis.access import writers
-    from loopwright.passes.analysis.nest import find_buffer
+    from loopwright.passes.analysis.nest import buffer_name
 
-    return writers(find_buffer(None, module, buffer))
+    return [b for b in module.walk() if isinstance(b, BlockOp) and buffer in map(buffer_name, b.outputs)]
 
 
 def _outputs(module):

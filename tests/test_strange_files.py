@@ -49,7 +49,7 @@ def test_what_must_not_happen_is_seen(tmp_path: Path) -> None:
 def test_damage_is_damage() -> None:
     rng, data = np.random.default_rng(0), bytes(range(200))
     assert sum(damaged_bytes(data, data, rng) != data for _ in range(100)) > 80
-    text = 'func.func @main(%a: tensor<8xf32>) {lw.name = "a"}'
+    text = program()
     assert sum(damaged_text(text, ("f16",), "canary", rng) != text for _ in range(100)) > 80
 
 
