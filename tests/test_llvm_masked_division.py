@@ -19,3 +19,21 @@ def test_the_tail_of_a_vector_divides_by_nothing(dtype, function):
     x, y = np.array([-4, 7, 5, 4, -7, 8], dtype), np.array([2, -3, 8, -2, 3, 5], dtype)
     expected = x % y if function is topi.mod else x // y
     assert lw.build(sch)(x, y).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_division_of_zeros_that_is_not_selected(dtype):
+    """Lanes that a mask leaves out hold zeros, whose quotient is no zero: the selection of others must stay."""
+    a, b = te.placeholder((1, 1), dtype, "a"), te.placeholder((1,), dtype, "b")
+
+    def padded(i, j):
+        return te.select(te.all(i >= 2, j >= 1), a[i - 2, j - 1] / b[i - 2], 0.0)
+
+    result = te.compute((3, 2), padded, name="result")
+    sch = lw.Schedule([a, b, result], target="llvm cores=1")
+    i, j = sch.get_loops(result)
+    sch.split(result, i, [None, 2])
+    _, lanes = sch.split(result, j, [None, 4])
+    sch.vectorize(result, lanes)
+    got = lw.build(sch)(np.full((1, 1), 3, dtype), np.full(1, 2, dtype))
+    np.testing.assert_array_equal(got, [[0, 0], [0, 0], [0, 1.5]])
