@@ -250,7 +250,8 @@ class Tiling:
         return once and all(isinstance(n, str) and n in spatial and c == 1 for n, c in moved)
 
     def _distinct(self) -> list[Operand]:
-        return list({o.name: o for o in self.anchor.operands}.values())
+        """The operands of which tiles are copied, each once; a single number is read where it is."""
+        return list({o.name: o for o in self.anchor.operands if o.indices}.values())
 
     def _tile(self) -> None:
         do, block = self.draft.do, self.block

@@ -140,6 +140,11 @@ def concatenate() -> Tensors:
     return [a, b, topi.concatenate([a, b], axis=1)]
 
 
+def take_one() -> Tensors:
+    data, place = _in("data", 3, 17, 7, 2), te.placeholder((), "int32", "place")
+    return [data, place, topi.take(data, place, 2)]
+
+
 def several_outputs() -> Tensors:
     data = _in("data", 6, 19)
     return [data, topi.exp(data), topi.sum(data, axis=1)]
@@ -187,6 +192,7 @@ SAMPLES: dict[str, Callable[[], Tensors]] = {
     "transpose": _unary(lambda x: topi.transpose(x, (1, 0, 2)), 11, 13, 37),
     "reshape": _unary(lambda x: topi.reshape(x, (13, 22)), 11, 26),
     "concatenate": concatenate,
+    "take_one": take_one,
     "lrn": _unary(lambda x: topi.nn.lrn(x, 5), 1, 9, 6, 6),
     "resize_bilinear": _unary(lambda x: topi.resize2d(x, (14, 10), method="bilinear"), 1, 3, 7, 5),
     "several_outputs": several_outputs,
