@@ -63,6 +63,27 @@ CASES = {
         },
         opset=12,
     ),
+    "whole numbers shrunk": node("Shrink", {"x": (3, 4)}, dtype="int64", bias=0.2, lambd=0.3),
+    "zeros quantised by their range": model(
+        [
+            helper.make_node("Mul", ["x", "z"], ["m"]),
+            helper.make_node("DynamicQuantizeLinear", ["m"], ["q", "scale", "p"]),
+            helper.make_node("DynamicQuantizeLinear", ["z"], ["zq", "zscale", "zp"]),
+            helper.make_node("Add", ["scale", "zscale"], ["y"]),
+        ],
+        {"x": (2, 3)},
+        ["y"],
+        {"z": np.zeros(1, np.float32)},
+    ),
+    "axes of known numbers joined": chain(
+        ("Softmax", ["c"], {"axis": 0}),
+        ("LogSoftmax", ["c"], {"axis": 1}),
+        ("Add", ["y0", "y1"], {}),
+        ("Add", ["y2", "x"], {}),
+        inputs={"x": (2, 3, 4)},
+        weights={"c": np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7},
+        opset=12,
+    ),
     "norm of columns of one element": chain(
         ("Softsign", ["x"], {}), ("ReduceL1", ["y0"], {"axes": [1]}), inputs={"x": (16, 1)}, weights={}
     ),

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 _BY_CHANCE = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-_HERE = frozenset({"BatchNormalization", "Range", *_BY_CHANCE})
-"""Operators that are left to their converters, or have none; onnx trains in batch normalisations of version 9."""
+_ALONG = {"Softmax", "LogSoftmax", "Hardmax"}
+_HERE = frozenset({"BatchNormalization", "DynamicQuantizeLinear", "Range", *_ALONG, *_BY_CHANCE})
+"""Operators that are left to their converters, or have none.
+
+The reference implementation trains in batch normalisations of version 9, does not join axes before version 13, and has
+a scale of its own for zeros.
+"""
 
 
 def foldable(node: NodeProto) -> bool:

@@ -186,10 +186,14 @@ def Softsign(node: Node) -> Value:
 
 
 def Shrink(node: Node) -> Value:
-    x, limit, bias = node.value(), float(node.get("lambd", 0.5)), float(node.get("bias", 0.0))
-    net, zero = node.net, node.number_like(0, x)
-    rest = net.where(net.greater(x, node.number_like(limit, x)), x - bias, zero)
-    return node.apply("where", net.less(x, node.number_like(-limit, x)), x + bias, rest)
+    given, limit, bias = node.value(), float(node.get("lambd", 0.5)), float(node.get("bias", 0.0))
+    net, is_whole = node.net, "float" not in given.dtype
+    x = net.cast(given, dtype="float64") if is_whole else given
+    rest = net.where(net.greater(x, node.number_like(limit, x)), x - bias, node.number_like(0, x))
+    below = net.less(x, node.number_like(-limit, x))
+    if not is_whole:
+        return node.apply("where", below, x + bias, rest)
+    return node.apply("cast", net.where(below, x + bias, rest), dtype=given.dtype)
 
 
 def Gelu(node: Node) -> Value:

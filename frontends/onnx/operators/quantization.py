@@ -28,6 +28,20 @@ def QuantizeLinear(node: Node) -> Value:
     return _quantised(node, divided, zero, dtype)
 
 
+def DynamicQuantizeLinear(node: Node) -> list[Value]:
+    """Bytes over the range of the input and zero, the scale and the zero point; a scale of 1 where that is empty.
+
+    The standard's function would divide by zero there; this is what onnxruntime does.
+    """
+    x, net = node.value(), node.net
+    zero, one = node.number_like(0, x), node.number_like(1, x)
+    low, high = net.minimum(net.min(x), zero), net.maximum(net.max(x), zero)
+    extent = net.subtract(high, low)
+    scale = net.where(net.greater(extent, zero), extent / 255.0, one)
+    point = _quantised(node, net.divide(net.negative(low), scale), None, "uint8")
+    return [_quantised(node, net.divide(x, scale), point, "uint8"), scale, point]
+
+
 def DequantizeLinear(node: Node) -> Value:
     x, net = node.value(), node.net
     scale = _spread(node, node.value(1), x)
