@@ -1,5 +1,6 @@
 """Sketch rules: found by file, registered, installed, left out, reordered; and what a rule from outside can do."""
 
+import warnings
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -13,6 +14,7 @@ from loopwright import te
 from loopwright.dialects.target import Target, parse_target
 from loopwright.passes.schedule.parallel import Parallel
 from loopwright.search import sketch_rules as registry
+from loopwright.search.space import generate_sketches
 
 CPU = "llvm cores=2 vector_bytes=32"
 GPU = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
@@ -148,3 +150,16 @@ def test_a_rule_that_returns_no_drafts_is_refused_by_name(returned: object, said
 def test_the_page_names_every_rule() -> None:
     page = (Path(lw.__file__).parent / "docs" / "sketch_rules.md").read_text()
     assert not [stem for stem in registry.rule_stems() if f"`{stem}`" not in page]
+
+
+def test_a_strip_of_columns_inside_of_a_reduced_row_is_left_in_lanes() -> None:
+    """A reduced axis of extent 1 makes rows that look contiguous, though the strip's columns are innermost."""
+    p = te.placeholder((11, 5, 8, 1), "float64", "p")
+    i, r, one = te.reduce_axis((0, 1), "i"), te.reduce_axis((0, 11), "r"), te.reduce_axis((0, 1), "one")
+    partial = te.compute(p.shape, lambda a, b, c, d: te.sum(p[a, b, c, d * 2 + i], axis=i), name="partial")
+    total = te.compute((5, 8), lambda j, k: te.sum(partial[r, j, k, one], axis=[r, one]), name="total")
+    module = te.create_module([p, total], parse_target("llvm cores=2 vector_bytes=64"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sketches = generate_sketches(module, parse_target("llvm cores=2 vector_bytes=64"))
+    assert any("lw-vectorize" in sketch.schedule(sketch.default) for sketch in sketches)

@@ -169,13 +169,15 @@ class _Rows:
         return found or self.draft.derive(name, lambda c: of_width(c[width]))
 
     def _partial(self, name: str, outside: int) -> bool:
-        """Lanes of partial results, joined at the end of the row; False for rows not contiguous or short."""
+        """Lanes of partial results, joined behind the row; False for one that is short, scattered or not innermost."""
         block = self.block(name)
         if may_trap(block):  # rfactor refuses the widths that leave lanes without an element
             return False
         reduced = loops_reduced(block)
         loops = [x for x in block.enclosing_loops[outside:] if x.loop_name in reduced]
-        if not loops or not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
+        if not loops or loops[-1] is not block.enclosing_loops[-1]:  # columns of a strip are inside
+            return False
+        if not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
             return False
         count = run_together(block, loops)
         lanes = lanes_of_block(block, self.target)
