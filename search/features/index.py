@@ -6,12 +6,12 @@ candidate; they are evaluated instead. Features ask for nothing but values, so t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...dialects import index as ir
-from .sizes import Size, absolute, gcd, less, maximum, minimum, negated, where
+from .sizes import Size, absolute, equal, gcd, less, maximum, minimum, negated, where
 
 Extents: TypeAlias = Mapping[str, Size]
 """The extent of each name; it runs from 0."""
@@ -162,12 +162,14 @@ def highest(atom: Atom, extents: Extents) -> Size:
     """The largest value of an atom whose names run through their extents (with coefficients that are not negative)."""
     if isinstance(atom, str):
         return extents[atom] - 1
-    inside = atom.expr.const
+    inside, step = atom.expr.const, atom.divisor
     for part, c in atom.expr.terms:
-        inside = inside + maximum(c, 0) * highest(part, extents)
+        most = maximum(c, 0) * highest(part, extents)
+        inside = inside + most
+        step = gcd(step, where(less(0, most), c, 0))
     if isinstance(atom, Quotient):
         return inside // atom.divisor
-    return minimum(inside, atom.divisor - 1)
+    return minimum(inside, atom.divisor - step + atom.expr.const % step)
 
 
 def bounds(index: Index, extents: Extents) -> tuple[Size, Size]:
@@ -181,6 +183,23 @@ def bounds(index: Index, extents: Extents) -> tuple[Size, Size]:
 
 
 @dataclass(frozen=True)
+class Cap:
+    """`expr <= most`, which a predicate says of the instances that run; `expr` has no constant."""
+
+    expr: Index
+    most: Size
+
+    @staticmethod
+    def of(expr: Index, most: Size) -> Cap:
+        """The same with the constant of `expr` on the other side."""
+        return Cap(Index(expr.terms), most - expr.const)
+
+    def substitute(self, values: Mapping[str, Index]) -> Cap:
+        """The cap with names replaced."""
+        return Cap.of(self.expr.substitute(values), self.most)
+
+
+@dataclass(frozen=True)
 class Interval:
     """The indices `[low, low + extent)`; `low` is an expression over outer names."""
 
@@ -188,7 +207,7 @@ class Interval:
     extent: Size
 
 
-def interval_of(index: Index, inner: Extents, outer: Extents) -> Interval:
+def interval_of(index: Index, inner: Extents, outer: Extents, caps: Sequence[Cap] = ()) -> Interval:
     """What `passes.analysis.regions.interval_of` finds for the simplified expression, for all candidates at once."""
     low = constant(index.const)
     span: Size = 0
@@ -199,11 +218,35 @@ def interval_of(index: Index, inner: Extents, outer: Extents) -> Interval:
         if isinstance(atom, str):
             first, extent = constant(0), inner[atom]
         else:
-            first, extent = _divided(atom, inner, outer)
+            first, extent = _divided(atom, inner, outer, caps)
         start = first if _is_positive(c) else first + constant(less(c, 0) * (extent - 1))
         low = low + start * c
         span = span + (extent - 1) * absolute(c)
     return Interval(low, span + 1)
+
+
+def moves(index: Index, extents: Extents) -> Size:
+    """1 where an expression changes while its names run through their extents, else 0."""
+    found: Size = 0
+    for atom, c in index.terms:
+        found = maximum(found, less(0, highest(atom, extents) * absolute(c)))
+    return found
+
+
+def name_of(atom: Atom, extents: Extents) -> tuple[str, Size]:
+    """The name that an atom is the same as, and 1 where it is; "" for one that never is."""
+    if isinstance(atom, str):
+        return atom, 1
+    if len(atom.expr.terms) != 1:
+        return "", 0
+    ((inner, c),) = atom.expr.terms
+    found, same = name_of(inner, extents)
+    if not found or found not in extents:
+        return "", 0
+    same = same * equal(c, 1) * equal(atom.expr.const, 0)
+    if isinstance(atom, Quotient):
+        return found, same * equal(atom.divisor, 1)
+    return found, same * less(highest(inner, extents), atom.divisor)
 
 
 def _is_positive(size: Size) -> bool:
@@ -211,19 +254,52 @@ def _is_positive(size: Size) -> bool:
     return not isinstance(size, int | float) or size >= 0
 
 
-def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents) -> tuple[Index, Size]:
-    part = interval_of(atom.expr, inner, outer)
+def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents, caps: Sequence[Cap]) -> tuple[Index, Size]:
+    part = interval_of(atom.expr, inner, outer, caps)
+    for cap in caps:
+        if cap.expr == Index(atom.expr.terms):
+            rest = maximum(1, minimum(part.extent, cap.most + atom.expr.const - part.low.const + 1))
+            is_loose = maximum(moves(part.low, outer), _comes_apart(atom, {**outer, **inner}))
+            part = Interval(part.low, where(is_loose, part.extent, rest))
     divisor = atom.divisor
     step = divisor
     for other, c in part.low.terms:
-        moves = less(0, highest(other, outer))
-        step = gcd(step, where(moves, absolute(c), 0))
+        step = gcd(step, where(less(0, highest(other, outer)), absolute(c) * _stride(other, outer), 0))
     last_start = divisor - step + part.low.const % step
     quotients = (last_start + part.extent - 1) // divisor + 1
     if isinstance(atom, Quotient):
         return part.low // divisor, quotients
     single = less(quotients, 2)
-    return (part.low % divisor).times_where(single), where(single, part.extent, divisor)
+    common = _common(atom, {**outer, **inner})
+    start = constant(negated(single) * (atom.expr.const % common))
+    return (part.low % divisor).times_where(single) + start, where(single, part.extent, divisor - common + 1)
+
+
+def _stride(atom: Atom, extents: Extents) -> Size:
+    """What all values of an atom are multiples of, as far as its coefficients tell."""
+    if not isinstance(atom, Remainder):
+        return 1
+    found = gcd(atom.divisor, atom.expr.const)
+    for part, c in atom.expr.terms:
+        found = gcd(found, where(less(0, highest(part, extents)), absolute(c) * _stride(part, extents), 0))
+    return found
+
+
+def _comes_apart(atom: Quotient | Remainder, extents: Extents) -> Size:
+    """1 where an index expression of the IR would leave only a part of the dividend inside, or divide it first."""
+    apart = less(1, _common(atom, extents))
+    for part, c in atom.expr.terms:
+        varies = less(0, highest(part, extents) * absolute(c))
+        apart = maximum(apart, varies * less(c % atom.divisor, 1))
+    return apart
+
+
+def _common(atom: Quotient | Remainder, extents: Extents) -> Size:
+    """What divides the divisor and all coefficients inside of it that matter."""
+    common: Size = atom.divisor
+    for part, c in atom.expr.terms:
+        common = gcd(common, where(less(0, highest(part, extents) * absolute(c)), absolute(c), 0))
+    return common
 
 
 def union(a: Interval, b: Interval, outer: Extents) -> Interval:
@@ -241,9 +317,7 @@ def union(a: Interval, b: Interval, outer: Extents) -> Interval:
 
 def within(part: Interval, extent: Size, outer: Extents) -> Interval:
     """`part` without what is surely outside of `[0, extent)`; the whole where it is as large."""
-    varies: Size = 0
-    for atom, c in part.low.terms:
-        varies = maximum(varies, less(0, highest(atom, outer) * absolute(c)))
+    varies = moves(part.low, outer)
     fits = less(part.extent, extent)
     first = maximum(0, part.low.const)
     end = minimum(extent, part.low.const + part.extent)

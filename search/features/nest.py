@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...dialects.target import Target
-from .index import Index
-from .sizes import Size
+from .index import Cap, Index
+from .sizes import Size, total
 
 KINDS = ("add", "multiply", "divide", "compare", "special", "integer", "convert")
 """Kinds of arithmetic. Selections and predicates are not counted: masks come and go with tile sizes."""
@@ -23,6 +23,8 @@ class Buffer:
     scope: str
     is_argument: bool
     align: tuple[Size, Size, Size] | None = None
+    kept: list[Size] | None = None
+    """The extents that the lowering allocates, where it has been asked."""
 
     @property
     def strides(self) -> list[Size]:
@@ -39,8 +41,8 @@ class Buffer:
 
     @property
     def elements(self) -> Size:
-        """How many elements it holds, padding included."""
-        return self.strides[0] * self.shape[0] if self.shape else 1
+        """How many elements it holds from the first to the last, padding between them included."""
+        return 1 + total([(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)])
 
 
 @dataclass(eq=False)
@@ -107,6 +109,8 @@ class Stage:
     """The arithmetic of the combiner alone, which `arithmetic` holds as well."""
     notes: dict[str, Size] = field(default_factory=dict)
     parent: Loop | None = None
+    caps: list[Cap] = field(default_factory=list)
+    """The predicates that leave out the last iterations of loops; the others are not kept."""
 
     @property
     def is_reduction(self) -> bool:
@@ -139,6 +143,7 @@ class Stage:
         """Replace names of loops by expressions."""
         for iterator in self.iterators:
             iterator.bound = iterator.bound.substitute(values)
+        self.caps = [cap.substitute(values) for cap in self.caps]
 
 
 @dataclass(eq=False)

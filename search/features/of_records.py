@@ -13,7 +13,7 @@ from ...dialects.target import Target
 from ...passes.pipeline_text import apply_schedule
 from .catalogue import names
 from .extract import features_of
-from .read import nest_of_module
+from .read import nest_of_candidate
 
 Features = npt.NDArray[np.float32]
 
@@ -52,7 +52,7 @@ def features_of_schedule(module: ModuleOp, target: Target, schedule: str) -> Fea
     """
     copy = module.clone()
     apply_schedule(copy, schedule)
-    sizes = features_of(nest_of_module(copy, target))
+    sizes = features_of(nest_of_candidate(copy, target))
     values = [size for size in sizes if isinstance(size, int | float)]
     assert len(values) == len(sizes), "the IR of one candidate has numbers only"
     return np.array([*values, np.nan], dtype=np.float32)

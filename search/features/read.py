@@ -13,7 +13,8 @@ from ...dialects.combiner import element_bytes
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scope_of
 from ...dialects.target import Target, target_of
 from ...passes.analysis.nest import buffer_name, functions
-from .index import from_ir
+from ...passes.lower._buffers import place_buffers
+from .index import Cap, constant, from_ir
 from .nest import Access, Axis, Buffer, Loop, Nest, Stage
 from .sizes import Size
 
@@ -35,6 +36,15 @@ KIND_OF = {
 _COMBINING = {"add": "add", "mul": "multiply", "max": "compare", "min": "compare"}
 _CONVERSIONS = ("ext", "trunc", "tofp", "tosi", "toui", "bitcast", "index_cast")
 _FREE = ("arith.select", "arith.constant", "lw_te.index", "lw_te.predicate", "lw_te.yield", "lw_loop.load")
+
+
+def nest_of_candidate(module: ModuleOp, target: Target) -> Nest:
+    """The nest of a module on loops to which no step is applied any more: its buffers are as the lowering has them."""
+    nest = nest_of_module(module, target)
+    for func in functions(module):
+        for buffer, place in place_buffers(func, target.is_gpu).items():
+            nest.buffers[buffer_name(buffer)].kept = list(place.extents)
+    return nest
 
 
 def nest_of_module(module: ModuleOp, target: Target | None = None) -> Nest:
@@ -94,6 +104,7 @@ def _stage(block: BlockOp, buffers: dict[SSAValue, Buffer]) -> Stage:
         combiner=block.combiner.data,
         joining=joining,
         notes=_numbers(block.notes),
+        caps=[Cap.of(constant(e.const) - from_ir(e), e.const) for e in block.conditions],
     )
 
 

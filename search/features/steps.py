@@ -96,7 +96,7 @@ def owner_of(nest: Nest, buffer: Buffer) -> Loop | None:
         path = stage.loops
         if any(a.buffer is buffer for a in stage.writes) and stage.is_reduction:
             reducing = stage.loop_names(reduce=True)
-            first = next((k for k, x in enumerate(path) if x.name in reducing), len(path))
+            first = next((k for k, x in enumerate(path) if x.name in reducing and not is_one(x.extent)), len(path))
             path = path[:first]
         shared = 0
         if common is None:
@@ -106,6 +106,11 @@ def owner_of(nest: Nest, buffer: Buffer) -> Loop | None:
             shared += 1
         common = common[:shared]
     return common[-1] if common else None
+
+
+def is_one(size: Size) -> bool:
+    """Whether a size is 1 for all candidates."""
+    return isinstance(size, int) and size == 1
 
 
 def add_copy(nest: Nest, copy: Stage, position: int) -> None:

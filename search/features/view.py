@@ -6,7 +6,8 @@ from functools import cached_property
 
 from .movement import Footprint, Movement, StageMovement, footprint
 from .nest import Buffer, Loop, Nest, Stage
-from .sizes import Size, maximum, product
+from .placement import kept_part
+from .sizes import Size, product
 from .stages import NOTE, stage_iterator
 from .steps import owner_of
 
@@ -163,7 +164,7 @@ class NestView:
             for stage in [kernel] if isinstance(kernel, Stage) else kernel.stages():
                 self.stages.append(StageView(stage, kernel, len(self.stages)))
         self.owners = {b: owner_of(nest, b) for b in nest.buffers.values() if not b.is_argument}
-        self.kept = {b: self._kept(b) for b in self.owners}
+        self.kept = {b: kept_part(nest, b, owner) for b, owner in self.owners.items()}
         for view in self.stages:
             for movement in view.movements:
                 kept = self.kept.get(movement.access.buffer)
@@ -174,32 +175,6 @@ class NestView:
         """The stages of one kernel."""
         return [v for v in self.stages if v.kernel is kernel]
 
-    def _kept(self, buffer: Buffer) -> Buffer:
-        """A buffer cut down to what one iteration of the loop that owns it needs."""
-        owner = self.owners[buffer]
-        spans: list[Size] = [1] * len(buffer.shape)
-        for view in self.stages:
-            for movement in view.movements:
-                if movement.access.buffer is buffer:
-                    part = footprint(movement, _inside(view, buffer, owner))
-                    spans = [maximum(a, b) for a, b in zip(spans, part.spans, strict=True)]
-        for writer in self.nest.writers(buffer):
-            if NOTE in writer.notes:  # the first dimension is the place, which the owning loop uses in turn
-                spans[0] = writer.notes[NOTE]
-        return Buffer(buffer.name, spans, buffer.element_bytes, buffer.scope, False, buffer.align)
-
     def bytes_kept(self, buffer: Buffer) -> Size:
         """Bytes of a buffer for one iteration of the loop that owns it."""
         return self.kept[buffer].elements * buffer.element_bytes
-
-
-def _inside(view: StageView, buffer: Buffer, owner: Loop | None) -> list[Loop]:
-    """The loops of a stage through which a buffer must be kept whole."""
-    path = view.stage.loops
-    outer = set(path[: path.index(owner) + 1]) if owner is not None else set()
-    inside = [x for x in view.loops if x not in outer]
-    if buffer.scope == "shared":
-        return [*inside, *(x for x in view.loops if x in outer and role(x) in ("thread", "vthread"))]
-    if buffer.scope == "local":
-        return [x for x in inside if role(x) != "thread"]
-    return inside

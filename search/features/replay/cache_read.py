@@ -9,7 +9,7 @@ from ..index import Index, name
 from ..layout import SizedLayout
 from ..nest import Access, Axis, Buffer, Nest, Stage
 from ..sizes import Size
-from ..steps import Sizes, add_copy
+from ..steps import Sizes, add_copy, is_one
 
 
 def replay(step: CacheRead, nest: Nest, sizes: Sizes) -> None:
@@ -37,14 +37,10 @@ def _copied(
         names = [f"ax{d}" for d in range(len(load.buffer.shape))]
         return names, list(load.buffer.shape), [name(n) for n in names], None
     used = {n for e in load.indices for n in e.names} | layout_names(step.layout)  # masks may use more than indices
-    extents = {a.name: a.extent for a in stage.iterators if a.name in used or _is_one(a.extent)}
+    extents = {a.name: a.extent for a in stage.iterators if a.name in used or is_one(a.extent)}
     layout = SizedLayout(step.layout, extents, sizes)
     values = layout.inverse()
     return layout.dimensions, layout.shape, [e.substitute(values) for e in load.indices], layout.forward()
-
-
-def _is_one(extent: Size) -> bool:
-    return isinstance(extent, int) and extent == 1
 
 
 def _default_label(step: CacheRead, nest: Nest) -> str:

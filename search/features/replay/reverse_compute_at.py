@@ -31,6 +31,7 @@ def replay(step: ReverseComputeAt, nest: Nest, sizes: Sizes) -> None:
     for axis in stage.iterators:
         axis.bound = values[axis.name]
     after = child_of(loop, producer)
+    stage.caps = []
     take_out(stage)
     loop.add(nested(stage, loops), loop.body.index(after) + 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....passes.analysis.nest import fresh_name
 from ....passes.schedule.split import Split
-from ..index import constant, name
+from ..index import Cap, constant, name
 from ..nest import Loop, Nest, names_around, replace_loop
 from ..sizes import Size, ceil_div, product
 from ..steps import Sizes
@@ -23,6 +23,8 @@ def replay(step: Split, nest: Nest, sizes: Sizes) -> None:
         value = value * extent + name(child)
     for stage in loop.stages():
         stage.substitute_loops({loop.name: value})
+        if _has_tail(loop.extent, product(extents)):
+            stage.caps.append(Cap.of(value, loop.extent - 1))
     inner = Loop(names[-1], extents[-1])
     for part in loop.body:
         inner.add(part)
@@ -31,6 +33,11 @@ def replay(step: Split, nest: Nest, sizes: Sizes) -> None:
         outer.add(inner)
         inner = outer
     replace_loop(loop, inner)
+
+
+def _has_tail(extent: Size, iterations: Size) -> bool:
+    """Whether there may be more iterations than before."""
+    return not (isinstance(extent, int) and isinstance(iterations, int)) or iterations > extent
 
 
 def _extents(loop: Loop, factors: list[Size]) -> list[Size]:

@@ -1,0 +1,86 @@
+"""What features take for the size of a buffer is what the lowering allocates, on random candidates of every sketch."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from sample_workloads import SAMPLES
+
+from loopwright import te
+from loopwright.backends.build import lower_to_kernel
+from loopwright.dialects.kernel import AllocOp, LaunchOp
+from loopwright.dialects.target import parse_target
+from loopwright.passes.analysis.nest import functions
+from loopwright.passes.lower._buffers import place_buffers
+from loopwright.passes.pipeline_text import apply_schedule
+from loopwright.search.features.catalogue import names
+from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.features.placement import kept_part
+from loopwright.search.features.program import Program
+from loopwright.search.features.sizes import Graph
+from loopwright.search.features.sketch_nest import nest_of_sketch
+from loopwright.search.features.steps import owner_of
+from loopwright.search.space import generate_sketches
+
+CPU = "llvm cores=2 vector_bytes=64 vector_registers=32"
+CUDA = (
+    "cuda cores=132 max_threads_per_block=1024 max_shared_bytes=232448 warp_size=32 max_vthreads=8 "
+    "compute_capability=90"
+)
+CASES = [
+    *((CUDA, name) for name in ("conv_nchw_strided", "matmul_transposed", "two_layers", "attention", "winograd")),
+    *((CUDA, name) for name in ("depthwise_nhwc", "layer_norm", "argmax", "conv_transpose")),
+    *((CPU, name) for name in ("conv_nchw", "matmul_transposed", "attention", "softmax", "conv_nhwc")),
+]
+
+
+def module_of(name, target):
+    return te.create_module(SAMPLES[name](), parse_target(target))
+
+
+def anywhere(sketch, count):
+    rng = np.random.default_rng(count)
+    rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(4096, len(sketch.holes)))
+    rows = rows[sketch.legal(rows)][:count] if sketch.holes else rows[:1]
+    return rows if len(rows) else sketch.default[None]
+
+
+@pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
+def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
+    module = module_of(name, target)
+    for sketch in generate_sketches(module, parse_target(target)):
+        graph = Graph()
+        nest = nest_of_sketch(module, parse_target(target), sketch.name, sketch.template, graph)
+        kept = {b.name: kept_part(nest, b, owner_of(nest, b)) for b in nest.buffers.values() if not b.is_argument}
+        rows = anywhere(sketch, 6)
+        program = Program(graph, [b.elements for b in kept.values()])
+        sizes = program.run(sketch.columns(rows), len(rows))
+        for row, found in zip(rows, sizes.T, strict=True):
+            candidate = module.clone()
+            apply_schedule(candidate, sketch.schedule(row))
+            (func,) = functions(candidate)
+            placed = {p.name: p for p in place_buffers(func, parse_target(target).is_gpu).values()}
+            assert dict(zip(kept, found, strict=True)) == {n: placed[n].one_size for n in kept}, sketch.schedule(row)
+
+
+@pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "attention"])
+def test_shared_memory_is_what_the_kernel_allocates(name):
+    """Of the largest launch; within what a logarithm in single precision tells."""
+    module = module_of(name, CUDA)
+    column = names().index("program.shared_bytes")
+    for sketch in generate_sketches(module, parse_target(CUDA)):
+        rows = anywhere(sketch, 3)
+        for row, features in zip(rows, sketch.features(rows), strict=True):
+            candidate = module.clone()
+            apply_schedule(candidate, sketch.schedule(row))
+            kernel = lower_to_kernel(candidate)
+            launches = [op for op in kernel.walk() if isinstance(op, LaunchOp)]
+            allocated = max((_shared_bytes(launch) for launch in launches), default=0)
+            assert np.exp2(features[column]) - 1 == pytest.approx(allocated, rel=1e-4), sketch.schedule(row)
+            read = features_of_schedule(module, parse_target(CUDA), sketch.schedule(row))
+            assert read[column] == pytest.approx(features[column], rel=1e-5)
+
+
+def _shared_bytes(launch):
+    found = [op.buffer.type for op in launch.walk() if isinstance(op, AllocOp)]
+    return 4 * sum(prod(t.get_shape()) for t in found if getattr(t.memory_space, "data", "") == "shared")
