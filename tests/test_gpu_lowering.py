@@ -474,3 +474,21 @@ def test_registers_that_one_thread_would_fill_for_all_are_refused() -> None:
         sch.set_scope(value, "local", "top1")
 
     refuse(tensors, steps, "what one thread writes for all, others have not in registers")
+
+
+@pytest.mark.parametrize("thread", ["vthread", "threadIdx.x"])
+@pytest.mark.parametrize("scope", ["shared", "local"])
+def test_a_sum_that_a_tail_alone_tells_apart_is_added_up_once(thread: str, scope: str) -> None:
+    """Each of two columns needs the sum of the row, if it is there: it must not be added to what the other one has."""
+    a, k = placeholder("a", 8, 7, 13), te.reduce_axis((0, 13), "k")
+    total = te.compute((8, 7), lambda i, j: te.sum(a[i, j, k], axis=k), name="total")
+    b, s = placeholder("b", 7, 5), te.reduce_axis((0, 7), "s")
+    out = te.compute((8, 5), lambda i, j: te.sum(total[i, s] * b[s, j], axis=s), name="out")
+
+    def steps(sch: Schedule) -> None:
+        sch.compute_at("total", "j")
+        _, inner = sch.split("out", "j", [None, 2])
+        sch.bind("out", inner, thread)
+        sch.set_scope("total", scope)
+
+    check([a, b, out], steps)

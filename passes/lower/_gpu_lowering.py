@@ -417,10 +417,14 @@ class GpuLowering(Lowering):
             self._alone(plan, lambda: self._settled(plan, where, (), write))
 
     def _copies_of(self, plan: BlockPlan) -> Iterator[None]:
-        """Once for each virtual thread that the statement tells apart."""
+        """Once for each virtual thread that the statement tells apart.
+
+        A reduction that only a predicate tells apart has one result for all of them, and is run by the first.
+        """
         axes = _axes_of(plan)
-        names = [x for x in self.virtual if x.loop_name in axes]
-        for values in product(*(range(x.size) for x in names)):
+        names = [x for x in self.virtual if x.loop_name in axes | _condition_axes(plan)]
+        once = {x.loop_name for x in names if _is_same_for(plan, x.loop_name, axes)}
+        for values in product(*(range(1 if x.loop_name in once else x.size) for x in names)):
             for loop, value in zip(names, values, strict=True):
                 self.at.env[loop.loop_name] = value
                 self.at.ranges[loop.loop_name] = (value, value)
@@ -461,8 +465,9 @@ class GpuLowering(Lowering):
     def _alone(self, plan: BlockPlan, write: Callable[[], None]) -> None:
         """Write so that one thread runs what is the same for all of them, where others would see it done twice."""
         scopes = {w.place.scope for w in plan.writes}
-        told_apart = {n for e in (*plan.block.bound.values(), *plan.conditions) for n in e.axes()}
-        idle = [k for k in self.threads if k not in told_apart]
+        told_apart = {n for e in plan.block.bound.values() for n in e.axes()}
+        asked = _condition_axes(plan)
+        idle = [k for k in self.threads if _is_same_for(plan, k, told_apart) or k not in told_apart | asked]
         if "global" not in scopes:
             idle = [k for k in idle if k.startswith("threadIdx")]
         if not idle or scopes == {"local"}:
@@ -483,8 +488,26 @@ class GpuLowering(Lowering):
 def _axes_of(plan: BlockPlan) -> set[str]:
     exprs = [a.offset for a in (*plan.loads.values(), *plan.writes)]
     exprs += [c for a in plan.loads.values() for c in a.where]
-    exprs += [*plan.conditions, *(e for es in plan.indices.values() for e in es)]
+    exprs += [e for es in plan.indices.values() for e in es]
     return {name for e in exprs for name in e.axes()}
+
+
+def _condition_axes(plan: BlockPlan) -> set[str]:
+    return {name for e in plan.conditions for name in e.axes()}
+
+
+def _is_same_for(plan: BlockPlan, thread: str, told_apart: set[str]) -> bool:
+    """True for a reduction of which a thread's number decides only whether it is needed: by the first, if by any.
+
+    PassFailedException where a later thread may need it that the first does not.
+    """
+    asked = [c for c in plan.conditions if thread in c.axes()]
+    if not asked or thread in told_apart or not plan.block.is_reduction:
+        return False
+    if all(c.is_linear_in(thread) and c.coefficient(thread) < 0 for c in asked):
+        return True
+    rule = f"reduction '{plan.name}' is the same for all of '{thread}', of which later ones need it, the first may not"
+    raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; move it out of that loop")
 
 
 def _path(loop: ForOp) -> list[ForOp]:
