@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 TUNE_ARGS ?= conv2d --trials 64
 TEST_WORKERS ?= 2
+TEST_ARGS ?=
 TRUST_ARGS ?=
 
 .PHONY: tune test test-all lint check bench trust format
@@ -16,10 +17,10 @@ tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
 	$(VENV)/bin/loopwright tune $(TUNE_ARGS)
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile
+	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile $(TEST_ARGS)
 
-test-all: $(READY) ## also what compares times, which takes a quiet machine
-	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile -m "not perf"
+test-all: $(READY) ## all cases, and what compares times, which takes a quiet machine
+	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --all
 	$(VENV)/bin/python -m pytest -q -m perf
 
 lint: $(READY)

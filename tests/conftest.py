@@ -6,10 +6,12 @@ import functools
 import io
 import os
 import shlex
+import signal
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
+import effort
 import pytest
 from filecheck.finput import FInput
 from filecheck.matcher import Matcher
@@ -39,6 +41,20 @@ def own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         os.environ["XDG_DATA_HOME"] = before
 
 
+def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
+    """What is marked slow, and of tests marked few(n) all cases but n."""
+    found = {item for item in items if item.get_closest_marker("slow")}
+    cases: dict[object, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            cases.setdefault(getattr(item, "function", item), []).append(item)
+    for group in cases.values():
+        marker = group[0].get_closest_marker("few")
+        assert marker is not None
+        found |= set(group) - set(effort.spread(group, marker.args[0]))
+    return found
+
+
 @functools.cache
 def cuda_device_count() -> int:
     """Return how many CUDA devices the driver sees; 0 without a driver."""
@@ -52,7 +68,24 @@ def cuda_device_count() -> int:
     return count.value
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="also slow tests, and every case where a few are usual")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--all"):
+        os.environ[effort.VARIABLE] = "1"
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        with contextlib.suppress(ValueError):  # not the main thread
+            # Shells start background jobs so; the programs that tests interrupt would inherit it.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not effort.everything() and not any("::" in argument for argument in config.args):
+        left_out = _left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if item.get_closest_marker("gpu") and not cuda_device_count():
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))

@@ -197,6 +197,7 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("what", CRAFTED)
+@pytest.mark.few(10)
 def test_a_crafted_model_is_refused_in_a_sentence(what: str, tmp_path: Path) -> None:
     path = tmp_path / "crafted"
     trained("trees").save(path)

@@ -8,14 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from doc_pages import ROOT, Output, all_pages, run_page
 
 import loopwright
 from loopwright.cli import command_names
 from loopwright.passes.discovery import module_stems
 
+TUNING = ("cli.md", "network.md", "tutorial_conv2d.md", "tutorial_network_gpu.md", "tutorial_network_mali.md")
+"""Pages that tune for longest."""
 
-@pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
+
+def pages() -> list[ParameterSet]:
+    return [pytest.param(p, marks=[pytest.mark.slow] if p.name in TUNING else [], id=p.name) for p in all_pages()]
+
+
+@pytest.mark.parametrize("page", pages())
 def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     outputs = list(run_page(page))

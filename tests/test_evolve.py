@@ -210,6 +210,7 @@ class Failing(FakeSpace):
 
 @pytest.mark.parametrize("method", ["sample", "legal", "features", "schedule", "mutate", "crossover"])
 @pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.few(2)
 def test_a_space_that_raises_is_left_out_and_the_others_are_searched(method, after):
     notes = []
     spaces = [FakeSpace("a"), Failing(method, after), FakeSpace("b")]

@@ -162,6 +162,7 @@ ON_DEVICE = {
 }
 
 
+@pytest.mark.slow
 def test_faults_on_an_opencl_device():
     pytest.importorskip("pyopencl")
     options = replace(OPTIONS, backend="raw_opencl_backend", run_timeout_s=3.0)

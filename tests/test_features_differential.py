@@ -98,6 +98,7 @@ def differing(have, want):
 
 @pytest.mark.parametrize("target", TARGETS[:2], ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.few(8)
 def test_matrix_features_equal_those_of_the_ir(name, target):
     module, device = module_of(WORKLOADS[name](), target), resolve_target(target)
     require_alike(module, device, generate_sketches(module, device), len(name), 2)
@@ -124,6 +125,7 @@ def sample(name, target):
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.few(12)
 def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target):
     module, sketches = sample(name, target)
     require_alike(module, resolve_target(target), sketches, len(name), 1)

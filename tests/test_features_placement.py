@@ -46,6 +46,7 @@ def anywhere(sketch, count):
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
+@pytest.mark.few(8)
 def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):

@@ -22,6 +22,7 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("size", [50, 132])
+@pytest.mark.few(1)
 def test_matmul_is_right_after_each_step(size: int) -> None:
     opencl_device()
     matmul = example("gpu_matmul")
@@ -56,6 +57,7 @@ def test_cuda_source_without_a_gpu() -> None:
 
 
 @pytest.mark.parametrize(("size", "channels", "rows", "columns"), [(9, 8, 2, 4), (14, 4, 1, 16), (8, 6, 3, 3)])
+@pytest.mark.few(1)
 def test_depthwise(size: int, channels: int, rows: int, columns: int) -> None:
     opencl_device()
     depthwise = example("gpu_depthwise")

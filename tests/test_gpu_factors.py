@@ -79,6 +79,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
+@pytest.mark.few(2)
 def test_odd_extents_are_right(name):
     opencl_device()
     task = task_of(ODD[name](), OPENCL)
@@ -95,6 +96,7 @@ def test_odd_extents_are_right(name):
 
 
 @pytest.mark.parametrize("name", ODD)
+@pytest.mark.few(3)
 def test_matrix_features_equal_those_of_the_ir(name):
     task = task_of(ODD[name](), H200)
     for sketch in task.sketches:

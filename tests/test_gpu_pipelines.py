@@ -119,6 +119,7 @@ def barriers(module: ModuleOp) -> int:
     ("stages", "registers", "vector", "turned"),
     [(2, 0, 1, True), (2, 1, 4, True), (3, 0, 4, False), (4, 1, 2, False), (3, 0, 2, True)],
 )
+@pytest.mark.few(3)
 def test_matmul(shape: tuple[int, int, int], stages: int, registers: int, vector: int, turned: bool) -> None:
     check(matmul(*shape), lambda sch: tile(sch, stages, registers, vector, turned), by_itself=not registers)
 
@@ -192,6 +193,7 @@ def padded_conv(sch: Schedule, stages: int, registers: int) -> None:
 
 
 @pytest.mark.parametrize(("stages", "registers"), [(2, 0), (2, 1), (3, 0), (3, 1)])
+@pytest.mark.few(1)
 def test_padding_becomes_zeros(stages: int, registers: int) -> None:
     data, w = te.placeholder((6, 7, 5), name="data"), te.placeholder((9, 6, 3, 3), name="w")
     pad = topi.nn.pad(data, (0, 1, 1), (0, 1, 1), name="pad")

@@ -138,6 +138,7 @@ def test_long_reductions_go_to_many_blocks(name):
 
 
 @pytest.mark.parametrize("name", ODD)
+@pytest.mark.few(3)
 def test_parts_on_many_blocks_are_right(name):
     task = task_of(ODD[name](), MANY)
     assert all("_parts" in sketch.name for sketch in task.sketches)
@@ -153,6 +154,7 @@ def test_parts_are_within_the_limits_of_small_devices(target):
 
 
 @pytest.mark.parametrize("shape", [(64,), (1, 5000), (5000,)])
+@pytest.mark.few(1)
 def test_a_single_argmax_is_right(shape):
     for kept in (False, True):
         task = task_of(unary(lambda x, k=kept: topi.argmax(x, len(shape) - 1, k), *shape), MANY)
@@ -211,6 +213,7 @@ def test_chains_are_one_kernel(name):
 
 
 @pytest.mark.parametrize("name", FUSED)
+@pytest.mark.few(4)
 def test_chains_in_one_kernel_are_right(name):
     task = task_of(FUSED[name][1](), "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 max_vthreads=8")
     assert task.sketches[0].name.endswith("_rows")

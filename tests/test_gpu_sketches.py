@@ -74,6 +74,7 @@ def candidates(name: str, target: str, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.few(12)
 def test_candidates_are_right_on_opencl(name: str) -> None:
     opencl_device()
     workload = str(module_for(name, OPENCL))
@@ -93,6 +94,7 @@ def test_candidates_are_right_on_opencl(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.few(12)
 def test_candidates_compile_for_cuda(name: str) -> None:
     """No device is needed; what is launched is within what the architecture has."""
     workload = str(module_for(name, CUDA))
@@ -107,6 +109,7 @@ def test_candidates_compile_for_cuda(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WALKED)
+@pytest.mark.few(3)
 def test_candidates_stay_inside_of_buffers(name: str) -> None:
     workload = str(module_for(name, OPENCL))
     for schedule in candidates(name, OPENCL, 2):

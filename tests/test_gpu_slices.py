@@ -42,6 +42,7 @@ def sliced(name, target):
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.few(1)
 def test_slices_add_up(name):
     opencl_device()
     task, sketch = sliced(name, OPENCL)
@@ -57,6 +58,7 @@ def test_slices_add_up(name):
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.few(2)
 def test_candidates_within_the_limits_are_within_those_of_the_kernel(name):
     """Lowering refuses what asks for more threads or shared memory than the target has."""
     task, sketch = sliced(name, "cuda model=h200")

@@ -17,6 +17,7 @@ def growth(monkeypatch):
     sys.modules.pop("trust.growth", None)
 
 
+@pytest.mark.slow
 def test_repeated_calls_leave_nothing_behind(growth, monkeypatch):
     monkeypatch.setattr(growth, "TUNINGS", 4)
     monkeypatch.setattr(growth, "BUILDS", 20)

@@ -95,6 +95,7 @@ def test_operations_agree_with_numpy(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["int16", *UNSIGNED])
+@pytest.mark.few(2)
 def test_vectors_and_opencl_agree_with_numpy(dtype):
     opencl_device()
     names = [name for name in OPERATIONS if dtype != "uint64" or not name.startswith("from float")]

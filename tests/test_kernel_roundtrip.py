@@ -34,6 +34,7 @@ Value = Callable[[te.Expr, te.Expr], object]
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.few(10)
 def test_default_candidates(name: str) -> None:
     task = lw.SearchTask(SAMPLES[name], target=CPU)
     reference = task.reference

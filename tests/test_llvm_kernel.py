@@ -235,6 +235,7 @@ def resident_kib() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4
 
 
+@pytest.mark.slow
 def test_kernels_give_their_memory_back() -> None:
     module = parse(AXPY)
     x, y = data()

@@ -72,6 +72,7 @@ def workload(name: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_7x7", "dense", "softmax", "layer_norm", "sum_rows"])
+@pytest.mark.few(2)
 def test_candidates_of_the_search_are_clean(name: str) -> None:
     """Cooperative fetching, barriers, reductions across threads: the first legal candidate of each sketch."""
     opencl_device()

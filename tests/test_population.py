@@ -118,6 +118,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.few(1)
 def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) -> None:
     """Small odd extents and the layers of the command line; mutants mostly do too."""
     from loopwright.search.named_workloads import named_workloads
@@ -135,6 +136,7 @@ def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) ->
 
 
 @pytest.mark.parametrize(("kind", "model"), PRESETS)
+@pytest.mark.few(3)
 def test_defaults_keep_the_limits_of_every_known_device(kind: str, model: str) -> None:
     rng = np.random.default_rng(0)
     for name in ("conv_nchw_7x7", "two_layers", "attention", "depthwise_nchw", "softmax", "transpose"):

@@ -79,6 +79,7 @@ def test_candidates_on_llvm() -> None:
 
 
 @pytest.mark.parametrize("kind", ["opencl-hand", "opencl-candidates"])
+@pytest.mark.few(1)
 def test_schedules_on_opencl(kind: str) -> None:
     opencl_device()
     no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(6)], 4)
@@ -101,6 +102,7 @@ def test_moved_accesses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(bool(outcome.faults) for outcome in outcomes) >= 0.7 * sum(outcome.tried for outcome in outcomes)
 
 
+@pytest.mark.slow
 def test_a_trial_that_dies_or_hangs_is_an_answer() -> None:
     trials = [("", 3), ("dies", 1), ("", 4), ("hangs", 2), ("", 5)]
     answers = {a.arguments: a for a in spread("misbehaving:misbehave", trials, jobs=2, limit_s=15)}

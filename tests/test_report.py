@@ -148,6 +148,7 @@ def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
+@pytest.mark.few(1)
 def test_tuning_leaves_all_that_showing_and_reporting_need(target, tmp_path, monkeypatch):
     from loopwright.backends.llvm import peak
 

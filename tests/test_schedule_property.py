@@ -5,6 +5,7 @@ from functools import cache
 from math import prod
 
 import numpy as np
+from effort import examples
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from random_schedules import draw_step, primitives, workloads
@@ -22,7 +23,7 @@ from loopwright.passes.primitive import Primitive, ScheduleError
 
 # The profile with fixed seeds is for every run; `--hypothesis-profile=explore` looks for what it does not find.
 FIXED = settings.default.derandomize
-EXAMPLES = 300 if FIXED else 3000
+EXAMPLES = examples(300) if FIXED else 3000
 
 
 @cache

@@ -39,6 +39,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lw.SearchTask
     return folder, task, load(folder / "conv2d.jsonl")
 
 
+@pytest.mark.few(1)
 def test_stock_xdsl_opt_replays_every_record(found: tuple[Path, lw.SearchTask, list[Record]]) -> None:
     folder, task, records = found
     schedules = sorted({r.schedule for r in records})

@@ -139,6 +139,7 @@ def rows_of(sketch, seed: int, count: int):
     return np.unique(np.concatenate([sketch.default[None], rows]), axis=0) if sketch.holes else sketch.default[None]
 
 
+@pytest.mark.few(12)
 def test_candidates_are_right(task: lw.SearchTask) -> None:
     reference = task.reference
     for sketch in task.sketches:
@@ -173,6 +174,7 @@ def product_and(follow: Callable[[te.Tensor], te.Tensor], m: int, n: int, k: int
 
 
 @pytest.mark.parametrize("follow", [topi.transpose, turned_and(topi.nn.gelu), turned_and(topi.nn.relu)])
+@pytest.mark.few(1)
 def test_epilogues_that_turn_are_in_the_tile_or_apart(follow: Callable[[te.Tensor], te.Tensor]) -> None:
     task = lw.SearchTask(product_and(follow, 67, 129, 31), target=TARGET)
     apart = [sketch for sketch in task.sketches if sketch.name.endswith("_apart")]

@@ -8,6 +8,7 @@ import loopwright as lw
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.few(12)
 def test_candidates_are_right(name: str) -> None:
     task = lw.SearchTask(SAMPLES[name], target="llvm cores=2")
     reference = task.reference

@@ -38,6 +38,7 @@ def made(name: str, target: str, count: int) -> tuple[lw.TemplateTask, list[str]
 
 
 @pytest.mark.parametrize("name", templates("_mali"))
+@pytest.mark.few(2)
 def test_templates_for_mali_are_right_on_opencl(name: str) -> None:
     opencl_device()
     task, schedules = made(name, "opencl model=mali-t860", 2)

@@ -64,6 +64,7 @@ def group_rows(cfg, workload):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.few(1)
 def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> None:
     """Limits, schedules and usage, as tests/test_template_trace.py has it for operators alone."""
     tasks = lw.extract_template_tasks(network(), target)[0]
@@ -89,12 +90,14 @@ def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> N
     ("target", "name", "layout"),
     [(TARGETS[0], "resnet-18", "NHWC"), (TARGETS[0], "mobilenet", "NCHW"), ("opencl", "resnet-18", "NCHW")],
 )
+@pytest.mark.few(1)
 def test_every_kind_of_group_is_right(target: str, name: str, layout: str) -> None:
     for task in kinds(lw.extract_template_tasks(network(name, layout), target)[0]):
         trials = lw.tuners.RandomTuner(task, seed=3).tune(2, QUICK).trials
         assert [(t.error.name, t.message) for t in trials] == [("OK", "")] * 2, task.title
 
 
+@pytest.mark.slow
 def test_a_network_is_tuned_task_by_task_and_compiled_with_what_was_found(tmp_path) -> None:
     """The classic loop: a tuner for each task, which learns from those before; then the best of all."""
     net = network()

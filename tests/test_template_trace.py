@@ -35,6 +35,7 @@ def sampled(task, count, seed=0):
 
 
 @pytest.mark.parametrize(("name", "args", "target"), GPU_TASKS, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.few(2)
 def test_limits_texts_and_usage_are_those_of_single_configs(name, args, target):
     task = lw.TemplateTask(name, args, target)
     rows = sampled(task, 8)
@@ -55,6 +56,7 @@ def test_limits_texts_and_usage_are_those_of_single_configs(name, args, target):
 
 
 @pytest.mark.parametrize(("name", "args", "target"), CPU_TASKS, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.few(2)
 def test_vectors_on_a_cpu_are_those_of_single_configs(name, args, target):
     task = lw.TemplateTask(name, args, target)
     rows = sampled(task, 24)

@@ -261,6 +261,7 @@ def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch)
 
 
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
+@pytest.mark.few(1)
 def test_gradient_boosting_reaches_the_best_of_500_random_trials(which):
     task = lw.TemplateTask(*THREE[which])
     needed = [trials_needed(task, best_of_random(task, 500, seed), BUDGET, seed) for seed in range(5)]
@@ -268,6 +269,7 @@ def test_gradient_boosting_reaches_the_best_of_500_random_trials(which):
 
 
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
+@pytest.mark.slow
 def test_other_tasks_show_the_way(which):
     name, args, target = THREE[which]
     history = []

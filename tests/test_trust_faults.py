@@ -13,6 +13,7 @@ def short(monkeypatch):
     ("disturb", "kind", "times"),
     [("_kill_main", "scheduler", 1), ("_kill_workers", "task", 2), ("_hostile", "scheduler", 2)],
 )
+@pytest.mark.few(1)
 def test_a_disturbed_run_loses_nothing_and_leaves_nothing(disturb, kind, times):
     row = faults._row(disturb, kind, getattr(faults, disturb), times, 0)
     assert row.holds, row.examples

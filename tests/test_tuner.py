@@ -279,8 +279,9 @@ def test_a_time_limit_holds_within_one_candidates_time(overlap):
     options = replace(options, num_measure_trials=500, batch_size=64)
     measure = replace(MEASURE, overlap=overlap)
     result = tune(doubling(FakeSpace()), options, measure, Deadline.after(10.0, clock))
-    # What is kept for the run-off; what the runner is at when time is up, or has done while the clock was not asked.
-    assert 8 <= len(result.trials) <= (31 if overlap else 11)
+    # What is kept for the run-off; what the runner is at when time is up. One that works ahead may have done the batch
+    # before the first of its results is looked at, which moves the clock.
+    assert 8 <= len(result.trials) <= (64 if overlap else 11)
     assert any(re.fullmatch(r"the time limit of 10 s left 4\d\d of 500 trials out", said) for said in notes.said)
 
 

@@ -1,0 +1,30 @@
+"""How much of the tests to run: all of it with `--all`, else a part that a busy machine of two cores gets through."""
+
+import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+VARIABLE = "LOOPWRIGHT_ALL_TESTS"
+"""Set by `--all`: what modules draw when they are imported depends on it, too."""
+
+_SHARE = 4
+"""Of what is drawn at random, the default run takes one in so many."""
+
+T = TypeVar("T")
+
+
+def everything() -> bool:
+    """Whether all tests are run."""
+    return os.environ.get(VARIABLE) == "1"
+
+
+def examples(most: int) -> int:
+    """How many of `most` random examples to draw."""
+    return most if everything() else most // _SHARE
+
+
+def spread(cases: Sequence[T], count: int) -> list[T]:
+    """`count` of some cases, the same ones in every run, evenly spread over them; all where there are no more."""
+    if count >= len(cases):
+        return list(cases)
+    return [cases[(2 * n + 1) * len(cases) // (2 * count)] for n in range(count)]
