@@ -227,10 +227,12 @@ def interval_of(index: Index, inner: Extents, outer: Extents, caps: Sequence[Cap
 
 def moves(index: Index, extents: Extents) -> Size:
     """1 where an expression changes while its names run through their extents, else 0."""
-    found: Size = 0
-    for atom, c in index.terms:
-        found = maximum(found, less(0, highest(atom, extents) * absolute(c)))
-    return found
+    return maximum(0, *(_varies(atom, c, extents) for atom, c in index.terms))
+
+
+def _varies(atom: Atom, factor: Size, extents: Extents) -> Size:
+    """1 where an atom times a factor changes while names run through their extents, else 0."""
+    return less(0, highest(atom, extents) * absolute(factor))
 
 
 def name_of(atom: Atom, extents: Extents) -> tuple[str, Size]:
@@ -264,7 +266,7 @@ def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents, caps: S
     divisor = atom.divisor
     step = divisor
     for other, c in part.low.terms:
-        step = gcd(step, where(less(0, highest(other, outer)), absolute(c) * _stride(other, outer), 0))
+        step = gcd(step, where(_varies(other, c, outer), absolute(c) * _stride(other, outer), 0))
     last_start = divisor - step + part.low.const % step
     quotients = (last_start + part.extent - 1) // divisor + 1
     if isinstance(atom, Quotient):
@@ -276,12 +278,12 @@ def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents, caps: S
 
 
 def _stride(atom: Atom, extents: Extents) -> Size:
-    """What all values of an atom are multiples of, as far as its coefficients tell."""
+    """The largest number that all values of an atom are multiples of, as far as its coefficients tell."""
     if not isinstance(atom, Remainder):
         return 1
     found = gcd(atom.divisor, atom.expr.const)
     for part, c in atom.expr.terms:
-        found = gcd(found, where(less(0, highest(part, extents)), absolute(c) * _stride(part, extents), 0))
+        found = gcd(found, where(_varies(part, c, extents), absolute(c) * _stride(part, extents), 0))
     return found
 
 
@@ -289,16 +291,15 @@ def _comes_apart(atom: Quotient | Remainder, extents: Extents) -> Size:
     """1 where an index expression of the IR would leave only a part of the dividend inside, or divide it first."""
     apart = less(1, _common(atom, extents))
     for part, c in atom.expr.terms:
-        varies = less(0, highest(part, extents) * absolute(c))
-        apart = maximum(apart, varies * less(c % atom.divisor, 1))
+        apart = maximum(apart, _varies(part, c, extents) * less(c % atom.divisor, 1))
     return apart
 
 
 def _common(atom: Quotient | Remainder, extents: Extents) -> Size:
-    """What divides the divisor and all coefficients inside of it that matter."""
+    """The greatest common divisor of an atom's divisor and of the coefficients in it that matter."""
     common: Size = atom.divisor
     for part, c in atom.expr.terms:
-        common = gcd(common, where(less(0, highest(part, extents) * absolute(c)), absolute(c), 0))
+        common = gcd(common, where(_varies(part, c, extents), absolute(c), 0))
     return common
 
 

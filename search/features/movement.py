@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from .index import Index
 from .nest import Access, Loop, Stage
-from .sizes import Size, absolute, less, maximum, minimum, product, total, where
+from .sizes import Size, absolute, is_one, less, maximum, minimum, product, total, where
 
 
 class StageMovement:
@@ -72,7 +72,7 @@ class Movement:
 
         Where an index wraps around, it is what the first step says, up to the extent of the dimension.
         """
-        if isinstance(loop.extent, int) and loop.extent == 1:
+        if is_one(loop.extent):
             return [0] * len(self.shape)
         last = loop.extent - 1
         ends = self._changes(loop, _END, last)

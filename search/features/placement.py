@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .index import Cap, Extents, Index, Interval, interval_of, moves, name_of, union
 from .nest import Buffer, Loop, Nest, Stage
-from .sizes import Size, less, maximum, minimum, negated, where
+from .sizes import Size, is_one, less, maximum, minimum, negated, where
 from .stages import NOTE
 
 
@@ -17,6 +17,7 @@ def kept_part(nest: Nest, buffer: Buffer, owner: Loop | None) -> Buffer:
 
 
 def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
+    """The extents that `passes.lower._buffers` gives a buffer."""
     gpu = nest.target.is_gpu
     owner = _outside_of_lanes(owner)
     stages = [s for s in nest.root.stages() if any(a.buffer is buffer for a in s.accesses)]
@@ -57,18 +58,21 @@ def _smallest(part: Interval, place: Index, inner: Extents, outer: Extents, caps
     """The interval, or a smaller one: the threads that fill it may be more than the elements, held by a predicate."""
     for other in (interval_of(place, inner, outer, caps), interval_of(place, _narrowed(inner, outer, caps), outer)):
         smaller = less(other.extent, part.extent)
-        low = other.low.times_where(smaller) + part.low.times_where(1 - smaller) if other.low != part.low else part.low
+        low = (
+            other.low.times_where(smaller) + part.low.times_where(negated(smaller))
+            if other.low != part.low
+            else part.low
+        )
         part = Interval(low, minimum(part.extent, other.extent))
     return part
 
 
 def _narrowed(inner: Extents, outer: Extents, caps: Sequence[Cap]) -> dict[str, Size]:
     """The extents of loops where the caps hold: `4 * i + j <= 7` leaves 2 iterations to `i`."""
-    found = dict(inner)
+    found, everywhere = dict(inner), {**outer, **inner}
     for cap in caps:
         if any(isinstance(c, int | float) and c <= 0 for _, c in cap.expr.terms):
             continue
-        everywhere = {**outer, **inner}
         is_blocked: Size = 0
         narrow: list[tuple[str, Size, Size]] = []
         for atom, c in cap.expr.terms:
@@ -88,7 +92,7 @@ def _outside_of_lanes(owner: Loop | None) -> Loop | None:
     """The loop itself, or the one around it where its iterations are lanes: each lane holds an element of its own."""
     found, loop = owner, owner
     while loop is not None:
-        if loop.kind == "vectorized" and not (isinstance(loop.extent, int) and loop.extent == 1):
+        if loop.kind == "vectorized" and not is_one(loop.extent):
             found = loop.parent
         loop = loop.parent
     return found if found is not None and found.parent is not None else None

@@ -205,6 +205,11 @@ def negated(condition: Size) -> Size:
     return 1 - condition
 
 
+def is_one(size: Size) -> bool:
+    """True for a size that is 1 for all candidates."""
+    return isinstance(size, int) and size == 1
+
+
 def ceil_div(a: Size, b: Size) -> Size:
     """`a / b` rounded up."""
     return -((-a) // b) if not isinstance(a, Value) and not isinstance(b, Value) else (a + (b - 1)) // b

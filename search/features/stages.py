@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .index import name
 from .nest import Axis, Loop, Nest, Stage
-from .sizes import Size
+from .sizes import Size, is_one
 
 NOTE = "pipeline_stages"
 
@@ -17,7 +17,7 @@ def is_copy(stage: Stage) -> bool:
 
 def add_stages(nest: Nest, loop: Loop, copies: list[Stage], stages: Size) -> None:
     """Give each copy's buffer one place per stage, used in turn."""
-    if isinstance(stages, int) and stages == 1:
+    if is_one(stages):
         return
     loop.notes[NOTE] = stages
     for copy in copies:

@@ -10,7 +10,7 @@ from typing import Any
 from xdsl.passes import ModulePass
 
 from .nest import Access, Buffer, Loop, Nest, Stage, nested
-from .sizes import Size
+from .sizes import Size, is_one
 
 
 class UnknownStepError(Exception):
@@ -106,11 +106,6 @@ def owner_of(nest: Nest, buffer: Buffer) -> Loop | None:
             shared += 1
         common = common[:shared]
     return common[-1] if common else None
-
-
-def is_one(size: Size) -> bool:
-    """Whether a size is 1 for all candidates."""
-    return isinstance(size, int) and size == 1
 
 
 def add_copy(nest: Nest, copy: Stage, position: int) -> None:

@@ -8,8 +8,8 @@ from ....passes.schedule.cache_read import CacheRead
 from ..index import Index, name
 from ..layout import SizedLayout
 from ..nest import Access, Axis, Buffer, Nest, Stage
-from ..sizes import Size
-from ..steps import Sizes, add_copy, is_one
+from ..sizes import Size, is_one
+from ..steps import Sizes, add_copy
 
 
 def replay(step: CacheRead, nest: Nest, sizes: Sizes) -> None:

@@ -7,7 +7,7 @@ from ....passes.schedule.cache_write import CacheWrite
 from ..index import Index, name
 from ..layout import SizedLayout
 from ..nest import Access, Axis, Buffer, Nest, Stage
-from ..sizes import Size
+from ..sizes import Size, is_one
 from ..steps import Sizes, add_copy, output_of
 
 
@@ -38,9 +38,7 @@ def _laid_out(
     """The shape of the new buffer and where the stage writes it."""
     if not step.layout:
         return list(write.buffer.shape), list(write.indices)
-    extents = {
-        a.name: a.extent for a in stage.iterators if a.name in used or (isinstance(a.extent, int) and a.extent == 1)
-    }
+    extents = {a.name: a.extent for a in stage.iterators if a.name in used or is_one(a.extent)}
     layout = SizedLayout(step.layout, extents, sizes)
     return layout.shape, layout.forward()
 

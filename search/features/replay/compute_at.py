@@ -6,7 +6,7 @@ from ....passes.analysis.nest import fresh_name
 from ....passes.schedule.compute_at import ComputeAt
 from ..index import Cap, Interval, constant, interval_of, name, union, within
 from ..nest import Loop, Nest, Stage, nested, take_out
-from ..sizes import Size, less, minimum
+from ..sizes import Size, is_one, less, minimum
 from ..steps import Sizes, child_of, dimension_of, path_of
 
 
@@ -26,13 +26,12 @@ def replay(step: ComputeAt, nest: Nest, sizes: Sizes) -> None:
         whole = Interval(constant(0), axis.extent)
         part = whole if axis.is_reduce else _clamped(box[dimensions[axis.name]], axis.extent)
         axis.bound = part.low
-        caps.append(Cap.of(axis.bound, axis.extent - 1))
-        if step.unit_loops or not (isinstance(part.extent, int) and part.extent == 1):
+        if step.unit_loops or not is_one(part.extent):
             fresh = fresh_name(axis.name, taken)
             taken.add(fresh)
             loops.append((fresh, part.extent))
             axis.bound = part.low + name(fresh)
-            caps[-1] = Cap.of(axis.bound, axis.extent - 1)
+        caps.append(Cap.of(axis.bound, axis.extent - 1))
     stage.caps = caps
     take_out(stage)
     loop.add(nested(stage, loops), loop.body.index(before))

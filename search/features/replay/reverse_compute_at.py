@@ -6,7 +6,7 @@ from ....passes.analysis.nest import fresh_name
 from ....passes.schedule.reverse_compute_at import ReverseComputeAt
 from ..index import Index, constant, name
 from ..nest import Loop, Nest, Stage, nested, take_out
-from ..sizes import Size
+from ..sizes import Size, is_one
 from ..steps import Sizes, child_of, path_of
 
 
@@ -21,7 +21,7 @@ def replay(step: ReverseComputeAt, nest: Nest, sizes: Sizes) -> None:
     taken = {x.name for x in (*path, *copied)}
     for axis in sorted(stage.iterators, key=lambda a: a.is_reduce):
         if axis.name not in values:
-            if isinstance(axis.extent, int) and axis.extent == 1:
+            if is_one(axis.extent):
                 values[axis.name] = constant(0)
                 continue
             fresh = fresh_name(axis.name, taken)

@@ -21,9 +21,10 @@ def replay(step: Split, nest: Nest, sizes: Sizes) -> None:
     value = constant(0)
     for child, extent in zip(names, extents, strict=True):
         value = value * extent + name(child)
+    has_tail = _has_tail(loop.extent, product(extents))
     for stage in loop.stages():
         stage.substitute_loops({loop.name: value})
-        if _has_tail(loop.extent, product(extents)):
+        if has_tail:
             stage.caps.append(Cap.of(value, loop.extent - 1))
     inner = Loop(names[-1], extents[-1])
     for part in loop.body:
@@ -36,7 +37,7 @@ def replay(step: Split, nest: Nest, sizes: Sizes) -> None:
 
 
 def _has_tail(extent: Size, iterations: Size) -> bool:
-    """Whether there may be more iterations than before."""
+    """True where there may be more iterations than before."""
     return not (isinstance(extent, int) and isinstance(iterations, int)) or iterations > extent
 
 
