@@ -24,6 +24,7 @@ from ._join_threads import join_threads
 from ._lowering import Lowering, loops_below
 from ._pipelines import run_ahead, write_pipeline
 from ._thread_sharing import passed_on
+from ._told_apart import element_axes, is_for_the_first, predicate_axes
 
 
 @dataclass
@@ -421,9 +422,9 @@ class GpuLowering(Lowering):
 
         A reduction that only a predicate tells apart has one result for all of them, and is run by the first.
         """
-        axes = _axes_of(plan)
-        names = [x for x in self.virtual if x.loop_name in axes | _condition_axes(plan)]
-        once = {x.loop_name for x in names if _is_same_for(plan, x.loop_name, axes)}
+        axes = element_axes(plan)
+        names = [x for x in self.virtual if x.loop_name in axes | predicate_axes(plan)]
+        once = {x.loop_name for x in names if is_for_the_first(plan, x.loop_name, axes)}
         for values in product(*(range(1 if x.loop_name in once else x.size) for x in names)):
             for loop, value in zip(names, values, strict=True):
                 self.at.env[loop.loop_name] = value
@@ -465,12 +466,14 @@ class GpuLowering(Lowering):
     def _alone(self, plan: BlockPlan, write: Callable[[], None]) -> None:
         """Write so that one thread runs what is the same for all of them, where others would see it done twice."""
         scopes = {w.place.scope for w in plan.writes}
+        if scopes == {"local"}:
+            write()
+            return
+        kinds = [k for k in self.threads if "global" in scopes or k.startswith("threadIdx")]
         told_apart = {n for e in plan.block.bound.values() for n in e.axes()}
-        asked = _condition_axes(plan)
-        idle = [k for k in self.threads if _is_same_for(plan, k, told_apart) or k not in told_apart | asked]
-        if "global" not in scopes:
-            idle = [k for k in idle if k.startswith("threadIdx")]
-        if not idle or scopes == {"local"}:
+        asked = predicate_axes(plan)
+        idle = [k for k in kinds if k not in told_apart | asked or is_for_the_first(plan, k, told_apart)]
+        if not idle:
             write()
             return
         if "local" in scopes:
@@ -483,31 +486,6 @@ class GpuLowering(Lowering):
         test = self.at.conjunction(tests, False)
         assert test is not None
         self._branch(test, write)
-
-
-def _axes_of(plan: BlockPlan) -> set[str]:
-    exprs = [a.offset for a in (*plan.loads.values(), *plan.writes)]
-    exprs += [c for a in plan.loads.values() for c in a.where]
-    exprs += [e for es in plan.indices.values() for e in es]
-    return {name for e in exprs for name in e.axes()}
-
-
-def _condition_axes(plan: BlockPlan) -> set[str]:
-    return {name for e in plan.conditions for name in e.axes()}
-
-
-def _is_same_for(plan: BlockPlan, thread: str, told_apart: set[str]) -> bool:
-    """True for a reduction of which a thread's number decides only whether it is needed: by the first, if by any.
-
-    PassFailedException where a later thread may need it that the first does not.
-    """
-    asked = [c for c in plan.conditions if thread in c.axes()]
-    if not asked or thread in told_apart or not plan.block.is_reduction:
-        return False
-    if all(c.is_linear_in(thread) and c.coefficient(thread) < 0 for c in asked):
-        return True
-    rule = f"reduction '{plan.name}' is the same for all of '{thread}', of which later ones need it, the first may not"
-    raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; move it out of that loop")
 
 
 def _path(loop: ForOp) -> list[ForOp]:

@@ -70,7 +70,7 @@ def program_order(block: BlockOp) -> dict[BlockOp, int]:
 
 
 def require_unmarked_nest(step: object, block: BlockOp) -> None:
-    """Refuse where one of the loops that would be dropped carries marks, or where one that is pipelined must stay."""
+    """Refuse where a loop that would be dropped carries marks, or where the block uses stages of a pipelined loop."""
     for loop in own_loops(block):
         require_plain(step, loop)
     for buffer in (*block.outputs, *(load.buffer for load in block.loads)):
