@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from random_workloads import random_workload
 from sample_workloads import SAMPLES
+from sketch_rows import anywhere
 from xdsl.passes import ModulePass
 
 from loopwright import te, topi
@@ -80,13 +81,6 @@ def module_of(tensors, target):
     module = te.create_module(tensors)
     module.attributes["lw.target"] = TargetAttr(resolve_target(target))
     return module
-
-
-def anywhere(sketch, rng, count):
-    """Legal rows from anywhere, not just where the prior likes them; the default where none of many is legal."""
-    rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(4096, len(sketch.holes)))
-    rows = rows[sketch.legal(rows)][:count] if sketch.holes else rows[:1]
-    return rows if len(rows) else sketch.default[None]
 
 
 def differing(have, want):

@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 import pytest
 from sample_workloads import SAMPLES
+from sketch_rows import anywhere
 
 from loopwright import te
 from loopwright.backends.build import lower_to_kernel
@@ -38,13 +39,6 @@ def module_of(name, target):
     return te.create_module(SAMPLES[name](), parse_target(target))
 
 
-def anywhere(sketch, count):
-    rng = np.random.default_rng(count)
-    rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(4096, len(sketch.holes)))
-    rows = rows[sketch.legal(rows)][:count] if sketch.holes else rows[:1]
-    return rows if len(rows) else sketch.default[None]
-
-
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
 @pytest.mark.few(8)
 def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
@@ -53,7 +47,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
         graph = Graph()
         nest = nest_of_sketch(module, parse_target(target), sketch.name, sketch.template, graph)
         kept = {b.name: kept_part(nest, b, owner_of(nest, b)) for b in nest.buffers.values() if not b.is_argument}
-        rows = anywhere(sketch, 6)
+        rows = anywhere(sketch, np.random.default_rng(6), 6)
         program = Program(graph, [b.elements for b in kept.values()])
         sizes = program.run(sketch.columns(rows), len(rows))
         for row, found in zip(rows, sizes.T, strict=True):
@@ -70,7 +64,7 @@ def test_shared_memory_is_what_the_kernel_allocates(name):
     module = module_of(name, CUDA)
     column = names().index("program.shared_bytes")
     for sketch in generate_sketches(module, parse_target(CUDA)):
-        rows = anywhere(sketch, 3)
+        rows = anywhere(sketch, np.random.default_rng(3), 3)
         for row, features in zip(rows, sketch.features(rows), strict=True):
             candidate = module.clone()
             apply_schedule(candidate, sketch.schedule(row))

@@ -65,6 +65,7 @@ class KernelPrinter:
         self.buffers: dict[SSAValue, Buffer] = {}
         self.stored: set[SSAValue] = set()
         self.passed = passed_between_threads(launch)
+        """Buffers in global memory that are not `restrict`, and that barriers order."""
         self.done: set[Operation] = set()
         """Operations that another one was printed with."""
         self.used: dict[SSAValue, None] = {}

@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from unittest.mock import patch
 
 from program_trials import FAULTS, opencl_index
 from trial_pool import Answer, spread
@@ -76,21 +77,15 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
 
 
 def _is_of_the_driver(answer: Answer) -> bool:
-    """Whether a program that went wrong on OpenCL is right, every schedule of it, where the driver does not optimize.
+    """True where a program that went wrong on OpenCL is right, every schedule of it, if the driver does not optimize.
 
     PoCL 3.1 and 5.0 merge the threads of a block into loops wrongly for one kernel in some hundreds: they store to
     misaligned places on the stack, fail assertions, or give other values than with POCL_WORK_GROUP_METHOD=repl.
     """
     if not answer.died and not answer.result.faults:
         return False
-    before = os.environ.get(_BUILD_OPTIONS)
-    os.environ[_BUILD_OPTIONS] = "-cl-opt-disable"
-    try:
+    with patch.dict(os.environ, {_BUILD_OPTIONS: "-cl-opt-disable"}):
         (again,) = spread("program_trials:try_program", [answer.arguments], 1)
-    finally:
-        os.environ.pop(_BUILD_OPTIONS)
-        if before is not None:
-            os.environ[_BUILD_OPTIONS] = before
     return not again.died and not again.result.faults
 
 

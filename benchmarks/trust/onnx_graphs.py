@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from unittest.mock import patch
 
 from trial_pool import Answer, spread
 
@@ -76,12 +76,6 @@ def _judged(answer: Answer) -> tuple[str, str]:
 @contextmanager
 def _own_cache() -> Iterator[None]:
     """A folder of its own for kernels, which no one else will want."""
-    before = os.environ.get("XDG_CACHE_HOME")
-    with tempfile.TemporaryDirectory(prefix="loopwright-onnx-graphs-") as folder:
-        os.environ["XDG_CACHE_HOME"] = str(Path(folder))
-        try:
-            yield
-        finally:
-            os.environ.pop("XDG_CACHE_HOME")
-            if before is not None:
-                os.environ["XDG_CACHE_HOME"] = before
+    folder = tempfile.TemporaryDirectory(prefix="loopwright-onnx-graphs-")
+    with folder as name, patch.dict(os.environ, {"XDG_CACHE_HOME": name}):
+        yield

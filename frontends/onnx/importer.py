@@ -157,7 +157,7 @@ class _Importer:
         return [int(n) for n in given]
 
     def _fits(self, name: str, size: TensorSize) -> bool:
-        """Whether this machine can hold an input beside those before it."""
+        """True where this machine can hold an input beside those before it; else it is refused."""
         try:
             require_memory(f"input '{name}'", size)
             self._hold(f"inputs up to '{name}'", size.nbytes)
@@ -217,7 +217,7 @@ class _Importer:
                 self.tensors[name] = self.stand_ins.make(name, size)
 
     def _sizes(self, node: NodeProto) -> Sequence[TensorSize | None]:
-        """What onnx infers from the inputs of a refused node alone."""
+        """The sizes that onnx infers for the results of a refused node, from its inputs alone."""
         given = {name: operand for name in filter(None, node.input) if (operand := self.tensors.get(name)) is not None}
         plain = all(o.dtype in SUPPORTED if isinstance(o, Value) else o.dtype.name in SUPPORTED for o in given.values())
         whole = given.keys() == set(filter(None, node.input))

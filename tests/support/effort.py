@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def everything() -> bool:
-    """Whether all tests are run."""
+    """True where all tests are run."""
     return os.environ.get(VARIABLE) == "1"
 
 

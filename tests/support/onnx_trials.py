@@ -106,7 +106,7 @@ def attempt(
 
 
 def _standard_agrees(model: ModelProto, feeds: Feeds, wanted: dict[str, Tensor], got: Sequence[Any]) -> bool:
-    """Whether ONNX's reference implementation gives what was got; it is no witness for nodes that it folded."""
+    """True where ONNX's reference implementation gives what was got; it is no witness for nodes that it folded."""
     known = {tensor.name for tensor in model.graph.initializer}
     if any(known.issuperset(filter(None, node.input)) for node in model.graph.node):
         return False
