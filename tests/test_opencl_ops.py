@@ -142,6 +142,29 @@ def test_integer_arithmetic(kind: str, lanes: int) -> None:
     check(bodies, [kind] * 2, dict.fromkeys(bodies, kind), lanes, [a, b], expected)
 
 
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_wrap_around(kind: str, lanes: int) -> None:
+    """What C says nothing about, and compilers build on: a product of a number by itself that is negative."""
+    limits = np.iinfo(DTYPE[kind])
+    a = sample(kind, 10)
+    a[:6] = limits.min, limits.max, limits.max - 1, limits.min + 1, limits.max // 2 + 1, 1 << limits.bits // 2 - 1
+    two, seven = (f"arith.constant {f'dense<{c}>' if lanes > 1 else c} : $v{kind}$e" for c in (2, 7))
+    bodies = {
+        "size_of_square": f"%c = arith.muli %x0, %x0 : $v{kind}$e\n%r = math.absi %c : $v{kind}$e",
+        "part_of_double": f"%c = {two}\n%d = arith.muli %x0, %c : $v{kind}$e\n"
+        f"%c7 = {seven}\n%r = arith.shrsi %d, %c7 : $v{kind}$e",
+        "larger_sum": f"%c = {two}\n%d = arith.addi %x0, %c : $v{kind}$e\n%r = arith.maxsi %x0, %d : $v{kind}$e",
+    }
+    with np.errstate(over="ignore"):
+        expected = {
+            "size_of_square": np.abs(a * a),
+            "part_of_double": a * a.dtype.type(2) >> a.dtype.type(7),
+            "larger_sum": np.maximum(a, a + a.dtype.type(2)),
+        }
+    check(bodies, [kind], dict.fromkeys(bodies, kind), lanes, [a], expected)
+
+
 @pytest.mark.parametrize("kind", ["i32", "f32"])
 def test_nested_operations_keep_their_parentheses(kind: str) -> None:
     """Every operator as the left and as the right operand of every other."""

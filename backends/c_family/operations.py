@@ -57,16 +57,42 @@ def arithmetic(operator: str, precedence: int, fold: Callable[[int, int], int] |
 
     def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
         a, b = lanes
+        if fold is not None and a.number is not None and b.number is not None and kind != "i1":
+            return p.literal(fold(a.number, b.number), kind)
+        joined = infix(operator, precedence, a, b)
+        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+
+    return lanewise(template)
+
+
+def wrapping(operator: str, precedence: int, fold: Callable[[int, int], int] | None = None) -> Handler:
+    """Handle an integer `a operator b` whose result may be beyond its type, and then is its low bits."""
+
+    def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
+        a, b = lanes
         if kind == "index" and operator in _ON_INDICES:
             return _ON_INDICES[operator](a, b)
         if fold is not None and a.number is not None and b.number is not None and kind != "i1":
             return p.literal(fold(a.number, b.number), kind)
-        if operator == "+" and b.number is not None and b.number < 0:
-            return infix("-", precedence, a, p.literal(-b.number, kind))
-        joined = infix(operator, precedence, a, b, associative=kind[0] == "i" and operator == "+")
-        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+        return wrapped(p, operator, precedence, kind, a, b)
 
     return lanewise(template)
+
+
+def wrapped(p: KernelPrinter, operator: str, precedence: int, kind: str, a: Expr, b: Expr) -> Expr:
+    """Return `a operator b`, of unsigned numbers where C leaves open what follows when a signed one overflows.
+
+    Compilers build on that: of `x * x` they take it that it is not negative, of `x * 2 >> 7` that it is `x >> 6`.
+    Arithmetic of narrower integers is done in int, which holds all results.
+    """
+    if operator == "+" and b.number is not None and b.number < 0:
+        return wrapped(p, "-", precedence, kind, a, p.literal(-b.number, kind))
+    if kind not in ("i32", "i64") or operator in "&|^":
+        joined = infix(operator, precedence, a, b, associative=operator == "+" and kind[0] == "i")
+        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+    numbers = as_unsigned(p, kind, a), as_unsigned(p, kind, b)
+    result = infix(operator, precedence, *numbers, associative=operator in ("+", "*"))
+    return cast_to(p.type_of(kind), result)._replace(unsigned=result)
 
 
 _ON_INDICES: dict[str, Callable[[Expr, Expr], Expr]] = {"+": index.add, "-": index.subtract, "*": index.multiply}
@@ -348,8 +374,8 @@ def reduction(p: KernelPrinter, op: Operation) -> None:
 
 def _join(p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
     if name in _JOIN_SIGNS:
-        joined = infix(*_JOIN_SIGNS[name], a, b)
-        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+        sign, precedence = _JOIN_SIGNS[name]
+        return wrapped(p, sign, precedence, kind, a, b)
     if name in _JOINS:
         return p.language.extremum(p, name, kind, a, b)
     if name in ("maxsi", "minsi", "maxui", "minui"):
@@ -398,7 +424,7 @@ def extremum(name: str) -> Handler:
 
 def _absolute_integer(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
     (a,) = lanes
-    return ternary(infix("<", RELATION, a, Expr("0")), negate(p, kind, lanes), a)
+    return ternary(infix("<", RELATION, a, Expr("0")), wrapped(p, "-", ADD, kind, p.literal(0, kind), a), a)
 
 
 def _lane_numbers(p: KernelPrinter, op: Operation) -> None:
@@ -432,9 +458,9 @@ def _c_quotient(a: int, b: int) -> int:
 
 OPERATIONS: dict[type[Operation], Handler] = {
     arith.ConstantOp: constant,
-    arith.AddiOp: arithmetic("+", ADD, lambda a, b: a + b),
-    arith.SubiOp: arithmetic("-", ADD, lambda a, b: a - b),
-    arith.MuliOp: arithmetic("*", MULTIPLY, lambda a, b: a * b),
+    arith.AddiOp: wrapping("+", ADD, lambda a, b: a + b),
+    arith.SubiOp: wrapping("-", ADD, lambda a, b: a - b),
+    arith.MuliOp: wrapping("*", MULTIPLY, lambda a, b: a * b),
     arith.DivSIOp: arithmetic("/", MULTIPLY, _c_quotient),
     arith.RemSIOp: arithmetic("%", MULTIPLY, _c_remainder),
     arith.DivUIOp: unsigned("/", MULTIPLY),
@@ -444,7 +470,7 @@ OPERATIONS: dict[type[Operation], Handler] = {
     arith.AndIOp: logical("&", AND, BOTH),
     arith.OrIOp: logical("|", OR, EITHER),
     arith.XOrIOp: lanewise(exclusive_or),
-    arith.ShLIOp: arithmetic("<<", SHIFT),
+    arith.ShLIOp: wrapping("<<", SHIFT),
     arith.ShRSIOp: arithmetic(">>", SHIFT),
     arith.ShRUIOp: unsigned(">>", SHIFT),
     arith.MaxSIOp: integer_extremum("max"),
