@@ -19,6 +19,7 @@ from loopwright.backends.opencl.compile import print_opencl
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.te import run_te
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+from loopwright.passes.primitive import ScheduleError
 from loopwright.schedule import Schedule
 
 OPENCL = "opencl max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
@@ -476,6 +477,33 @@ def test_registers_that_one_thread_would_fill_for_all_are_refused() -> None:
         sch.set_scope(value, "local", "top1")
 
     refuse(tensors, steps, "what one thread writes for all, others have not in registers")
+
+
+def test_an_axis_is_bound_twice_only_to_fill_shared_memory() -> None:
+    """All threads fill the row that each of them reads: in memory other than shared each would fill a part."""
+    x = placeholder("x", 16)
+    a = te.compute((16,), lambda j: x[j] + 1.0, name="a")
+    b = te.compute((16, 16), lambda i, j: a[15 - j] * i.astype("float32"), name="b")
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("b", "i", "threadIdx.x")
+        sch.compute_at("a", "i")
+        sch.set_scope("a", "shared")
+        sch.bind("a", sch.get_loops("a")[-1], "threadIdx.x")
+
+    check([x, b], steps)
+    sch, _ = lower([x, b], steps)
+    for scope in ("global", "local"):
+        with pytest.raises(ScheduleError, match=r"all threads fill 'a', loop '\w+' is threadIdx.x inside of another"):
+            sch.set_scope("a", scope)
+
+
+def test_an_axis_bound_twice_in_the_text_is_refused() -> None:
+    sch = Schedule(doubled(4, 8), target=OPENCL)
+    sch.bind("y", "i1", "threadIdx.x")
+    module = parse(str(sch.module).replace("for i0 in 4", "for i0 in 4 threadIdx.x"))
+    with pytest.raises(PassFailedException, match=r"'i1' and 'i0' around it are both bound to threadIdx.x"):
+        lower_loop_to_kernel(module)
 
 
 @pytest.mark.parametrize("thread", ["vthread", "threadIdx.x"])

@@ -534,3 +534,11 @@ def test_rows_normalised_in_parallel() -> None:
         sch.parallel(last, row)
 
     check([x, topi.nn.softmax(x)], steps, testing.softmax_python)
+
+
+def test_one_of_the_lanes_writes_an_extent_of_1() -> None:
+    """Four lanes for one column, of which three are beyond it: what they read differs, where they write does not."""
+    x = placeholder("x", 5, 1)
+    y = te.compute((5, 1), lambda i, j: x[i, j] + 1.0, name="y")
+    steps = 'lw-cache-write{block="y" buffer="y" layout="i*j/2","i*j%2"},lw-split{block="y" loop="j" factors=0,4}'
+    check([x, y], f'{steps},lw-vectorize{{block="y" loop="j1"}}')

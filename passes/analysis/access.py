@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.index import IndexExpr
@@ -58,6 +60,14 @@ def is_under(op: Operation, loop: ForOp) -> bool:
     return False
 
 
+def loops_around(op: Operation) -> Iterator[ForOp]:
+    """The loops around `op`, innermost first."""
+    parent = op.parent_op()
+    while isinstance(parent, ForOp):
+        yield parent
+        parent = parent.parent_op()
+
+
 def shared_loops(a: BlockOp, b: BlockOp) -> list[ForOp]:
     """The loops around both blocks, outermost first."""
     shared = []
@@ -81,11 +91,30 @@ def shares_a_block(loop: ForOp) -> bool:
     return loop.loop_kind == "vthread" or loop.loop_kind.startswith("threadIdx")
 
 
-def filled_together(inner: ForOp, outer: ForOp) -> bool:
-    """True where `inner` may be bound to the axis of `outer` again.
+def axis_bound_twice(loop: ForOp) -> ForOp | None:
+    """A loop around `loop` on the same axis of blocks or threads, where the two do not go together."""
+    same = _on_same_axis(loop)
+    return next((outer for outer in same if not filled_together(loop, outer, loop.loop_kind)), None)
+
+
+def filled_with_all_threads(buffer: SSAValue) -> ForOp | None:
+    """A loop that fills a buffer on an axis of threads that a loop around it is on too."""
+    around = (loop for block in writers(buffer) for loop in block.enclosing_loops)
+    return next((x for x in around if _on_same_axis(x)), None)
+
+
+def _on_same_axis(loop: ForOp) -> list[ForOp]:
+    """The loops around `loop` that are bound to the same axis."""
+    return [outer for outer in loops_around(loop) if outer.loop_kind == loop.loop_kind and "Idx" in loop.loop_kind]
+
+
+def filled_together(inner: ForOp, outer: ForOp, axis: str) -> bool:
+    """True where `inner` may be bound to an axis inside of `outer`, which is on it too.
 
     That is so where all that is written in it is shared by the threads of a block, and the same for each of them.
     """
+    if not axis.startswith("threadIdx"):
+        return False
     for block in blocks_in(inner):
         if any(scope_of(output) != "shared" for output in block.outputs):
             return False

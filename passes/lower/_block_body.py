@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from xdsl.dialects import arith, math, vector
@@ -345,9 +345,11 @@ class BodyWriter:
             del scope.loads[key]
         address = self.at.address(access.offset)
         new = self.buffers[buffer]
+        if isinstance(value.type, VectorType) and address.gather is None and address.stride == 0:
+            assert masks, "lanes that write one element"  # an extent of 1 was split: one of the lanes is there
+            address, spill = replace(address, gather=self.at.vector(self.at.fixed(access.offset))), False
         wide = address.gather is not None or address.stride != 0
         if not wide:
-            assert not isinstance(value.type, VectorType), "lanes that write one element"
             operands = [value, new, address.base]
             scope.block.add_op(kernel.StoreOp.create(operands=operands, properties=self._place(address, value.type)))
             return

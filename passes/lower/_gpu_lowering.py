@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, ForOp, loops_in
+from ..analysis.access import axis_bound_twice, loops_around
 from ..analysis.nest import made_up
 from ._addresses import Known, Scope, same_for_lanes
 from ._apart import rename_loop, spelled
@@ -71,9 +72,11 @@ class GpuLowering(Lowering):
     """
 
     def __init__(self, func: FuncOp, warps: bool, asynchronous: bool = False) -> None:
-        for loop in loops_in(func):
-            if "Idx" in loop.loop_kind:
-                rename_loop(loop, loop.loop_kind)
+        bound = [loop for loop in loops_in(func) if "Idx" in loop.loop_kind]
+        for loop in bound:
+            _require_axis_once(loop)
+        for loop in bound:
+            rename_loop(loop, loop.loop_kind)
         super().__init__(func, gpu=True)
         self.warps = warps
         self.asynchronous = asynchronous
@@ -133,8 +136,9 @@ class GpuLowering(Lowering):
         for loop in loops:
             for inner in loops_below(loop):
                 if inner.loop_kind.startswith("blockIdx"):
-                    path = _path(inner)
-                    wrong = next((x for x in path if x.loop_kind in ("serial", "unrolled") and x.size > 1), None)
+                    wrong = next(
+                        (x for x in loops_around(inner) if x.loop_kind in ("serial", "unrolled") and x.size > 1), None
+                    )
                     if wrong is not None:
                         where = f"bound to {inner.loop_kind} inside of '{spelled(wrong.loop_name)}'"
                         rule = f"loop '{spelled(inner.loop_name)}' is {where}"
@@ -488,10 +492,10 @@ class GpuLowering(Lowering):
         self._branch(test, write)
 
 
-def _path(loop: ForOp) -> list[ForOp]:
-    path = []
-    parent: Operation | None = loop.parent_op()
-    while isinstance(parent, ForOp):
-        path.append(parent)
-        parent = parent.parent_op()
-    return path
+def _require_axis_once(loop: ForOp) -> None:
+    """Refuse a loop on an axis that a loop around it is on, unless all threads fill shared memory with it."""
+    outer = axis_bound_twice(loop)
+    if outer is not None:
+        names = f"'{spelled(loop.loop_name)}' and '{spelled(outer.loop_name)}' around it"
+        rule = f"loops {names} are both bound to {loop.loop_kind}, which only fills of shared buffers may be"
+        raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; bind one of them to another axis")

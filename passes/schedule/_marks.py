@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import SERIAL, ForOp, blocks_in, loops_in
+from ..analysis.access import loops_around
 from ..analysis.nest import find_block, find_loop, functions
 from ..primitive import Primitive, ScheduleError
 
@@ -29,14 +30,6 @@ def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str)
     if PIPELINE_STAGES in found.notes:
         raise ScheduleError(step, f"loop '{loop}' is pipelined, so its iterations keep their order", at=found)
     return found
-
-
-def loops_around(loop: ForOp) -> Iterator[ForOp]:
-    """The loops around `loop`, innermost first."""
-    parent = loop.parent_op()
-    while isinstance(parent, ForOp):
-        yield parent
-        parent = parent.parent_op()
 
 
 def path_through(loop: ForOp) -> Iterator[ForOp]:

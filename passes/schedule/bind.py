@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from ...dialects.combiner import NAMED
 from ...dialects.loop import THREAD_KINDS, ForOp, blocks_in, loops_in, scope_of
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
-from ..analysis.access import filled_together, is_under, parallel_hazard, split_between_threads
+from ..analysis.access import filled_together, is_under, loops_around, parallel_hazard, split_between_threads
 from ..analysis.nest import buffer_name, reduces_over
 from ..primitive import Primitive
-from ._marks import is_thread_kind, loops_around, path_through, serial_loop, serial_loops
+from ._marks import is_thread_kind, path_through, serial_loop, serial_loops
 from .parallel import sharing
 
 _KINDS = (*THREAD_KINDS, "vthread")
@@ -97,7 +97,7 @@ def _conflict(loop: ForOp, thread: str) -> tuple[str, ForOp] | None:
             return f"a nest runs on the threads of a CPU or of a GPU, '{other.loop_name}' is parallel", other
         if other.loop_kind == thread != "vthread":
             inner, outer = (loop, other) if is_under(loop, other) else (other, loop)
-            if filled_together(inner, outer):
+            if filled_together(inner, outer, thread):
                 continue
             return f"one axis must not be bound twice on one path, '{other.loop_name}' is {thread} already", other
     if thread.startswith("blockIdx"):

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from ...dialects.loop import SCOPES, AllocOp, blocks_in, buffer_shape, buffer_type
-from ..analysis.access import is_argument
+from ..analysis.access import filled_with_all_threads, is_argument
 from ..analysis.nest import buffer_name, find_block, functions
 from ..primitive import Primitive
 from ._staging import check_scope, output_index
@@ -30,7 +30,8 @@ class SetScope(Primitive[Plan]):
 
     `buffer` may be left out where the block writes one.
 
-    Requires: a scope (global, shared, local); a buffer that is no argument of the function.
+    Requires: a scope (global, shared, local); a buffer that is no argument of the function; shared stays shared where
+    a loop that fills the buffer is on an axis of threads that a loop around it is on too.
     """
 
     name = "lw-set-scope"
@@ -45,6 +46,10 @@ class SetScope(Primitive[Plan]):
         if is_argument(buffer):
             rule = f"'{buffer_name(buffer)}' is an argument of the function, which is global"
             raise self.error(rule, CacheWrite(self.block, self.buffer, self.scope), block)
+        if self.scope != "shared" and (loop := filled_with_all_threads(buffer)) is not None:
+            names = f"all threads fill '{buffer_name(buffer)}', loop '{loop.loop_name}'"
+            rule = f"{names} is {loop.loop_kind} inside of another that is"
+            raise self.error(f"{rule}, which only shared buffers may be; set the scope before lw-bind", at=loop)
         return Plan(buffer)
 
     def rewrite(self, plan: Plan) -> None:
@@ -59,7 +64,7 @@ class SetScope(Primitive[Plan]):
             for func in functions(module_op)
             for block in blocks_in(func)
             for output in block.outputs
-            if isinstance(output.owner, AllocOp)
+            if isinstance(output.owner, AllocOp) and filled_with_all_threads(output) is None
             for scope in SCOPES
             if scope != output.owner.scope
         )
