@@ -197,6 +197,15 @@ def test_what_does_not_fit_names_its_node():
         lw.from_onnx(proto)
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+def test_pads_that_are_not_two_for_each_axis_are_refused(mode):
+    proto = model(
+        [helper.make_node("Pad", ["x", "p"], ["y"], mode=mode)], {"x": (2, 3)}, ["y"], {"p": np.array([1, 2])}
+    )
+    with pytest.raises(lw.OnnxImportError, match="2 pads, 4 are needed, two for each of 2 axes"):
+        lw.from_onnx(proto)
+
+
 def test_inputs_may_be_made_constants():
     proto = model([helper.make_node("Expand", ["x", "s"], ["y"])], {"x": (3, 1)}, ["y"])
     proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))

@@ -18,10 +18,10 @@ def node(operator, inputs, weights=None, dtype="float32", opset=17, **attributes
     return model([made], inputs, ["y"], weights, opset, WHOLE.get(dtype, FLOAT))
 
 
-def chain(*operators, inputs, weights, opset=17):
+def chain(*operators, inputs, weights, opset=17, dtype="float32"):
     """A model of nodes (operator, names of inputs, attributes) whose results are y0, y1, ..."""
     nodes = [helper.make_node(o, i, [f"y{k}"], **a) for k, (o, i, a) in enumerate(operators)]
-    return model(nodes, inputs, [f"y{len(nodes) - 1}"], weights, opset)
+    return model(nodes, inputs, [f"y{len(nodes) - 1}"], weights, opset, WHOLE.get(dtype, FLOAT))
 
 
 PADS = np.array([0, 1, 2, 0])
@@ -82,6 +82,14 @@ CASES = {
         ("Add", ["y2", "x"], {}),
         inputs={"x": (2, 3, 4)},
         weights={"c": np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7},
+        opset=12,
+    ),
+    "squares of known whole numbers added up": chain(
+        ("ReduceSumSquare", ["c"], {"axes": [1], "keepdims": 1}),
+        ("Add", ["y0", "x"], {}),
+        inputs={"x": (2, 3)},
+        weights={"c": np.arange(6, dtype=np.int32).reshape(2, 3)},
+        dtype="int32",
         opset=12,
     ),
     "norm of columns of one element": chain(

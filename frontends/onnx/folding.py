@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import UnsupportedNode
+from .node import numpy_type
+from .types import SUPPORTED
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -32,8 +34,14 @@ def foldable(node: NodeProto) -> bool:
     return node.domain in ("", "ai.onnx") and node.op_type not in _HERE and not training and not loops
 
 
-def evaluate(node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int]) -> Sequence[Array]:
-    """The results of a node; UnsupportedNode where the reference implementation does not know them."""
+def evaluate(
+    node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int], dtypes: Sequence[str | None] | None = None
+) -> Sequence[Array]:
+    """The results of a node; UnsupportedNode where the reference implementation does not know them.
+
+    `dtypes` are the results' element types where they are known: the reference implementation sums integers of 32 bits
+    in 64, and leaves it at that.
+    """
     from onnx import TypeProto, helper
     from onnx.reference import ReferenceEvaluator
 
@@ -51,4 +59,9 @@ def evaluate(node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, 
     if not all(isinstance(value, np.ndarray | np.generic) for value in found):
         raise UnsupportedNode("it gives a sequence or an optional value, not a tensor")
     results = iter([np.asarray(value) for value in found])
-    return [next(results) if name else np.zeros(0) for name in node.output]
+    arrays = [next(results) if name else np.zeros(0) for name in node.output]
+    return [_of_type(array, dtype) for array, dtype in zip(arrays, dtypes or [None] * len(arrays), strict=True)]
+
+
+def _of_type(array: Array, dtype: str | None) -> Array:
+    return array.astype(numpy_type(dtype), copy=False) if dtype in SUPPORTED else array

@@ -278,7 +278,7 @@ class _Importer:
             if size is not None:
                 require_memory(f"result '{name}'", size, all(isinstance(o, np.ndarray) for o in given.values()))
         try:
-            return self._made(node, operands, given)
+            return self._made(node, operands, given, [size.dtype if size else None for size in sizes])
         except NeedsConstantError:
             raise
         except (UnsupportedNode, ValueError) as error:
@@ -290,12 +290,16 @@ class _Importer:
             raise NeedsConstantError(unknown[0], "beside a tensor without elements, input") from None
 
     def _made(
-        self, node: NodeProto, operands: Sequence[Operand | None], given: Mapping[str, Operand]
+        self,
+        node: NodeProto,
+        operands: Sequence[Operand | None],
+        given: Mapping[str, Operand],
+        dtypes: Sequence[str | None],
     ) -> Sequence[Operand]:
         known = {name: o for name, o in given.items() if isinstance(o, np.ndarray)}
         if is_known(node, operands):
             try:
-                return self._counted(evaluate(node, known, self.opsets))
+                return self._counted(evaluate(node, known, self.opsets, dtypes))
             except TooLargeError:
                 raise
             except UnsupportedNode:  # onnx does not know how in this version; networks may

@@ -43,6 +43,8 @@ JUMPS = frozenset(
     )
 )
 """Operators whose results jump, which is looked for harder."""
+FROM_THE_LARGEST = frozenset(("Softmax", "LogSoftmax"))
+"""Operators that take the largest element from all of them: both are off alike, so what is left shows no roundings."""
 
 
 class RefusedError(Exception):
@@ -51,12 +53,16 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of a graph: its value, and the value of one that is off by some roundings."""
+    """A tensor of a graph: its value, and the value of one that is off by some roundings.
+
+    `taken` is the largest number of those that were taken from each other on the way to the value.
+    """
 
     name: str
     value: Array
     other: Array
     constant: bool = False
+    taken: float = 0.0
 
     @property
     def dtype(self) -> str:
@@ -79,7 +85,7 @@ class Tensor:
         """By how much each element of another implementation's result may be off."""
         if self.dtype not in NOISE:
             return 0.0
-        return 12 * self.spread + 20 * NOISE[self.dtype] * largest(self.value)
+        return 12 * self.spread + 20 * NOISE[self.dtype] * max(largest(self.value), self.taken)
 
 
 def largest(value: Array) -> float:
@@ -199,7 +205,11 @@ class Graph:
         session = _session(node, given, self.opset)
         feeds = [{t.name: v(t) for t in given if not t.constant} for v in (lambda t: t.value, lambda t: t.other)]
         values, others = (_run(session, feed) for feed in feeds)
-        made = [Tensor(name, value, self._off(other)) for name, value, other in zip(names, values, others, strict=True)]
+        taken = largest(given[0].value) if operator in FROM_THE_LARGEST else 0.0
+        made = [
+            Tensor(name, value, self._off(other), taken=taken)
+            for name, value, other in zip(names, values, others, strict=True)
+        ]
         for tensor in made:
             _require_tame(tensor)
         if operator in JUMPS:

@@ -132,6 +132,8 @@ def Pad(node: Node) -> Value:
     x, rank, mode = node.value(), len(node.shape()), node.get("mode", "constant")
     pads = node.ints("pads", 1) or []
     axes = [axis_of(int(a), rank) for a in node.constant(3, "axes").reshape(-1)] if node.has(3) else range(rank)
+    if len(pads) != 2 * len(axes):
+        raise UnsupportedNode(f"{len(pads)} pads, {2 * len(axes)} are needed, two for each of {len(axes)} axes")
     before, after = [0] * rank, [0] * rank
     for k, d in enumerate(axes):
         before[d], after[d] = pads[k], pads[k + len(pads) // 2]
