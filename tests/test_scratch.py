@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from loopwright.search.scratch import Scratch, sweep
+from loopwright.search.measure.scratch import Scratch, sweep
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def killed(root, code):
     script = f"""
         import os, sys
         sys.path[:0] = {sys.path!r}
-        from loopwright.search import scratch
+        from loopwright.search.measure import scratch
         {code}
         os.kill(os.getpid(), 9)
         """

@@ -69,7 +69,7 @@ class Kernel:
                 os.fork()
                 result[...] = source * 2
             case "lost":
-                from loopwright.search.backend_api import DeviceLost
+                from loopwright.search.measure.backend_api import DeviceLost
 
                 raise DeviceLost("the device fell off the bus")
             case "wrong":

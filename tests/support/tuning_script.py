@@ -5,9 +5,9 @@ import sys
 import numpy as np
 from fake_space import FakeSpace
 
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.timing import TimingSettings
-from loopwright.search.tuner import TuningOptions, TuningTask, tune
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 path, trials, build = sys.argv[1:]
 
