@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -13,15 +12,13 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...passes.lower.lower_te_to_loop import LowerTeToLoop
+from ...passes.open_number import OpenNumber, OpenText
 from ...passes.pipeline_text import lower_to_loops
 from ...passes.primitive import Primitive
 from .hole import Columns, Derived, Hole, Kind, Limit
 from .population import Population, Rows
 
 __all__ = ["Columns", "CostEstimate", "Derived", "Draft", "Hole", "Sketch"]
-
-_MARK = 910_000_000
-"""Numbers from here on stand for holes while a step is turned into text; no extent comes near."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,11 @@ class Sketch:
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         """The schedule text of one row."""
         values = {name: int(column[0]) for name, column in self.columns(row.reshape(1, -1)).items()}
-        return re.sub(r"<(\w+)>", lambda match: str(values[match[1]]), self.template)
+        return self._text.filled(values)
+
+    @cached_property
+    def _text(self) -> OpenText:
+        return OpenText.of(self.template)
 
 
 class CostEstimate(Protocol):
@@ -218,31 +219,20 @@ class Draft:
 
     def do(self, kind: type[Primitive[Any]], **options: object) -> None:
         """Apply a step, whose options may hold holes and derived numbers, also in tuples and in lists of text parts."""
-        marks: dict[str, str] = {}
-        plain = {key: _filled(value, None) for key, value in options.items()}
-        marked = {key: _filled(value, marks) for key, value in options.items()}
-        step = kind(**plain)
-        step.run(self.module)
-        text = str(replace(step, **{f.name: marked[f.name] for f in fields(step) if f.name in marked}))
-        for mark, name in marks.items():
-            text = text.replace(mark, f"<{name}>")
-        self.parts.append(text)
+        kind(**{key: _with_numbers(value, False) for key, value in options.items()}).run(self.module)
+        self.parts.append(str(kind(**{key: _with_numbers(value, True) for key, value in options.items()})))
 
     @property
     def template(self) -> str:
         return ",".join(self.parts)
 
 
-def _filled(value: object, marks: dict[str, str] | None) -> object:
-    """An option with its holes as defaults, or, with `marks`, as numbers that stand for them."""
+def _with_numbers(value: object, as_open: bool) -> object:
+    """An option with holes and derived numbers as their defaults, or as open numbers."""
     if isinstance(value, Hole | Derived):
-        if marks is None:
-            return value.default
-        mark = str(_MARK + len(marks))
-        marks[mark] = value.name
-        return int(mark)
+        return OpenNumber(value.name, value.default) if as_open else value.default
     if isinstance(value, list):
-        return "".join(str(_filled(v, marks)) for v in value)
+        return "".join(str(_with_numbers(v, as_open)) for v in value)
     if isinstance(value, tuple):
-        return tuple(_filled(v, marks) for v in value)
+        return tuple(_with_numbers(v, as_open) for v in value)
     return value
