@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from loopwright import te, topi
 from loopwright.dialects.presets import resolve_target
-from loopwright.search.features import sizes as sz
+from loopwright.passes.parametric import sizes as sz
+from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
 from loopwright.search.features.of_records import features_of_schedule
-from loopwright.search.features.program import Program
 
 LLVM = resolve_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
 H200 = resolve_target("cuda model=h200")

@@ -16,12 +16,12 @@ from loopwright import te, topi
 from loopwright.dialects.presets import resolve_target
 from loopwright.dialects.target import TargetAttr
 from loopwright.passes.discovery import module_stems
+from loopwright.passes.parametric.steps import UnknownStepError, replay_of
 from loopwright.passes.pipeline_text import parse_schedule
 from loopwright.passes.primitive import ScheduleError
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import RecordFeatures, features_of_schedule
 from loopwright.search.features.of_sketch import SketchFeatures
-from loopwright.search.features.steps import UnknownStepError, replay_of
 from loopwright.search.named_workloads import (
     conv2d,
     conv2d_nhwc,
@@ -228,8 +228,8 @@ def test_steps_that_sketches_do_not_use_are_replayed_alike(name):
 
 
 def test_every_primitive_has_a_replay():
-    missing = [s for s in module_stems("schedule") if find_spec(f"loopwright.search.features.replay.{s}") is None]
-    assert not missing, f"search/features/replay/ knows nothing of {missing}"
+    missing = [s for s in module_stems("schedule") if find_spec(f"loopwright.passes.parametric.replay.{s}") is None]
+    assert not missing, f"passes/parametric/replay/ knows nothing of {missing}"
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -13,14 +13,14 @@ from loopwright.dialects.kernel import AllocOp, LaunchOp
 from loopwright.dialects.target import parse_target
 from loopwright.passes.analysis.nest import functions
 from loopwright.passes.lower._buffers import place_buffers
+from loopwright.passes.parametric.placement import kept_part
+from loopwright.passes.parametric.program import Program
+from loopwright.passes.parametric.sizes import Graph
+from loopwright.passes.parametric.sketch_nest import nest_of_sketch
+from loopwright.passes.parametric.steps import owner_of
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import features_of_schedule
-from loopwright.search.features.placement import kept_part
-from loopwright.search.features.program import Program
-from loopwright.search.features.sizes import Graph
-from loopwright.search.features.sketch_nest import nest_of_sketch
-from loopwright.search.features.steps import owner_of
 from loopwright.search.sketch.generate import generate_sketches
 
 CPU = "llvm cores=2 vector_bytes=64 vector_registers=32"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .nest import KINDS
+from ...passes.parametric.nest import KINDS
 
 SLOTS = ("write", "read0", "read1", "read2")
 """Accesses of the main stage with features of their own: what it writes first, and its first three reads."""

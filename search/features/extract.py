@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from ...passes.parametric.nest import KINDS, Loop, Nest, Stage
+from ...passes.parametric.sizes import (
+    Size,
+    ceil_div,
+    equal,
+    less,
+    log2,
+    maximum,
+    minimum,
+    negated,
+    product,
+    total,
+    where,
+)
+from ...passes.parametric.stages import NOTE
 from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, WARP, machine_of
 from .movement import Movement
-from .nest import KINDS, Loop, Nest, Stage
 from .occupancy import Launch, launch_of
 from .roofline import Bounds, body_requests, bounds_of, traffic, unique_bytes
-from .sizes import Size, ceil_div, equal, less, log2, maximum, minimum, negated, product, total, where
-from .stages import NOTE
 from .view import NestView, StageView
 
 Values = dict[str, Size]

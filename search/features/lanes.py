@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...passes.parametric.nest import Loop
+from ...passes.parametric.sizes import Size, equal, less, minimum, negated, where
 from .machine import BANK_BYTES, SECTOR_BYTES, WARP
 from .movement import Movement
-from .nest import Loop
-from .sizes import Size, equal, less, minimum, negated, where
 from .view import StageView
 
 

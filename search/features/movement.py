@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .index import Index
-from .nest import Access, Loop, Stage
-from .sizes import Size, absolute, is_one, less, maximum, minimum, product, total, where
+from ...passes.parametric.index import Index
+from ...passes.parametric.nest import Access, Loop, Stage
+from ...passes.parametric.sizes import Size, absolute, is_one, less, maximum, minimum, product, total, where
 
 
 class StageMovement:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...passes.parametric.nest import Buffer, Loop, Stage
+from ...passes.parametric.sizes import Size, ceil_div, maximum, minimum, product, total
 from .machine import (
     BASE_REGISTERS,
     BLOCKS_PER_SM,
@@ -14,8 +16,6 @@ from .machine import (
     WARP,
     machine_of,
 )
-from .nest import Buffer, Loop, Stage
-from .sizes import Size, ceil_div, maximum, minimum, product, total
 from .view import NestView, StageView, role
 
 

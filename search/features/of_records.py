@@ -10,10 +10,10 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from ...passes.parametric.read import nest_of_candidate
 from ...passes.pipeline_text import apply_schedule
 from .catalogue import names
 from .extract import features_of
-from .read import nest_of_candidate
 
 Features = npt.NDArray[np.float32]
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from ...passes.parametric.program import Program
+from ...passes.parametric.sizes import Graph
+from ...passes.parametric.sketch_nest import nest_of_sketch
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
-from .program import Program
-from .sizes import Graph
-from .sketch_nest import nest_of_sketch
 from .view import NestView
 
 Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ...passes.parametric.nest import Buffer, Loop, Nest, Stage
+from ...passes.parametric.placement import kept_part
+from ...passes.parametric.sizes import Size, product
+from ...passes.parametric.stages import NOTE, stage_iterator
+from ...passes.parametric.steps import owner_of
 from .movement import Footprint, Movement, StageMovement, footprint
-from .nest import Buffer, Loop, Nest, Stage
-from .placement import kept_part
-from .sizes import Size, product
-from .stages import NOTE, stage_iterator
-from .steps import owner_of
 
 ROLES = {"parallel": "parallel", "vectorized": "lane", "unrolled": "unrolled", "vthread": "vthread"}
 

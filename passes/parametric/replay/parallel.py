@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.parallel import Parallel
+from ...schedule.parallel import Parallel
 from ..nest import Nest
 from ..steps import Sizes
 

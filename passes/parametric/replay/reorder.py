@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ....passes.schedule.reorder import Reorder
+from ...schedule.reorder import Reorder
 from ..nest import Loop, Nest, replace_loop
 from ..steps import Sizes
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....passes.analysis.nest import fresh_name
-from ....passes.schedule.split import Split
+from ...analysis.nest import fresh_name
+from ...schedule.split import Split
 from ..index import Cap, constant, name
 from ..nest import Loop, Nest, names_around, replace_loop
 from ..sizes import Size, ceil_div, product

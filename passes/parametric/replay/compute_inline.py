@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ....passes.schedule.compute_inline import ComputeInline
+from ...schedule.compute_inline import ComputeInline
 from ..index import Index
 from ..nest import Access, Nest, Stage, take_out
 from ..steps import Sizes, dimension_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.passes import ModulePass
 
-from ...passes.open_number import OpenNumber
+from ..open_number import OpenNumber
 from .nest import Access, Buffer, Loop, Nest, Stage, nested
 from .sizes import Size, is_one
 

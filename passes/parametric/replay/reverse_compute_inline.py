@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ....passes.schedule.reverse_compute_inline import ReverseComputeInline
+from ...schedule.reverse_compute_inline import ReverseComputeInline
 from ..index import Index, constant
 from ..nest import Access, Nest, Stage, take_out
 from ..steps import Sizes

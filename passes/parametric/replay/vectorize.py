@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.vectorize import Vectorize
+from ...schedule.vectorize import Vectorize
 from ..nest import Nest
 from ..steps import Sizes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.transform_layout import TransformLayout
+from ...schedule.transform_layout import TransformLayout
 from ..index import Index
 from ..layout import SizedLayout
 from ..nest import Nest

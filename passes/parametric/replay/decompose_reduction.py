@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....passes.analysis.nest import fresh_name
-from ....passes.schedule.decompose_reduction import DecomposeReduction
+from ...analysis.nest import fresh_name
+from ...schedule.decompose_reduction import DecomposeReduction
 from ..nest import Access, Axis, Loop, Nest, Stage
 from ..steps import Sizes
 

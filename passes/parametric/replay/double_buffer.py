@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.double_buffer import DoubleBuffer
+from ...schedule.double_buffer import DoubleBuffer
 from ..nest import Nest
 from ..stages import add_stages
 from ..steps import Sizes, owner_of

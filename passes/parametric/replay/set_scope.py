@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.set_scope import SetScope
+from ...schedule.set_scope import SetScope
 from ..nest import Nest
 from ..steps import Sizes, output_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.prefetch import Prefetch
+from ...schedule.prefetch import Prefetch
 from ..nest import Nest
 from ..steps import Sizes
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....passes.analysis.nest import fresh_buffer_name
-from ....passes.schedule.cache_write import CacheWrite
+from ...analysis.nest import fresh_buffer_name
+from ...schedule.cache_write import CacheWrite
 from ..index import Index, name
 from ..layout import SizedLayout
 from ..nest import Access, Axis, Buffer, Nest, Stage

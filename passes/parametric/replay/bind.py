@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.bind import Bind
+from ...schedule.bind import Bind
 from ..nest import Nest
 from ..steps import Sizes
 

@@ -1,4 +1,4 @@
-"""What features are computed from: stages in loops, with extents, accesses, arithmetic, of one candidate or many."""
+"""A scheduled program as stages in loops, with extents, accesses and arithmetic, of one candidate or of many."""
 
 from __future__ import annotations
 

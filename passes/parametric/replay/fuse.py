@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....passes.analysis.nest import fresh_name
-from ....passes.schedule.fuse import Fuse
+from ...analysis.nest import fresh_name
+from ...schedule.fuse import Fuse
 from ..index import Index, name
 from ..nest import Loop, Nest, names_around, replace_loop
 from ..sizes import Size, equal, less, negated, product

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.unroll import Unroll
+from ...schedule.unroll import Unroll
 from ..nest import Nest
 from ..steps import Sizes
 

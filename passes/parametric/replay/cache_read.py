@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....passes.analysis.layout import layout_names
-from ....passes.analysis.nest import fresh_buffer_name
-from ....passes.schedule.cache_read import CacheRead
+from ...analysis.layout import layout_names
+from ...analysis.nest import fresh_buffer_name
+from ...schedule.cache_read import CacheRead
 from ..index import Index, name
 from ..layout import SizedLayout
 from ..nest import Access, Axis, Buffer, Nest, Stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.pipeline import Pipeline
+from ...schedule.pipeline import Pipeline
 from ..nest import Loop, Nest, Stage
 from ..stages import add_stages, is_copy
 from ..steps import Sizes, owner_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ....passes.analysis.nest import fresh_buffer_name, fresh_name
-from ....passes.schedule.rfactor import Rfactor
+from ...analysis.nest import fresh_buffer_name, fresh_name
+from ...schedule.rfactor import Rfactor
 from ..index import Index, name
 from ..nest import Access, Axis, Buffer, Loop, Nest, Stage
 from ..steps import Sizes

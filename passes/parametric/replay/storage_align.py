@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.storage_align import StorageAlign
+from ...schedule.storage_align import StorageAlign
 from ..nest import Nest
 from ..steps import Sizes, output_of
 

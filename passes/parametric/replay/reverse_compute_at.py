@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....passes.analysis.nest import fresh_name
-from ....passes.schedule.reverse_compute_at import ReverseComputeAt
+from ...analysis.nest import fresh_name
+from ...schedule.reverse_compute_at import ReverseComputeAt
 from ..index import Index, constant, name
 from ..nest import Loop, Nest, Stage, nested, take_out
 from ..sizes import Size, is_one

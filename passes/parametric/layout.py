@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...passes.analysis.layout import parse_layout
-from ...passes.analysis.nest import fresh_name
+from ..analysis.layout import parse_layout
+from ..analysis.nest import fresh_name
 from .index import Index, constant, name
 from .sizes import Size, ceil_div, product
 from .steps import Sizes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
-from ...passes.open_number import open_names
-from ...passes.pipeline_text import apply_schedule, parse_schedule
+from ..open_number import open_names
+from ..pipeline_text import apply_schedule, parse_schedule
 from .nest import Nest
 from .read import nest_of_module
 from .sizes import Graph

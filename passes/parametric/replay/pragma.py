@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....passes.schedule.pragma import Pragma
+from ...schedule.pragma import Pragma
 from ..nest import Nest
 from ..steps import Sizes
 

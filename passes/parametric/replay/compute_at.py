@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....passes.analysis.nest import fresh_name
-from ....passes.schedule.compute_at import ComputeAt
+from ...analysis.nest import fresh_name
+from ...schedule.compute_at import ComputeAt
 from ..index import Cap, Interval, constant, interval_of, name, union, within
 from ..nest import Loop, Nest, Stage, nested, take_out
 from ..sizes import Size, is_one, less, minimum
