@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import fields, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
+
+if TYPE_CHECKING:
+    from .parametric.nest import Nest
+    from .parametric.sizes import Sizes
 
 PlanT = TypeVar("PlanT")
 
@@ -37,6 +41,16 @@ class ScheduleError(PassFailedException):
         return "\n".join(lines)
 
 
+class UnknownStepError(Exception):
+    """A schedule step whose effect on extents nobody has written down."""
+
+    def __init__(self, step: ModulePass) -> None:
+        kind = type(step).__name__
+        super().__init__(
+            f"what {step.name} does to extents is not known: give {kind} a method replay_sizes(nest, sizes)"
+        )
+
+
 def render_around(op: Operation, context: int = 6) -> list[str]:
     """The loops around `op` and its first lines, with the line of `op` marked."""
     from ..dialects.loop import BlockOp, ForOp
@@ -57,7 +71,11 @@ def render_around(op: Operation, context: int = 6) -> list[str]:
 
 
 class Primitive(ModulePass, Generic[PlanT]):
-    """A schedule primitive: `check` is pure and raises ScheduleError, `rewrite` cannot fail."""
+    """A schedule primitive: `check` is pure and raises ScheduleError, `rewrite` cannot fail.
+
+    `replay_sizes` is the rewrite of a nest whose extents depend on decisions, which stands for all candidates of a
+    sketch at once; where it is missing, no candidate with the step can be scored before it is built.
+    """
 
     @abstractmethod
     def check(self, module: ModuleOp) -> PlanT:
@@ -66,6 +84,17 @@ class Primitive(ModulePass, Generic[PlanT]):
     @abstractmethod
     def rewrite(self, plan: PlanT) -> None:
         """Change the IR as planned."""
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        """Change the extents of a nest as `rewrite` changes the IR, where the step is legal; `sizes` has its numbers.
+
+        UnknownStepError unless the primitive says how.
+        """
+        raise UnknownStepError(self)
+
+    def describe(self) -> str:
+        """The step in one sentence: its name and options, unless the primitive has better words."""
+        return spelled_out(self)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.rewrite(self.check(op))
@@ -85,6 +114,13 @@ class Primitive(ModulePass, Generic[PlanT]):
     def options(self) -> dict[str, Any]:
         """The fields by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def spelled_out(step: ModulePass) -> str:
+    """The name of a step and the options that are not as they are by default, as a sentence."""
+    given = (f for f in fields(step) if getattr(step, f.name) != f.default)
+    options = ", ".join(f"{f.name} {getattr(step, f.name)}" for f in given)
+    return " ".join(f"{step.name.removeprefix('lw-').replace('-', ' ').capitalize()}: {options}.".split())
 
 
 def plain_step(step: Any) -> Any:

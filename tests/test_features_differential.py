@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from importlib.util import find_spec
 from random import Random
 
 import numpy as np
@@ -15,10 +14,8 @@ from xdsl.passes import ModulePass
 from loopwright import te, topi
 from loopwright.dialects.presets import resolve_target
 from loopwright.dialects.target import TargetAttr
-from loopwright.passes.discovery import module_stems
-from loopwright.passes.parametric.steps import UnknownStepError, replay_of
-from loopwright.passes.pipeline_text import parse_schedule
-from loopwright.passes.primitive import ScheduleError
+from loopwright.passes.parametric.replay import replay_steps
+from loopwright.passes.primitive import Primitive, ScheduleError, UnknownStepError
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import RecordFeatures, features_of_schedule
 from loopwright.search.features.of_sketch import SketchFeatures
@@ -227,27 +224,20 @@ def test_steps_that_sketches_do_not_use_are_replayed_alike(name):
     assert compared >= 9
 
 
-def test_every_primitive_has_a_replay():
-    missing = [s for s in module_stems("schedule") if find_spec(f"loopwright.passes.parametric.replay.{s}") is None]
-    assert not missing, f"passes/parametric/replay/ knows nothing of {missing}"
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_step_of_every_sketch_is_known(target):
-    used = {}
-    for name in SAMPLES:
-        for sketch in sample(name, target)[1]:
-            plain = re.sub(r"<\w+>", "1", sketch.template)
-            used |= {type(step): (name, sketch.name) for step in parse_schedule(plain)}
-    for kind, where in used.items():
-        if kind.name != "lw-lower-te-to-loop":
-            assert replay_of(kind.__new__(kind)), where
-
-
 class Strange(ModulePass):
     name = "lw-strange"
 
     def apply(self, ctx, op):
+        """Does nothing."""
+
+
+class Unfinished(Primitive):
+    name = "lw-unfinished"
+
+    def check(self, module):
+        """Always legal."""
+
+    def rewrite(self, plan):
         """Does nothing."""
 
 
@@ -258,11 +248,10 @@ class Brings(Strange):
         nest.seen = True
 
 
-def test_an_unknown_step_says_what_to_add():
-    with pytest.raises(
-        UnknownStepError, match=r"do not know what lw-strange does .* add .*replay.strange with a function"
-    ):
-        replay_of(Strange())
+@pytest.mark.parametrize("kind", [Strange, Unfinished])
+def test_an_unknown_step_says_what_to_add(kind):
+    with pytest.raises(UnknownStepError, match=rf"what {kind.name} does .* give {kind.__name__} a method replay_sizes"):
+        replay_steps(None, [kind()], None)
 
 
 def test_a_step_from_elsewhere_brings_its_replay():
@@ -270,7 +259,7 @@ def test_a_step_from_elsewhere_brings_its_replay():
         seen = False
 
     nest = Nest()
-    replay_of(Brings())(Brings(), nest, None)
+    replay_steps(nest, [Brings()], None)
     assert nest.seen
 
 

@@ -15,9 +15,8 @@ from loopwright.passes.analysis.nest import functions
 from loopwright.passes.lower._buffers import place_buffers
 from loopwright.passes.parametric.placement import kept_part
 from loopwright.passes.parametric.program import Program
+from loopwright.passes.parametric.replay import nest_of_schedule
 from loopwright.passes.parametric.sizes import Graph
-from loopwright.passes.parametric.sketch_nest import nest_of_sketch
-from loopwright.passes.parametric.steps import owner_of
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import features_of_schedule
@@ -45,8 +44,8 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
         graph = Graph()
-        nest = nest_of_sketch(module, parse_target(target), sketch.name, sketch.template, graph)
-        kept = {b.name: kept_part(nest, b, owner_of(nest, b)) for b in nest.buffers.values() if not b.is_argument}
+        nest = nest_of_schedule(module, parse_target(target), sketch.template, graph)
+        kept = {b.name: kept_part(nest, b, nest.owner_of(b)) for b in nest.buffers.values() if not b.is_argument}
         rows = anywhere(sketch, np.random.default_rng(6), 6)
         program = Program(graph, [b.elements for b in kept.values()])
         sizes = program.run(sketch.columns(rows), len(rows))

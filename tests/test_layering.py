@@ -1,4 +1,4 @@
-"""Imports point one way, heavy packages load when used, and every primitive has its FileCheck file."""
+"""Imports point one way, heavy packages load when used, and every primitive has all that belongs to one."""
 
 import ast
 import subprocess
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import loopwright
+from loopwright.passes.primitive import Primitive
+from loopwright.schedule import primitive_class
 
 ROOT = Path(loopwright.__file__).resolve().parent
 
@@ -145,6 +147,13 @@ def primitives() -> list[str]:
 @pytest.mark.parametrize("stem", primitives())
 def test_primitive_has_its_filecheck_file(stem: str) -> None:
     assert (ROOT / "tests" / "filecheck" / "schedule" / f"{stem}.mlir").is_file()
+
+
+@pytest.mark.parametrize("stem", primitives())
+def test_primitive_says_what_it_does_to_extents_and_in_words(stem: str) -> None:
+    kind = primitive_class(stem)
+    assert kind.replay_sizes is not Primitive.replay_sizes, f"{kind.__name__} needs a method replay_sizes(nest, sizes)"
+    assert kind.describe is not Primitive.describe, f"{kind.__name__} needs a method describe()"
 
 
 def test_every_filecheck_file_of_a_primitive_has_its_primitive() -> None:

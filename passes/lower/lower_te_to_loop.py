@@ -37,6 +37,9 @@ class LowerTeToLoop(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_te_to_loop(op)
 
+    def describe(self) -> str:
+        return "Turn each tensor expression into a nest of loops around one block."
+
 
 def lower_te_to_loop(module: ModuleOp) -> None:
     """Lower every function on tensors in `module`, in place; PassFailedException for one that is no workload."""

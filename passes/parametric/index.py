@@ -47,6 +47,16 @@ class Index:
         self.names: frozenset[str] = frozenset().union(*(_names(a) for a, _ in terms))
         self._hash = hash((terms, const))
 
+    @staticmethod
+    def axis(name: str) -> Index:
+        """The expression that is a name."""
+        return Index(((name, 1),))
+
+    @staticmethod
+    def constant(value: Size) -> Index:
+        """The expression that is `value` everywhere."""
+        return Index((), value)
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -94,10 +104,10 @@ class Index:
         """The expression with names replaced."""
         if self.names.isdisjoint(values):
             return self
-        result = constant(self.const)
+        result = Index.constant(self.const)
         for atom, c in self.terms:
             if isinstance(atom, str):
-                part = values[atom] if atom in values else name(atom)
+                part = values[atom] if atom in values else Index.axis(atom)
             elif isinstance(atom, Quotient):
                 part = atom.expr.substitute(values) // atom.divisor
             else:
@@ -120,16 +130,6 @@ class Index:
     def times_where(self, condition: Size) -> Index:
         """The expression where the condition is 1, and 0 where it is 0."""
         return self * condition
-
-
-def constant(value: Size) -> Index:
-    """The expression that is `value` everywhere."""
-    return Index((), value)
-
-
-def name(text: str) -> Index:
-    """The expression that is a name."""
-    return Index(((text, 1),))
 
 
 def from_ir(expr: ir.IndexExpr) -> Index:
@@ -200,29 +200,29 @@ class Cap:
 
 
 @dataclass(frozen=True)
-class Interval:
+class SizedInterval:
     """The indices `[low, low + extent)`; `low` is an expression over outer names."""
 
     low: Index
     extent: Size
 
 
-def interval_of(index: Index, inner: Extents, outer: Extents, caps: Sequence[Cap] = ()) -> Interval:
+def interval_of(index: Index, inner: Extents, outer: Extents, caps: Sequence[Cap] = ()) -> SizedInterval:
     """What `passes.analysis.regions.interval_of` finds for the simplified expression, for all candidates at once."""
-    low = constant(index.const)
+    low = Index.constant(index.const)
     span: Size = 0
     for atom, c in index.terms:
         if _names(atom).isdisjoint(inner):
             low = low + Index(((atom, c),))
             continue
         if isinstance(atom, str):
-            first, extent = constant(0), inner[atom]
+            first, extent = Index.constant(0), inner[atom]
         else:
             first, extent = _divided(atom, inner, outer, caps)
-        start = first if _is_positive(c) else first + constant(less(c, 0) * (extent - 1))
+        start = first if _is_positive(c) else first + Index.constant(less(c, 0) * (extent - 1))
         low = low + start * c
         span = span + (extent - 1) * absolute(c)
-    return Interval(low, span + 1)
+    return SizedInterval(low, span + 1)
 
 
 def moves(index: Index, extents: Extents) -> Size:
@@ -262,7 +262,7 @@ def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents, caps: S
         if cap.expr == Index(atom.expr.terms):
             rest = maximum(1, minimum(part.extent, cap.most + atom.expr.const - part.low.const + 1))
             is_loose = maximum(moves(part.low, outer), _comes_apart(atom, {**outer, **inner}))
-            part = Interval(part.low, where(is_loose, part.extent, rest))
+            part = SizedInterval(part.low, where(is_loose, part.extent, rest))
     divisor = atom.divisor
     step = divisor
     for other, c in part.low.terms:
@@ -273,7 +273,7 @@ def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents, caps: S
         return part.low // divisor, quotients
     single = less(quotients, 2)
     common = _common(atom, {**outer, **inner})
-    start = constant(negated(single) * (atom.expr.const % common))
+    start = Index.constant(negated(single) * (atom.expr.const % common))
     return (part.low % divisor).times_where(single) + start, where(single, part.extent, divisor - common + 1)
 
 
@@ -303,20 +303,20 @@ def _common(atom: Quotient | Remainder, extents: Extents) -> Size:
     return common
 
 
-def union(a: Interval, b: Interval, outer: Extents) -> Interval:
+def union(a: SizedInterval, b: SizedInterval, outer: Extents) -> SizedInterval:
     """The smallest interval that holds both, as far as the outer names bound the distance of their starts."""
     nearest, farthest = bounds(b.low - a.low, outer)
     down_a, down_b = minimum(0, nearest), minimum(0, -farthest)
     size_a = maximum(a.extent, farthest + b.extent) - down_a
     size_b = maximum(b.extent, a.extent - nearest) - down_b
     if a.low == b.low or (_is_number(nearest, 0) and _is_number(farthest, 0)):
-        return Interval(a.low, maximum(a.extent, b.extent))
+        return SizedInterval(a.low, maximum(a.extent, b.extent))
     from_a = negated(less(size_b, size_a))
-    low = (a.low + constant(down_a)) * from_a + (b.low + constant(down_b)) * negated(from_a)
-    return Interval(low, minimum(size_a, size_b))
+    low = (a.low + Index.constant(down_a)) * from_a + (b.low + Index.constant(down_b)) * negated(from_a)
+    return SizedInterval(low, minimum(size_a, size_b))
 
 
-def within(part: Interval, extent: Size, outer: Extents) -> Interval:
+def within(part: SizedInterval, extent: Size, outer: Extents) -> SizedInterval:
     """`part` without what is surely outside of `[0, extent)`; the whole where it is as large."""
     varies = moves(part.low, outer)
     fits = less(part.extent, extent)
@@ -328,4 +328,4 @@ def within(part: Interval, extent: Size, outer: Extents) -> Interval:
     moving = varies * fits
     const = where(varies, where(fits, part.low.const, 0), where(inside, first, 0))
     low = Index(tuple((a, c * moving) for a, c in part.low.terms), const)
-    return Interval(low, size)
+    return SizedInterval(low, size)

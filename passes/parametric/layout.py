@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from ..analysis.layout import parse_layout
 from ..analysis.nest import fresh_name
-from .index import Index, constant, name
-from .sizes import Size, ceil_div, product
-from .steps import Sizes
+from .index import Index
+from .sizes import Size, Sizes, ceil_div, product
 
 _ANY = 1 << 40
 """An extent for the parser where the real one depends on decisions."""
@@ -55,9 +54,9 @@ class SizedLayout:
         """The index of each dimension over the names."""
         indices = []
         for item in self.items:
-            value = constant(0)
+            value = Index.constant(0)
             for part in item.names:
-                value = value * self.extents[part] + name(part)
+                value = value * self.extents[part] + Index.axis(part)
             indices.append({"": value, "/": value // item.tile, "%": value % item.tile}[item.part])
         return indices
 
@@ -65,9 +64,9 @@ class SizedLayout:
         """Each name over the dimensions."""
         groups: dict[tuple[str, ...], Index] = {}
         for item, dimension in zip(self.items, self.dimensions, strict=True):
-            part = name(dimension) * item.tile if item.part == "/" else name(dimension)
+            part = Index.axis(dimension) * item.tile if item.part == "/" else Index.axis(dimension)
             groups[item.names] = groups[item.names] + part if item.names in groups else part
-        values = dict.fromkeys(self.extents, constant(0))
+        values = dict.fromkeys(self.extents, Index.constant(0))
         for names, fused in groups.items():
             below: Size = 1
             for own in reversed(names):

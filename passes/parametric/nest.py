@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...dialects.target import Target
 from .index import Cap, Index
-from .sizes import Size, total
+from .sizes import Size, is_one, total
 
 KINDS = ("add", "multiply", "divide", "compare", "special", "integer", "convert")
 """Kinds of arithmetic. Selections and predicates are not counted: masks come and go with tile sizes."""
@@ -52,6 +52,10 @@ class Access:
     buffer: Buffer
     indices: list[Index]
 
+    def substituted(self, values: Mapping[str, Index]) -> Access:
+        """The same access with names of iterators replaced by expressions."""
+        return Access(self.buffer, [e.substitute(values) for e in self.indices])
+
 
 @dataclass(eq=False)
 class Loop:
@@ -63,6 +67,11 @@ class Loop:
     notes: dict[str, Size] = field(default_factory=dict)
     parent: Loop | None = None
     body: list[Loop | Stage] = field(default_factory=list)
+
+    @property
+    def shares_a_block(self) -> bool:
+        """True for threads and virtual threads of a block of a GPU."""
+        return self.kind.startswith(("threadIdx", "vthread"))
 
     def add(self, child: Loop | Stage, position: int | None = None) -> None:
         """Put a child in, at the end unless a position is given."""
@@ -84,9 +93,41 @@ class Loop:
                 yield child
                 yield from child.loops_below()
 
+    @property
+    def path(self) -> list[Loop]:
+        """The loops around and itself, outermost first, without the function."""
+        path: list[Loop] = []
+        loop: Loop | None = self
+        while loop is not None and loop.parent is not None:
+            path.append(loop)
+            loop = loop.parent
+        return path[::-1]
+
+    @property
+    def names_around(self) -> set[str]:
+        """The names that a new loop in its place must not take."""
+        return {loop.name for loop in (*self.path, *self.loops_below())}
+
+    def child_holding(self, stage: Stage) -> Loop | Stage:
+        """What stands directly in the loop and is or holds `stage`."""
+        child: Loop | Stage = stage
+        while child.parent is not self:
+            assert child.parent is not None
+            child = child.parent
+        return child
+
+    def replace(self, new: Loop | Stage) -> None:
+        """Put `new` in the place of the loop, whose body has been moved away."""
+        parent = self.parent
+        assert parent is not None
+        position = parent.body.index(self)
+        parent.body.pop(position)
+        self.parent = None
+        parent.add(new, position)
+
 
 @dataclass
-class Axis:
+class SizedAxis:
     """An iterator of a stage, its extent, and what it is over the loops around."""
 
     name: str
@@ -100,12 +141,12 @@ class Stage:
     """A block: iterators, reads, writes, and the arithmetic of one instance by kind."""
 
     name: str
-    iterators: list[Axis]
+    iterators: list[SizedAxis]
     writes: list[Access]
     loads: list[Access]
-    arithmetic: dict[str, int]
-    combiner: str
-    joining: dict[str, int]
+    arithmetic: dict[str, int] = field(default_factory=dict)
+    combiner: str = "none"
+    joining: dict[str, int] = field(default_factory=dict)
     """The arithmetic of the combiner alone, which `arithmetic` holds as well."""
     notes: dict[str, Size] = field(default_factory=dict)
     parent: Loop | None = None
@@ -119,12 +160,7 @@ class Stage:
     @property
     def loops(self) -> list[Loop]:
         """The loops around, outermost first, without the function."""
-        around: list[Loop] = []
-        loop = self.parent
-        while loop is not None and loop.parent is not None:
-            around.append(loop)
-            loop = loop.parent
-        return around[::-1]
+        return self.parent.path if self.parent is not None else []
 
     @property
     def bound(self) -> dict[str, Index]:
@@ -138,6 +174,26 @@ class Stage:
     def loop_names(self, reduce: bool) -> set[str]:
         """The loops that reduce, or the others, iterators are bound to."""
         return {n for i in self.iterators if i.is_reduce == reduce for n in i.bound.names}
+
+    @property
+    def dimension_of(self) -> dict[str, int]:
+        """The dimension of its buffer that each spatial iterator writes."""
+        names = [e.as_name for e in self.writes[0].indices]
+        return {n: d for d, n in enumerate(names) if n is not None}
+
+    def output(self, buffer: str) -> Access:
+        """The write to the buffer called so, or the first one for no name."""
+        return next(a for a in self.writes if not buffer or a.buffer.name == buffer)
+
+    def take_out(self) -> None:
+        """Detach the stage and the loops that hold nothing else."""
+        child: Loop | Stage = self
+        while (parent := child.parent) is not None and parent.parent is not None and len(parent.body) == 1:
+            child = parent
+        assert child.parent is not None
+        child.parent.body.remove(child)
+        child.parent = None
+        self.parent = None
 
     def substitute_loops(self, values: Mapping[str, Index]) -> None:
         """Replace names of loops by expressions."""
@@ -168,6 +224,11 @@ class Nest:
                 return loop
         raise KeyError(f"stage '{stage}' is in no loop '{name}'")
 
+    @property
+    def stage_names(self) -> set[str]:
+        """The names that a new stage must not take; a new buffer must not take those of `buffers` either."""
+        return {stage.name for stage in self.root.stages()}
+
     def readers(self, buffer: Buffer) -> list[Stage]:
         """The stages that read a buffer, in program order."""
         return [s for s in self.root.stages() if any(a.buffer is buffer for a in s.loads)]
@@ -176,47 +237,41 @@ class Nest:
         """The stages that write a buffer, in program order."""
         return [s for s in self.root.stages() if any(a.buffer is buffer for a in s.writes)]
 
+    def owner_of(self, buffer: Buffer) -> Loop | None:
+        """The innermost loop around all that uses a buffer, outside of what reduces into it; None for no such loop."""
+        common: list[Loop] | None = None
+        for stage in self.root.stages():
+            if not any(a.buffer is buffer for a in stage.accesses):
+                continue
+            path = stage.loops
+            if any(a.buffer is buffer for a in stage.writes) and stage.is_reduction:
+                reducing = stage.loop_names(reduce=True)
+                first = next((k for k, x in enumerate(path) if x.name in reducing and not is_one(x.extent)), len(path))
+                path = path[:first]
+            shared = 0
+            if common is None:
+                common = path
+                continue
+            while shared < min(len(common), len(path)) and common[shared] is path[shared]:
+                shared += 1
+            common = common[:shared]
+        return common[-1] if common else None
+
+    def add_copy(self, copy: Stage, position: int) -> None:
+        """Put a copy into the function, in a loop for each of its iterators, and its new buffers into the nest."""
+        self.root.add(nested(copy, [Loop(a.name, a.extent) for a in copy.iterators]), position)
+        for access in copy.accesses:
+            self.buffers.setdefault(access.buffer.name, access.buffer)
+
     def top_level(self, stage: Stage) -> Loop | Stage:
         """The outermost loop around a stage, or itself."""
         loops = stage.loops
         return loops[0] if loops else stage
 
 
-def names_around(loop: Loop) -> set[str]:
-    """The names that a new loop in the place of `loop` must not take."""
-    names = {inner.name for inner in loop.loops_below()}
-    while loop.parent is not None:
-        names.add(loop.name)
-        loop = loop.parent
-    return names
-
-
-def replace_loop(old: Loop, new: Loop | Stage) -> None:
-    """Put `new` in the place of `old`, whose body has been moved away."""
-    parent = old.parent
-    assert parent is not None
-    position = parent.body.index(old)
-    parent.body.pop(position)
-    old.parent = None
-    parent.add(new, position)
-
-
-def nested(stage: Loop | Stage, loops: list[tuple[str, Size]]) -> Loop | Stage:
-    """`stage` in new serial loops, the first outermost."""
-    inner: Loop | Stage = stage
-    for name, extent in reversed(loops):
-        loop = Loop(name, extent)
+def nested(inner: Loop | Stage, loops: Iterable[Loop]) -> Loop | Stage:
+    """`inner` in loops that hold nothing yet, the first outermost."""
+    for loop in reversed(list(loops)):
         loop.add(inner)
         inner = loop
     return inner
-
-
-def take_out(stage: Stage) -> None:
-    """Detach a stage and the loops that hold nothing else."""
-    child: Loop | Stage = stage
-    while (parent := child.parent) is not None and parent.parent is not None and len(parent.body) == 1:
-        child = parent
-    assert child.parent is not None
-    child.parent.body.remove(child)
-    child.parent = None
-    stage.parent = None

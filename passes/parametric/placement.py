@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .index import Cap, Extents, Index, Interval, interval_of, moves, name_of, union
+from ..schedule._marks import PIPELINE_STAGES
+from .index import Cap, Extents, Index, SizedInterval, interval_of, moves, name_of, union
 from .nest import Buffer, Loop, Nest, Stage
 from .sizes import Size, is_one, less, maximum, minimum, negated, where
-from .stages import NOTE
 
 
 def kept_part(nest: Nest, buffer: Buffer, owner: Loop | None) -> Buffer:
@@ -22,7 +22,7 @@ def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
     owner = _outside_of_lanes(owner)
     stages = [s for s in nest.root.stages() if any(a.buffer is buffer for a in s.accesses)]
     own = _own_threads(owner, stages) if gpu and buffer.scope == "local" else {}
-    boxes: list[Interval | None] = [None] * len(buffer.shape)
+    boxes: list[SizedInterval | None] = [None] * len(buffer.shape)
     for stage in stages:
         outer, inner = _ranges(stage, owner, gpu and buffer.scope == "shared")
         outer |= own
@@ -38,7 +38,7 @@ def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
                 boxes[d] = part if known is None else union(known, part, outer)
     shape = [_bounded(box, extent) for box, extent in zip(boxes, buffer.shape, strict=True)]
     for writer in nest.writers(buffer):
-        if gpu and NOTE in writer.notes:  # the first dimension is the stage of the pipeline
+        if gpu and PIPELINE_STAGES in writer.notes:  # the first dimension is the stage of the pipeline
             shape[0] = buffer.shape[0]
     return shape
 
@@ -50,11 +50,11 @@ def _ranges(stage: Stage, owner: Loop | None, together: bool) -> tuple[dict[str,
     outer = {x.name: x.extent for x in loops[:depth]}
     inner = {x.name: x.extent for x in loops[depth:]}
     if together:
-        inner |= {x.name: x.extent for x in loops[:depth] if x.kind.startswith(("threadIdx", "vthread"))}
+        inner |= {x.name: x.extent for x in loops[:depth] if x.shares_a_block}
     return {name: extent for name, extent in outer.items() if name not in inner}, inner
 
 
-def _smallest(part: Interval, place: Index, inner: Extents, outer: Extents, caps: Sequence[Cap]) -> Interval:
+def _smallest(part: SizedInterval, place: Index, inner: Extents, outer: Extents, caps: Sequence[Cap]) -> SizedInterval:
     """The interval, or a smaller one: the threads that fill it may be more than the elements, held by a predicate."""
     for other in (interval_of(place, inner, outer, caps), interval_of(place, _narrowed(inner, outer, caps), outer)):
         smaller = less(other.extent, part.extent)
@@ -63,7 +63,7 @@ def _smallest(part: Interval, place: Index, inner: Extents, outer: Extents, caps
             if other.low != part.low
             else part.low
         )
-        part = Interval(low, minimum(part.extent, other.extent))
+        part = SizedInterval(low, minimum(part.extent, other.extent))
     return part
 
 
@@ -109,7 +109,7 @@ def _own_threads(owner: Loop | None, stages: Sequence[Stage]) -> dict[str, Size]
     return {name: maximum(found[0][name], *(f[name] for f in found[1:])) for name in sorted(names)}
 
 
-def _bounded(box: Interval | None, size: Size) -> Size:
+def _bounded(box: SizedInterval | None, size: Size) -> Size:
     """The extent of a box, which may reach over the edge by a tail, or the dimension where that is much smaller."""
     if box is None:
         return size

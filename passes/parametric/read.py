@@ -14,8 +14,8 @@ from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scop
 from ...dialects.target import Target, target_of
 from ..analysis.nest import buffer_name, functions
 from ..lower._buffers import place_buffers
-from .index import Cap, constant, from_ir
-from .nest import Access, Axis, Buffer, Loop, Nest, Stage
+from .index import Cap, Index, from_ir
+from .nest import Access, Buffer, Loop, Nest, SizedAxis, Stage
 from .sizes import Size
 
 KIND_OF = {
@@ -92,7 +92,9 @@ def _read(op: Operation, parent: Loop, buffers: dict[SSAValue, Buffer]) -> None:
 
 
 def _stage(block: BlockOp, buffers: dict[SSAValue, Buffer]) -> Stage:
-    axes = [Axis(a.name, a.extent, a.reduce, from_ir(e)) for a, e in zip(block.axes, block.bindings.data, strict=True)]
+    axes = [
+        SizedAxis(a.name, a.extent, a.reduce, from_ir(e)) for a, e in zip(block.axes, block.bindings.data, strict=True)
+    ]
     writes = zip(block.outputs, block.write_indices, strict=True)
     joining = _joining(block)
     return Stage(
@@ -104,7 +106,7 @@ def _stage(block: BlockOp, buffers: dict[SSAValue, Buffer]) -> Stage:
         combiner=block.combiner.data,
         joining=joining,
         notes=_numbers(block.notes),
-        caps=[Cap.of(constant(e.const) - from_ir(e), e.const) for e in block.conditions],
+        caps=[Cap.of(Index.constant(e.const) - from_ir(e), e.const) for e in block.conditions],
     )
 
 

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
+from ..open_number import OpenNumber
+
 Number: TypeAlias = "int | float"
 Size: TypeAlias = "int | float | Value"
 """A number, or an expression over the columns of a population."""
@@ -95,6 +97,17 @@ class Value:
 
     def __neg__(self) -> Size:
         return self.graph.apply("sub", 0, self)
+
+
+class Sizes:
+    """The sizes that numbers in a schedule stand for: open ones for a column of decisions, others for themselves."""
+
+    def __init__(self, column: Callable[[str], Size]) -> None:
+        self._column = column
+
+    def of(self, number: int) -> Size:
+        """The size that a number in a step's options is."""
+        return self._column(number.name) if isinstance(number, OpenNumber) else number
 
 
 NUMBERS: dict[str, Callable[..., Number]] = {

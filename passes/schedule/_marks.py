@@ -1,14 +1,17 @@
-"""What the primitives that mark a loop share: finding a serial loop, and the loops that may still be marked."""
+"""What the primitives that mark a loop share: the mark, finding a serial loop, the loops that may still be marked."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ...dialects.loop import SERIAL, ForOp, blocks_in, loops_in
 from ..analysis.access import loops_around
 from ..analysis.nest import find_block, find_loop, functions
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive, ScheduleError
 
 PIPELINE_STAGES = "pipeline_stages"
@@ -19,6 +22,24 @@ PIPELINE_REGISTERS = "pipeline_registers"
 
 PREFETCH = "prefetch"
 """The annotation of a loop by how many iterations ahead the lines of which buffers are asked for."""
+
+
+class KindMark(Primitive[ForOp]):
+    """A primitive that makes a serial loop one of another kind and changes nothing else."""
+
+    block: str
+    loop: str
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """What the loop becomes."""
+
+    def rewrite(self, plan: ForOp) -> None:
+        plan.kind = StringAttr(self.kind)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        nest.loop(self.block, self.loop).kind = self.kind
 
 
 def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str) -> ForOp:

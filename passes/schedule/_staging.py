@@ -66,6 +66,11 @@ def check_scope(step: object, scope: str, at: Operation) -> None:
         raise ScheduleError(step, f"scope must be one of {', '.join(SCOPES)}, got '{scope}'", at=at)
 
 
+def scope_in_words(scope: str) -> str:
+    """What a scope is on the machine."""
+    return {"shared": "memory shared by a block", "local": "registers", "global": "memory"}.get(scope, scope)
+
+
 def new_buffer_name(step: object, func: FuncOp, wanted: str, default: str, at: BlockOp) -> str:
     """A name free for a buffer and for the block that copies it: `wanted`, else one after `default`."""
     taken = buffer_names(func) | block_names(func)

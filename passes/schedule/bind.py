@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.combiner import NAMED
 from ...dialects.loop import THREAD_KINDS, ForOp, blocks_in, loops_in, scope_of
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..analysis.access import filled_together, is_under, loops_around, parallel_hazard, split_between_threads
 from ..analysis.nest import buffer_name, reduces_over
-from ..primitive import Primitive
-from ._marks import is_thread_kind, path_through, serial_loop, serial_loops
+from ._marks import KindMark, is_thread_kind, path_through, serial_loop, serial_loops
 from .parallel import sharing
 
 _KINDS = (*THREAD_KINDS, "vthread")
 
 
 @dataclass(frozen=True)
-class Bind(Primitive[ForOp]):
+class Bind(KindMark):
     """`for i in n { S }` -> `for i in n threadIdx.x { S }`
 
     `thread` is `blockIdx.x`, `.y`, `.z`, `threadIdx.x`, `.y`, `.z` or `vthread`. Neighbouring nests may each have a
@@ -57,8 +56,12 @@ class Bind(Primitive[ForOp]):
             raise self.error(f"{rule}; bind the loop before compute_at", at=loop)
         return loop
 
-    def rewrite(self, plan: ForOp) -> None:
-        plan.kind = StringAttr(self.thread)
+    @property
+    def kind(self) -> str:
+        return self.thread
+
+    def describe(self) -> str:
+        return f"Run the iterations of loop {self.loop} of {self.block} on {_in_words(self.thread)}."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Bind, ...]:
@@ -150,3 +153,12 @@ def _nest_of(loop: ForOp) -> Iterator[ForOp]:
         pass
     yield outermost
     yield from loops_in(outermost)
+
+
+def _in_words(thread: str) -> str:
+    axis = thread.partition(".")[2]
+    if thread.startswith("blockIdx"):
+        return f"the blocks of the grid, along {axis}"
+    if thread.startswith("threadIdx"):
+        return f"the threads of a block, along {axis}"
+    return "virtual threads, each with registers of its own"

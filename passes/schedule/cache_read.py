@@ -16,8 +16,12 @@ from ...dialects.index import IndexExpr, Ranges, axis
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
 from ..analysis.access import writers
 from ..analysis.domain import conditions_on_iterators
-from ..analysis.layout import Layout, LayoutError, parse_layout
-from ..analysis.nest import buffer_name, find_block, function_of, functions
+from ..analysis.layout import Layout, LayoutError, layout_names, parse_layout
+from ..analysis.nest import buffer_name, find_block, fresh_buffer_name, function_of, functions
+from ..parametric.index import Index
+from ..parametric.layout import SizedLayout
+from ..parametric.nest import Access, Buffer, Nest, SizedAxis, Stage
+from ..parametric.sizes import Size, Sizes, is_one
 from ..primitive import Primitive
 from ._staging import (
     check_scope,
@@ -27,6 +31,7 @@ from ._staging import (
     legal_steps,
     new_buffer_name,
     redirect_load,
+    scope_in_words,
     top_level,
 )
 
@@ -72,8 +77,7 @@ class CacheRead(Primitive[Plan]):
         loads = self._loads(block)
         before = self._place(block, loads[0].buffer)
         func = function_of(block)
-        default = f"{self.buffer}_{'packed' if self.layout else self.scope}"
-        label = new_buffer_name(self, func, self.label, default, block)
+        label = new_buffer_name(self, func, self.label, self._default_label, block)
         if self.layout:
             axes, source, panel = self._panel(block, loads)
             return Plan(func, before, loads, label, axes, source, panel)
@@ -81,6 +85,10 @@ class CacheRead(Primitive[Plan]):
         self._require_filled(block, loads[0].buffer)
         whole = tuple(Axis(f"ax{d}", extent) for d, extent in enumerate(shape))
         return Plan(func, before, loads, label, whole, (tuple(axis(a.name) for a in whole), ()), None)
+
+    @property
+    def _default_label(self) -> str:
+        return f"{self.buffer}_{'packed' if self.layout else self.scope}"
 
     def _loads(self, block: BlockOp) -> tuple[LoadOp, ...]:
         loads = tuple(load for load in block.loads if buffer_name(load.buffer) == self.buffer)
@@ -152,6 +160,38 @@ class CacheRead(Primitive[Plan]):
                 redirect_load(load, alloc.buffer, load.indices.data, load.conditions)
             else:
                 redirect_load(load, alloc.buffer, plan.panel, ())
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        loads = [a for a in stage.loads if a.buffer.name == self.buffer]
+        source = loads[0].buffer
+        label = self.label or fresh_buffer_name(self._default_label, {*nest.buffers, *nest.stage_names})
+        dimensions, shape, read, panel = self._sized_panel(stage, loads[0], sizes)
+        buffer = Buffer(label, shape, source.element_bytes, self.scope, False)
+        axes = [SizedAxis(n, e, False, Index.axis(n)) for n, e in zip(dimensions, shape, strict=True)]
+        copy = Stage(label, axes, [Access(buffer, [a.bound for a in axes])], [Access(source, read)])
+        nest.add_copy(copy, nest.root.body.index(nest.top_level(stage)))
+        for load in loads:
+            load.buffer = buffer
+            if panel is not None:
+                load.indices = panel
+
+    def _sized_panel(
+        self, stage: Stage, load: Access, sizes: Sizes
+    ) -> tuple[list[str], list[Size], list[Index], list[Index] | None]:
+        """The names and extents of the copy's dimensions, where it reads, and where the stage reads it."""
+        if not self.layout:
+            names = [f"ax{d}" for d in range(len(load.buffer.shape))]
+            return names, list(load.buffer.shape), [Index.axis(n) for n in names], None
+        used = {n for e in load.indices for n in e.names} | layout_names(self.layout)  # masks may use more than indices
+        extents = {a.name: a.extent for a in stage.iterators if a.name in used or is_one(a.extent)}
+        layout = SizedLayout(self.layout, extents, sizes)
+        values = layout.inverse()
+        return layout.dimensions, layout.shape, [e.substitute(values) for e in load.indices], layout.forward()
+
+    def describe(self) -> str:
+        order = ", in the order it is read," if self.layout else ""
+        return f"Copy what {self.block} reads of {self.buffer} to {scope_in_words(self.scope)}{order} first."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[CacheRead, ...]:

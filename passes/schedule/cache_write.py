@@ -14,7 +14,11 @@ from ...dialects.index import IndexExpr
 from ...dialects.loop import AllocOp, BlockOp, blocks_in, buffer_shape, buffer_type
 from ..analysis.access import readers, writers
 from ..analysis.layout import Layout, LayoutError, parse_layout
-from ..analysis.nest import buffer_name, find_block, function_of, functions
+from ..analysis.nest import buffer_name, find_block, fresh_buffer_name, function_of, functions
+from ..parametric.index import Index
+from ..parametric.layout import SizedLayout
+from ..parametric.nest import Access, Buffer, Nest, SizedAxis, Stage
+from ..parametric.sizes import Size, Sizes, is_one
 from ..primitive import Primitive
 from ._staging import (
     check_scope,
@@ -24,6 +28,7 @@ from ._staging import (
     new_buffer_name,
     output_index,
     redirect_write,
+    scope_in_words,
     top_level,
 )
 
@@ -148,6 +153,40 @@ class CacheWrite(Primitive[Plan]):
         plan.func.body.block.insert_op_after(nest, plan.after)
         insert_alloc(plan.func, alloc)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        write = stage.output(self.buffer)
+        real, target = write.buffer, write.indices
+        owners = nest.writers(real)
+        used = {n for e in target for n in e.names}
+        axes = [a for a in stage.iterators if a.name in used]
+        shape, source = self._sized_layout(stage, used, write, sizes)
+        taken = {*nest.buffers, *nest.stage_names}
+        label = self.label or fresh_buffer_name(f"{real.name}_{self.scope}", taken)
+        buffer = Buffer(label, shape, real.element_bytes, self.scope, False)
+        for owner in owners:
+            for access in owner.writes:
+                if access.buffer is real:
+                    access.indices = _sized_indices(target, access.indices, source)
+                    access.buffer = buffer
+        copied = [SizedAxis(a.name, a.extent, False, Index.axis(a.name)) for a in axes]
+        copy = Stage(label, copied, [Access(real, list(target))], [Access(buffer, list(source))])
+        nest.add_copy(copy, nest.root.body.index(nest.top_level(owners[-1])) + 1)
+
+    def _sized_layout(
+        self, stage: Stage, used: set[str], write: Access, sizes: Sizes
+    ) -> tuple[list[Size], list[Index]]:
+        """The shape of the new buffer and where the stage writes it."""
+        if not self.layout:
+            return list(write.buffer.shape), list(write.indices)
+        extents = {a.name: a.extent for a in stage.iterators if a.name in used or is_one(a.extent)}
+        layout = SizedLayout(self.layout, extents, sizes)
+        return layout.shape, layout.forward()
+
+    def describe(self) -> str:
+        buffer = f"{self.buffer} " if self.buffer != self.block else ""
+        return f"Let {self.block} write {buffer}to {scope_in_words(self.scope)}, and copy it out afterwards."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[CacheWrite, ...]:
         steps = (
@@ -158,3 +197,9 @@ class CacheWrite(Primitive[Plan]):
             for scope in ("local", "shared")
         )
         return legal_steps(steps, module_op)
+
+
+def _sized_indices(target: list[Index], own: list[Index], source: list[Index]) -> list[Index]:
+    """The new indices of a stage whose iterators may have other names than those of the stage of the step."""
+    values = {n: e for t, e in zip(target, own, strict=True) if (n := t.as_name) is not None}
+    return [e.substitute(values) for e in source]

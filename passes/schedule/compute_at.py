@@ -13,6 +13,9 @@ from ...dialects.loop import BlockOp, ForOp, blocks_in, buffer_shape, scope_of
 from ..analysis.access import consumers, is_argument, is_under, shared_loops, shares_a_block
 from ..analysis.nest import buffer_name, find_block, fresh_name, functions, nest_around, ranges_of, simplify_conditions
 from ..analysis.regions import Interval, clip_conditions, region_of
+from ..parametric.index import Cap, Index, SizedInterval, interval_of, union, within
+from ..parametric.nest import Loop, Nest, Stage, nested
+from ..parametric.sizes import Size, Sizes, is_one, less, minimum
 from ..primitive import Primitive
 from ._moving import (
     blocks_at,
@@ -146,6 +149,35 @@ class ComputeAt(Primitive[Plan]):
         assert target is not None
         target.insert_op_before(nest_around(plan.block, plan.loops), plan.before)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        readers = [r for r in nest.readers(stage.writes[0].buffer) if r is not stage]
+        named = [r for r in readers if not self.consumer or r.name == self.consumer]
+        loop = next(x for r in named for x in r.loops if x.name == self.loop)
+        path = loop.path
+        box = _sized_box(stage, readers, path)
+        before = loop.child_holding(readers[0])
+        taken = {x.name for x in path}
+        dimensions = stage.dimension_of
+        loops: list[Loop] = []
+        caps: list[Cap] = []
+        for a in sorted(stage.iterators, key=lambda a: a.is_reduce):
+            whole = SizedInterval(Index.constant(0), a.extent)
+            part = whole if a.is_reduce else _sized_clamp(box[dimensions[a.name]], a.extent)
+            a.bound = part.low
+            if self.unit_loops or not is_one(part.extent):
+                fresh = fresh_name(a.name, taken)
+                taken.add(fresh)
+                loops.append(Loop(fresh, part.extent))
+                a.bound = part.low + Index.axis(fresh)
+            caps.append(Cap.of(a.bound, a.extent - 1))
+        stage.caps = caps
+        stage.take_out()
+        loop.add(nested(stage, loops), loop.body.index(before))
+
+    def describe(self) -> str:
+        return f"Compute {self.block} inside loop {self.loop}, just the part that is needed there."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ComputeAt, ...]:
         steps: list[ComputeAt] = []
@@ -178,3 +210,28 @@ def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Inte
 def _clamp(part: Interval, extent: int) -> Interval:
     """The whole domain `[0, extent)` in the place of a box that is as large."""
     return part if part.extent < extent else Interval(ZERO, extent)
+
+
+def _sized_box(stage: Stage, readers: list[Stage], path: list[Loop]) -> list[SizedInterval]:
+    """What all readers read in one iteration of the last loop of `path`; of scope shared, what all threads read."""
+    buffer = stage.writes[0].buffer
+    together = [x for x in path if buffer.scope == "shared" and x.shares_a_block]
+    outer = {x.name: x.extent for x in path if x not in together}
+    boxes: list[SizedInterval | None] = [None] * len(buffer.shape)
+    for reader in readers:
+        inner = {x.name: x.extent for x in [*reader.loops[len(path) :], *together]}
+        bound = reader.bound
+        for load in reader.loads:
+            if load.buffer is buffer:
+                for d, index in enumerate(load.indices):
+                    part = interval_of(index.substitute(bound), inner, outer)
+                    known = boxes[d]
+                    boxes[d] = part if known is None else union(known, part, outer)
+    return [within(part, extent, outer) for part, extent in zip(boxes, buffer.shape, strict=True) if part is not None]
+
+
+def _sized_clamp(part: SizedInterval, extent: Size) -> SizedInterval:
+    """The whole domain in the place of a box that is as large."""
+    if isinstance(part.extent, int) and isinstance(extent, int):
+        return part if part.extent < extent else SizedInterval(Index.constant(0), extent)
+    return SizedInterval(part.low.times_where(less(part.extent, extent)), minimum(part.extent, extent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -15,6 +16,9 @@ from ...dialects.loop import BlockOp, LoadOp, blocks_in, buffer_shape
 from ...dialects.te import PredicateOp
 from ..analysis.access import is_argument, readers
 from ..analysis.nest import buffer_name, find_block, functions
+from ..parametric.index import Index
+from ..parametric.nest import Access, Nest, Stage
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._inlining import TRAPPING, copy_body, is_zero_where_masked, needed_conditions, zero_of
 from ._moving import drop_buffer, require_no_race, require_only_writer, take_out, written_axes
@@ -96,6 +100,17 @@ class ComputeInline(Primitive[Plan]):
         plan.block.erase()
         drop_buffer(buffer)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        buffer = stage.writes[0].buffer
+        for reader in nest.readers(buffer):
+            _inline_sizes(stage, reader)
+        stage.take_out()
+        del nest.buffers[buffer.name]
+
+    def describe(self) -> str:
+        return f"Compute {self.block} anew wherever it is read, and do not store it."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ComputeInline, ...]:
         return legal_steps((cls(b.block_name) for func in functions(module_op) for b in blocks_in(func)), module_op)
@@ -115,3 +130,19 @@ def _inlined(
     zero = zero_of(value.type)
     selected = arith.SelectOp(inside.result, value, zero.result)
     return [*ops, inside, zero, selected], selected.result
+
+
+def _inline_sizes(stage: Stage, reader: Stage) -> None:
+    """Let `reader` read what `stage` reads, and compute what it computes, once for each place that it read of it."""
+    written = stage.dimension_of
+    loads: list[Access] = []
+    places: list[list[Index]] = []
+    for load in reader.loads:
+        if load.buffer is not stage.writes[0].buffer:
+            loads.append(load)
+        elif load.indices not in places:
+            places.append(load.indices)
+            values = {n: load.indices[d] for n, d in written.items()}
+            loads += [a.substituted(values) for a in stage.loads]
+            reader.arithmetic = dict(Counter(reader.arithmetic) + Counter(stage.arithmetic))
+    reader.loads = loads

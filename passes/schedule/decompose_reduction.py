@@ -12,6 +12,8 @@ from ...dialects.loop import BlockOp, ForOp, blocks_in
 from ...dialects.te import YieldOp
 from ..analysis.disjoint import touched_apart
 from ..analysis.nest import block_names, buffer_name, find_block, find_loop, fresh_name, function_of, functions
+from ..parametric.nest import Access, Loop, Nest, SizedAxis, Stage, nested
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._reduction import conditions_at_start, loops_to_copy, reduce_loop_names, start_values, wrapped_in
 
@@ -85,6 +87,22 @@ class DecomposeReduction(Primitive[Plan]):
         parent = plan.loop.parent_block()
         assert parent is not None
         parent.insert_op_before(wrapped_in(init, plan.copied, keep_lanes=True), plan.loop)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        loop = nest.loop(self.block, self.loop)
+        loops = stage.loops
+        spatial = stage.loop_names(reduce=False)
+        axes = [SizedAxis(a.name, a.extent, False, a.bound) for a in stage.iterators if not a.is_reduce]
+        writes = [Access(w.buffer, list(w.indices)) for w in stage.writes]
+        init = Stage(fresh_name(f"{self.block}_init", nest.stage_names), axes, writes, [])
+        copied = [Loop(x.name, x.extent, x.kind) for x in loops[loops.index(loop) :] if x.name in spatial]
+        place = loop.parent
+        assert place is not None
+        place.add(nested(init, copied), place.body.index(loop))
+
+    def describe(self) -> str:
+        return f"Set the initial value of {self.block} before loop {self.loop} begins."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[DecomposeReduction, ...]:

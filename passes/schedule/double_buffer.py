@@ -9,6 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import blocks_in
 from ..analysis.nest import find_block, functions
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
+from ..parametric.stages import add_places
 from ..primitive import Primitive
 from ._marks import PIPELINE_STAGES
 from ._stages import StagesPlan, add_stages, owner_of, require_copy_ahead, require_pipelinable
@@ -44,6 +47,15 @@ class DoubleBuffer(Primitive[StagesPlan]):
 
     def rewrite(self, plan: StagesPlan) -> None:
         add_stages(plan)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        loop = nest.owner_of(stage.writes[0].buffer)
+        assert loop is not None
+        add_places(nest, loop, [stage], 2)
+
+    def describe(self) -> str:
+        return f"Fill one half of the buffer of {self.block} while the other is in use."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[DoubleBuffer, ...]:

@@ -25,6 +25,9 @@ from ..analysis.nest import (
     require_plain,
     simplify_conditions,
 )
+from ..parametric.index import Index
+from ..parametric.nest import Loop, Nest
+from ..parametric.sizes import Size, Sizes, equal, less, negated, product
 from ..primitive import Primitive
 
 
@@ -87,6 +90,28 @@ class Fuse(Primitive[Plan]):
         move_body(plan.loops[-1], loop.body.block)
         replace_loop(plan.loops[0], loop)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        loops = [nest.loop(self.block, n) for n in self.loops]
+        fused = fresh_name("_".join(self.loops), loops[0].names_around - set(self.loops))
+        values: dict[str, Index] = {}
+        below: Size = 1
+        total = product([x.extent for x in loops])
+        runs = less(1, total)  # a single iteration stays at 0, also where later steps give the loop more of them
+        for position in range(len(loops) - 1, -1, -1):
+            loop = loops[position]
+            outermost = equal(product([x.extent for x in loops[:position]]), 1)
+            values[loop.name] = _digit(Index.axis(fused) // below, loop.extent, outermost).times_where(runs)
+            below = below * loop.extent
+        for stage in loops[-1].stages():
+            stage.substitute_loops(values)
+        new = Loop(fused, total)
+        for child in loops[-1].body:
+            new.add(child)
+        loops[0].replace(new)
+
+    def describe(self) -> str:
+        return f"Make one loop of {', '.join(self.loops)} of {self.block}."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Fuse, ...]:
         steps: dict[Fuse, None] = {}
@@ -98,3 +123,10 @@ class Fuse(Primitive[Plan]):
                     if plain and only_child(outer) is inner and is_reduce_loop(outer) == is_reduce_loop(inner):
                         steps[cls(block.block_name, (outer.loop_name, inner.loop_name))] = None
         return tuple(steps)
+
+
+def _digit(value: Index, extent: Size, outermost: Size) -> Index:
+    """The value of a loop; that of the outermost one with more than one iteration goes on beyond its extent."""
+    if isinstance(outermost, int | float):
+        return value if outermost else value % extent
+    return value.times_where(outermost) + (value % extent).times_where(negated(outermost))

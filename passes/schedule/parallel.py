@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import ForOp
 from ..analysis.access import parallel_hazard
 from ..analysis.nest import reduces_over
 from ..primitive import Primitive, ScheduleError
-from ._marks import is_thread_kind, path_through, serial_loop, serial_loops
+from ._marks import KindMark, is_thread_kind, path_through, serial_loop, serial_loops
 from .rfactor import Rfactor
 
 
 @dataclass(frozen=True)
-class Parallel(Primitive[ForOp]):
+class Parallel(KindMark):
     """`for i in n { S }` -> `for i in n parallel { S }`
 
     Requires: a serial loop whose iterations share nothing: no block below reduces over it, each iteration writes
@@ -25,6 +25,7 @@ class Parallel(Primitive[ForOp]):
     """
 
     name = "lw-parallel"
+    kind = "parallel"
     block: str
     loop: str
 
@@ -41,8 +42,8 @@ class Parallel(Primitive[ForOp]):
             raise sharing(self, loop, hazard)
         return loop
 
-    def rewrite(self, plan: ForOp) -> None:
-        plan.kind = StringAttr("parallel")
+    def describe(self) -> str:
+        return f"Deal the iterations of loop {self.loop} of {self.block} to the cores."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Parallel, ...]:

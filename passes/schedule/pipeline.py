@@ -8,6 +8,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ..analysis.nest import find_block, find_loop
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
+from ..parametric.stages import add_places, copies_ahead
 from ..primitive import Primitive
 from ._marks import serial_loops
 from ._stages import StagesPlan, add_stages, copies_of, require_pipelinable
@@ -47,6 +50,13 @@ class Pipeline(Primitive[StagesPlan]):
 
     def rewrite(self, plan: StagesPlan) -> None:
         add_stages(plan)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        loop = nest.loop(self.block, self.loop)
+        add_places(nest, loop, copies_ahead(nest, loop), sizes.of(self.stages))
+
+    def describe(self) -> str:
+        return f"Load what {self.block} needs some iterations of loop {self.loop} ahead."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Pipeline, ...]:

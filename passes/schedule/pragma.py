@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from ...dialects.loop import ForOp, blocks_in
 from ..analysis.nest import find_block, find_loop, functions
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 
 
@@ -51,6 +53,19 @@ class Pragma(Primitive[Plan]):
     def rewrite(self, plan: Plan) -> None:
         for key, value in plan.notes:
             plan.loop.annotate(key, IntegerAttr(value, i64))
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        notes = nest.loop(self.block, self.loop).notes
+        if self.auto_unroll_max_step is not None:
+            notes["auto_unroll_max_step"] = sizes.of(self.auto_unroll_max_step)
+        if self.unroll_explicit is not None:
+            notes["unroll_explicit"] = sizes.of(self.unroll_explicit)
+
+    def describe(self) -> str:
+        steps = self.auto_unroll_max_step
+        if not steps:
+            return f"Leave the loops of {self.block} below {self.loop} to the compiler to unroll."
+        return f"Unroll loops of {self.block} below {self.loop} up to {steps} steps."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Pragma, ...]:

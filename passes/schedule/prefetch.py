@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
 
 from ...dialects.loop import BlockOp, ForOp
 from ..analysis.nest import buffer_name, find_block, find_loop
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._marks import PREFETCH, serial_loops
 from ._staging import legal_steps
@@ -55,6 +57,12 @@ class Prefetch(Primitive[ForOp]):
         before = plan.notes.get(PREFETCH)
         known = dict(before.data) if isinstance(before, DictionaryAttr) else {}
         plan.annotate(PREFETCH, DictionaryAttr({**known, self.buffer: IntegerAttr(self.distance, i64)}))
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        """A hint changes no extent."""
+
+    def describe(self) -> str:
+        return f"Ask for what {self.block} reads of {self.buffer} some iterations of loop {self.loop} ahead."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Prefetch, ...]:

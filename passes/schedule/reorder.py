@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.loop import BlockOp, ForOp, blocks_in
 from ..analysis.access import order_hazard
 from ..analysis.nest import find_block, find_loop, functions, move_body, new_loop, only_child, replace_loop
+from ..parametric.nest import Loop, Nest, nested
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 
 
@@ -74,6 +76,21 @@ class Reorder(Primitive[Plan]):
             inner = copy
         assert inner is not None
         replace_loop(plan.old[0], inner)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        around = nest.stage(self.block).loops
+        named = [nest.loop(self.block, n) for n in self.loops]
+        places = sorted(around.index(loop) for loop in named)
+        old = around[places[0] : places[-1] + 1]
+        order = iter(named)
+        new = [next(order) if loop in named else loop for loop in old]
+        *outer, innermost = [Loop(x.name, x.extent, x.kind, x.notes) for x in new]
+        for child in old[-1].body:
+            innermost.add(child)
+        old[0].replace(nested(innermost, outer))
+
+    def describe(self) -> str:
+        return f"Order the loops of {self.block}, from the outside in: {', '.join(self.loops)}."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Reorder, ...]:

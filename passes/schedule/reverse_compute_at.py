@@ -22,6 +22,9 @@ from ..analysis.nest import (
     simplify_conditions,
 )
 from ..analysis.regions import interval_of
+from ..parametric.index import Index
+from ..parametric.nest import Loop, Nest, Stage, nested
+from ..parametric.sizes import Sizes, is_one
 from ..primitive import Primitive
 from ._moving import (
     blocks_at,
@@ -242,6 +245,42 @@ class ReverseComputeAt(Primitive[Plan]):
         assert target is not None
         target.insert_op_after(nest_around(plan.block, plan.loops), plan.after)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        loop, producer = self._sized_target(nest, stage)
+        path = loop.path
+        values = _followed_sizes(stage, producer)
+        spatial = producer.loop_names(reduce=False)
+        copied = [x for x in producer.loops[len(path) :] if x.name in spatial]
+        loops = [Loop(x.name, x.extent) for x in copied]
+        taken = {x.name for x in (*path, *copied)}
+        for a in sorted(stage.iterators, key=lambda a: a.is_reduce):
+            if a.name in values:
+                continue
+            if is_one(a.extent):
+                values[a.name] = Index.constant(0)
+            else:
+                fresh = fresh_name(a.name, taken)
+                taken.add(fresh)
+                loops.append(Loop(fresh, a.extent))
+                values[a.name] = Index.axis(fresh)
+        for a in stage.iterators:
+            a.bound = values[a.name]
+        after = loop.child_holding(producer)
+        stage.caps = []
+        stage.take_out()
+        loop.add(nested(stage, loops), loop.body.index(after) + 1)
+
+    def _sized_target(self, nest: Nest, stage: Stage) -> tuple[Loop, Stage]:
+        """The loop, and the producer to follow: the last of those under a loop of that name."""
+        read = [a.buffer for a in stage.loads]
+        known = [s for s in nest.root.stages() if s is not stage and any(a.buffer is b for a in s.writes for b in read)]
+        named = [s for s in known if not self.producer or s.name == self.producer]
+        return [(x, s) for s in named for x in s.loops if x.name == self.loop][-1]
+
+    def describe(self) -> str:
+        return f"Compute {self.block} inside loop {self.loop}, as soon as what it reads is there."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ReverseComputeAt, ...]:
         steps: list[ReverseComputeAt] = []
@@ -263,3 +302,17 @@ def _stays_at_0(loop: str, block: BlockOp, ranges: Ranges) -> bool:
 
 def _format(load: LoadOp) -> str:
     return ", ".join(map(str, load.indices.data))
+
+
+def _followed_sizes(stage: Stage, producer: Stage) -> dict[str, Index]:
+    """What each iterator is that the producer's buffer determines."""
+    bound = producer.bound
+    written = producer.writes[0]
+    read = next(a for a in stage.loads if any(a.buffer is w.buffer for w in producer.writes))
+    values: dict[str, Index] = {}
+    for index, write in zip(read.indices, written.indices, strict=True):
+        shift = Index.constant(index.const)
+        own = (index - shift).as_name
+        if own is not None and own not in values:
+            values[own] = write.substitute(bound) - shift
+    return values

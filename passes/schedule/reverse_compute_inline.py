@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -13,6 +14,9 @@ from ...dialects.loop import BlockOp, blocks_in, buffer_shape
 from ...dialects.te import YieldOp
 from ..analysis.access import is_argument, readers, writers
 from ..analysis.nest import buffer_name, find_block, functions
+from ..parametric.index import Index
+from ..parametric.nest import Nest, Stage
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._inlining import copy_body
 from ._moving import (
@@ -131,6 +135,44 @@ class ReverseComputeInline(Primitive[Plan]):
         block.erase()
         drop_buffer(buffer)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        producer = _sized_producer(nest, stage)
+        between = producer.writes[0].buffer
+        values = _sized_iterators(stage, producer)
+        producer.loads += [a.substituted(values) for a in stage.loads if a.buffer is not between]
+        producer.arithmetic = dict(Counter(producer.arithmetic) + Counter(stage.arithmetic))
+        producer.writes = [a.substituted(values) for a in stage.writes]
+        stage.take_out()
+        del nest.buffers[between.name]
+
+    def describe(self) -> str:
+        return f"Apply {self.block} to each value as it is written; it is not stored without."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ReverseComputeInline, ...]:
         return legal_steps((cls(b.block_name) for func in functions(module_op) for b in blocks_in(func)), module_op)
+
+
+def _sized_producer(nest: Nest, stage: Stage) -> Stage:
+    """The last stage that nothing but `stage` reads from, and that is no reduction."""
+    found = [
+        s
+        for s in nest.root.stages()
+        if s is not stage
+        and not s.is_reduction
+        and any(a.buffer is s.writes[0].buffer for a in stage.loads)
+        and nest.readers(s.writes[0].buffer) == [stage]
+    ]
+    return found[-1]
+
+
+def _sized_iterators(stage: Stage, producer: Stage) -> dict[str, Index]:
+    """The iterators of `stage` over those of the producer whose buffer it reads."""
+    write = producer.writes[0]
+    read = next(a for a in stage.loads if a.buffer is write.buffer)
+    values = {a.name: Index.constant(0) for a in stage.iterators}
+    for index, place in zip(read.indices, write.indices, strict=True):
+        if (own := index.as_name) is not None:
+            values[own] = place
+    return values

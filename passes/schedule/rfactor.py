@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,9 @@ from ..analysis.nest import (
     ranges_of,
     simplify_conditions,
 )
+from ..parametric.index import Index
+from ..parametric.nest import Access, Buffer, Loop, Nest, SizedAxis, Stage, nested
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._reduction import (
     conditions_at_start,
@@ -117,14 +121,18 @@ class Rfactor(Primitive[Plan]):
     def _axis(self, block: BlockOp, loop: ForOp) -> int:
         ranks = {len(w) for w in block.write_indices}
         rank = min(ranks)
-        if self.axis is None:
-            innermost = block.parent_op() is loop
-            return rank if innermost and len(ranks) == 1 else 0
-        position = self.axis + rank + 1 if self.axis < 0 else self.axis
+        position = self._position(ranks, block.parent_op() is loop)
         if not 0 <= position <= rank:
             rule = f"axis must be from {-rank - 1} to {rank} for a result with {rank} dimensions, got {self.axis}"
             raise self.error(rule, Rfactor(self.block, self.loop), block)
         return position
+
+    def _position(self, ranks: set[int], innermost: bool) -> int:
+        """The dimension of the partial results as it is asked for, else the last or the first."""
+        rank = min(ranks)
+        if self.axis is None:
+            return rank if innermost and len(ranks) == 1 else 0
+        return self.axis + rank + 1 if self.axis < 0 else self.axis
 
     def _masked(self, block: BlockOp, reducing: set[str]) -> tuple[IndexExpr, ...]:
         """The conditions that may be false for all instances of one partial result."""
@@ -170,6 +178,34 @@ class Rfactor(Primitive[Plan]):
         place = plan.outermost.parent_block()
         assert place is not None
         place.insert_op_after(nest, plan.outermost)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        loop = nest.loop(self.block, self.loop)
+        reducing = stage.loop_names(reduce=True)
+        outermost = next(x for x in stage.loops if x.name in reducing)
+        position = self._position({len(w.indices) for w in stage.writes}, stage.parent is loop)
+        buffers: list[Buffer] = []
+        for real in [w.buffer for w in stage.writes]:
+            label = fresh_buffer_name(f"{real.name}_rf", nest.buffers)
+            shape = [*real.shape[:position], loop.extent, *real.shape[position:]]
+            nest.buffers[label] = Buffer(label, shape, real.element_bytes, real.scope, False)
+            buffers.append(nest.buffers[label])
+        spatial = [a for a in stage.iterators if not a.is_reduce]
+        partial = fresh_name(loop.name, {a.name for a in spatial})
+        places = [[*w.indices[:position], Index.axis(partial), *w.indices[position:]] for w in stage.writes]
+        axes = [SizedAxis(a.name, a.extent, False, a.bound) for a in spatial]
+        axes.append(SizedAxis(partial, loop.extent, True, Index.axis(loop.name)))
+        writes = [Access(w.buffer, list(w.indices)) for w in stage.writes]
+        loads = [Access(b, list(p)) for b, p in zip(buffers, places, strict=True)]
+        final = Stage(self.block, axes, writes, loads, dict(stage.joining), stage.combiner, dict(stage.joining))
+        rf_name = fresh_name(f"{self.block}_rf", nest.stage_names)
+        _insert_final(final, stage, loop, outermost)
+        _make_partial(stage, loop, partial, reducing, rf_name)
+        stage.writes = [Access(b, p) for b, p in zip(buffers, places, strict=True)]
+
+    def describe(self) -> str:
+        return f"Compute partial results of {self.block} for loop {self.loop}, and combine them afterwards."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Rfactor, ...]:
@@ -281,3 +317,38 @@ def _final_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SS
         combine=block.combine.clone() if block.combine is not None else None,
         annotations=block.notes or None,
     )
+
+
+def _insert_final(final: Stage, stage: Stage, loop: Loop, outermost: Loop) -> None:
+    """Put the final reduction behind the reduce loops, in copies of the spatial loops in there."""
+    loops = stage.loops
+    wanted = stage.loop_names(reduce=False)
+    around = [x for x in loops[loops.index(outermost) :] if x.name in wanted]
+    copied = [Loop(x.name, x.extent, "serial" if x.kind == "vectorized" else x.kind) for x in around]
+    place = outermost.parent
+    assert place is not None
+    place.add(nested(final, [*copied, Loop(loop.name, loop.extent)]), place.body.index(outermost) + 1)
+
+
+def _make_partial(stage: Stage, loop: Loop, partial: str, reducing: set[str], new_name: str) -> None:
+    """Turn the stage into the one of partial results, whose iterators are the reduce loops themselves."""
+    axes = [a for a in stage.iterators if not a.is_reduce]
+    axes.append(SizedAxis(partial, loop.extent, False, Index.axis(loop.name)))
+    names = {a.name for a in axes}
+    inside: dict[str, Index] = {loop.name: Index.axis(partial)}
+    remaining = False
+    for around in stage.loops:
+        if around.name in reducing and around is not loop:
+            fresh = fresh_name(around.name, names)
+            names.add(fresh)
+            inside[around.name] = Index.axis(fresh)
+            axes.append(SizedAxis(fresh, around.extent, True, Index.axis(around.name)))
+            remaining = True
+    reduced = {a.name: a.bound.substitute(inside) for a in stage.iterators if a.is_reduce}
+    stage.name = new_name
+    stage.iterators = axes
+    for load in stage.loads:
+        load.indices = [e.substitute(reduced) for e in load.indices]
+    if not remaining:
+        stage.arithmetic = dict(Counter(stage.arithmetic) - Counter(stage.joining))
+        stage.combiner, stage.joining = "none", {}

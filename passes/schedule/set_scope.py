@@ -12,8 +12,10 @@ from xdsl.rewriter import Rewriter
 from ...dialects.loop import SCOPES, AllocOp, blocks_in, buffer_shape, buffer_type
 from ..analysis.access import filled_with_all_threads, is_argument
 from ..analysis.nest import buffer_name, find_block, functions
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
-from ._staging import check_scope, output_index
+from ._staging import check_scope, output_index, scope_in_words
 from .cache_write import CacheWrite
 
 
@@ -56,6 +58,12 @@ class SetScope(Primitive[Plan]):
         assert isinstance(plan.buffer.type, MemRefType)
         moved = buffer_type(plan.buffer.type.element_type, buffer_shape(plan.buffer), self.scope)
         Rewriter.replace_value_with_new_type(plan.buffer, moved)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        nest.stage(self.block).output(self.buffer).buffer.scope = self.scope
+
+    def describe(self) -> str:
+        return f"Keep what {self.block} writes in {scope_in_words(self.scope)}."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[SetScope, ...]:

@@ -22,6 +22,9 @@ from ..analysis.nest import (
     require_plain,
     simplify_conditions,
 )
+from ..parametric.index import Cap, Index
+from ..parametric.nest import Loop, Nest, nested
+from ..parametric.sizes import Size, Sizes, ceil_div, product
 from ..primitive import Primitive
 
 
@@ -56,13 +59,15 @@ class Split(Primitive[Plan]):
         loop = find_loop(self, find_block(self, module, self.block), self.loop)
         require_plain(self, loop)
         extents = self._extents(loop)
-        taken = loop_names_around(loop) - {loop.loop_name}
-        names: list[str] = []
-        for position in range(len(extents)):
-            name = f"{self.loop}{position}"
-            name = fresh_name(name if name not in taken else self.loop, {*taken, *names})
-            names.append(name)
+        names = self._child_names(loop_names_around(loop) - {loop.loop_name})
         return Plan(loop, tuple(zip(names, extents, strict=True)), prod(extents) > loop.size)
+
+    def _child_names(self, taken: set[str]) -> list[str]:
+        names: list[str] = []
+        for position in range(len(self.factors)):
+            wanted = f"{self.loop}{position}"
+            names.append(fresh_name(wanted if wanted not in taken else self.loop, {*taken, *names}))
+        return names
 
     def _extents(self, loop: ForOp) -> list[int]:
         if len(self.factors) < 2:
@@ -96,6 +101,27 @@ class Split(Primitive[Plan]):
             loop = new_loop(name, extent, [loop])
         replace_loop(plan.loop, loop)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        loop = nest.loop(self.block, self.loop)
+        extents = _sized_extents(loop, [sizes.of(f) for f in self.factors])
+        names = self._child_names(loop.names_around - {loop.name})
+        value = Index.constant(0)
+        for child, extent in zip(names, extents, strict=True):
+            value = value * extent + Index.axis(child)
+        has_tail = _may_have_tail(loop.extent, product(extents))
+        for stage in loop.stages():
+            stage.substitute_loops({loop.name: value})
+            if has_tail:
+                stage.caps.append(Cap.of(value, loop.extent - 1))
+        *outer, innermost = [Loop(child, extent) for child, extent in zip(names, extents, strict=True)]
+        for part in loop.body:
+            innermost.add(part)
+        loop.replace(nested(innermost, outer))
+
+    def describe(self) -> str:
+        known = " x ".join("what is left" if f == 0 else str(f) for f in self.factors)
+        return f"Split loop {self.loop} of {self.block} into {len(self.factors)} loops of {known}."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Split, ...]:
         steps: dict[Split, None] = {}
@@ -107,3 +133,15 @@ class Split(Primitive[Plan]):
                             if factor < loop.size:
                                 steps[cls(block.block_name, loop.loop_name, (0, factor))] = None
         return tuple(steps)
+
+
+def _may_have_tail(extent: Size, iterations: Size) -> bool:
+    """True where there may be more iterations than before."""
+    return not (isinstance(extent, int) and isinstance(iterations, int)) or iterations > extent
+
+
+def _sized_extents(loop: Loop, factors: list[Size]) -> list[Size]:
+    """The factors, with the one that is 0 inferred, rounding up."""
+    inferred = [isinstance(f, int) and f == 0 for f in factors]
+    known = product([f for f, unknown in zip(factors, inferred, strict=True) if not unknown])
+    return [ceil_div(loop.extent, known) if unknown else f for f, unknown in zip(factors, inferred, strict=True)]

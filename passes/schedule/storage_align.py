@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 
 from ...dialects.loop import AllocOp, blocks_in, buffer_shape
 from ..analysis.nest import buffer_name, find_block, functions
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._staging import output_index
 
@@ -57,6 +59,13 @@ class StorageAlign(Primitive[Plan]):
 
     def rewrite(self, plan: Plan) -> None:
         plan.alloc.align = ArrayAttr([IntAttr(self.axis), IntAttr(self.factor), IntAttr(self.offset)])
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        buffer = nest.stage(self.block).output(self.buffer).buffer
+        buffer.align = (self.axis, sizes.of(self.factor), sizes.of(self.offset))
+
+    def describe(self) -> str:
+        return f"Pad rows of what {self.block} writes, so that threads read from different banks."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[StorageAlign, ...]:

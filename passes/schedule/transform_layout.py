@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -16,6 +17,9 @@ from ..analysis.access import reads, writers
 from ..analysis.layout import Layout, LayoutError, parse_layout
 from ..analysis.nest import buffer_name, find_block, function_of, functions
 from ..analysis.packing import CONSTANT, Packing, argument_attributes, packing_of
+from ..parametric.layout import SizedLayout
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._staging import legal_steps, redirect_load, redirect_write
 from .cache_read import CacheRead
@@ -53,7 +57,7 @@ class TransformLayout(Primitive[Plan]):
     def check(self, module: ModuleOp) -> Plan:
         block = find_block(self, module, self.block)
         buffer, indices = self._access(block)
-        names = _dimension_names(indices)
+        names = _dimension_names([e.as_axis() for e in indices])
         extents = dict(zip(names, buffer_shape(buffer), strict=True))
         try:
             layout = parse_layout(self.layout, extents)
@@ -108,6 +112,23 @@ class TransformLayout(Primitive[Plan]):
             assert isinstance(func, FuncOp)
             _record(func, replaced.index, plan.packing)
 
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        access = next(a for a in stage.accesses if a.buffer.name == self.buffer)
+        buffer = access.buffer
+        names = _dimension_names([e.as_name for e in access.indices])
+        layout = SizedLayout(self.layout, dict(zip(names, buffer.shape, strict=True)), sizes)
+        forward = layout.forward()
+        for other in nest.root.stages():
+            for use in other.accesses:
+                if use.buffer is buffer:
+                    values = dict(zip(names, use.indices, strict=True))
+                    use.indices = [e.substitute(values) for e in forward]
+        buffer.shape = layout.shape
+
+    def describe(self) -> str:
+        return f"Store {self.buffer or 'what ' + self.block + ' writes'} in another order of elements."
+
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[TransformLayout, ...]:
         steps = (
@@ -115,14 +136,13 @@ class TransformLayout(Primitive[Plan]):
             for func in functions(module_op)
             for block in blocks_in(func)
             for buffer, indices in _accesses(block)
-            for layout in _offered(_dimension_names(indices))
+            for layout in _offered(_dimension_names([e.as_axis() for e in indices]))
         )
         return legal_steps(steps, module_op)
 
 
-def _dimension_names(indices: tuple[IndexExpr, ...]) -> tuple[str, ...]:
+def _dimension_names(plain: Sequence[str | None]) -> tuple[str, ...]:
     """A name for each dimension: the iterator that is its index, where just one is and is so once, else `d<number>`."""
-    plain = [e.as_axis() for e in indices]
     names = [name if name is not None and plain.count(name) == 1 else None for name in plain]
     return tuple(f"d{d}" if name is None or name in _numbered(len(names), d) else name for d, name in enumerate(names))
 

@@ -5,32 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import ForOp
-from ..primitive import Primitive
-from ._marks import serial_loop, serial_loops
+from ._marks import KindMark, serial_loop, serial_loops
 
 _OFFERED_EXTENT = 64
 """What `schedule_space` still offers: beyond this the code outgrows instruction caches long before it gets faster."""
 
 
 @dataclass(frozen=True)
-class Unroll(Primitive[ForOp]):
+class Unroll(KindMark):
     """`for i in n { S }` -> `for i in n unrolled { S }`
 
     Requires: a serial loop.
     """
 
     name = "lw-unroll"
+    kind = "unrolled"
     block: str
     loop: str
 
     def check(self, module: ModuleOp) -> ForOp:
         return serial_loop(self, module, self.block, self.loop)
 
-    def rewrite(self, plan: ForOp) -> None:
-        plan.kind = StringAttr("unrolled")
+    def describe(self) -> str:
+        return f"Write out every iteration of loop {self.loop} of {self.block}."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Unroll, ...]:

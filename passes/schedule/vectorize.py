@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.combiner import NAMED
 from ...dialects.loop import BlockOp, ForOp
 from ..analysis.access import parallel_hazard
 from ..analysis.nest import reduces_over
-from ..primitive import Primitive
-from ._marks import serial_loop, serial_loops
+from ._marks import KindMark, serial_loop, serial_loops
 from .parallel import sharing
 from .rfactor import Rfactor
 
 
 @dataclass(frozen=True)
-class Vectorize(Primitive[ForOp]):
+class Vectorize(KindMark):
     """`for i in n { S }` -> `for i in n vectorized { S }`
 
     Over a reduce iterator the lanes keep partial results, which are joined at the end in any order.
@@ -28,6 +27,7 @@ class Vectorize(Primitive[ForOp]):
     """
 
     name = "lw-vectorize"
+    kind = "vectorized"
     block: str
     loop: str
 
@@ -46,8 +46,8 @@ class Vectorize(Primitive[ForOp]):
             raise sharing(self, loop, hazard)
         return loop
 
-    def rewrite(self, plan: ForOp) -> None:
-        plan.kind = StringAttr("vectorized")
+    def describe(self) -> str:
+        return f"Run all iterations of loop {self.loop} of {self.block} at once, in the lanes of vectors."
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Vectorize, ...]:

@@ -16,7 +16,7 @@ from ...passes.parametric.sizes import (
     total,
     where,
 )
-from ...passes.parametric.stages import NOTE
+from ...passes.schedule._marks import PIPELINE_STAGES
 from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, WARP, machine_of
@@ -131,7 +131,7 @@ def _main(nest: NestView, view: StageView, launch: Launch, work: Size) -> Values
         "serial": _slog(view.per_thread),
         "code": _slog(code),
         "unroll_step": _slog(_largest_note(view.stage, "auto_unroll_max_step", 0)),
-        "pipeline_stages": _largest_note(view.stage, NOTE, 1),
+        "pipeline_stages": _largest_note(view.stage, PIPELINE_STAGES, 1),
         "accumulators": _slog(body[0].elements),
         "reduce_inside": _slog(_reduced(view, view.body)),
         "reduce_outside": _slog(_reduced(view, view.loops_of("serial"))),

@@ -12,8 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
 from ...passes.parametric.program import Program
+from ...passes.parametric.replay import nest_of_schedule
 from ...passes.parametric.sizes import Graph
-from ...passes.parametric.sketch_nest import nest_of_sketch
+from ...passes.primitive import UnknownStepError
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
 from .view import NestView
@@ -45,7 +46,12 @@ class SketchFeatures:
     def program(self) -> Program:
         """What computes the catalogue's features, and the ideal seconds that times are relative to."""
         graph = Graph()
-        view = NestView(nest_of_sketch(self._module, self._target, self._name, self._template, graph))
+        try:
+            nest = nest_of_schedule(self._module, self._target, self._template, graph)
+        except UnknownStepError as error:
+            error.add_note(f"in sketch '{self._name}'")
+            raise
+        view = NestView(nest)
         return Program(graph, [*features_of_view(view), ideal_seconds(view)])
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:

@@ -7,8 +7,8 @@ from functools import cached_property
 from ...passes.parametric.nest import Buffer, Loop, Nest, Stage
 from ...passes.parametric.placement import kept_part
 from ...passes.parametric.sizes import Size, product
-from ...passes.parametric.stages import NOTE, stage_iterator
-from ...passes.parametric.steps import owner_of
+from ...passes.parametric.stages import stage_iterator
+from ...passes.schedule._marks import PIPELINE_STAGES
 from .movement import Footprint, Movement, StageMovement, footprint
 
 ROLES = {"parallel": "parallel", "vectorized": "lane", "unrolled": "unrolled", "vthread": "vthread"}
@@ -76,7 +76,7 @@ class StageView:
     @cached_property
     def points(self) -> Size:
         """Instances of the statement as it was written: the product of its iterators' extents."""
-        places = {stage_iterator(x) for x in self.stage.loops if NOTE in x.notes}
+        places = {stage_iterator(x) for x in self.stage.loops if PIPELINE_STAGES in x.notes}
         return product([a.extent for a in self.stage.iterators if a.name not in places])
 
     @cached_property
@@ -163,7 +163,7 @@ class NestView:
         for kernel in self.kernels:
             for stage in [kernel] if isinstance(kernel, Stage) else kernel.stages():
                 self.stages.append(StageView(stage, kernel, len(self.stages)))
-        self.owners = {b: owner_of(nest, b) for b in nest.buffers.values() if not b.is_argument}
+        self.owners = {b: nest.owner_of(b) for b in nest.buffers.values() if not b.is_argument}
         self.kept = {b: kept_part(nest, b, owner) for b, owner in self.owners.items()}
         for view in self.stages:
             for movement in view.movements:

@@ -1,0 +1,40 @@
+"""The nest of all candidates of a schedule at once, derived from its steps and not from any candidate's IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ...dialects.target import Target
+from ..open_number import open_names
+from ..pipeline_text import apply_schedule, parse_schedule
+from ..primitive import UnknownStepError
+from .nest import Nest
+from .read import nest_of_module
+from .sizes import Graph, Sizes
+
+
+def nest_of_schedule(module: ModuleOp, target: Target, schedule: str, graph: Graph) -> Nest:
+    """The nest of a schedule text with `<name>` for open numbers; each is a column of `graph`.
+
+    The steps before the first open number are applied to the IR, the others to its extents. UnknownStepError for a step
+    whose effect on extents is not known.
+    """
+    steps = parse_schedule(schedule)
+    first = next((k for k, step in enumerate(steps) if open_names(step)), len(steps))
+    copy = module.clone()
+    apply_schedule(copy, steps[:first])
+    nest = nest_of_module(copy, target)
+    replay_steps(nest, steps[first:], Sizes(graph.column))
+    return nest
+
+
+def replay_steps(nest: Nest, steps: Iterable[ModulePass], sizes: Sizes) -> None:
+    """Apply steps to the extents of `nest`, in place, each by its own `replay_sizes`, which any pass may have."""
+    for step in steps:
+        replay = getattr(step, "replay_sizes", None)
+        if replay is None:
+            raise UnknownStepError(step)
+        replay(nest, sizes)
