@@ -1,5 +1,6 @@
-"""What features take for the size of a buffer is what the lowering allocates, on random candidates of every sketch."""
+"""Sizes and usage read from a nest are those of the lowering, on random candidates of every sketch."""
 
+from dataclasses import asdict
 from math import prod
 
 import numpy as np
@@ -10,13 +11,17 @@ from sketch_rows import anywhere
 from loopwright import te
 from loopwright.backends.build import lower_to_kernel
 from loopwright.dialects.kernel import AllocOp, LaunchOp
+from loopwright.dialects.loop import ForOp, blocks_in, loops_in
 from loopwright.dialects.target import parse_target
+from loopwright.passes.analysis.code_size import buffer_element_bytes, copies, vectors
 from loopwright.passes.analysis.nest import functions
 from loopwright.passes.lower._buffers import place_buffers
 from loopwright.passes.parametric.placement import kept_part
 from loopwright.passes.parametric.program import Program
+from loopwright.passes.parametric.read import nest_of_candidate
 from loopwright.passes.parametric.replay import nest_of_schedule
 from loopwright.passes.parametric.sizes import Graph
+from loopwright.passes.parametric.usage import Usage, usage_of
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import features_of_schedule
@@ -55,6 +60,44 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
             (func,) = functions(candidate)
             placed = {p.name: p for p in place_buffers(func, parse_target(target).is_gpu).values()}
             assert dict(zip(kept, found, strict=True)) == {n: placed[n].one_size for n in kept}, sketch.schedule(row)
+
+
+@pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
+@pytest.mark.few(6)
+def test_usage_of_all_candidates_is_that_of_each(target, name):
+    module, device = module_of(name, target), parse_target(target)
+    for sketch in generate_sketches(module, device):
+        graph = Graph()
+        used = asdict(usage_of(nest_of_schedule(module, device, sketch.template, graph)))
+        rows = anywhere(sketch, np.random.default_rng(8), 4)
+        found = Program(graph, list(used.values())).run(sketch.columns(rows), len(rows))
+        for row, numbers in zip(rows, found.T, strict=True):
+            candidate = module.clone()
+            apply_schedule(candidate, sketch.schedule(row))
+            want = asdict(usage_of(nest_of_candidate(candidate, device)))
+            assert want == exact_usage(candidate, device), sketch.schedule(row)
+            assert dict(zip(used, numbers, strict=True)) == want, sketch.schedule(row)
+
+
+def exact_usage(module, target):
+    """The usage as the IR and its placed buffers have it."""
+    (func,) = functions(module)
+    written = [copies(b) * (1 if target.is_gpu else vectors(b, target.vector_bytes)) for b in blocks_in(func)]
+    used = asdict(Usage(steps=sum(written)))
+    places = place_buffers(func, True)
+    for nest in (op for op in func.body.block.ops if isinstance(op, ForOp) and target.is_gpu):
+        sizes, blocks = {}, list(blocks_in(nest))
+        for loop in (nest, *loops_in(nest)):
+            if loop.loop_kind.startswith("threadIdx"):
+                sizes[loop.loop_kind] = max(loop.size, sizes.get(loop.loop_kind, 1))
+        taken = {"threads": prod(sizes.values()), "threads_z": sizes.get("threadIdx.z", 1)}
+        virtual = [[x.size for x in b.enclosing_loops if x.loop_kind == "vthread"] for b in blocks]
+        taken["vthreads"] = max(map(prod, virtual))
+        for scope in ("shared", "local"):
+            kept = {out: places[out] for b in blocks for out in b.outputs if places[out].scope == scope}
+            taken[f"{scope}_bytes"] = sum(p.size * buffer_element_bytes(out) for out, p in kept.items())
+        used |= {name: max(used[name], number) for name, number in taken.items()}
+    return used
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "attention"])

@@ -235,6 +235,20 @@ def _varies(atom: Atom, factor: Size, extents: Extents) -> Size:
     return less(0, highest(atom, extents) * absolute(factor))
 
 
+def depends_on(index: Index, name: str) -> Size:
+    """1 where an expression changes with a name, as far as its form tells, else 0."""
+    return maximum(0, *(less(0, absolute(c)) * _contains(atom, name) for atom, c in index.terms))
+
+
+def _contains(atom: Atom, name: str) -> Size:
+    if isinstance(atom, str):
+        return int(atom == name)
+    if isinstance(atom, Quotient):
+        return depends_on(atom.expr, name)
+    rest = ((part, c % atom.divisor) for part, c in atom.expr.terms)
+    return depends_on(Index(tuple(rest)), name)
+
+
 def name_of(atom: Atom, extents: Extents) -> tuple[str, Size]:
     """The name that an atom is the same as, and 1 where it is; "" for one that never is."""
     if isinstance(atom, str):

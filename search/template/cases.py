@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...passes.parametric.usage import Usage
 from ...passes.pipeline_text import parse_schedule
 from ...passes.primitive import ScheduleError
 from .config import Config
 from .knobs.knob import ConfigError
-from .limits import Usage, limits, usage
+from .limits import limits, usage
 from .program import MOST, Program
 from .space import Rows
 from .symbolic import POSITION, Tracer
@@ -175,9 +176,9 @@ class Cases:
 
 def _agree(found: dict[str, int], exact: Usage, target: Target) -> bool:
     """True where a usage from a case is that of a single config, or leaves room for it in shared memory."""
-    limited = [name for name, _, _ in limits(target)]
-    same = all(found[name] == getattr(exact, name) for name in limited if name != "shared_bytes")
-    return same and ("shared_bytes" not in limited or found["shared_bytes"] <= exact.shared_bytes <= found[MOST])
+    taken = {name: getattr(exact, name) for name, _, _ in limits(target)}
+    same = all(found[name] == number for name, number in taken.items() if name != "shared_bytes")
+    return same and ("shared_bytes" not in taken or found["shared_bytes"] <= taken["shared_bytes"] <= found[MOST])
 
 
 def _distinct(rows: Rows) -> tuple[list[tuple[int, ...]], Rows]:

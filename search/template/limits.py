@@ -1,19 +1,14 @@
-"""What a scheduled program takes of a target's threads, shared memory, registers and compiler, read from its loops."""
+"""What a target has of threads, shared memory, registers and a compiler's time, and whether a program keeps to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from math import prod
-
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 
-from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in
+from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
-from ...passes.analysis.code_size import buffer_element_bytes, copies, vectors
 from ...passes.analysis.nest import functions
-from ...passes.lower._buffers import Placement, place_buffers
+from ...passes.parametric.read import nest_of_candidate, nest_of_module
+from ...passes.parametric.usage import Usage, usage_of
 
 MOST_LOCAL_BYTES = 4 * 1024
 """Of what a thread keeps in registers, arrays beyond the 255 x 4 bytes of a thread spill; four times that is hopeless,
@@ -33,54 +28,10 @@ nothing is around them that repeats, time grows with the square: 5 to 8 s for 64
 """
 
 
-@dataclass(frozen=True)
-class Usage:
-    """The most that any launch takes: threads of a block, virtual threads of a thread, bytes; and all statements.
-
-    On a CPU the statements only, in vectors of the machine.
-    """
-
-    threads: int = 1
-    threads_z: int = 1
-    vthreads: int = 1
-    shared_bytes: int = 0
-    local_bytes: int = 0
-    steps: int = 0
-
-
 def usage(module: ModuleOp) -> Usage:
     """What the loops of a scheduled module take on its target."""
     target = target_of(module)
-    if not target.is_gpu:
-        blocks = [block for func in functions(module) for block in blocks_in(func)]
-        return Usage(steps=sum(copies(block) * vectors(block, target.vector_bytes) for block in blocks))
-    launches: list[Usage] = []
-    steps = 0
-    for func in functions(module):
-        places = place_buffers(func, gpu=True)
-        for nest in func.body.block.ops:
-            if isinstance(nest, ForOp):
-                launches.append(_launch(nest, places))
-        steps += sum(map(copies, blocks_in(func)))
-    names = ("threads", "threads_z", "vthreads", "shared_bytes", "local_bytes")
-    most = {name: max(getattr(u, name) for u in [Usage(), *launches]) for name in names}
-    return Usage(**most, steps=steps)
-
-
-def _launch(nest: ForOp, places: Mapping[SSAValue, Placement]) -> Usage:
-    sizes: dict[str, int] = {}
-    for loop in [nest, *loops_in(nest)]:
-        if loop.loop_kind.startswith("threadIdx"):
-            sizes[loop.loop_kind] = max(loop.size, sizes.get(loop.loop_kind, 1))
-    blocks = list(blocks_in(nest))
-    vthreads = max(prod(x.size for x in b.enclosing_loops if x.loop_kind == "vthread") for b in blocks)
-    written = dict.fromkeys(out for b in blocks for out in b.outputs)
-    taken = dict.fromkeys(("shared", "local"), 0)
-    for buffer in written:
-        place = places[buffer]
-        if place.scope in taken:
-            taken[place.scope] += place.size * buffer_element_bytes(buffer)
-    return Usage(prod(sizes.values()), sizes.get("threadIdx.z", 1), vthreads, taken["shared"], taken["local"])
+    return usage_of(nest_of_candidate(module, target) if target.is_gpu else nest_of_module(module, target))
 
 
 def limits(target: Target) -> tuple[tuple[str, str, int], ...]:

@@ -19,7 +19,7 @@ from ...dialects.target import target_of
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.code_size import buffer_element_bytes
 from ...passes.analysis.nest import buffer_name, functions
-from .limits import Usage
+from ...passes.parametric.usage import Usage
 from .replay import BlockState, Replay, Strides
 from .symbolic import Columns, Expr, const
 
