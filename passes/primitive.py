@@ -14,6 +14,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 PlanT = TypeVar("PlanT")
 
+PLACED = "lw.placed"
+"""The attribute of a function whose buffers are placed: what comes next is the kernel, and no schedule step."""
+
 
 class ScheduleError(PassFailedException):
     """A schedule step that is not legal, rendered when somebody reads it.
@@ -68,10 +71,12 @@ class Primitive(ModulePass, Generic[PlanT]):
         """Change the IR as planned."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        self.rewrite(self.check(op))
+        self.run(op)
 
     def run(self, module: ModuleOp) -> None:
         """Check and rewrite `module` in place."""
+        if any(PLACED in func.attributes for func in module.ops):
+            raise self.error("the buffers are placed already: schedule steps come before lw-place-buffers")
         self.rewrite(self.check(module))
 
     def error(self, rule: str, fix: object = None, at: Operation | None = None) -> ScheduleError:

@@ -12,7 +12,7 @@ from loopwright.backends.build import lower_to_kernel
 from loopwright.dialects.kernel import AllocOp, LaunchOp
 from loopwright.dialects.target import parse_target
 from loopwright.passes.analysis.nest import functions
-from loopwright.passes.lower._buffers import place_buffers
+from loopwright.passes.analysis.placement import place_buffers
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import features_of_schedule

@@ -104,7 +104,7 @@ class _Source:
         self.counter = 0
         self.owned: dict[ForOp, list[SSAValue]] = {}
         for buffer, loop in owning_loops(func).items():
-            if loop is not None:
+            if loop is not None and isinstance(buffer.owner, AllocOp) and buffer.owner.layout is None:
                 self.owned.setdefault(loop, []).append(buffer)
         for argument in func.body.block.args:
             self.buffers[argument] = f"b{len(self.buffers)}"

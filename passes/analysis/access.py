@@ -118,7 +118,8 @@ def filled_together(inner: ForOp, outer: ForOp, axis: str) -> bool:
     for block in blocks_in(inner):
         if any(scope_of(output) != "shared" for output in block.outputs):
             return False
-        if any(outer.loop_name in e.axes() for e in (*block.bindings.data, *block.conditions)):
+        named = inner.loop_name != outer.loop_name  # where both are called by the axis, the inner one's value is meant
+        if named and any(outer.loop_name in e.axes() for e in (*block.bindings.data, *block.conditions)):
             return False
     return True
 

@@ -19,6 +19,11 @@ def functions(module: ModuleOp) -> list[FuncOp]:
     return [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]
 
 
+def functions_on_loops(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module that loops, blocks or allocations of the loop dialect are in."""
+    return [f for f in functions(module) if any(isinstance(op, ForOp | BlockOp | AllocOp) for op in f.body.block.ops)]
+
+
 def find_block(step: Primitive[object] | object, module: ModuleOp, name: str) -> BlockOp:
     """The block called `name`; ScheduleError listing the blocks where there is none, or where functions share it."""
     found: list[tuple[FuncOp, BlockOp]] = []

@@ -17,9 +17,9 @@ from ...dialects.interpret.loop import initial_value
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.nest import buffer_name
+from ..analysis.placement import Placement, in_bounds
 from ..schedule._marks import PREFETCH
 from ._addresses import Address, Addresses
-from ._buffers import Placement, in_bounds
 
 LINE_BYTES = 64
 """Of a cache, on all CPUs that the LLVM backend is for."""

@@ -14,18 +14,18 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp, loops_in
-from ..analysis.access import axis_bound_twice, loops_around
+from ...dialects.loop import BlockOp, ForOp, is_bound, statements
+from ..analysis.access import loops_around
 from ..analysis.nest import made_up
+from ..analysis.placement import Placement
 from ._addresses import Known, Scope, same_for_lanes
-from ._apart import rename_loop, spelled
 from ._block_body import Access, BlockPlan
-from ._buffers import Placement
 from ._join_threads import join_threads
 from ._lowering import Lowering, loops_below
 from ._pipelines import run_ahead, write_pipeline
 from ._thread_sharing import passed_on
 from ._told_apart import element_axes, is_for_the_first, predicate_axes
+from .tell_loops_apart import spelled
 
 
 @dataclass
@@ -72,11 +72,6 @@ class GpuLowering(Lowering):
     """
 
     def __init__(self, func: FuncOp, warps: bool, asynchronous: bool = False) -> None:
-        bound = [loop for loop in loops_in(func) if "Idx" in loop.loop_kind]
-        for loop in bound:
-            _require_axis_once(loop)
-        for loop in bound:
-            rename_loop(loop, loop.loop_kind)
         super().__init__(func, gpu=True)
         self.warps = warps
         self.asynchronous = asynchronous
@@ -99,8 +94,7 @@ class GpuLowering(Lowering):
             if isinstance(op, ForOp | BlockOp):
                 self._launch(op)
         self.entry.add_op(ReturnOp())
-        self.func.body.detach_block(0)
-        self.func.body.add_block(self.entry)
+        self._replace_body()
 
     # -- launches -----------------------------------------------------------------------------------------------------
 
@@ -108,7 +102,7 @@ class GpuLowering(Lowering):
         loops = [op, *loops_below(op)] if isinstance(op, ForOp) else []
         self.sizes = {}
         for loop in loops:
-            if "Idx" in loop.loop_kind:
+            if is_bound(loop):
                 self.sizes[loop.loop_kind] = max(loop.size, self.sizes.get(loop.loop_kind, 1))
         self._require_outside(op)
         self.passed = passed_on(self._plans_below(op), self.sizes)
@@ -276,7 +270,7 @@ class GpuLowering(Lowering):
             body()
             del self.at.ranges[op.loop_name]
             self.virtual.pop()
-        elif "Idx" in kind:
+        elif is_bound(op):
             self._bound(op, body)
         else:
             super()._iterate(op, body, unroll, end)
@@ -326,7 +320,7 @@ class GpuLowering(Lowering):
 
     def _children(self, op: ForOp) -> None:
         self._allocate(op)
-        children = [c for c in op.body.block.ops if isinstance(c, ForOp | BlockOp)]
+        children = statements(op)
         if self._kind(op) == "serial" and op.size > 1:
             self.traffic.add(self._after(children, self.traffic.copy()))
         for child in children:
@@ -363,7 +357,7 @@ class GpuLowering(Lowering):
             if isinstance(child, BlockOp):
                 traffic.add(self._of(child))
             else:
-                inner = [c for c in child.body.block.ops if isinstance(c, ForOp | BlockOp)]
+                inner = statements(child)
                 traffic = self._after(inner, traffic)
                 if child.size > 1:
                     traffic = self._after(inner, traffic)
@@ -490,12 +484,3 @@ class GpuLowering(Lowering):
         test = self.at.conjunction(tests, False)
         assert test is not None
         self._branch(test, write)
-
-
-def _require_axis_once(loop: ForOp) -> None:
-    """Refuse a loop on an axis that a loop around it is on, unless all threads fill shared memory with it."""
-    outer = axis_bound_twice(loop)
-    if outer is not None:
-        names = f"'{spelled(loop.loop_name)}' and '{spelled(outer.loop_name)}' around it"
-        rule = f"loops {names} are both bound to {loop.loop_kind}, which only fills of shared buffers may be"
-        raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; bind one of them to another axis")

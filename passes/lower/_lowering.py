@@ -14,13 +14,15 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ...dialects.loop import BlockOp, ForOp, blocks_in, statements
 from ..analysis.nest import widest_ranges
+from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
+from ..primitive import PLACED
 from ._addresses import Addresses, Known, Scope
-from ._apart import spelled, tell_loops_apart
 from ._block_body import BlockPlan, BodyWriter
-from ._buffers import Placement, place_buffers
+from .place_buffers import placements_of
+from .tell_loops_apart import spelled
 
 LOCAL_BYTES = 65536
 """Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""
@@ -57,13 +59,12 @@ class Lowering:
     """Writes a function for the threads of a CPU."""
 
     def __init__(self, func: FuncOp, gpu: bool = False) -> None:
-        tell_loops_apart(func)
         self.func = func
         old = func.body.block
         self.entry = Block(arg_types=[a.type for a in old.args])
         self.at = Addresses(self.entry)
         self.buffers: dict[SSAValue, SSAValue] = {}
-        self.placements = place_buffers(func, gpu)
+        self.placements = placements_of(func)
         self.owned: dict[ForOp | None, list[SSAValue]] = {}
         for buffer, place in self.placements.items():
             if not place.is_argument:
@@ -85,8 +86,12 @@ class Lowering:
                 self._initialise_before(op)
                 self._guarded(op)
         self.entry.add_op(ReturnOp())
+        self._replace_body()
+
+    def _replace_body(self) -> None:
         self.func.body.detach_block(0)
         self.func.body.add_block(self.entry)
+        del self.func.attributes[PLACED]
 
     # -- buffers ------------------------------------------------------------------------------------------------------
 
@@ -288,13 +293,12 @@ class Lowering:
         """Copies that unrolling all loops below, lanes apart, would make."""
         total = 0
         for child in op.body.block.ops:
-            total += self._steps(child) if isinstance(child, ForOp) else 1
+            total += self._steps(child) if isinstance(child, ForOp) else isinstance(child, BlockOp)
         return total * (1 if self._kind(op) == "vectorized" else op.size)
 
     def _children(self, op: ForOp) -> None:
         self._allocate(op)
-        for child in op.body.block.ops:
-            assert isinstance(child, ForOp | BlockOp)
+        for child in statements(op):
             self._initialise_before(child)
             self._guarded(child)
 

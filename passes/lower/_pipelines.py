@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
@@ -12,12 +11,12 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Block, Region
 
 from ...dialects import kernel
-from ...dialects.index import ZERO, IndexExpr, axis
-from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import BlockOp, ForOp, blocks_in, statements
+from ..analysis.placement import Placement, whole
 from ..schedule._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
 from ._addresses import Known
 from ._block_body import Access, BlockPlan
-from ._buffers import Placement
 
 if TYPE_CHECKING:
     from ._gpu_lowering import GpuLowering
@@ -29,8 +28,7 @@ def run_ahead(loop: ForOp, plans: Mapping[BlockOp, BlockPlan]) -> Sequence[Nest]
     """The nests directly in `loop` that are nothing but copies which may run ahead in it, as `pipeline` marks them."""
     if PIPELINE_STAGES not in loop.notes or loop.loop_kind != "serial":
         return ()
-    nests = [op for op in loop.body.block.ops if isinstance(op, ForOp | BlockOp)]
-    return [nest for nest in nests if all(_is_ahead(plans[block], loop) for block in _blocks_of(nest))]
+    return [nest for nest in statements(loop) if all(_is_ahead(plans[block], loop) for block in _blocks_of(nest))]
 
 
 def _blocks_of(nest: Nest) -> Sequence[BlockOp]:
@@ -111,8 +109,7 @@ class _Pipeline:
         assert not isinstance(test, bool), "a pipelined loop has at least as many iterations as stages"
         lowering.branch(test, lambda: self._later(self._fetch))
         self._commit()
-        for child in self.loop.body.block.ops:
-            assert isinstance(child, ForOp | BlockOp)
+        for child in statements(self.loop):
             if child not in self.copies:
                 lowering.write_child(child)
         if self.held:
@@ -166,8 +163,7 @@ class _Held:
         inner = [x for x in (*around, *loops[loops.index(loop) + 1 :]) if "Idx" not in x.loop_kind and x.size > 1]
         inner.sort(key=lambda x: x.loop_kind == "vectorized")
         shape = tuple(x.size for x in inner)
-        strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
-        place = Placement(f"{plan.name}_next", "local", loop, False, shape, (ZERO,) * len(shape), shape, strides)
+        place = Placement(f"{plan.name}_next", "local", loop, False, shape, whole(shape))
         buffer = plan.writes[0].buffer
         assert isinstance(buffer.type, MemRefType)
         held = self.lowering.allocate(place.name, buffer.type.element_type, place.size, "local")

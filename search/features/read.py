@@ -13,7 +13,7 @@ from ...dialects.combiner import element_bytes
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scope_of
 from ...dialects.target import Target, target_of
 from ...passes.analysis.nest import buffer_name, functions
-from ...passes.lower._buffers import place_buffers
+from ...passes.analysis.placement import place_buffers
 from .index import Cap, constant, from_ir
 from .nest import Access, Axis, Buffer, Loop, Nest, Stage
 from .sizes import Size

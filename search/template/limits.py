@@ -13,7 +13,7 @@ from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ...passes.analysis.code_size import buffer_element_bytes, copies, vectors
 from ...passes.analysis.nest import functions
-from ...passes.lower._buffers import Placement, place_buffers
+from ...passes.analysis.placement import Placement, place_buffers
 
 MOST_LOCAL_BYTES = 4 * 1024
 """Of what a thread keeps in registers, arrays beyond the 255 x 4 bytes of a thread spill; four times that is hopeless,

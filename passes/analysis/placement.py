@@ -10,68 +10,62 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ...dialects.index import ZERO, IndexExpr, Ranges, axis, flatten
+from ...dialects.index import ZERO, IndexExpr, Ranges, flatten
 from ...dialects.interpret.loop import owning_loops
+from ...dialects.layout import Layout
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
-from ..analysis.nest import ranges_of
-from ..analysis.regions import Interval, interval_of, union
 from ..schedule._marks import PIPELINE_STAGES
+from .nest import ranges_of
+from .regions import Interval, interval_of, union
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A buffer's home: the loop each iteration of which has its own (None: the function), and its layout.
-
-    There is one copy of it for each of the virtual threads that `copies` names.
-
-    `lows` are the indices of the first element kept, over the loops outside of and at `owner`, and over the threads
-    where each has registers of its own; `extents` and `strides` are in elements. Every `steps`-th index is kept.
-    """
+    """A buffer's home: the loop each iteration of which has its own (None: the function), and its layout there."""
 
     name: str
     scope: str
     owner: ForOp | None
     is_argument: bool
     shape: tuple[int, ...]
-    lows: tuple[IndexExpr, ...]
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    copies: tuple[tuple[str, int], ...] = ()
-    steps: tuple[int, ...] = ()
+    layout: Layout
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return self.layout.extents
 
     @property
     def one_size(self) -> int:
         """Elements from the first to the last of one copy."""
-        return max(1, sum((n - 1) * s for n, s in zip(self.extents, self.strides, strict=True)) + 1)
+        return self.layout.one_size
 
     @property
     def size(self) -> int:
         """Elements from the first to the last."""
-        return self.one_size * prod(n for _, n in self.copies)
+        return self.layout.size
 
     def offset(self, indices: Sequence[IndexExpr]) -> IndexExpr:
         """The flat position of an element, whose indices are expressions over the loops."""
-        if self.is_argument:
-            return flatten(indices, self.strides)
-        places = [e - low for e, low in zip(indices, self.lows, strict=True)]
-        if self.steps:
-            places = [e // step for e, step in zip(places, self.steps, strict=True)]
-        offset = flatten(places, self.strides)
-        step = self.one_size
-        for name, count in reversed(self.copies):
-            offset = offset + axis(name) * step
-            step *= count
-        return offset
+        return flatten(indices, self.layout.strides) if self.is_argument else self.layout.offset(indices)
+
+
+def whole(shape: tuple[int, ...]) -> Layout:
+    """A dense buffer, all of which is kept."""
+    return Layout((ZERO,) * len(shape), shape, row_major(shape))
+
+
+def place_arguments(func: FuncOp) -> dict[SSAValue, Placement]:
+    """Where the arguments of a function are: in the caller's memory, as wholes."""
+    found: dict[SSAValue, Placement] = {}
+    for argument in func.body.block.args:
+        shape = buffer_shape(argument)
+        found[argument] = Placement(argument.name_hint or "", "global", None, True, shape, whole(shape))
+    return found
 
 
 def place_buffers(func: FuncOp, gpu: bool = False) -> dict[SSAValue, Placement]:
     """Lay out every buffer of a function on loops; on a GPU, threads share what is in scope shared."""
-    placements: dict[SSAValue, Placement] = {}
-    for argument in func.body.block.args:
-        shape = buffer_shape(argument)
-        lows = (ZERO,) * len(shape)
-        name = argument.name_hint or ""
-        placements[argument] = Placement(name, "global", None, True, shape, lows, shape, row_major(shape))
+    placements = place_arguments(func)
     owners = owning_loops(func)
     uses = _uses(func, set(owners))
     for buffer, owner in owners.items():
@@ -159,7 +153,8 @@ def _place(
         extents = tuple((n - 1) // step + 1 for n, step in zip(extents, steps, strict=True))
     strides = _aligned_strides(extents, alloc)
     copies = _virtual(owner, moved) if gpu and scope == "local" else ()
-    return Placement(alloc.label.data, scope, owner, False, shape, lows, extents, strides, copies, steps)
+    layout = Layout(lows, extents, strides, steps, copies)
+    return Placement(alloc.label.data, scope, owner, False, shape, layout)
 
 
 def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
