@@ -31,7 +31,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, NoTerminator, RecursiveMemoryEffect
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .attributes import (
@@ -120,7 +120,7 @@ class ForOp(IRDLOperation):
             raise VerifyException(f"loop '{self.loop_name}' has kind '{self.loop_kind}', known: {', '.join(KINDS)}")
         for op in self.body.block.ops:
             placed = isinstance(op, AllocOp) and op.layout is not None
-            if not placed and not isinstance(op, ForOp | BlockOp):
+            if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp):
                 raise VerifyException(f"loop '{self.loop_name}' holds '{op.name}', only loops and blocks belong there")
 
     def print(self, printer: Printer) -> None:
@@ -143,6 +143,44 @@ class ForOp(IRDLOperation):
         if parser.parse_optional_keyword("annotated"):
             notes = parser.parse_optional_dictionary_attr_dict()
         return cls(label, extent, parser.parse_region(), kind, notes)
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """The threads of a block wait for each other before what follows: `lw_loop.barrier where (k - 1 >= 0)`.
+
+    `where` is over unrolled loops around, in some copies of which no barrier is needed.
+    """
+
+    name = "lw_loop.barrier"
+    where = opt_prop_def(IndicesAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, where: Sequence[IndexExpr] = ()) -> None:
+        super().__init__(properties={"where": IndicesAttr(tuple(where)) if where else None})
+
+    @property
+    def conditions(self) -> tuple[IndexExpr, ...]:
+        return self.where.data if self.where is not None else ()
+
+    def verify_(self) -> None:
+        loops: set[str] = set()
+        around = self.parent_op()
+        while isinstance(around, ForOp):
+            loops.add(around.loop_name)
+            around = around.parent_op()
+        if not loops:
+            raise VerifyException("a barrier is for the threads of a block, so it stands in a loop")
+        if missing := {name for e in self.conditions for name in e.axes()} - loops:
+            raise VerifyException(f"a barrier asks for '{min(missing)}', which is no loop around it")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(format_where(self.conditions))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BarrierOp:
+        where = parse_optional_where(parser)
+        return cls(where.data if where is not None else ())
 
 
 @irdl_op_definition
@@ -453,4 +491,4 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
                     yield from loops_in(child)
 
 
-LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp], [LayoutAttr])
+LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp], [LayoutAttr])

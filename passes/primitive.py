@@ -14,8 +14,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 PlanT = TypeVar("PlanT")
 
-PLACED = "lw.placed"
-"""The attribute of a function whose buffers are placed: what comes next is the kernel, and no schedule step."""
+LOWERED_BY = "lw.lowered_by"
+"""The attribute of a function on its way from loops to a kernel: the last step, behind which none of a schedule is."""
 
 
 class ScheduleError(PassFailedException):
@@ -75,8 +75,9 @@ class Primitive(ModulePass, Generic[PlanT]):
 
     def run(self, module: ModuleOp) -> None:
         """Check and rewrite `module` in place."""
-        if any(PLACED in func.attributes for func in module.ops):
-            raise self.error("the buffers are placed already: schedule steps come before lw-place-buffers")
+        for func in module.ops:
+            if (last := func.attributes.get(LOWERED_BY)) is not None:
+                raise self.error(f"schedule steps come before all of lowering, which {last} was a step of")
         self.rewrite(self.check(module))
 
     def error(self, rule: str, fix: object = None, at: Operation | None = None) -> ScheduleError:

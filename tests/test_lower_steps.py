@@ -81,5 +81,5 @@ def test_no_schedule_step_is_legal_between_them() -> None:
     _, module, _ = tiled(Random(0))
     for step in STEPS[:2]:
         step().apply(Context(), module)
-    with pytest.raises(ScheduleError, match="schedule steps come before lw-place-buffers"):
+    with pytest.raises(ScheduleError, match="schedule steps come before all of lowering"):
         Unroll("b", "i").run(module)

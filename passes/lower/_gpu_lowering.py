@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from math import gcd
 
@@ -14,46 +13,17 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp, is_bound, statements
-from ..analysis.access import loops_around
+from ...dialects.loop import BarrierOp, BlockOp, ForOp, is_bound
 from ..analysis.nest import made_up
 from ..analysis.placement import Placement
 from ._addresses import Known, Scope, same_for_lanes
-from ._block_body import Access, BlockPlan
+from ._block_plan import Access, BlockPlan
 from ._join_threads import join_threads
-from ._lowering import Lowering, loops_below
+from ._lowering import Lowering
 from ._pipelines import run_ahead, write_pipeline
-from ._thread_sharing import passed_on
-from ._told_apart import element_axes, is_for_the_first, predicate_axes
+from ._thread_sharing import launch_sizes
+from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
 from .tell_loops_apart import spelled
-
-
-@dataclass
-class _Traffic:
-    """What passes between threads: buffers read and written since they last waited for each other, with the blocks."""
-
-    reads: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
-    writes: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
-
-    def conflicts(self, other: _Traffic) -> bool:
-        """True where `other` must not start before this is done in all threads; a block writes no element twice."""
-        return _meet(self.writes, other.reads) or _meet(self.reads, other.writes) or _meet(self.writes, other.writes)
-
-    def add(self, other: _Traffic) -> None:
-        self.reads |= other.reads
-        self.writes |= other.writes
-
-    def clear(self) -> None:
-        self.reads.clear()
-        self.writes.clear()
-
-    def copy(self) -> _Traffic:
-        return _Traffic(set(self.reads), set(self.writes))
-
-
-def _meet(a: set[tuple[SSAValue, BlockOp]], b: set[tuple[SSAValue, BlockOp]]) -> bool:
-    return any(x is y and p is not q for x, p in a for y, q in b)
-
 
 _PLACE = made_up("place", 0)
 """A thread's place on an axis, where no loop is bound to it."""
@@ -82,11 +52,9 @@ class GpuLowering(Lowering):
         self.sizes: dict[str, int] = {}
         self.threads: dict[str, SSAValue] = {}
         self.virtual: list[ForOp] = []
-        self.traffic = _Traffic()
+        self.waiting: dict[Operation, bool] = {}
         self.launch_scope = self.at.scopes[0]
         self.allocated: set[SSAValue] = set()
-        self.passed: set[tuple[SSAValue, BlockOp, BlockOp]] = set()
-        """Buffers in global memory that two blocks of the launch touch from different threads."""
 
     def run(self) -> None:
         self._allocate(None)
@@ -99,13 +67,7 @@ class GpuLowering(Lowering):
     # -- launches -----------------------------------------------------------------------------------------------------
 
     def _launch(self, op: ForOp | BlockOp) -> None:
-        loops = [op, *loops_below(op)] if isinstance(op, ForOp) else []
-        self.sizes = {}
-        for loop in loops:
-            if is_bound(loop):
-                self.sizes[loop.loop_kind] = max(loop.size, self.sizes.get(loop.loop_kind, 1))
-        self._require_outside(op)
-        self.passed = passed_on(self._plans_below(op), self.sizes)
+        self.sizes = launch_sizes(op)
         block = Block()
         self.at.scopes.append(Scope(block))
         self.launch_scope = self.at.here
@@ -114,7 +76,6 @@ class GpuLowering(Lowering):
             thread = kernel.ThreadOp(kind)
             thread.result.name_hint = kind.replace("Idx.", "_")
             self.threads[kind] = self.at.here.add(thread)
-        self.traffic = _Traffic()
         self._allocate_outermost(op)
         self._initialise_before(op)
         self._guarded(op)
@@ -123,20 +84,6 @@ class GpuLowering(Lowering):
         grid = [self.sizes.get(f"blockIdx.{d}", 1) for d in "xyz"]
         threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
         self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(block)))
-
-    def _require_outside(self, op: ForOp | BlockOp) -> None:
-        """Blocks of threads hold loops, not the other way round."""
-        loops = [op] if isinstance(op, ForOp) else []
-        for loop in loops:
-            for inner in loops_below(loop):
-                if inner.loop_kind.startswith("blockIdx"):
-                    wrong = next(
-                        (x for x in loops_around(inner) if x.loop_kind in ("serial", "unrolled") and x.size > 1), None
-                    )
-                    if wrong is not None:
-                        where = f"bound to {inner.loop_kind} inside of '{spelled(wrong.loop_name)}'"
-                        rule = f"loop '{spelled(inner.loop_name)}' is {where}"
-                        raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; reorder it outside")
 
     def _allocate(self, owner: ForOp | None) -> None:
         if owner is not None:
@@ -247,7 +194,7 @@ class GpuLowering(Lowering):
         return all(a in self.at.ranges for a in fixed.axes()) and fixed.bounds(self.at.ranges)[0] >= 0
 
     def _loop(self, op: ForOp) -> None:
-        copies = run_ahead(op, self.plans)
+        copies = run_ahead(op)
         if copies and op.size > 1:
             write_pipeline(self, op, copies)
         else:
@@ -278,7 +225,6 @@ class GpuLowering(Lowering):
     def _bound(self, op: ForOp, body: Callable[[], None]) -> None:
         kind = op.loop_kind
         size = self.sizes[kind]
-        inner = kind.startswith("threadIdx")
         if size == 1:
             self._copies(op, body)
             return
@@ -286,11 +232,6 @@ class GpuLowering(Lowering):
         if op.size == size:
             self._thread(op, value, body)
             return
-        if inner and self._waits(op):
-            rule = (
-                f"loop '{op.loop_name}' has {op.size} of the {size} threads of {kind}, which wait for each other in it"
-            )
-            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give it all of them")
         test = self.is_below(value, size, op.size)
         self._branch(test, lambda: self._thread(op, value, body))
 
@@ -320,54 +261,27 @@ class GpuLowering(Lowering):
 
     def _children(self, op: ForOp) -> None:
         self._allocate(op)
-        children = statements(op)
-        if self._kind(op) == "serial" and op.size > 1:
-            self.traffic.add(self._after(children, self.traffic.copy()))
-        for child in children:
+        for child in op.body.block.ops:
             self.write_child(child)
 
-    def write_child(self, child: ForOp | BlockOp) -> None:
-        """Write one of the nests in a loop, behind a barrier where it needs one."""
-        self._wait_before(child)
-        self._initialise_before(child)
-        self._guarded(child)
-        if isinstance(child, BlockOp):
-            self.traffic.add(self._of(child))
+    def write_child(self, child: Operation) -> None:
+        """Write one of the nests in a loop, or a barrier; nothing for an allocation."""
+        if isinstance(child, BarrierOp):
+            if not any(self.at.condition(c) is False for c in child.conditions):
+                self.barrier()
+        elif isinstance(child, ForOp | BlockOp):
+            self._initialise_before(child)
+            self._guarded(child)
 
-    def _wait_before(self, child: ForOp | BlockOp) -> None:
-        if self.traffic.conflicts(self._of(child)):
-            self.barrier()
-            self.traffic.clear()
-
-    def _of(self, op: ForOp | BlockOp) -> _Traffic:
-        """All that is read from and written to shared memory in `op`, the start of reductions included."""
-        traffic = _Traffic()
-        passed = {(buffer, block) for buffer, block, _ in self.passed}
-        for plan in self._plans_below(op):
-            for accesses, into in ((plan.writes, traffic.writes), (plan.loads.values(), traffic.reads)):
-                pairs = ((a.buffer, plan.block, a.place.scope) for a in accesses)
-                into |= {(b, block) for b, block, scope in pairs if scope == "shared" or (b, block) in passed}
-        return traffic
-
-    def _after(self, children: Iterable[ForOp | BlockOp], traffic: _Traffic) -> _Traffic:
-        """What is under way behind `children`, when they start with `traffic`."""
-        for child in children:
-            if traffic.conflicts(self._of(child)):
-                traffic.clear()
-            if isinstance(child, BlockOp):
-                traffic.add(self._of(child))
-            else:
-                inner = statements(child)
-                traffic = self._after(inner, traffic)
-                if child.size > 1:
-                    traffic = self._after(inner, traffic)
-        return traffic
-
-    def _waits(self, op: ForOp | BlockOp) -> bool:
-        """True where a barrier may stand in `op`: it writes shared memory that it also reads, or joins threads."""
-        traffic = self._of(op)
-        joins = any(self._joins_threads(plan) for plan in self._plans_below(op))
-        return joins or (isinstance(op, ForOp) and traffic.conflicts(traffic))
+    def _waits(self, op: Operation) -> bool:
+        """True where threads wait for each other in `op`: at a barrier, that of a pipeline or of a joint reduction."""
+        found = self.waiting.get(op)
+        if found is None:
+            found = isinstance(op, BarrierOp) or (isinstance(op, BlockOp) and joins_threads(self.plans[op]))
+            if isinstance(op, ForOp):
+                found = (op.size > 1 and bool(run_ahead(op))) or any(map(self._waits, op.body.block.ops))
+            self.waiting[op] = found
+        return found
 
     def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
         # Barriers stand in no branch: not in one that some threads take only, and not twice for two kinds of blocks.
@@ -375,17 +289,13 @@ class GpuLowering(Lowering):
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    def _joins_threads(self, plan: BlockPlan) -> bool:
-        """True for a reduction over the threads of a block."""
-        return any(name.startswith("threadIdx") for name in plan.reduce_loops)
-
     def _initialise_before(self, op: Operation) -> None:
-        if isinstance(op, ForOp) and all(self._joins_threads(plan) for plan in self._plans_below(op)):
+        if isinstance(op, ForOp) and all(joins_threads(plan) for plan in self._plans_below(op)):
             return
         super()._initialise_before(op)
 
     def _block(self, plan: BlockPlan) -> None:
-        if self._joins_threads(plan):
+        if joins_threads(plan):
             for _ in self._copies_of(plan):
                 join_threads(self, plan)
             return

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
-from ._block_body import BlockPlan
+from ._block_plan import BlockPlan
 
 if TYPE_CHECKING:
     from ._gpu_lowering import GpuLowering

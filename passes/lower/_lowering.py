@@ -14,13 +14,14 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp, blocks_in, statements
+from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in, statements
 from ..analysis.nest import widest_ranges
 from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
-from ..primitive import PLACED
+from ..primitive import LOWERED_BY
 from ._addresses import Addresses, Known, Scope
-from ._block_body import BlockPlan, BodyWriter
+from ._block_body import BodyWriter
+from ._block_plan import BlockPlan
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
@@ -34,7 +35,7 @@ class _Nest:
     def __init__(self, op: ForOp | BlockOp, plans: Mapping[BlockOp, BlockPlan]) -> None:
         blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
         self.plans = [plans[block] for block in blocks]
-        self.loops = (op, *loops_below(op)) if isinstance(op, ForOp) else ()
+        self.loops = (op, *loops_in(op)) if isinstance(op, ForOp) else ()
         self.ranges = widest_ranges(self.loops)
         self.named = {loop.loop_name: loop for loop in self.loops}
         self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
@@ -91,7 +92,7 @@ class Lowering:
     def _replace_body(self) -> None:
         self.func.body.detach_block(0)
         self.func.body.add_block(self.entry)
-        del self.func.attributes[PLACED]
+        del self.func.attributes[LOWERED_BY]
 
     # -- buffers ------------------------------------------------------------------------------------------------------
 
@@ -435,10 +436,3 @@ def _first_in(block: Block, alloc: kernel.AllocOp) -> SSAValue:
     else:
         block.insert_op_before(alloc, first)
     return alloc.buffer
-
-
-def loops_below(op: ForOp) -> Iterable[ForOp]:
-    for child in op.body.block.ops:
-        if isinstance(child, ForOp):
-            yield child
-            yield from loops_below(child)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,11 @@ from xdsl.ir import Block, Region
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr, axis
-from ...dialects.loop import BlockOp, ForOp, blocks_in, statements
+from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, statements
 from ..analysis.placement import Placement, whole
 from ..schedule._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
 from ._addresses import Known
-from ._block_body import Access, BlockPlan
+from ._block_plan import Access, BlockPlan
 
 if TYPE_CHECKING:
     from ._gpu_lowering import GpuLowering
@@ -24,23 +24,22 @@ if TYPE_CHECKING:
 Nest = ForOp | BlockOp
 
 
-def run_ahead(loop: ForOp, plans: Mapping[BlockOp, BlockPlan]) -> Sequence[Nest]:
+def run_ahead(loop: ForOp) -> Sequence[Nest]:
     """The nests directly in `loop` that are nothing but copies which may run ahead in it, as `pipeline` marks them."""
     if PIPELINE_STAGES not in loop.notes or loop.loop_kind != "serial":
         return ()
-    return [nest for nest in statements(loop) if all(_is_ahead(plans[block], loop) for block in _blocks_of(nest))]
+    return [nest for nest in statements(loop) if all(_is_ahead(block, loop) for block in _blocks_of(nest))]
 
 
 def _blocks_of(nest: Nest) -> Sequence[BlockOp]:
     return [nest] if isinstance(nest, BlockOp) else list(blocks_in(nest))
 
 
-def _is_ahead(plan: BlockPlan, loop: ForOp) -> bool:
-    return (
-        PIPELINE_STAGES in plan.block.notes
-        and plan.writes[0].place.owner is loop
-        and plan.writes[0].place.scope == "shared"
-    )
+def _is_ahead(block: BlockOp, loop: ForOp) -> bool:
+    alloc = block.outputs[0].owner
+    if PIPELINE_STAGES not in block.notes or not isinstance(alloc, AllocOp):
+        return False
+    return alloc.parent_op() is loop and alloc.scope == "shared"
 
 
 def write_pipeline(lowering: GpuLowering, loop: ForOp, copies: Sequence[Nest]) -> None:
@@ -90,10 +89,7 @@ class _Pipeline:
 
     def _apart(self, nest: Nest) -> None:
         """Write a copy; the barrier of each iteration is all that it needs."""
-        before = self.lowering.traffic.copy()
-        self.lowering.traffic.clear()
         self.lowering._guarded(nest)
-        self.lowering.traffic = before
 
     def _commit(self) -> None:
         if self.by_itself:
@@ -104,12 +100,11 @@ class _Pipeline:
         if self.by_itself:
             self.at.here.block.add_op(kernel.WaitOp(self.ahead - 1))
         lowering.barrier()
-        lowering.traffic.clear()
         test = self.at.condition(IndexExpr(((self.name, -1),), self.loop.size - 1 - self.ahead))
         assert not isinstance(test, bool), "a pipelined loop has at least as many iterations as stages"
         lowering.branch(test, lambda: self._later(self._fetch))
         self._commit()
-        for child in statements(self.loop):
+        for child in self.loop.body.block.ops:
             if child not in self.copies:
                 lowering.write_child(child)
         if self.held:

@@ -12,11 +12,12 @@ from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops
 from ..build_limits import USUAL_LIMITS, BuildLimits
 from ..collector import collector_paused
+from .place_barriers import PlaceBarriers, place_barriers
 from .place_buffers import PlaceBuffers, place_buffers
 from .tell_loops_apart import TellLoopsApart, tell_loops_apart
 from .write_kernel import WriteKernel, write_kernel
 
-STEPS: tuple[type[ModulePass], ...] = (TellLoopsApart, PlaceBuffers, WriteKernel)
+STEPS: tuple[type[ModulePass], ...] = (TellLoopsApart, PlaceBuffers, PlaceBarriers, WriteKernel)
 """What lowering loops to a kernel is made of, in order."""
 
 
@@ -24,7 +25,8 @@ STEPS: tuple[type[ModulePass], ...] = (TellLoopsApart, PlaceBuffers, WriteKernel
 class LowerLoopToKernel(ModulePass):
     """Loops and blocks -> plain, parallel and replicated control flow around flat loads, stores and vector arithmetic.
 
-    The same as all of STEPS, one after the other: `lw-tell-loops-apart,lw-place-buffers,lw-write-kernel`.
+    The same as all of STEPS, one after the other:
+    `lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-write-kernel`.
     """
 
     name = "lw-lower-loop-to-kernel"
@@ -45,4 +47,5 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
         with collector_paused():
             tell_loops_apart(func, target.is_gpu)
             place_buffers(func, target.is_gpu)
+            place_barriers(func, target.is_gpu)
             write_kernel(func, target)

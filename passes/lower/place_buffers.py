@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
@@ -17,7 +17,7 @@ from ...dialects.target import target_of
 from ..analysis import placement
 from ..analysis.nest import functions_on_loops
 from ..analysis.placement import Placement, place_arguments
-from ..primitive import PLACED
+from ._steps import note_step
 from .tell_loops_apart import are_told_apart
 
 
@@ -59,7 +59,7 @@ def place_buffers(func: FuncOp, gpu: bool) -> None:
         elif block.first_op is not None:
             block.insert_op_before(alloc, block.first_op)
         last[place.owner] = alloc
-    func.attributes[PLACED] = UnitAttr()
+    note_step(func, PlaceBuffers.name)
 
 
 def placements_of(func: FuncOp) -> dict[SSAValue, Placement]:

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects.index import axis
 from ...dialects.loop import THREAD_KINDS, ForOp, is_bound, loops_in
 from ...dialects.target import target_of
-from ..analysis.access import axis_bound_twice
+from ..analysis.access import axis_bound_twice, loops_around
 from ..analysis.nest import functions_on_loops, substitute_loops
 
 
@@ -40,12 +40,15 @@ class TellLoopsApart(ModulePass):
 def tell_loops_apart(func: FuncOp, gpu: bool = False) -> None:
     """Rename the loops of a function in place.
 
-    PassFailedException where two loops on a path are on one axis of a GPU, which its threads do not fill together.
+    PassFailedException where two loops on a path are on one axis of a GPU, which its threads do not fill together, or
+    where a loop holds blocks of threads, instead of the other way round.
     """
     bound = [loop for loop in loops_in(func) if is_bound(loop)]
     if gpu:
         for loop in bound:
             _require_axis_once(loop)
+        for loop in bound:
+            _require_outside(loop)
     taken = {loop.loop_name for loop in loops_in(func)}
     seen = set(THREAD_KINDS) if gpu else set()
     for loop in [loop for loop in loops_in(func) if not is_bound(loop)]:
@@ -87,3 +90,15 @@ def _require_axis_once(loop: ForOp) -> None:
         names = f"'{spelled(loop.loop_name)}' and '{spelled(outer.loop_name)}' around it"
         rule = f"loops {names} are both bound to {loop.loop_kind}, which only fills of shared buffers may be"
         raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; bind one of them to another axis")
+
+
+def _require_outside(loop: ForOp) -> None:
+    """Refuse blocks of threads in a loop that is not bound: they hold loops."""
+    if not loop.loop_kind.startswith("blockIdx"):
+        return
+    around = (x for x in loops_around(loop) if x.loop_kind in ("serial", "unrolled") and x.size > 1)
+    wrong = next(around, None)
+    if wrong is not None:
+        where = f"bound to {loop.loop_kind} inside of '{spelled(wrong.loop_name)}'"
+        rule = f"loop '{spelled(loop.loop_name)}' is {where}"
+        raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; reorder it outside")

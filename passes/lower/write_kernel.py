@@ -17,9 +17,10 @@ from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..analysis.nest import functions_on_loops
 from ..build_limits import USUAL_LIMITS
 from ..collector import collector_paused
-from ..primitive import PLACED
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
+from ._steps import require_after
+from .place_barriers import PlaceBarriers
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class WriteKernel(ModulePass):
     tail predicate becomes a shorter loop, a mask over the lanes, or a branch around the largest nest it holds for; a
     nest whose tiles are mostly whole is written twice, once without the predicate.
 
-    Requires: buffers placed (`lw-place-buffers`).
+    Requires: buffers and barriers placed (`lw-place-buffers`, `lw-place-barriers`).
     """
 
     name = "lw-write-kernel"
@@ -39,9 +40,7 @@ class WriteKernel(ModulePass):
         USUAL_LIMITS.require_code(op)
         target = target_of(op)
         for func in functions_on_loops(op):
-            if PLACED not in func.attributes:
-                rule = f"the buffers of function '{func.sym_name.data}' are not placed: run lw-place-buffers first"
-                raise PassFailedException(f"{self.name}: {rule}")
+            require_after(func, self.name, PlaceBarriers.name)
             with collector_paused():
                 write_kernel(func, target)
 

@@ -35,7 +35,7 @@ func.func @rows(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.n
   func.return
 }
 
-// CHECK: func.func @rows(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.name = "b", lw.output}) attributes {lw.placed} {
+// CHECK: func.func @rows(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-buffers"} {
 // CHECK-NEXT: %unused = lw_loop.alloc "unused" : memref<4xf32>
 // CHECK-NEXT: lw_loop.for i in 4 {
 // CHECK-NEXT: %r = lw_loop.alloc "r" placed [i * 2, 0] of [3, 64] strides [64, 1] : memref<9x64xf32, "local">
