@@ -31,7 +31,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, RecursiveMemoryEffect
+from xdsl.traits import MemoryReadEffect, NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .attributes import (
@@ -51,8 +51,13 @@ from .buffers import buffer_type as buffer_type
 from .buffers import scope_of as scope_of
 from .combiner import NAMED
 from .index import IndexExpr
+from .kernel.async_copy import CommitOp, WaitOp
 from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .layout import LayoutAttr
+from .loop_steps import AtOp as AtOp
+from .loop_steps import BarrierOp as BarrierOp
+from .loop_steps import StartOp as StartOp
+from .loop_steps import names_around
 from .names import check_axis_name, check_name
 from .te import YieldOp, parse_combiner, print_combiner, verify_axes, verify_body
 
@@ -120,7 +125,7 @@ class ForOp(IRDLOperation):
             raise VerifyException(f"loop '{self.loop_name}' has kind '{self.loop_kind}', known: {', '.join(KINDS)}")
         for op in self.body.block.ops:
             placed = isinstance(op, AllocOp) and op.layout is not None
-            if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp):
+            if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp | AtOp | StartOp | CommitOp | WaitOp):
                 raise VerifyException(f"loop '{self.loop_name}' holds '{op.name}', only loops and blocks belong there")
 
     def print(self, printer: Printer) -> None:
@@ -143,44 +148,6 @@ class ForOp(IRDLOperation):
         if parser.parse_optional_keyword("annotated"):
             notes = parser.parse_optional_dictionary_attr_dict()
         return cls(label, extent, parser.parse_region(), kind, notes)
-
-
-@irdl_op_definition
-class BarrierOp(IRDLOperation):
-    """The threads of a block wait for each other before what follows: `lw_loop.barrier where (k - 1 >= 0)`.
-
-    `where` is over unrolled loops around, in some copies of which no barrier is needed.
-    """
-
-    name = "lw_loop.barrier"
-    where = opt_prop_def(IndicesAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(self, where: Sequence[IndexExpr] = ()) -> None:
-        super().__init__(properties={"where": IndicesAttr(tuple(where)) if where else None})
-
-    @property
-    def conditions(self) -> tuple[IndexExpr, ...]:
-        return self.where.data if self.where is not None else ()
-
-    def verify_(self) -> None:
-        loops: set[str] = set()
-        around = self.parent_op()
-        while isinstance(around, ForOp):
-            loops.add(around.loop_name)
-            around = around.parent_op()
-        if not loops:
-            raise VerifyException("a barrier is for the threads of a block, so it stands in a loop")
-        if missing := {name for e in self.conditions for name in e.axes()} - loops:
-            raise VerifyException(f"a barrier asks for '{min(missing)}', which is no loop around it")
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(format_where(self.conditions))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> BarrierOp:
-        where = parse_optional_where(parser)
-        return cls(where.data if where is not None else ())
 
 
 @irdl_op_definition
@@ -339,8 +306,9 @@ class BlockOp(IRDLOperation):
         """The loops around the block, outermost first."""
         loops: list[ForOp] = []
         parent = self.parent_op()
-        while isinstance(parent, ForOp):
-            loops.append(parent)
+        while isinstance(parent, ForOp | AtOp):
+            if isinstance(parent, ForOp):
+                loops.append(parent)
             parent = parent.parent_op()
         loops.reverse()
         return loops
@@ -371,7 +339,7 @@ class BlockOp(IRDLOperation):
         for expr in (e for w in self.write_indices for e in w):
             if missing := expr.axes() - iterators:
                 raise VerifyException(f"block '{name}': writes at '{min(missing)}', which is no iterator of it")
-        loops = {loop.loop_name for loop in self.enclosing_loops}
+        loops = names_around(self)
         for expr in (*self.bindings.data, *self.conditions):
             if missing := expr.axes() - loops:
                 raise VerifyException(f"block '{name}': bound to '{min(missing)}', which is no loop around it")
@@ -471,7 +439,7 @@ def blocks_in(op: Operation) -> Iterator[BlockOp]:
                 block = block.prev_block
 
 
-def statements(op: ForOp) -> list[ForOp | BlockOp]:
+def statements(op: ForOp | AtOp) -> list[ForOp | BlockOp]:
     """The loops and blocks directly in a loop, in order."""
     return [child for child in op.body.block.ops if isinstance(child, ForOp | BlockOp)]
 
@@ -488,7 +456,8 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
             for child in block.ops:
                 if isinstance(child, ForOp):
                     yield child
+                if isinstance(child, ForOp | AtOp):
                     yield from loops_in(child)
 
 
-LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp], [LayoutAttr])
+LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, StartOp], [LayoutAttr])

@@ -12,10 +12,9 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-PlanT = TypeVar("PlanT")
+from ..dialects.loop_steps import LOWERED_BY
 
-LOWERED_BY = "lw.lowered_by"
-"""The attribute of a function on its way from loops to a kernel: the last step, behind which none of a schedule is."""
+PlanT = TypeVar("PlanT")
 
 
 class ScheduleError(PassFailedException):

@@ -27,6 +27,9 @@ MOST = 20_000
 """Instances of blocks that are interpreted."""
 TARGETS = ("opencl", "cuda warp_size=32 compute_capability=90", "cuda warp_size=32 compute_capability=70")
 
+PIPELINED = (7, 55, 68, 99, 102, 125, 159, 164)
+"""Seeds of schedules with copies that run ahead."""
+
 
 def step_by_step(module: ModuleOp) -> Iterator[ModuleOp]:
     """What each step makes of a module that is printed and parsed before."""
@@ -70,11 +73,11 @@ def test_cpu(seed: int) -> None:
 def test_gpu(target: str) -> None:
     attribute: Attribute = TargetAttr(parse_target(target))
     lowered = 0
-    for seed in range(20):
+    for seed in (*range(12), *PIPELINED):
         _, module, steps = gpu_scheduled(Random(seed))
         module.attributes["lw.target"] = attribute
         lowered += hold_to_the_whole(module, f"seed {seed}: {schedule_text(steps)}")
-    assert lowered > 10
+    assert lowered >= 10
 
 
 def test_no_schedule_step_is_legal_between_them() -> None:

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..combiner import combine_op, dtype_name, identity, is_unsigned
 from ..index import IndexExpr, axis, flatten
-from ..loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
+from ..loop import AllocOp, AtOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
 from ..te import IndexOp, PredicateOp, YieldOp
 from .scalar import FUNCTIONS, python_expression, wrapped
 
@@ -136,6 +136,8 @@ class _Source:
                 self.statement(child, depth + 1)
         elif isinstance(op, BlockOp):
             self.block(op, depth)
+        elif isinstance(op, AtOp):
+            raise ValueError("an expanded pipeline keeps values in the registers of threads, which are not interpreted")
 
     def block(self, op: BlockOp, depth: int) -> None:
         for condition in op.conditions:

@@ -9,12 +9,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name
 from ..analysis.placement import Placement
 from ..schedule._marks import PREFETCH
+from ._run_ahead import BEYOND
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class BlockPlan:
             if not place.is_argument:
                 for e, n in zip(at, place.shape, strict=True):
                     self.edges |= {e, n - 1 - e}
+        beyond = block.notes.get(BEYOND)
+        if isinstance(beyond, IndicesAttr):
+            self.edges |= set(beyond.data)
         once = {loop.loop_name for loop in block.enclosing_loops if loop.size == 1}
         reduced = (e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce)
         self.reduce_loops = {name for axes in reduced for name in axes} - once

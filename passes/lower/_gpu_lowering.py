@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from math import gcd
 
-from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BarrierOp, BlockOp, ForOp, is_bound
+from ...dialects.loop import AtOp, BarrierOp, BlockOp, ForOp, is_bound
 from ..analysis.nest import made_up
 from ..analysis.placement import Placement
 from ._addresses import Known, Scope, same_for_lanes
 from ._block_plan import Access, BlockPlan
 from ._join_threads import join_threads
 from ._lowering import Lowering
-from ._pipelines import run_ahead, write_pipeline
+from ._run_ahead import ASYNCHRONOUS, taken_ahead
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
 from .tell_loops_apart import spelled
@@ -38,17 +39,12 @@ class GpuLowering(Lowering):
     A nest inside of a bound loop may be bound to the same axis again: that is how the threads of a block fill a shared
     buffer together. Virtual threads are copies of the innermost statements, so that they share copies and barriers.
     Bound loops are named after their axis, as all of them have the thread's place on it as their value. With `warps`
-    the threads of a warp pass values on directly; with `asynchronous` the device copies to shared memory by itself.
+    the threads of a warp pass values on directly.
     """
 
-    def __init__(self, func: FuncOp, warps: bool, asynchronous: bool = False) -> None:
+    def __init__(self, func: FuncOp, warps: bool) -> None:
         super().__init__(func, gpu=True)
         self.warps = warps
-        self.asynchronous = asynchronous
-        self.in_flight = False
-        """Whether what is being written are copies that the device does by itself."""
-        self.in_registers = False
-        """Whether what is being written are copies on their way through registers: all loops are unrolled."""
         self.sizes: dict[str, int] = {}
         self.threads: dict[str, SSAValue] = {}
         self.virtual: list[ForOp] = []
@@ -57,7 +53,9 @@ class GpuLowering(Lowering):
         self.allocated: set[SSAValue] = set()
 
     def run(self) -> None:
-        self._allocate(None)
+        for buffer, place in self.placements.items():
+            if not place.is_argument and place.owner is None and place.scope == "global":
+                self._allocate(buffer, place)
         for op in self.func.body.block.ops:
             if isinstance(op, ForOp | BlockOp):
                 self._launch(op)
@@ -76,7 +74,7 @@ class GpuLowering(Lowering):
             thread = kernel.ThreadOp(kind)
             thread.result.name_hint = kind.replace("Idx.", "_")
             self.threads[kind] = self.at.here.add(thread)
-        self._allocate_outermost(op)
+        self._allocate_used_in(op)
         self._initialise_before(op)
         self._guarded(op)
         self.at.scopes.pop()
@@ -85,15 +83,7 @@ class GpuLowering(Lowering):
         threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
         self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(block)))
 
-    def _allocate(self, owner: ForOp | None) -> None:
-        if owner is not None:
-            super()._allocate(owner)
-            return
-        for buffer, place in self.placements.items():
-            if not place.is_argument and place.owner is None and place.scope == "global":
-                self._allocate_one(buffer, place)
-
-    def _allocate_outermost(self, op: ForOp | BlockOp) -> None:
+    def _allocate_used_in(self, op: ForOp | BlockOp) -> None:
         """Allocate what a launch has in registers and shared memory outside of all of its loops."""
         used = {a.buffer: a.place for p in self._plans_below(op) for a in (*p.writes, *p.loads.values())}
         for buffer, place in used.items():
@@ -102,9 +92,9 @@ class GpuLowering(Lowering):
             if buffer in self.allocated:
                 rule = f"buffer '{place.name}' of scope {place.scope} is used by several launches: give it scope global"
                 raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
-            self._allocate_one(buffer, place)
+            self._allocate(buffer, place)
 
-    def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
+    def _allocate(self, buffer: SSAValue, place: Placement) -> None:
         assert isinstance(buffer.type, MemRefType)
         if buffer in self.allocated:
             return
@@ -156,7 +146,7 @@ class GpuLowering(Lowering):
         kind = loop.loop_kind
         if kind == "vectorized" and (self.at.lane is not None or not self._steps_evenly(loop)):
             return "unrolled"
-        return "unrolled" if kind == "serial" and self.in_registers else kind
+        return kind
 
     def _steps_evenly(self, loop: ForOp) -> bool:
         """True where the lanes of a loop are neighbours, or one, in everything read or written below it.
@@ -194,9 +184,8 @@ class GpuLowering(Lowering):
         return all(a in self.at.ranges for a in fixed.axes()) and fixed.bounds(self.at.ranges)[0] >= 0
 
     def _loop(self, op: ForOp) -> None:
-        copies = run_ahead(op)
-        if copies and op.size > 1:
-            write_pipeline(self, op, copies)
+        if taken_ahead(op) is not None:  # what runs ahead counts the iterations, so none is left out
+            self._serial(op, lambda: self._children(op))
         else:
             super()._loop(op)
 
@@ -259,27 +248,55 @@ class GpuLowering(Lowering):
 
     # -- barriers -----------------------------------------------------------------------------------------------------
 
-    def _children(self, op: ForOp) -> None:
-        self._allocate(op)
-        for child in op.body.block.ops:
-            self.write_child(child)
-
-    def write_child(self, child: Operation) -> None:
-        """Write one of the nests in a loop, or a barrier; nothing for an allocation."""
+    def _child(self, child: Operation) -> None:
         if isinstance(child, BarrierOp):
             if not any(self.at.condition(c) is False for c in child.conditions):
                 self.barrier()
-        elif isinstance(child, ForOp | BlockOp):
-            self._initialise_before(child)
-            self._guarded(child)
+        elif isinstance(child, kernel.CommitOp | kernel.WaitOp):
+            self.at.here.block.add_op(child.clone())
+        elif isinstance(child, AtOp):
+            self._elsewhere(child)
+        else:
+            super()._child(child)
+
+    def _elsewhere(self, op: AtOp) -> None:
+        """Write nests for another iteration of a loop."""
+        values = [self.at.condition(c) for c in op.conditions]
+        if any(v is False for v in values):
+            return
+        test = self.at.conjunction([v for v in values if not isinstance(v, bool)], False)
+        if test is None:
+            self._at_iteration(op)
+        else:
+            self._branch(test, lambda: self._at_iteration(op))
+
+    def _at_iteration(self, op: AtOp) -> None:
+        at, name = self.at, op.loop_name
+        around, extent, known = at.env.get(name), at.ranges.get(name), at.known
+        iteration = at.fixed(op.value)
+        low, high = iteration.bounds(at.ranges)
+        most = [limit.const for c in op.conditions if (limit := c + op.value).is_constant]  # `limit - value >= 0`
+        if iteration.is_constant:
+            at.env[name] = iteration.const
+        else:
+            parts = [at.scalar(iteration - iteration.const), at.constant(iteration.const)]
+            sum_ = at.here.add(arith.AddiOp.create(operands=parts, result_types=[IndexType()]))
+            at.env[name] = Known(sum_, len(at.scopes) - 1)
+            at.known = frozenset(c for c in known if name not in c.axes())
+        at.ranges[name] = low, min(high, *most) if most else high
+        self._children(op)
+        del at.env[name], at.ranges[name]
+        if around is not None and extent is not None:
+            at.env[name], at.ranges[name] = around, extent
+        at.known = known
 
     def _waits(self, op: Operation) -> bool:
-        """True where threads wait for each other in `op`: at a barrier, that of a pipeline or of a joint reduction."""
+        """True where threads wait for each other in `op`: at a barrier, or to join what they have."""
         found = self.waiting.get(op)
         if found is None:
             found = isinstance(op, BarrierOp) or (isinstance(op, BlockOp) and joins_threads(self.plans[op]))
             if isinstance(op, ForOp):
-                found = (op.size > 1 and bool(run_ahead(op))) or any(map(self._waits, op.body.block.ops))
+                found = any(map(self._waits, op.body.block.ops))
             self.waiting[op] = found
         return found
 
@@ -301,7 +318,7 @@ class GpuLowering(Lowering):
             return
 
         def write() -> None:
-            if self.in_flight:
+            if ASYNCHRONOUS in plan.block.notes:
                 self._copy_by_itself(plan)
             else:
                 super(GpuLowering, self)._block(plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects import arith, scf
@@ -14,14 +14,15 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in, statements
+from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, StartOp, blocks_in, loops_in
+from ...dialects.loop_steps import LOWERED_BY
 from ..analysis.nest import widest_ranges
 from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
-from ..primitive import LOWERED_BY
 from ._addresses import Addresses, Known, Scope
 from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
+from ._run_ahead import taken_ahead, work_of
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
@@ -66,10 +67,6 @@ class Lowering:
         self.at = Addresses(self.entry)
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.placements = placements_of(func)
-        self.owned: dict[ForOp | None, list[SSAValue]] = {}
-        for buffer, place in self.placements.items():
-            if not place.is_argument:
-                self.owned.setdefault(place.owner, []).append(buffer)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.nests: dict[Operation, _Nest] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
@@ -81,7 +78,7 @@ class Lowering:
             self.buffers[argument] = new
 
     def run(self) -> None:
-        self._allocate(None)
+        self._allocate_outermost()
         for op in self.func.body.block.ops:
             if isinstance(op, ForOp | BlockOp):
                 self._initialise_before(op)
@@ -96,12 +93,14 @@ class Lowering:
 
     # -- buffers ------------------------------------------------------------------------------------------------------
 
-    def _allocate(self, owner: ForOp | None) -> None:
-        """Allocate the buffers of one iteration of `owner`, once for all of them, at the start of the thread's body."""
-        for buffer in self.owned.get(owner, ()):
-            self._allocate_one(buffer, self.placements[buffer])
+    def _allocate_outermost(self) -> None:
+        """Allocate what is in no loop."""
+        for buffer, place in self.placements.items():
+            if not place.is_argument and place.owner is None:
+                self._allocate(buffer, place)
 
-    def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
+    def _allocate(self, buffer: SSAValue, place: Placement) -> None:
+        """Allocate a buffer of one iteration of its loop, once for all of them, at the start of the thread's body."""
         assert isinstance(buffer.type, MemRefType)
         element = buffer.type.element_type
         local = place.scope == "local" and place.size * element_bytes(element) <= LOCAL_BYTES
@@ -293,14 +292,24 @@ class Lowering:
     def _steps(self, op: ForOp) -> int:
         """Copies that unrolling all loops below, lanes apart, would make."""
         total = 0
-        for child in op.body.block.ops:
-            total += self._steps(child) if isinstance(child, ForOp) else isinstance(child, BlockOp)
+        for child in work_of(op):
+            total += self._steps(child) if isinstance(child, ForOp) else 1
         return total * (1 if self._kind(op) == "vectorized" else op.size)
 
-    def _children(self, op: ForOp) -> None:
-        self._allocate(op)
-        for child in statements(op):
-            self._initialise_before(child)
+    def _children(self, op: ForOp | AtOp) -> None:
+        for child in op.body.block.ops:
+            self._child(child)
+
+    def _child(self, child: Operation) -> None:
+        """Write what stands directly in a loop."""
+        if isinstance(child, AllocOp):
+            self._allocate(child.buffer, self.placements[child.buffer])
+        elif isinstance(child, StartOp):
+            loops = (op for op in _behind(child) if isinstance(op, ForOp))
+            self._initialise_before(next(loop for loop in loops if loop.loop_name == child.loop_name))
+        elif isinstance(child, ForOp | BlockOp):
+            if isinstance(child, BlockOp) or taken_ahead(child) is None:
+                self._initialise_before(child)
             self._guarded(child)
 
     def _copies(self, op: ForOp, body: Callable[[], None]) -> None:
@@ -321,11 +330,11 @@ class Lowering:
         self.at.lane, self.at.lanes = None, 1
         del self.at.ranges[op.loop_name]
 
-    def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue) -> None:
+    def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue | None = None) -> None:
         block = Block(arg_types=[IndexType()])
         self._within(op, block, body)
         block.add_op(scf.YieldOp.create())
-        bounds = [self.at.constant(0), end, self.at.constant(1)]
+        bounds = [self.at.constant(0), end or self.at.constant(op.size), self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
 
@@ -427,6 +436,14 @@ class Lowering:
         copies = prod(x.size for x in loops if self._kind(x) != "vectorized")
         unroll = self._kind(loops[0]) == "serial" and copies <= self.unroll_limit
         self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where), unroll)
+
+
+def _behind(op: Operation) -> Iterator[Operation]:
+    """The operations behind one in its block."""
+    later = op.next_op
+    while later is not None:
+        yield later
+        later = later.next_op
 
 
 def _first_in(block: Block, alloc: kernel.AllocOp) -> SSAValue:

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from ..primitive import LOWERED_BY
+from ...dialects.loop_steps import LOWERED_BY
 
 
 def require_after(func: FuncOp, step: str, before: str) -> None:
@@ -20,3 +20,11 @@ def require_after(func: FuncOp, step: str, before: str) -> None:
 def note_step(func: FuncOp, step: str) -> None:
     """Note the last pass that a function has been through."""
     func.attributes[LOWERED_BY] = StringAttr(step)
+
+
+def require_none(func: FuncOp, step: str) -> None:
+    """PassFailedException where a step of lowering has been on the function already, so that `step` is none for it."""
+    last = func.attributes.get(LOWERED_BY)
+    if isinstance(last, StringAttr):
+        rule = f"function '{func.sym_name.data}' has been through {last.data}: run the steps behind that"
+        raise PassFailedException(f"{step}: {rule}")

@@ -12,12 +12,14 @@ from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops
 from ..build_limits import USUAL_LIMITS, BuildLimits
 from ..collector import collector_paused
+from ._steps import require_none
+from .expand_pipelines import ExpandPipelines, expand_pipelines
 from .place_barriers import PlaceBarriers, place_barriers
 from .place_buffers import PlaceBuffers, place_buffers
 from .tell_loops_apart import TellLoopsApart, tell_loops_apart
 from .write_kernel import WriteKernel, write_kernel
 
-STEPS: tuple[type[ModulePass], ...] = (TellLoopsApart, PlaceBuffers, PlaceBarriers, WriteKernel)
+STEPS: tuple[type[ModulePass], ...] = (TellLoopsApart, PlaceBuffers, PlaceBarriers, ExpandPipelines, WriteKernel)
 """What lowering loops to a kernel is made of, in order."""
 
 
@@ -26,7 +28,7 @@ class LowerLoopToKernel(ModulePass):
     """Loops and blocks -> plain, parallel and replicated control flow around flat loads, stores and vector arithmetic.
 
     The same as all of STEPS, one after the other:
-    `lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-write-kernel`.
+    `lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-expand-pipelines,lw-write-kernel`.
     """
 
     name = "lw-lower-loop-to-kernel"
@@ -38,14 +40,16 @@ class LowerLoopToKernel(ModulePass):
 def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -> None:
     """Lower every function on loops in `module`, in place; PassFailedException for loops it cannot run.
 
-    ScheduleError where the code would be larger than `limits` allow, before any of it is written. Buffers are placed
-    here even where they were before.
+    ScheduleError where the code would be larger than `limits` allow, before any of it is written.
     """
     target = target_of(module)
+    for func in functions_on_loops(module):
+        require_none(func, LowerLoopToKernel.name)
     limits.require_code(module)
     for func in functions_on_loops(module):
         with collector_paused():
             tell_loops_apart(func, target.is_gpu)
             place_buffers(func, target.is_gpu)
             place_barriers(func, target.is_gpu)
+            expand_pipelines(func, target)
             write_kernel(func, target)

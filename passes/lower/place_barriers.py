@@ -17,7 +17,7 @@ from ...dialects.loop import SERIAL, BarrierOp, BlockOp, ForOp, blocks_in, scope
 from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops
 from ._block_plan import BlockPlan
-from ._pipelines import run_ahead
+from ._run_ahead import run_ahead
 from ._steps import note_step, require_after
 from ._thread_sharing import launch_sizes, passed_on
 from ._told_apart import joins_threads

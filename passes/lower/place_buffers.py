@@ -17,7 +17,8 @@ from ...dialects.target import target_of
 from ..analysis import placement
 from ..analysis.nest import functions_on_loops
 from ..analysis.placement import Placement, place_arguments
-from ._steps import note_step
+from ..build_limits import USUAL_LIMITS
+from ._steps import note_step, require_none
 from .tell_loops_apart import are_told_apart
 
 
@@ -37,6 +38,9 @@ class PlaceBuffers(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         gpu = target_of(op).is_gpu
         for func in functions_on_loops(op):
+            require_none(func, self.name)
+        USUAL_LIMITS.require_code(op)
+        for func in functions_on_loops(op):
             if not are_told_apart(func, gpu):
                 rule = f"function '{func.sym_name.data}' has loops that share a name: run lw-tell-loops-apart first"
                 raise PassFailedException(f"{self.name}: {rule}")
@@ -44,7 +48,7 @@ class PlaceBuffers(ModulePass):
 
 
 def place_buffers(func: FuncOp, gpu: bool) -> None:
-    """Place the buffers of a function on loops in place, whether they were placed before or not."""
+    """Place the buffers of a function on loops, in place."""
     last: dict[ForOp | None, AllocOp] = {}
     for buffer, place in placement.place_buffers(func, gpu).items():
         alloc = buffer.owner

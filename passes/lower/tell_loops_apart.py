@@ -20,6 +20,7 @@ from ...dialects.loop import THREAD_KINDS, ForOp, is_bound, loops_in
 from ...dialects.target import target_of
 from ..analysis.access import axis_bound_twice, loops_around
 from ..analysis.nest import functions_on_loops, substitute_loops
+from ._steps import require_none
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class TellLoopsApart(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_on_loops(op):
+            require_none(func, self.name)
             tell_loops_apart(func, target_of(op).is_gpu)
 
 

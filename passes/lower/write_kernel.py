@@ -15,12 +15,11 @@ from ...dialects.combiner import element_bytes
 from ...dialects.kernel import AllocOp, LaunchOp
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..analysis.nest import functions_on_loops
-from ..build_limits import USUAL_LIMITS
 from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
 from ._steps import require_after
-from .place_barriers import PlaceBarriers
+from .expand_pipelines import ExpandPipelines
 
 
 @dataclass(frozen=True)
@@ -31,23 +30,22 @@ class WriteKernel(ModulePass):
     tail predicate becomes a shorter loop, a mask over the lanes, or a branch around the largest nest it holds for; a
     nest whose tiles are mostly whole is written twice, once without the predicate.
 
-    Requires: buffers and barriers placed (`lw-place-buffers`, `lw-place-barriers`).
+    Requires: buffers and barriers placed, pipelines expanded (`lw-expand-pipelines`).
     """
 
     name = "lw-write-kernel"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        USUAL_LIMITS.require_code(op)
         target = target_of(op)
         for func in functions_on_loops(op):
-            require_after(func, self.name, PlaceBarriers.name)
+            require_after(func, self.name, ExpandPipelines.name)
             with collector_paused():
                 write_kernel(func, target)
 
 
 def write_kernel(func: FuncOp, target: Target) -> None:
     """Lower one function on loops with placed buffers, in place; PassFailedException for loops it cannot run."""
-    lowering = _gpu_lowering(func, target) if target.is_gpu else Lowering(func)
+    lowering = GpuLowering(func, warps=target.kind == "cuda") if target.is_gpu else Lowering(func)
     lowering.run()
     for op in func.body.block.ops:
         if isinstance(op, LaunchOp):
@@ -56,13 +54,6 @@ def write_kernel(func: FuncOp, target: Target) -> None:
 
 SHARED_ALIGNMENT = 16
 """Bytes that each shared buffer starts at a multiple of."""
-ASYNC_COPIES_SINCE = 80
-"""The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
-
-
-def _gpu_lowering(func: FuncOp, target: Target) -> GpuLowering:
-    cuda = target.kind == "cuda"
-    return GpuLowering(func, warps=cuda, asynchronous=cuda and target.compute_capability >= ASYNC_COPIES_SINCE)
 
 
 def _require_limits(launch: LaunchOp, target: Target) -> None:

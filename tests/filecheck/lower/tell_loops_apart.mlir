@@ -83,3 +83,14 @@ func.func @twice(%x: memref<4x16xf32> {lw.name = "x"}, %b: memref<4x16xf32> {lw.
 }
 
 // CHECK: lw-lower-loop-to-kernel: loops 'j' and 'i' around it are both bound to threadIdx.x, which only fills of shared buffers may be; bind one of them to another axis
+
+// -----
+
+// Nothing is renamed once layouts speak of loops.
+
+func.func @again() attributes {lw.lowered_by = "lw-place-barriers"} {
+  %a = lw_loop.alloc "a" : memref<4xf32>
+  func.return
+}
+
+// CHECK: lw-tell-loops-apart: function 'again' has been through lw-place-barriers: run the steps behind that
