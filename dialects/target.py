@@ -16,6 +16,9 @@ from .names import one_line
 
 Kind = Literal["llvm", "cuda", "opencl"]
 
+WARP = 32
+"""Threads that run in step, on every GPU of NVIDIA's (CUDA C++ Programming Guide)."""
+
 MOST_THREADS_Z = 64
 """Threads of a block along threadIdx.z, on every GPU of NVIDIA's (CUDA C++ Programming Guide) and many others."""
 

@@ -7,27 +7,25 @@ from itertools import product
 from math import gcd
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, MemRefType, StringAttr
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AtOp, BarrierOp, BlockOp, ForOp, is_bound
-from ..analysis.nest import made_up
 from ..analysis.placement import Placement
 from ._addresses import Known, Scope, same_for_lanes
 from ._block_plan import Access, BlockPlan
+from ._branches import branch, under
 from ._join_threads import join_threads
+from ._launch import Launch, allocate_first
 from ._lowering import Lowering
 from ._run_ahead import ASYNCHRONOUS, taken_ahead
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
 from .tell_loops_apart import spelled
-
-_PLACE = made_up("place", 0)
-"""A thread's place on an axis, where no loop is bound to it."""
 
 LANES = (2, 4, 8)
 """Elements that are moved as vectors; above four, the printers take several."""
@@ -45,17 +43,12 @@ class GpuLowering(Lowering):
     def __init__(self, func: FuncOp, warps: bool) -> None:
         super().__init__(func, gpu=True)
         self.warps = warps
-        self.sizes: dict[str, int] = {}
-        self.threads: dict[str, SSAValue] = {}
         self.virtual: list[ForOp] = []
         self.waiting: dict[Operation, bool] = {}
-        self.launch_scope = self.at.scopes[0]
         self.allocated: set[SSAValue] = set()
 
     def run(self) -> None:
-        for buffer, place in self.placements.items():
-            if not place.is_argument and place.owner is None and place.scope == "global":
-                self._allocate(buffer, place)
+        self._allocate_outermost()
         for op in self.func.body.block.ops:
             if isinstance(op, ForOp | BlockOp):
                 self._launch(op)
@@ -65,23 +58,19 @@ class GpuLowering(Lowering):
     # -- launches -----------------------------------------------------------------------------------------------------
 
     def _launch(self, op: ForOp | BlockOp) -> None:
-        self.sizes = launch_sizes(op)
-        block = Block()
-        self.at.scopes.append(Scope(block))
-        self.launch_scope = self.at.here
-        self.threads = {}
-        for kind in sorted(k for k, n in self.sizes.items() if n > 1):
-            thread = kernel.ThreadOp(kind)
-            thread.result.name_hint = kind.replace("Idx.", "_")
-            self.threads[kind] = self.at.here.add(thread)
+        self.launch = Launch(self.at, launch_sizes(op))
         self._allocate_used_in(op)
         self._initialise_before(op)
         self._guarded(op)
-        self.at.scopes.pop()
-        self.launch_scope = self.at.scopes[0]
-        grid = [self.sizes.get(f"blockIdx.{d}", 1) for d in "xyz"]
-        threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
-        self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(block)))
+        self.launch.close()
+
+    def _allocate_outermost(self) -> None:
+        """Allocate what the launches pass on, in global memory."""
+        for buffer, place in self.placements.items():
+            if not place.is_argument and place.owner is None and place.scope == "global":
+                assert isinstance(buffer.type, MemRefType)
+                element = buffer.type.element_type
+                self.buffers[buffer] = allocate_first(self.entry, place.name, element, place.size, "global")
 
     def _allocate_used_in(self, op: ForOp | BlockOp) -> None:
         """Allocate what a launch has in registers and shared memory outside of all of its loops."""
@@ -102,43 +91,7 @@ class GpuLowering(Lowering):
         if place.scope == "global" and place.owner is not None:
             rule = f"buffer '{place.name}' is used inside of one launch only: give it scope shared or local"
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
-        self.buffers[buffer] = self.allocate(place.name, buffer.type.element_type, place.size, place.scope)
-
-    def allocate(self, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
-        """A flat buffer of the launch, or of the function where none is being written."""
-        flat: MemRefType[Attribute] = (
-            MemRefType(element, [size], memory_space=StringAttr(scope))
-            if scope != "global"
-            else MemRefType(element, [size])
-        )
-        alloc = kernel.AllocOp(name, flat)
-        block = self.launch_scope.block
-        first = block.first_op
-        if first is None:
-            block.add_op(alloc)
-        else:
-            block.insert_op_before(alloc, first)
-        return alloc.buffer
-
-    def branch(self, test: SSAValue, then: Callable[[], None]) -> None:
-        """Write `then` where `test` holds."""
-        self._branch(test, then)
-
-    def barrier(self) -> None:
-        """Let all threads of the block wait for each other."""
-        self.at.here.block.add_op(kernel.BarrierOp())
-        self.at.here.loads.clear()
-
-    def quotient(self, value: SSAValue, divisor: int, size: int) -> tuple[SSAValue, SSAValue]:
-        """A thread's place `value`, of `size` places, divided: the quotient and the remainder."""
-        place = IndexExpr(((_PLACE, 1),), 0)
-        self.at.scopes.append(Scope(self.at.here.block))
-        self.at.env[_PLACE] = Known(value, len(self.at.scopes) - 1)
-        self.at.ranges[_PLACE] = (0, size - 1)
-        parts = self.at.scalar(place // divisor), self.at.scalar(place % divisor)
-        del self.at.env[_PLACE], self.at.ranges[_PLACE]
-        self.at.scopes.pop()
-        return parts
+        self.buffers[buffer] = self.launch.allocate(place.name, buffer.type.element_type, place.size, place.scope)
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
@@ -213,27 +166,16 @@ class GpuLowering(Lowering):
 
     def _bound(self, op: ForOp, body: Callable[[], None]) -> None:
         kind = op.loop_kind
-        size = self.sizes[kind]
+        size = self.launch.sizes[kind]
         if size == 1:
             self._copies(op, body)
             return
-        value = self.threads[kind]
+        value = self.launch.threads[kind]
         if op.size == size:
             self._thread(op, value, body)
             return
-        test = self.is_below(value, size, op.size)
-        self._branch(test, lambda: self._thread(op, value, body))
-
-    def is_below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
-        """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
-        self.at.scopes.append(Scope(self.at.here.block))
-        self.at.env[_PLACE] = Known(value, len(self.at.scopes) - 1)
-        self.at.ranges[_PLACE] = (0, size - 1)
-        test = self.at.condition(IndexExpr(((_PLACE, -1),), limit - 1))
-        del self.at.env[_PLACE], self.at.ranges[_PLACE]
-        self.at.scopes.pop()
-        assert not isinstance(test, bool)
-        return test
+        test = self.launch.is_below(value, size, op.size)
+        branch(self.at, test, lambda: self._thread(op, value, body))
 
     def _thread(self, op: ForOp, value: SSAValue, body: Callable[[], None]) -> None:
         # A scope of its own, in the same region: two loops of one name may be bound to different axes.
@@ -251,7 +193,7 @@ class GpuLowering(Lowering):
     def _child(self, child: Operation) -> None:
         if isinstance(child, BarrierOp):
             if not any(self.at.condition(c) is False for c in child.conditions):
-                self.barrier()
+                self.launch.barrier()
         elif isinstance(child, kernel.CommitOp | kernel.WaitOp):
             self.at.here.block.add_op(child.clone())
         elif isinstance(child, AtOp):
@@ -268,7 +210,7 @@ class GpuLowering(Lowering):
         if test is None:
             self._at_iteration(op)
         else:
-            self._branch(test, lambda: self._at_iteration(op))
+            branch(self.at, test, lambda: self._at_iteration(op))
 
     def _at_iteration(self, op: AtOp) -> None:
         at, name = self.at, op.loop_name
@@ -314,7 +256,7 @@ class GpuLowering(Lowering):
     def _block(self, plan: BlockPlan) -> None:
         if joins_threads(plan):
             for _ in self._copies_of(plan):
-                join_threads(self, plan)
+                join_threads(self.launch, self.writer, plan, self.warps)
             return
 
         def write() -> None:
@@ -374,7 +316,7 @@ class GpuLowering(Lowering):
             return
         lane = self.at.lane
         same = [c for c in conditions if self._open(c) and (lane is None or lane not in self.at.test(c).axes())]
-        self.under(same, write)
+        under(self.at, same, write)
 
     def _may_overshoot(self, plan: BlockPlan, conditions: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
         """True where running beyond the edge fills registers that nobody reads, from memory that is there."""
@@ -394,7 +336,7 @@ class GpuLowering(Lowering):
         if scopes == {"local"}:
             write()
             return
-        kinds = [k for k in self.threads if "global" in scopes or k.startswith("threadIdx")]
+        kinds = [k for k in self.launch.threads if "global" in scopes or k.startswith("threadIdx")]
         told_apart = {n for e in plan.block.bound.values() for n in e.axes()}
         asked = predicate_axes(plan)
         idle = [k for k in kinds if k not in told_apart | asked or is_for_the_first(plan, k, told_apart)]
@@ -407,7 +349,7 @@ class GpuLowering(Lowering):
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give them one scope (lw-set-scope)")
         tests: list[SSAValue] = []
         for kind in idle:
-            tests.append(self.is_below(self.threads[kind], self.sizes[kind], 1))
+            tests.append(self.launch.is_below(self.launch.threads[kind], self.launch.sizes[kind], 1))
         test = self.at.conjunction(tests, False)
         assert test is not None
-        self._branch(test, write)
+        branch(self.at, test, write)

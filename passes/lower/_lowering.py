@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
@@ -22,6 +22,8 @@ from ..analysis.regions import interval_of
 from ._addresses import Addresses, Known, Scope
 from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
+from ._branches import branch, under
+from ._launch import allocate_first
 from ._run_ahead import taken_ahead, work_of
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
@@ -104,14 +106,12 @@ class Lowering:
         assert isinstance(buffer.type, MemRefType)
         element = buffer.type.element_type
         local = place.scope == "local" and place.size * element_bytes(element) <= LOCAL_BYTES
-        space = StringAttr("local") if local else None
-        flat: MemRefType[Attribute] = (
-            MemRefType(element, [place.size], memory_space=space) if space else MemRefType(element, [place.size])
-        )
         scope = self._thread_scope()
         known = scope.values.get(("alloc", buffer))
         if known is None:
-            known = scope.values["alloc", buffer] = _first_in(scope.block, kernel.AllocOp(place.name, flat))
+            where = "local" if local else "global"
+            known = allocate_first(scope.block, place.name, element, place.size, where)
+            scope.values["alloc", buffer] = known
         self.buffers[buffer] = known
 
     def _thread_scope(self) -> Scope:
@@ -136,20 +136,6 @@ class Lowering:
         """True where the condition is not settled by the loops that are fixed."""
         return condition not in self.at.known
 
-    def under(self, conditions: Sequence[IndexExpr], write: Callable[[], None]) -> None:
-        """Write under predicates that are the same for all lanes; nothing where one never holds."""
-        values = [self.at.condition(c) for c in conditions]
-        if any(v is False for v in values):
-            return
-        before = self.at.known
-        self.at.known = before | set(conditions)
-        test = self.at.conjunction([v for v in values if not isinstance(v, bool)], False)
-        if test is None:
-            write()
-        else:
-            self._branch(test, write)
-        self.at.known = before
-
     def _guarded(self, op: ForOp | BlockOp) -> None:
         """Write `op` under the predicates that are decided here and shared by all blocks in it."""
         nest = self._nest(op)
@@ -171,7 +157,7 @@ class Lowering:
                 if self._open(condition) and self._varies(nest, axes) and self._may_branch(op, condition):
                     tiles.append(condition)
         if decided:
-            self.under(decided, lambda: self._versions(op, tiles))
+            under(self.at, decided, lambda: self._versions(op, tiles))
         else:
             self._versions(op, tiles)
 
@@ -222,22 +208,7 @@ class Lowering:
             self._statement(op)
             self.versioned = False
 
-        self._branch(test, whole, rest)
-
-    def _branch(self, test: SSAValue, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-        blocks = []
-        for write in (then, otherwise):
-            if write is None:
-                continue
-            block = Block()
-            self.at.scopes.append(Scope(block))
-            write()
-            self.at.scopes.pop()
-            block.add_op(scf.YieldOp.create())
-            blocks.append(block)
-        regions = [Region(b) for b in blocks] + [Region()] * (2 - len(blocks))
-        self.at.here.block.add_op(scf.IfOp.create(operands=[test], regions=regions))
-        self.at.here.loads.clear()
+        branch(self.at, test, whole, rest)
 
     # -- control flow -------------------------------------------------------------------------------------------------
 
@@ -425,7 +396,7 @@ class Lowering:
     def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
         decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
-        self.under(decided, lambda: self._init_loops(plan, loops, where))
+        under(self.at, decided, lambda: self._init_loops(plan, loops, where))
 
     def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         if not loops:
@@ -444,12 +415,3 @@ def _behind(op: Operation) -> Iterator[Operation]:
     while later is not None:
         yield later
         later = later.next_op
-
-
-def _first_in(block: Block, alloc: kernel.AllocOp) -> SSAValue:
-    first = block.first_op
-    if first is None:
-        block.add_op(alloc)
-    else:
-        block.insert_op_before(alloc, first)
-    return alloc.buffer

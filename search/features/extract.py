@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...dialects.target import WARP
 from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
-from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, WARP, machine_of
+from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, machine_of
 from .movement import Movement
 from .nest import KINDS, Loop, Nest, Stage
 from .occupancy import Launch, launch_of

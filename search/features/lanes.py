@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .machine import BANK_BYTES, SECTOR_BYTES, WARP
+from ...dialects.target import WARP
+from .machine import BANK_BYTES, SECTOR_BYTES
 from .movement import Movement
 from .nest import Loop
 from .sizes import Size, equal, less, minimum, negated, where

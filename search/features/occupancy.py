@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.target import WARP
 from .machine import (
     BASE_REGISTERS,
     BLOCKS_PER_SM,
@@ -11,7 +12,6 @@ from .machine import (
     REGISTERS_PER_THREAD,
     SHARED_BYTES_PER_SM,
     THREADS_PER_SM,
-    WARP,
     machine_of,
 )
 from .nest import Buffer, Loop, Stage

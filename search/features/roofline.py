@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.target import WARP
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
-from .machine import SECTOR_BYTES, WARP, Machine, machine_of
+from .machine import SECTOR_BYTES, Machine, machine_of
 from .movement import Movement
 from .occupancy import Launch
 from .sizes import Size, ceil_div, equal, less, maximum, minimum, total, where

@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from ...dialects.loop import BlockOp, blocks_in, buffer_shape
-from ...dialects.target import Target
+from ...dialects.target import WARP, Target
 from ...passes.analysis.access import is_argument, reads
 from ...passes.analysis.nest import buffer_name, find_block
-from ...passes.lower._join_threads import WARP
 from ...passes.lower.write_kernel import SHARED_ALIGNMENT
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
