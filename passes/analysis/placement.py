@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
@@ -90,8 +89,12 @@ def row_major(extents: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(extents[d + 1 :]) for d in range(len(extents)))
 
 
-def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[tuple[BlockOp, tuple[IndexExpr, ...]]]]:
-    uses: dict[SSAValue, list[tuple[BlockOp, tuple[IndexExpr, ...]]]] = {b: [] for b in buffers}
+Use = tuple[BlockOp, tuple[IndexExpr, ...]]
+"""A block that touches a buffer, and at which indices, over its iterators."""
+
+
+def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[Use]]:
+    uses: dict[SSAValue, list[Use]] = {b: [] for b in buffers}
     for block in blocks_in(func):
         for output, write in zip(block.outputs, block.write_indices, strict=True):
             if output in uses:
@@ -102,59 +105,88 @@ def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[tuple[Blo
     return uses
 
 
-def _place(
-    buffer: SSAValue, owner: ForOp | None, uses: Sequence[tuple[BlockOp, tuple[IndexExpr, ...]]], gpu: bool
-) -> Placement:
+def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[Use], gpu: bool) -> Placement:
     alloc = buffer.owner
-    assert isinstance(alloc, AllocOp) and isinstance(buffer.type, MemRefType)
-    shape = buffer_shape(buffer)
-    boxes: list[Interval | None] = []
-    scope = scope_of(buffer)
-    moved: set[str] = set()
-    own = _own_threads(owner, [block for block, _ in uses]) if gpu and scope == "local" else {}
-    for position, (block, indices) in enumerate(uses):
-        loops = block.enclosing_loops
-        depth = loops.index(owner) + 1 if owner is not None else 0
-        outer, inner = ranges_of(loops[:depth]), ranges_of(loops[depth:])
-        if gpu and scope == "shared":
-            shared = [x for x in loops[:depth] if x.loop_kind.startswith(("threadIdx", "vthread"))]
-            inner |= ranges_of(shared)
-            outer = {name: r for name, r in outer.items() if name not in inner}
-        outer |= own
-        inner = {name: r for name, r in inner.items() if name not in own}
-        bound = block.bound
-        everywhere = {**outer, **inner}
-        once = {name: ZERO for name, (_, last) in everywhere.items() if last == 0}
-        tails = [e.substitute(once) for e in block.conditions]
-        caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in tails}
-        narrowed = _narrowed(inner, tails)
-        for d, expr in enumerate(indices):
-            plain = expr.substitute(bound)
-            at = plain.simplify(everywhere)
-            moved |= at.axes()
-            part = interval_of(at, inner)
-            if gpu and scope == "shared":
-                # The threads that fill it together may be more than there are elements: a predicate holds some back.
-                capped = interval_of(plain.substitute(once), inner, caps)
-                narrow = interval_of(at, narrowed)
-                part = min(part, capped, narrow, key=lambda p: p.extent)
-            if position == 0:
-                boxes.append(part)
-            elif (known := boxes[d]) is not None:
-                boxes[d] = union(known, part, outer)
-    kept = [_bounded(box, n) for box, n in zip(boxes, shape, strict=True)]
+    assert isinstance(alloc, AllocOp)
+    shape, scope = buffer_shape(buffer), scope_of(buffer)
+    local, shared = gpu and scope == "local", gpu and scope == "shared"
+    own = _own_threads(owner, [block for block, _ in uses]) if local else {}
+    around = [_ranges_around(block, owner, shared, own) for block, _ in uses]
+    kept = [_bounded(box, n) for box, n in zip(_boxes(uses, around, shared), shape, strict=True)]
     if gpu and any(_runs_ahead(block, buffer) for block, _ in uses):
         kept[0] = Interval(ZERO, shape[0])
     extents = tuple(box.extent for box in kept)
     lows = tuple(box.low for box in kept)
     steps: tuple[int, ...] = ()
     if own:
-        steps = _steps(lows, [[e.substitute(block.bound) for e in indices] for block, indices in uses])
+        steps = _steps(lows, [_over_loops(block, indices) for block, indices in uses])
         extents = tuple((n - 1) // step + 1 for n, step in zip(extents, steps, strict=True))
-    strides = _aligned_strides(extents, alloc)
-    copies = _virtual(owner, moved) if gpu and scope == "local" else ()
-    layout = Layout(lows, extents, strides, steps, copies)
+    copies = _virtual(owner, _moved_by(uses, around)) if local else ()
+    layout = Layout(lows, extents, _aligned_strides(extents, alloc), steps, copies)
     return Placement(alloc.label.data, scope, owner, False, shape, layout)
+
+
+def _boxes(uses: Sequence[Use], around: Sequence[tuple[Ranges, Ranges]], shared: bool) -> Sequence[Interval | None]:
+    """For each dimension what all uses touch while a buffer lives; None where that is not to be told."""
+    boxes: list[Interval | None] | None = None
+    for (block, indices), (outer, inner) in zip(uses, around, strict=True):
+        parts = _touched(block, indices, outer, inner, shared)
+        if boxes is None:
+            boxes = [*parts]
+        else:
+            boxes = [box and union(box, part, outer) for box, part in zip(boxes, parts, strict=True)]
+    return boxes or ()
+
+
+def _over_loops(block: BlockOp, indices: Sequence[IndexExpr]) -> list[IndexExpr]:
+    bound = block.bound
+    return [e.substitute(bound) for e in indices]
+
+
+def _moved_by(uses: Sequence[Use], around: Sequence[tuple[Ranges, Ranges]]) -> set[str]:
+    """The loops on which it depends what is touched."""
+    found: set[str] = set()
+    for (block, indices), (outer, inner) in zip(uses, around, strict=True):
+        everywhere = {**outer, **inner}
+        found |= {name for e in _over_loops(block, indices) for name in e.simplify(everywhere).axes()}
+    return found
+
+
+def _ranges_around(block: BlockOp, owner: ForOp | None, shared: bool, own: Ranges) -> tuple[Ranges, Ranges]:
+    """The ranges of the loops around a block that have one value while a buffer lives, and of those that run then.
+
+    All threads of a block run while a shared buffer does; `own` are those of which each has a buffer.
+    """
+    loops = block.enclosing_loops
+    depth = loops.index(owner) + 1 if owner is not None else 0
+    outer, inner = ranges_of(loops[:depth]), ranges_of(loops[depth:])
+    if shared:
+        inner |= ranges_of(x for x in loops[:depth] if x.loop_kind.startswith(("threadIdx", "vthread")))
+        outer = {name: r for name, r in outer.items() if name not in inner}
+    return {**outer, **own}, {name: r for name, r in inner.items() if name not in own}
+
+
+def _touched(
+    block: BlockOp, indices: Sequence[IndexExpr], outer: Ranges, inner: Ranges, shared: bool
+) -> list[Interval]:
+    """For each dimension what a block touches while the `inner` loops run.
+
+    The threads that fill shared memory together may be more than there are elements: a predicate holds some back.
+    """
+    everywhere = {**outer, **inner}
+    once = {name: ZERO for name, (_, last) in everywhere.items() if last == 0}
+    tails = [e.substitute(once) for e in block.conditions]
+    caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in tails}
+    narrowed = _narrowed(inner, tails)
+    found = []
+    for plain in _over_loops(block, indices):
+        at = plain.simplify(everywhere)
+        part = interval_of(at, inner)
+        if shared:
+            capped = interval_of(plain.substitute(once), inner, caps)
+            part = min(part, capped, interval_of(at, narrowed), key=lambda p: p.extent)
+        found.append(part)
+    return found
 
 
 def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
