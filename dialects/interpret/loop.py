@@ -73,7 +73,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
     for block in blocks_in(func):
         around = block.enclosing_loops
         outputs = tuple(block.outputs)
-        for buffer in {*outputs, *(load.buffer for load in block.loads)}:
+        for buffer in dict.fromkeys((*outputs, *(load.buffer for load in block.loads))):
             if not isinstance(buffer.owner, AllocOp):
                 continue
             path = _outside_reduction(block, around) if buffer in outputs else around

@@ -40,6 +40,9 @@ class GpuLowering(Lowering):
     the threads of a warp pass values on directly.
     """
 
+    launch: Launch
+    """The one that is being written."""
+
     def __init__(self, func: FuncOp, warps: bool) -> None:
         super().__init__(func, gpu=True)
         self.warps = warps
