@@ -259,7 +259,7 @@ class IndexExpr:
         return linear(result, const)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """The value at one point."""
+        """Evaluate the expression at one point."""
         total = self.const
         for atom, c in self.terms:
             if isinstance(atom, str):
@@ -271,7 +271,7 @@ class IndexExpr:
         return total
 
     def python(self, rename: Callable[[str], str] = str) -> str:
-        """The expression as Python source, axes spelled by `rename`; works on integers and on NumPy arrays alike."""
+        """Print the expression as Python source, axes spelled by `rename`; it works on integers and NumPy arrays."""
         parts = [str(self.const)] if self.const or not self.terms else []
         for atom, c in self.terms:
             if isinstance(atom, str):
@@ -283,7 +283,7 @@ class IndexExpr:
 
 
 def _positive_first(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The terms in the order in which they are printed and parsed again: a first one without a sign, where there is."""
+    """Order terms as they are printed and parsed again: a positive one first, where there is one."""
     first = next((k for k, (_, c) in enumerate(terms) if c > 0), 0)
     return (terms[first], *terms[:first], *terms[first + 1 :])
 

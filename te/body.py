@@ -209,7 +209,7 @@ class BodyBuilder:
         return self._add(arith.SelectOp(test, taken, missed))
 
     def _masked(self, value: Expr, mask: Mask, kept: Mask) -> SSAValue:
-        """A read, perhaps converted, that is 0 where a condition of `kept` fails."""
+        """Build a read, perhaps converted, that is 0 where a condition of `kept` fails."""
         if isinstance(value, Cast):
             return self._convert(self._masked(value.operand, mask, kept), value.operand.dtype, value.dtype)
         assert isinstance(value, Read)
@@ -286,7 +286,7 @@ class BodyBuilder:
     # -- plumbing -----------------------------------------------------------------------------------------------------
 
     def _add(self, op: Operation) -> SSAValue:
-        """The result of `op`, which is pure: of the same operation before it, where there is one."""
+        """Append a pure operation and return its result, or that of the same operation before it."""
         key = (op.name, *op.operands, *op.properties.values(), op.results[0].type)
         if key not in self._built:
             self.block.add_op(op)

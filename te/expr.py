@@ -137,7 +137,7 @@ def integer_range(dtype: str) -> tuple[int, int]:
 
 
 class Const(Expr):
-    """A number."""
+    """A constant of an element type."""
 
     __slots__ = ("value",)
 
@@ -210,7 +210,7 @@ class Cast(Expr):
 
 
 class Bitcast(Expr):
-    """The bits of a number taken for those of another type of the same width."""
+    """The bits of a number reinterpreted as another type of the same width."""
 
     __slots__ = ("operand",)
 
@@ -249,7 +249,7 @@ class Logic(Expr):
 
 
 class Not(Expr):
-    """A condition turned round."""
+    """The negation of a condition."""
 
     __slots__ = ("operand",)
 
@@ -347,7 +347,7 @@ def promote(left: str, right: str) -> str:
 
 
 def match(left: Operand, right: Operand) -> tuple[Expr, Expr]:
-    """Both operands in one type."""
+    """Convert both operands to one type."""
     a = convert(left, getattr(right, "dtype", None))
     b = convert(right, a.dtype)
     dtype = promote(a.dtype, b.dtype)

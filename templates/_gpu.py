@@ -66,7 +66,7 @@ def tiled(cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Seque
 
 
 def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: str) -> None:
-    """Fill a shared buffer at a loop, with all threads of the block: `counts` of them on each of `axes`."""
+    """Fetch cooperatively: fill a shared buffer at a loop with all threads of the block, `counts` along `axes`."""
     before = {str(loop) for loop in sch.get_loops(copy)}
     sch.compute_at(copy, at, unit_loops=True)
     path = sch.get_loops(copy)
@@ -78,7 +78,7 @@ def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: st
 
 
 def split_among_blocks(made: Computation, target: Target | None, loop: Any, parts: Any) -> tuple[str, Any]:
-    """Let blocks of their own take parts of a reduction; a second kernel, a thread for each result, adds up.
+    """Split a reduction among thread blocks (split-K); a second kernel, a thread for each result, sums the parts.
 
     Returns the block of the partial results and the rest of the loop.
     """

@@ -101,7 +101,7 @@ def _body(p: KernelPrinter, block: Block) -> None:
 
 
 def thread(p: KernelPrinter, op: Operation) -> None:
-    """Print where the thread is."""
+    """Print a block or thread index."""
     assert isinstance(op, kernel.ThreadOp)
     axis = op.axis.data
     known = p.axes.get(axis)
@@ -118,7 +118,7 @@ def thread(p: KernelPrinter, op: Operation) -> None:
 
 
 def barrier(p: KernelPrinter, op: Operation) -> None:
-    """Print a barrier of a block."""
+    """Print a barrier of the thread block."""
     p.settle_all(keep_local=True)
     p.line(p.language.barrier(global_memory=bool(p.passed)))
 

@@ -108,7 +108,7 @@ def store(p: KernelPrinter, op: Operation) -> None:
 
 
 def _untangled(p: KernelPrinter, kind: str, lanes: list[Expr], places: Sequence[Place]) -> list[Expr]:
-    """Return the lanes such that none reads what an earlier lane's store has overwritten."""
+    """Copy lanes to variables where one reads what an earlier lane's store overwrites."""
     if not any(lane.reads for lane in lanes):
         return lanes
     tangled = any(
@@ -205,7 +205,7 @@ def scope_of(op: kernel.AllocOp) -> str:
 
 
 def places_of(p: KernelPrinter, buffer: SSAValue, index: SSAValue, offset: int, stride: int, lanes: int) -> list[Place]:
-    """Return the elements that the lanes of an access name."""
+    """Return the element that each lane of an access addresses."""
     base = p.scalar(index)
     if base.reads:
         (base,) = p.atoms(index)

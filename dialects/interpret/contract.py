@@ -51,7 +51,7 @@ def _read_below(value: SSAValue) -> ReadOp | None:
 
 
 def contract(op: ComputeOp, product: Product, tensors: Values) -> Array:
-    """The sums over all of `op`'s domain: in double precision for floats and for int8, else in 64-bit integers."""
+    """Compute the sums over `op`'s domain: in double precision for floats and for int8, else in 64-bit integers."""
     spatial = [a.name for a in op.spatial_axes]
     reduced = [a.name for a in op.reduce_axes]
     grid = Grid([*spatial, *reduced], {a.name: (0, a.extent) for a in op.axes.data})

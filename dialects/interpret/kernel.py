@@ -241,7 +241,7 @@ def _for(self: _Interpreter, op: Operation) -> None:
 
 
 def _parallel(self: _Interpreter, op: Operation) -> None:
-    """Backwards: no iteration may rely on another."""
+    """Run the iterations in reverse, so that one that relies on an earlier one gives a wrong result."""
     body = op.regions[0].blocks[0]
     for value in reversed(range(int(cast(Any, op.properties["extent"]).data))):
         self.values[body.args[0]] = np.int64(value)

@@ -136,7 +136,7 @@ class Arithmetic:
         return np.dtype("float64" if self.wide and is_float(element) else dtype_name(element))
 
     def hold(self, array: Array, element: Attribute) -> Array:
-        """An array of a tensor's elements as values."""
+        """Convert a tensor's elements to the type that values are held in."""
         return array.astype(self.dtype(element), copy=False)
 
     def body(self, ops: Iterable[Operation], values: Values, leaf: Callable[[Operation], Array | None]) -> list[Array]:

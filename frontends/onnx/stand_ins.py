@@ -1,4 +1,4 @@
-"""Tensors in place of the results of nodes that were refused, so that the nodes after them are looked at too."""
+"""Placeholders for the results of nodes that were refused, so that the nodes after them are checked too."""
 
 from __future__ import annotations
 

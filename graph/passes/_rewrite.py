@@ -64,12 +64,12 @@ def producer(value: SSAValue, *names: str) -> ApplyOp | None:
 
 
 def used_once(value: SSAValue) -> bool:
-    """Whether one operation reads a value, once."""
+    """True where a value has exactly one use."""
     return value.has_one_use()
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a value depends on constants only."""
+    """True where a value depends on constants only."""
     waiting, seen = [value], set[SSAValue]()
     while waiting:
         current = waiting.pop()
@@ -100,7 +100,7 @@ def option(op: ApplyOp, name: str) -> Any:
 
 
 def users(value: SSAValue) -> Iterator[Operation]:
-    """The operations that read a value, each once."""
+    """Iterate over the operations that read a value, each once."""
     return iter(dict.fromkeys(use.operation for use in value.uses))
 
 

@@ -136,7 +136,7 @@ class _Arena:
         return self._stretches[position].held if found else None
 
     def put(self, stretch: _Stretch, where: str) -> None:
-        """Write a stretch; what it meets is gone."""
+        """Write a stretch, which drops every stretch that it overlaps."""
         first = self._first_ending_behind(stretch.start)
         last = bisect_left(self._starts, stretch.end)
         if any(held.is_input for held in self._stretches[first:last]):

@@ -10,14 +10,14 @@ from .plan import ALIGNMENT
 
 @dataclass(frozen=True)
 class Live:
-    """A stretch of memory that is needed from step `first` to step `last`, both included."""
+    """The lifetime of a tensor: its bytes, and the steps from `first` to `last`, both included."""
 
     nbytes: int
     first: int
     last: int
 
     def meets(self, other: Live) -> bool:
-        """Whether there is a step at which both are needed."""
+        """True where the two lifetimes overlap."""
         return self.first <= other.last and other.first <= self.last
 
 

@@ -79,7 +79,7 @@ def shared_loops(a: BlockOp, b: BlockOp) -> list[ForOp]:
 
 
 def private_to(loop: ForOp) -> set[SSAValue]:
-    """The buffers every use of which is inside `loop`: each of its iterations has its own."""
+    """Return the buffers that are used inside of `loop` only: each iteration has its own."""
     func = function_of(loop)
     return {
         b for b, owner in owning_loops(func).items() if owner is not None and (owner is loop or is_under(owner, loop))
@@ -87,18 +87,18 @@ def private_to(loop: ForOp) -> set[SSAValue]:
 
 
 def shares_a_block(loop: ForOp) -> bool:
-    """True for loops whose iterations are threads of one block of a GPU, which share its `shared` buffers."""
+    """True for loops over threads or virtual threads, whose iterations share the thread block's shared memory."""
     return loop.loop_kind == "vthread" or loop.loop_kind.startswith("threadIdx")
 
 
 def axis_bound_twice(loop: ForOp) -> ForOp | None:
-    """A loop around `loop` on the same axis of blocks or threads, where the two do not go together."""
+    """Return a loop around `loop` on the same block or thread axis, unless the two are a cooperative fetch."""
     same = _on_same_axis(loop)
     return next((outer for outer in same if not filled_together(loop, outer, loop.loop_kind)), None)
 
 
 def filled_with_all_threads(buffer: SSAValue) -> ForOp | None:
-    """A loop that fills a buffer on an axis of threads that a loop around it is on too."""
+    """Return a loop by which `buffer` is fetched cooperatively: on a thread axis that a loop around it has as well."""
     around = (loop for block in writers(buffer) for loop in block.enclosing_loops)
     return next((x for x in around if _on_same_axis(x)), None)
 
@@ -109,7 +109,7 @@ def _on_same_axis(loop: ForOp) -> list[ForOp]:
 
 
 def filled_together(inner: ForOp, outer: ForOp, axis: str) -> bool:
-    """True where `inner` may be bound to an axis inside of `outer`, which is on it too.
+    """True where `inner`, bound to a thread axis that `outer` around it is bound to, is a cooperative fetch.
 
     That is so where all that is written in it is shared by the threads of a block, and the same for each of them.
     """
@@ -124,7 +124,7 @@ def filled_together(inner: ForOp, outer: ForOp, axis: str) -> bool:
 
 
 def split_between_threads(loop: ForOp, buffer: SSAValue) -> bool:
-    """True where each iteration of `loop` has a part of its own of a buffer that is used inside of it only."""
+    """True where each iteration of `loop` writes its own part of a buffer that is used inside of it only."""
     if buffer not in private_to(loop):
         return False
     for block in writers(buffer):

@@ -80,7 +80,7 @@ class Layout:
         return values
 
     def padding(self, dims: Sequence[str]) -> tuple[IndexExpr, ...]:
-        """What must not be negative for an element over dimensions called `dims` not to lie in the padding."""
+        """Return expressions that are negative just for the elements in the padding, over dimensions called `dims`."""
         ranges = self._ranges(dims)
         inside = [self._size(names) - 1 - fused for names, fused in self._groups(dims).items()]
         return tuple(e for e in inside if e.bounds(ranges)[0] < 0)
@@ -89,7 +89,7 @@ class Layout:
         return {dim: (0, extent - 1) for dim, extent in zip(dims, self.shape, strict=True)}
 
     def _groups(self, dims: Sequence[str]) -> dict[tuple[str, ...], IndexExpr]:
-        """The value of each product of names over the dimensions."""
+        """Return the value of each fused group of names over the dimensions."""
         values: dict[tuple[str, ...], IndexExpr] = {}
         for item, dim in zip(self.items, dims, strict=True):
             part = axis(dim) * item.tile if item.part == "/" else axis(dim)

@@ -47,7 +47,7 @@ class Packing:
         }
 
     def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The original array as the argument wants it."""
+        """Pack the original array into the layout that the argument has."""
         return pack(array, self.layout, self.extents)
 
 
@@ -71,7 +71,7 @@ def packing_of(func: FuncOp, position: int) -> Packing | None:
 
 
 def pack(array: np.ndarray[Any, Any], layout: Sequence[str], extents: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """A new array in `layout`; `extents` are the names and sizes of the dimensions of `array`, in order.
+    """Pack an array into a new one in `layout`; `extents` are names and sizes of the dimensions of `array`, in order.
 
     The padding is zero. ValueError where the array has another shape, LayoutError where the layout is not one.
     """

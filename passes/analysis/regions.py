@@ -98,7 +98,7 @@ def region_of(
 
 
 def _within(part: Interval | None, extent: int, outer: Ranges) -> Interval:
-    """`part` without what is surely outside of `[0, extent)`."""
+    """Clip an interval to `[0, extent)`, as far as that is known."""
     whole = Interval(ZERO, extent)
     if part is None:
         return whole
@@ -120,7 +120,7 @@ def covers(outside: Interval, inside: Interval, extent: int, outer: Ranges) -> b
 
 
 def bind(expr: IndexExpr, bindings: Mapping[str, IndexExpr]) -> IndexExpr:
-    """An expression over a block's iterators as one over the loops around it."""
+    """Rewrite an expression over a block's iterators as one over the loops around it."""
     return expr.substitute(bindings)
 
 

@@ -1,4 +1,4 @@
-"""What `pipeline` and `double_buffer` share: copies into buffers of which each iteration of a loop has its own."""
+"""Software pipelining, shared by `pipeline` and `double_buffer`: copies whose buffer gets a place for each stage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
 
 @dataclass(frozen=True)
 class StagesPlan:
-    """The loop, its copies and how many of its iterations may be under way at once."""
+    """A software pipeline: the loop, its copies, and its number of stages."""
 
     loop: ForOp
     copies: tuple[BlockOp, ...]
