@@ -119,7 +119,9 @@ class BodyBuilder:
                 return self._add((math.AbsFOp if expr.dtype in FLOATS else math.AbsIOp)(operand))
             return self._add(_CALLS[expr.function](operand))
         assert isinstance(expr, Binary)
-        left, right = self.build(expr.left, mask), self.build(expr.right, mask)
+        return self._binary(expr, self.build(expr.left, mask), self.build(expr.right, mask))
+
+    def _binary(self, expr: Binary, left: SSAValue, right: SSAValue) -> SSAValue:
         if expr.dtype in UNSIGNED:
             return self._add(_UNSIGNED[expr.op](left, right))
         if expr.op == "mod":

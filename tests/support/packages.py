@@ -111,7 +111,7 @@ def mutated(header: Header, rng: np.random.Generator) -> Header:
     return changed
 
 
-def trespass(package: Package) -> str | None:
+def trespass(package: Package) -> str | None:  # noqa: C901
     """What running a package would do beyond its arrays, found byte by byte; None where it keeps to them.
 
     Every byte of the arena knows the tensor that was last written to it. Kernels are taken to touch what their
