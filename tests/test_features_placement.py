@@ -41,7 +41,7 @@ def module_of(name, target):
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
 @pytest.mark.few(8)
-def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
+def test_buffers_are_as_large_as_the_lowering_makes_them(target, name) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
         graph = Graph()
@@ -59,7 +59,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "attention"])
-def test_shared_memory_is_what_the_kernel_allocates(name):
+def test_shared_memory_is_what_the_kernel_allocates(name: str) -> None:
     """Of the largest launch; within what a logarithm in single precision tells."""
     module = module_of(name, CUDA)
     column = names().index("program.shared_bytes")

@@ -43,7 +43,7 @@ def sliced(name, target):
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(1)
-def test_slices_add_up(name):
+def test_slices_add_up(name) -> None:
     opencl_device()
     task, sketch = sliced(name, OPENCL)
     reference = make_reference(task.module)
@@ -59,7 +59,7 @@ def test_slices_add_up(name):
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(2)
-def test_candidates_within_the_limits_are_within_those_of_the_kernel(name):
+def test_candidates_within_the_limits_are_within_those_of_the_kernel(name) -> None:
     """Lowering refuses what asks for more threads or shared memory than the target has."""
     task, sketch = sliced(name, "cuda model=h200")
     for row in sketch.sample(np.random.default_rng(5), 12):

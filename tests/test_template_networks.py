@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_every_kind_of_group_is_right(target: str, name: str, layout: str) -> No
 
 
 @pytest.mark.slow
-def test_a_network_is_tuned_task_by_task_and_compiled_with_what_was_found(tmp_path) -> None:
+def test_a_network_is_tuned_task_by_task_and_compiled_with_what_was_found(tmp_path: Path) -> None:
     """The classic loop: a tuner for each task, which learns from those before; then the best of all."""
     net = network()
     log = tmp_path / "resnet.jsonl"

@@ -42,11 +42,11 @@ def build(workload, schedule):
     return (workload + "\n" + fields.get("artifact", schedule)).encode()
 
 
-def _raise(error):
+def _raise(error) -> None:
     raise error
 
 
-def _lose():
+def _lose() -> None:
     from loopwright.search.backend_api import DeviceLost
 
     raise DeviceLost("the device fell off the bus")
@@ -66,11 +66,11 @@ ENDS = {
 
 
 class Kernel:
-    def __init__(self, text):
+    def __init__(self, text) -> None:
         self.fields = _fields(text)
         self.runs = 0
 
-    def run(self, args):
+    def run(self, args) -> None:
         self.runs += 1
         kind = self.fields.get("run")
         if kind in ENDS:
@@ -78,7 +78,7 @@ class Kernel:
         else:
             self._compute(kind, *args)
 
-    def _compute(self, kind, source, result):
+    def _compute(self, kind, source, result) -> None:
         """Double the source, or something like it."""
         match kind:
             case "twice":
@@ -126,6 +126,6 @@ def versions():
     return {"fake": "1.0", "lw-fake": "1"}
 
 
-def data(n=64):
+def data(n: int = 64):
     source = np.arange(n, dtype=np.float32)
     return source, source * 2

@@ -189,7 +189,7 @@ class FakeDriver(ModuleType):
     def memcpy_htod(self, address: int, array: np.ndarray) -> None:
         assert self.stack and array.flags.c_contiguous
         self.log.append("upload")
-        memoryview(array)  # which bfloat16 does not have
+        memoryview(array.data)  # which bfloat16 does not have
         self.at(address, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
 
     def memcpy_dtoh(self, array: np.ndarray, address: int) -> None:

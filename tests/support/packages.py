@@ -17,7 +17,7 @@ from loopwright.graph.runtime.signature import signature_of
 
 Parts = dict[str, bytes]
 Header = dict[str, Any]
-_ODD = (
+_ODD: tuple[Any, ...] = (
     0,
     1,
     -1,
@@ -36,8 +36,20 @@ _ODD = (
     True,
     None,
     "",
+    "object",
+    "O",
+    "float32",
+    "V8",
+    "int8",
+    "arena",
+    "constant",
+    "\n\x1b[31m",
+    [],
+    {},
+    [[]],
+    "llvm",
+    "cuda",
 )
-_ODD += ("object", "O", "float32", "V8", "int8", "arena", "constant", "\n\x1b[31m", [], {}, [[]], "llvm", "cuda")
 
 
 def small_network() -> lw.Network:

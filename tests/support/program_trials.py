@@ -102,7 +102,7 @@ class Problem:
 
 
 @cache
-def cpu_primitives() -> dict[str, type[Primitive]]:
+def cpu_primitives() -> dict[str, type[Primitive[Any]]]:
     return {name: primitive for name, primitive in primitives().items() if primitive.name != "lw-bind"}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from fake_space import FakeSpace
 
 from loopwright.search.measure import MeasureOptions
+from loopwright.search.population import Rows
 from loopwright.search.timing import TimingSettings
 from loopwright.search.tuner import TuningOptions, TuningTask, tune
 
@@ -13,7 +14,7 @@ path, trials, build = sys.argv[1:]
 
 
 class Space(FakeSpace):
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         return f"build={build} {super().schedule(row)}"
 
 
