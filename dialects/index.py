@@ -136,23 +136,7 @@ class IndexExpr:
         if not rest:
             return whole
         left = self.const % divisor
-        shared = gcd(divisor, *(c for _, c in rest))
-        if shared > 1:
-            reduced = IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared)
-            return whole + reduced // (divisor // shared)
-        quotients = [(a, c) for a, c in rest if isinstance(a, Div)]
-        if len(quotients) == 1 and quotients[0][1] == 1:
-            # (r + e floordiv d) floordiv c = (r * d + e) floordiv (d * c), r being whole.
-            inner = quotients[0][0]
-            others = IndexExpr(tuple(t for t in rest if t[0] is not inner), left)
-            return whole + (others * inner.divisor + inner.expr) // (inner.divisor * divisor)
-        atom, c = rest[0]
-        if len(rest) == 1 and c == 1 and isinstance(atom, Mod):
-            if atom.divisor + left <= divisor:
-                return whole
-            if left == 0 and atom.divisor % divisor == 0:
-                return whole + atom.expr // divisor % (atom.divisor // divisor)
-        return whole + IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
+        return whole + _divided(rest, left, divisor)
 
     def __mod__(self, divisor: int) -> IndexExpr:
         if divisor == 1:
@@ -286,6 +270,26 @@ def _positive_first(terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """Order terms as they are printed and parsed again: a positive one first, where there is one."""
     first = next((k for k, (_, c) in enumerate(terms) if c > 0), 0)
     return (terms[first], *terms[:first], *terms[first + 1 :])
+
+
+def _divided(rest: tuple[Term, ...], left: int, divisor: int) -> IndexExpr:
+    """Divide a sum by a divisor that divides none of its factors, its constant being below the divisor."""
+    shared = gcd(divisor, *(c for _, c in rest))
+    if shared > 1:
+        return IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared) // (divisor // shared)
+    quotients = [(a, c) for a, c in rest if isinstance(a, Div)]
+    if len(quotients) == 1 and quotients[0][1] == 1:
+        # (r + e floordiv d) floordiv c = (r * d + e) floordiv (d * c), r being whole.
+        inner = quotients[0][0]
+        others = IndexExpr(tuple(t for t in rest if t[0] is not inner), left)
+        return (others * inner.divisor + inner.expr) // (inner.divisor * divisor)
+    atom, c = rest[0]
+    if len(rest) == 1 and c == 1 and isinstance(atom, Mod):
+        if atom.divisor + left <= divisor:
+            return ZERO
+        if left == 0 and atom.divisor % divisor == 0:
+            return atom.expr // divisor % (atom.divisor // divisor)
+    return IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
 
 
 def _collect_axes(expr: IndexExpr, found: set[str]) -> None:

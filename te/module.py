@@ -40,9 +40,7 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     if not outputs:
         raise ExpressionError("create_module needs at least one computed tensor in the list, got placeholders only")
     stages, used = _stages(outputs)
-    for tensor in used:
-        if not any(tensor is given for given in inputs):
-            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list given to create_module")
+    _require_given(used, inputs)
     labels = _Names()
     values: dict[Tensor, SSAValue] = {}
     block = Block(arg_types=[_type(t) for t in inputs])
@@ -63,6 +61,13 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     if target is not None:
         attributes["lw.target"] = TargetAttr(resolve_target(target) if isinstance(target, str) else target)
     return ModuleOp([function], attributes)
+
+
+def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+    """ExpressionError where a placeholder is read that is not among the inputs."""
+    for tensor in used:
+        if not any(tensor is given for given in inputs):
+            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list given to create_module")
 
 
 def _marks(tensor: Tensor, name: str) -> DictionaryAttr:

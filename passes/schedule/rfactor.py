@@ -213,17 +213,9 @@ def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[
     """The block of partial results, with the body of `block`, which is left without one."""
     iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
     iterators.append((partial, axis(plan.loop.loop_name)))
-    reducing = reduce_loop_names(block)
-    names = {a.name for a, _ in iterators}
-    inside: dict[str, IndexExpr] = {plan.loop.loop_name: axis(partial.name)}
-    remaining = False
-    for loop in block.enclosing_loops:
-        if loop.loop_name in reducing and loop is not plan.loop:
-            name = fresh_name(loop.loop_name, names)
-            names.add(name)
-            inside[loop.loop_name] = axis(name)
-            iterators.append((Axis(name, loop.size, True), axis(loop.loop_name)))
-            remaining = True
+    remaining = _remaining_axes(block, plan.loop, {a.name for a, _ in iterators})
+    iterators += [(each, axis(loop)) for loop, each in remaining.items()]
+    inside = {plan.loop.loop_name: axis(partial.name), **{loop: axis(each.name) for loop, each in remaining.items()}}
     reduced = {a.name: e.substitute(inside) for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce}
     combine = block.combine.clone() if block.combine is not None and remaining else None
     body = block.detach_region(block.body)
@@ -243,6 +235,16 @@ def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[
         identity=block.identity.data if block.identity is not None and remaining else None,
         combine=combine,
     )
+
+
+def _remaining_axes(block: BlockOp, factored: ForOp, taken: set[str]) -> dict[str, Axis]:
+    """Return a reduce iterator for each loop that the partial results are still reduced over, by the loop's name."""
+    reducing, names, found = reduce_loop_names(block), set(taken), dict[str, Axis]()
+    for loop in block.enclosing_loops:
+        if loop.loop_name in reducing and loop is not factored:
+            found[loop.loop_name] = Axis(fresh_name(loop.loop_name, names), loop.size, True)
+            names.add(found[loop.loop_name].name)
+    return found
 
 
 def _mask(body: Region, conditions: list[IndexExpr], starts: Sequence[arith.ConstantOp | IndexOp]) -> None:
