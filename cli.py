@@ -108,7 +108,7 @@ def _say(text: str, code: int) -> int:
 
 
 def _bad_input() -> tuple[type[Exception], ...]:
-    """What the user can mend: only asked for, and imported, when something went wrong."""
+    """Return the errors that the user can mend; imported only when something went wrong."""
     from .backends.host_memory import NotEnoughMemory
     from .passes.primitive import ScheduleError
     from .search.records import RecordError
@@ -117,7 +117,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What went wrong while a right command was carried out."""
+    """Return the errors of a right command that could not be carried out."""
     from .backends.c_family.artifact import CompileError
     from .backends.device_lost import DeviceLost
     from .backends.missing import MissingRequirement

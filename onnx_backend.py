@@ -170,7 +170,7 @@ def run_node(
 
 
 def is_compatible(model: ModelProto, device: str = "CPU", **_: Any) -> bool:
-    """Whether a model can be imported, and the device is there; inputs may still have open shapes."""
+    """True where a model can be imported, and the device is there; inputs may still have open shapes."""
     try:
         importable(model)
     except OnnxImportError:
@@ -179,7 +179,7 @@ def is_compatible(model: ModelProto, device: str = "CPU", **_: Any) -> bool:
 
 
 def supports_device(device: str) -> bool:
-    """Whether models can run there: CPU, or CUDA where there is such a device; its number, if any, must be 0."""
+    """True where models can run there: CPU, or CUDA where there is such a device; its number must be 0."""
     kind, _, number = device.partition(":")
     if kind not in _TARGETS or number not in ("", "0"):
         return False

@@ -35,7 +35,7 @@ def available_bytes() -> int:
 
 
 def require_bytes(what: str, needed: int, has: int | None = None) -> None:
-    """NotEnoughMemory, a sentence that begins with `what`, where it takes more than this process has left."""
+    """Raise NotEnoughMemory, beginning with `what`, where it takes more than this process has left."""
     most = available_bytes() if has is None else has
     if needed > most:
         raise NotEnoughMemory(f"{what} takes {needed:,} bytes of memory, there are {most:,}")

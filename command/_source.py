@@ -1,4 +1,4 @@
-"""Where a command's workload comes from: a name with shapes, a file of IR, or a record."""
+"""Workloads of commands: a name with shapes, a file of IR, or a record."""
 
 from __future__ import annotations
 

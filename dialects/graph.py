@@ -37,7 +37,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @irdl_attr_definition
 class OptionsAttr(Data[tuple[tuple[str, Option], ...]]):
-    """What an operator is told beside its tensors: `<layout = "NHWC", stride = [2, 2]>`, in the order of the names."""
+    """The options of an operator: `<layout = "NHWC", stride = [2, 2]>`, in the order of the names."""
 
     name = "lw_graph.options"
 

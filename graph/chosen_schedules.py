@@ -1,4 +1,4 @@
-"""Which schedule each kernel of a network is compiled with."""
+"""The schedules that the kernels of a network are compiled with."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _schedule(task: SearchTask, given: History, versions: Mapping[str, str]) -> 
 
 
 def _readable(record: Record, task: SearchTask) -> bool:
-    """Whether a record's schedule is one; says so where it is not."""
+    """True where a record's schedule is one; warns where it is not."""
     try:
         parse_schedule(record.schedule)
     except ValueError as error:

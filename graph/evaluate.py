@@ -45,7 +45,7 @@ def evaluate(net: Network, feeds: Mapping[str, Any]) -> list[Array]:
 
 
 def evaluate_block(net: Network, function: FuncOp, values: dict[SSAValue, Array]) -> list[Array]:
-    """What a function returns, `values` being its arguments."""
+    """Evaluate a function, `values` being its arguments."""
     return _run(net, function.body.block.ops, values)
 
 
@@ -67,7 +67,7 @@ def _run(net: Network, ops: Iterable[Operation], values: dict[SSAValue, Array]) 
 
 
 def apply_arrays(op: ApplyOp, arrays: Sequence[Array]) -> list[Array]:
-    """One operator on arrays."""
+    """Evaluate one operator on arrays."""
     name = op.operator.data
     if operator(name).kind is Kind.VIEW:
         return [arrays[0].reshape(shape_of(op.outputs[0]))]

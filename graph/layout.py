@@ -1,4 +1,4 @@
-"""Which layout the feature maps of a network are in: as it was built, NCHW, NHWC, or the one that suits it."""
+"""The layout of a network's feature maps: as it was built, NCHW, NHWC, or the one that suits it."""
 
 from __future__ import annotations
 

@@ -250,11 +250,11 @@ class Network:
 
     @property
     def parameter_count(self) -> int:
-        """How many numbers its constants hold."""
+        """Count the numbers that its constants hold."""
         return sum(math.prod(a.shape) for a in self.params.values())
 
     def evaluate(self, **feeds: Any) -> list[Array]:
-        """What the network gives for its inputs, by the meaning of its operators: slow, to check others against."""
+        """Evaluate the network on inputs by the meaning of its operators: slow, to check others against."""
         from .evaluate import evaluate
 
         return evaluate(self, feeds)

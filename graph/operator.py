@@ -1,4 +1,4 @@
-"""What an operator is: a function from tensors and options to tensor expressions, and how it may be fused."""
+"""Operators of networks: functions from tensors and options to tensor expressions, and how they may be fused."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def operator(name: str) -> Operator:
 
 
 def apply(name: str, tensors: Sequence[Tensor | Expr], options: Mapping[str, Option]) -> list[Tensor]:
-    """What an operator gives for te tensors, or numbers where it broadcasts; ExpressionError where they do not fit."""
+    """Build an operator on te tensors, or numbers where it broadcasts; ExpressionError where they do not fit."""
     found = operator(name)
     least, most = found.tensors
     if len(tensors) < least or (most is not None and len(tensors) > most):

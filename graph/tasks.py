@@ -69,7 +69,7 @@ def group_task(group: GroupOp, target: Target) -> SearchTask:
 
 
 def has_reduction(task: SearchTask) -> bool:
-    """Whether there is a reduction in a task's computation."""
+    """True where there is a reduction in a task's computation."""
     return any(isinstance(op, ComputeOp) and op.reduce_axes for op in task.compute_dag.func.body.block.ops)
 
 

@@ -1,4 +1,4 @@
-"""What every schedule primitive is: a frozen value that checks, then rewrites, and refuses in one form."""
+"""Schedule primitives in general: frozen values that check, then rewrite, and refuse in one form."""
 
 from __future__ import annotations
 

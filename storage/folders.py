@@ -1,4 +1,4 @@
-"""Where this user's files are (XDG Base Directory Specification), and whether only this user can change them."""
+"""This user's folders (XDG Base Directory Specification), and whether only this user can change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which integer expressions are index expressions, and which conditions are conjunctions of `index expression >= 0`."""
+"""Affine analysis of expressions: which are index expressions, and conditions as conjunctions of `expression >= 0`."""
 
 from __future__ import annotations
 

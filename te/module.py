@@ -79,7 +79,7 @@ def _marks(tensor: Tensor, name: str) -> DictionaryAttr:
 
 
 def stage_labels(tensors: Sequence[Tensor]) -> dict[Compute, str]:
-    """What `create_module` calls each compute: equal names get a number."""
+    """Return the name that `create_module` gives each compute: equal names get a number."""
     labels = _Names()
     for tensor in tensors:
         if isinstance(tensor.op, Placeholder):

@@ -1,4 +1,4 @@
-"""What the templates for GPUs share: blocks, virtual threads, threads and elements; operands in shared memory."""
+"""Tiling for GPUs, shared by templates: blocks, virtual threads, threads and elements; operands in shared memory."""
 
 from __future__ import annotations
 

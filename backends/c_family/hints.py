@@ -1,4 +1,4 @@
-"""What to call a value that the IR gives no name: after the buffer it is a place in or from, or how it is computed."""
+"""Names for values without one in the IR: after the buffer they index or are loaded from, or their operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language of the C family must say for itself: the words its printer uses, and overrides of operations."""
+"""The interface of a language of the C family: words that the shared printer uses, and overrides of operations."""
 
 from __future__ import annotations
 

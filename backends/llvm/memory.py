@@ -31,7 +31,7 @@ def emit_alloc(f: Function, op: Operation) -> None:
 
 
 def _identifier(label: str) -> str:
-    """What LLVM takes for the name of a value without quotes."""
+    """Make a name one that LLVM takes for a value without quotes."""
     name = "".join(c if (c.isascii() and c.isalnum()) or c in "_.$-" else "_" for c in label[:LONGEST_NAME])
     return f"_{name}" if name[:1].isdigit() else name
 

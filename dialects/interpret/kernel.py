@@ -1,4 +1,4 @@
-"""What a kernel means: its operations run one after the other on flat NumPy arrays, the oracle of the backends."""
+"""The interpreter of the kernel dialect, one operation after the other on flat NumPy arrays: the backends' oracle."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _fail(what: str, name: str, index: object) -> None:
 
 
 def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
-    """For each buffer that is no argument, the innermost loop around all blocks that use it.
+    """Return for each allocated buffer the innermost loop around all blocks that use it.
 
     What a block reduces into lives outside of the loops that it reduces over, whether another block reads it or not.
     """
@@ -212,7 +212,7 @@ class _Source:
 
 
 def initial_value(op: BlockOp, position: int) -> float | int:
-    """What a reduction block starts its output from."""
+    """Return what a reduction block initialises its output with."""
     if op.identity is not None:
         return constant_value(op.identity.data[position])
     output = op.outputs[position]

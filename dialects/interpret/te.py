@@ -87,7 +87,7 @@ class _Evaluation:
         self.shape = tuple(a.extent for a in op.spatial_axes)
 
     def run(self) -> list[Array]:
-        """One array per output, in the outputs' types."""
+        """Evaluate the compute: one array per output, in the outputs' types."""
         product = product_of(self.op)
         points = int(np.prod([a.extent for a in self.op.axes.data], dtype=np.int64))
         if product is not None and points >= CONTRACT_POINTS and self.arithmetic.wide:

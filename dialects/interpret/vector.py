@@ -117,7 +117,7 @@ _SPECIAL = (arith.ConstantOp, arith.CmpiOp, arith.FPToUIOp, arith.BitcastOp, *CO
 
 
 def has_meaning(op: Operation) -> bool:
-    """Whether `Arithmetic.scalar` evaluates an operation."""
+    """True where `Arithmetic.scalar` evaluates an operation."""
     if isinstance(op, arith.CmpfOp):
         return int(op.predicate.value.data) in _FLOAT_COMPARE
     if isinstance(op, arith.ConstantOp):
@@ -149,7 +149,7 @@ class Arithmetic:
         raise AssertionError("a body ends with a yield")
 
     def scalar(self, op: Operation, operands: list[Array]) -> Array:
-        """One arith or math operation; TypeError for operations without a meaning here."""
+        """Evaluate one arith or math operation; TypeError for operations without a meaning here."""
         element = op.results[0].type
         if isinstance(op, arith.ConstantOp):
             assert isinstance(op.value, FloatAttr | IntegerAttr)

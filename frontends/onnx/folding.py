@@ -28,7 +28,7 @@ a scale of its own for zeros.
 
 
 def foldable(node: NodeProto) -> bool:
-    """Whether the node gives the same for the same inputs."""
+    """True where the node gives the same for the same inputs."""
     training = node.op_type == "Dropout" and len(node.input) > 2
     loops = any(attribute.HasField("g") for attribute in node.attribute)  # which may run without end
     return node.domain in ("", "ai.onnx") and node.op_type not in _HERE and not training and not loops

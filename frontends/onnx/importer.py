@@ -264,7 +264,7 @@ class _Importer:
                 self._refuse(f"{place_of(node)}: its result '{name}' is not supported")
 
     def _convertible(self, node: NodeProto, operands: Sequence[Operand | None]) -> bool:
-        """Whether there is a converter, or none is needed because all inputs are known."""
+        """True where there is a converter, or none is needed because all inputs are known."""
         if node.domain in STANDARD and (node.op_type in converters() or node.op_type == "If"):
             return True
         return is_known(node, operands)

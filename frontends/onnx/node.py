@@ -49,7 +49,7 @@ class Node:
     lift: Callable[[Array, str], Value]
 
     def has(self, position: int) -> bool:
-        """Whether an optional input is there."""
+        """True where an optional input is there."""
         return position < len(self.operands) and self.operands[position] is not None
 
     def operand(self, position: int) -> Operand:
@@ -119,7 +119,7 @@ class Node:
 
 
 def numpy_type(name: str) -> Any:
-    """What NumPy takes for the name of an element type."""
+    """Return NumPy's type for the name of an element type."""
     if name == "bfloat16":
         import ml_dtypes
 

@@ -1,4 +1,4 @@
-"""What single nodes, attributes and shapes of an ONNX model say, as Python values."""
+"""Nodes, attributes and shapes of an ONNX model as Python values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fits(shape: Sequence[int], declared: list[int | str] | None) -> bool:
-    """Whether a shape is one that a model declares, as far as it does."""
+    """True where a shape is one that a model declares, as far as it does."""
     if declared is None:
         return True
     pairs = zip(shape, declared, strict=False)
@@ -37,13 +37,13 @@ def value_of(attribute: Any) -> Any:
 
 
 def is_known(node: NodeProto, operands: Sequence[Operand | None]) -> bool:
-    """Whether a node can be evaluated now."""
+    """True where a node can be evaluated now."""
     present = zip(operands, node.input, strict=True)
     return foldable(node) and all(isinstance(o, np.ndarray) for o, name in present if name)
 
 
 def label_of(node: NodeProto) -> str:
-    """What a node is called: its name, else that of its first result."""
+    """Return the name of a node, else that of its first result."""
     return node.name or next((name for name in node.output if name), node.op_type)
 
 

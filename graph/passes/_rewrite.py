@@ -1,4 +1,4 @@
-"""What rewrites of networks share: adding operators in front of one, and asking what a tensor depends on."""
+"""Helpers of rewrites of networks: adding operators in front of one, and asking what a tensor depends on."""
 
 from __future__ import annotations
 

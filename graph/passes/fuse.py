@@ -56,7 +56,7 @@ def kind_of(op: Operation) -> Kind | None:
 
 
 class _Grouping:
-    """Which operators go together, as a group number for each."""
+    """A partition of operators into groups, as a group number for each."""
 
     def __init__(self, function: FuncOp, depth: int) -> None:
         self.ops = [op for op in function.body.block.ops if isinstance(op, ApplyOp) and kind_of(op) is not Kind.VIEW]

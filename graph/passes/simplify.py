@@ -127,7 +127,7 @@ def _convolution(op: ApplyOp) -> SSAValue | None:
 
 
 def _unpadded(op: ApplyOp) -> tuple[SSAValue, Any]:
-    """What a convolution reads without zeros that were put around it, and its padding with them."""
+    """Return a convolution's input without the zeros put around it, and its padding with them."""
     data, padding = op.inputs[0], option(op, "padding")
     first = 1 if str(option(op, "layout")).endswith("C") else 2
     while (pad := producer(data, "pad")) is not None:

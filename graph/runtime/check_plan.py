@@ -30,7 +30,7 @@ _MOST_ELEMENTS = 1 << 48
 
 @dataclass(frozen=True)
 class Elements:
-    """What lies, or must lie, in a stretch of memory: so many elements of a type."""
+    """The type and number of elements that a stretch of memory holds, or must hold."""
 
     dtype: str
     count: int
@@ -110,7 +110,7 @@ class _Stretch:
 
 
 class _Arena:
-    """What the arena holds: stretches that do not meet, in order."""
+    """The arena's contents: stretches that do not overlap, in order."""
 
     def __init__(self, nbytes: int) -> None:
         self._nbytes = nbytes
@@ -130,7 +130,7 @@ class _Arena:
         return _Stretch(start, held, is_input)
 
     def at(self, start: int) -> Elements | None:
-        """What lies at a byte from there on."""
+        """Return what lies from a byte on."""
         position = bisect_left(self._starts, start)
         found = position < len(self._starts) and self._starts[position] == start
         return self._stretches[position].held if found else None
@@ -239,7 +239,7 @@ class _Run:
 
 
 def wanted_by(argument: Argument, where: str) -> Elements:
-    """What a kernel takes for an argument: packed constants have the elements of their layout."""
+    """Return the elements that a kernel takes for an argument; packed constants have those of their layout."""
     if argument.packing is None:
         return elements(argument.dtype, argument.shape, where)
     return elements(argument.dtype, argument.packing.packed_shape, where)

@@ -29,7 +29,7 @@ class CompiledNetwork:
 
     @property
     def kernels(self) -> tuple[KernelInfo, ...]:
-        """What is known of each kernel."""
+        """Return what is known of each kernel."""
         return self.plan.kernels
 
     def executor(self, device: int = 0) -> Executor:

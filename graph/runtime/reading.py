@@ -40,7 +40,7 @@ _BROKEN = (
 
 @dataclass(frozen=True)
 class _Header:
-    """What network.json holds: the SHA-256 of each kernel, and type, shape and SHA-256 of each constant."""
+    """The contents of network.json: each kernel's SHA-256, and each constant's type, shape and SHA-256."""
 
     format: str
     plan: Plan

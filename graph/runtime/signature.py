@@ -1,4 +1,4 @@
-"""What calling a network's kernels takes, as their artifacts say."""
+"""Signatures of a network's kernels, read from their artifacts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...backends.signature import Argument
 
 @dataclass(frozen=True)
 class Signature:
-    """What calling a kernel takes: its arguments, and the bytes of each workspace."""
+    """A kernel's signature: its arguments, and the bytes of each workspace."""
 
     arguments: tuple[Argument, ...]
     workspaces: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Who reads and who writes a buffer, and whether loops may run in another order or at once."""
+"""Readers and writers of buffers, and the dependences by which loops keep their order or may run in parallel."""
 
 from __future__ import annotations
 

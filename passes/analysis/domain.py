@@ -1,4 +1,4 @@
-"""What the predicate of a block says about its iterators, whatever loops these are bound to."""
+"""Conditions on a block's iterators that follow from its predicate, whatever loops they are bound to."""
 
 from __future__ import annotations
 

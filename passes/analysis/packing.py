@@ -57,7 +57,7 @@ def argument_attributes(func: FuncOp, position: int) -> dict[str, Attribute]:
 
 
 def packing_of(func: FuncOp, position: int) -> Packing | None:
-    """How the argument at `position` must be packed before a call; None where it comes as it is."""
+    """Return how the argument at `position` must be packed before a call; None where it comes as it is."""
     from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
     from ...dialects.attributes import AxesAttr
@@ -99,7 +99,7 @@ def _dimensions(layout: Layout, groups: Sequence[tuple[str, ...]]) -> list[tuple
 
 
 def _tiled(value: np.ndarray[Any, Any], layout: Layout, groups: Sequence[tuple[str, ...]]) -> np.ndarray[Any, Any]:
-    """One dimension a group -> each tiled group padded to whole tiles and split in two."""
+    """Tile dimensions: one a group -> each tiled group padded to whole tiles and split in two."""
     import numpy as np
 
     extents = {(item.names, item.part): extent for item, extent in zip(layout.items, layout.shape, strict=True)}

@@ -1,4 +1,4 @@
-"""What the primitives that put one body into another share: copies of scalar operations over other iterators."""
+"""Inlining, shared by primitives that put one body into another: copies of scalar operations over other iterators."""
 
 from __future__ import annotations
 

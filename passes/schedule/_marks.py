@@ -1,4 +1,4 @@
-"""What the primitives that mark a loop share: finding a serial loop, and the loops that may still be marked."""
+"""Marks on loops, shared by the primitives that set one: finding a serial loop, and loops that may still be marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the primitives that move or remove a block share: what it takes with it, what it leaves, what it needs there."""
+"""Moving blocks, shared by primitives that move or remove one: what goes along, what stays, what is needed there."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def require_only_writer(step: object, block: BlockOp) -> None:
 
 
 def required_conditions(step: object, block: BlockOp) -> list[IndexExpr]:
-    """What the predicate of `block` asks of its iterators wherever it stands; refuses what only its loops can say."""
+    """Return the part of a block's predicate that holds wherever it stands; refuses what only its loops can say."""
     found = conditions_on_iterators(block)
     if found is None:
         rule = f"the predicate of '{block.block_name}' must follow from its iterators"

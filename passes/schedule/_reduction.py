@@ -1,4 +1,4 @@
-"""What the primitives that take reductions apart share: their loops, their start values, index rewriting in a body."""
+"""Taking reductions apart, shared by primitives: their loops, their start values, index rewriting in a body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the primitives that put a buffer between two blocks share: the copy, and where it and its buffer stand."""
+"""Staging, shared by primitives that put a buffer between two blocks: the copy, and where it and its buffer stand."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def new_buffer_name(step: object, func: FuncOp, wanted: str, default: str, at: B
 
 
 def output_index(step: object, block: BlockOp, name: str) -> int:
-    """Which output of `block` is the buffer `name`; where it writes one only, the name may be empty."""
+    """Find the output of `block` that is the buffer `name`; where it writes one only, the name may be empty."""
     names = [buffer_name(output) for output in block.outputs]
     if not name and len(names) == 1:
         return 0

@@ -30,7 +30,7 @@ from ._staging import (
 
 @dataclass(frozen=True)
 class Write:
-    """Where one block writes the buffer now, and the indices it writes the new one at."""
+    """A write to redirect: where one block writes the buffer now, and the indices it writes the new one at."""
 
     block: BlockOp
     position: int

@@ -157,7 +157,7 @@ class ComputeAt(Primitive[Plan]):
 
 
 def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Interval]:
-    """What all `readers` read of the outputs of `block` in one iteration of the last loop of `path`.
+    """Return the box of `block`'s outputs that `readers` read in one iteration of the last loop of `path`.
 
     What is in scope shared belongs to all threads of a block: then that is what any of them reads.
     """

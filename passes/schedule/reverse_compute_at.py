@@ -253,7 +253,7 @@ class ReverseComputeAt(Primitive[Plan]):
 
 
 def _stays_at_0(loop: str, block: BlockOp, ranges: Ranges) -> bool:
-    """Whether the predicate of `block` lets just the first iteration of a loop run, as where a loop of 1 was split."""
+    """True where the predicate of `block` lets just the first iteration of a loop run, as after a split of 1."""
     for condition in block.conditions:
         step = dict(condition.terms).get(loop, 0)
         if step < 0 and (condition - axis(loop) * step).bounds(ranges)[1] < -step:
