@@ -28,12 +28,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def command_names() -> list[str]:
-    """The commands: the modules in `command/` without a leading underscore."""
+    """Return the commands: the modules in `command/` without a leading underscore."""
     return sorted(f.stem for f in (Path(__file__).parent / "command").glob("*.py") if not f.stem.startswith("_"))
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of all commands; only those among `words` get their options, which may take a while to find."""
+    """Return the parser of all commands; only those among `words` get their options, which may take a while to find."""
     parser = _Parser(prog="loopwright", description="Tune tensor programs and run the result.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"loopwright {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)

@@ -49,7 +49,7 @@ def _meminfo_available() -> int:
 
 
 def _cgroup() -> list[tuple[int, int]]:
-    """The limit of this process's control group and what it uses, in bytes; nothing where there is no limit."""
+    """Return the limit of this process's control group and what it uses, in bytes; nothing where there is no limit."""
     for limit, used in _CGROUPS:
         try:
             text, now = limit.read_text().strip(), int(used.read_text())

@@ -72,7 +72,7 @@ def is_network(text: str) -> bool:
 
 
 def read_network(options: argparse.Namespace, text: str) -> Network:
-    """The network of an ONNX file or a name, in the layout asked for."""
+    """Read the network of an ONNX file or a name, in the layout asked for."""
     path = Path(text)
     if path.suffix == ".onnx":
         if options.batch is not None:
@@ -120,7 +120,7 @@ def _shapes(given: Sequence[str]) -> dict[str, Sequence[int]]:
 
 
 def records_for(options: argparse.Namespace, name: str) -> Path | None:
-    """The record file asked for, or the one that is there by default."""
+    """Return the record file asked for, or the one that is there by default."""
     if options.records is not None:
         if not options.records.is_file():
             raise UserError(f"there is no record file {options.records}: tune first")
@@ -136,7 +136,7 @@ def name_of(text: str) -> str:
 
 
 def compiled_network(options: argparse.Namespace) -> CompiledNetwork:
-    """The network compiled, or read from the file that holds it compiled."""
+    """Compile the network, or read it from the file that holds it compiled."""
     if Path(options.model).suffix == COMPILED:
         return _load(options)
     if getattr(options, "trust", False):
@@ -171,7 +171,7 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
 
 
 def executor_of(net: CompiledNetwork) -> Executor:
-    """An executor on this machine; UserError where the network is for another one."""
+    """Return an executor on this machine; UserError where the network is for another one."""
     try:
         return net.executor()
     except ValueError as error:

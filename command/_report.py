@@ -90,7 +90,7 @@ def threads(task: SearchTask) -> str:
 
 
 def replay_command(workload: Path, schedule: str) -> str:
-    """The shell command that applies a schedule to a workload with stock `xdsl-opt`."""
+    """Return the shell command that applies a schedule to a workload with stock `xdsl-opt`."""
     return f"{_xdsl_opt()} {shlex.quote(os.fspath(workload))} -p {shlex.quote(schedule)}"
 
 

@@ -164,13 +164,13 @@ class IndexExpr:
         return not self.terms
 
     def as_axis(self) -> str | None:
-        """The axis name where the expression is exactly one axis, else None."""
+        """Return the axis name where the expression is exactly one axis, else None."""
         if self.const == 0 and len(self.terms) == 1 and self.terms[0][1] == 1 and isinstance(self.terms[0][0], str):
             return self.terms[0][0]
         return None
 
     def coefficient(self, axis: str) -> int:
-        """The factor of `axis` among the plain terms; what stands inside a floordiv or mod does not count."""
+        """Return the factor of `axis` among the plain terms; what stands inside a floordiv or mod does not count."""
         for atom, c in self.terms:
             if atom == axis:
                 return c
@@ -395,17 +395,17 @@ def _join_digits(mods: list[Mod], sums: dict[Atom, int]) -> IndexExpr | None:
 
 
 def constant(value: int) -> IndexExpr:
-    """The expression that is `value` everywhere."""
+    """Return the expression that is `value` everywhere."""
     return ZERO if value == 0 else IndexExpr((), value)
 
 
 def axis(name: str) -> IndexExpr:
-    """The expression that is the axis `name`."""
+    """Return the expression that is the axis `name`."""
     return IndexExpr(((name, 1),), 0)
 
 
 def flatten(indices: Sequence[IndexExpr], strides: Sequence[int]) -> IndexExpr:
-    """The offset of `indices` in a buffer with `strides`, both in elements."""
+    """Return the offset of `indices` in a buffer with `strides`, both in elements."""
     terms: list[Term] = []
     const = 0
     for expr, stride in zip(indices, strides, strict=True):

@@ -44,7 +44,7 @@ class LabelledApartOnPath(OpTrait):
 
 
 def label_of(op: Operation) -> str:
-    """The label of an operation that has one."""
+    """Return the label of an operation that has one."""
     label = op.properties["label"]
     assert isinstance(label, StringAttr)
     return label.data

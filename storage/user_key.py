@@ -88,7 +88,7 @@ def _key(make: bool) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    """The key in a file, which must be this user's alone."""
+    """Return the key in a file, which must be this user's alone."""
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():

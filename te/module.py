@@ -71,7 +71,7 @@ def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
 
 
 def _marks(tensor: Tensor, name: str) -> DictionaryAttr:
-    """The attributes of an argument: its name, and `lw.constant` where it is one."""
+    """Return the attributes of an argument: its name, and `lw.constant` where it is one."""
     marks: dict[str, Attribute] = {"lw.name": StringAttr(name)}
     if isinstance(tensor.op, Placeholder) and tensor.op.constant:
         marks["lw.constant"] = UnitAttr()

@@ -89,7 +89,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
 
 
 def _outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
-    """The loops outside of the first one that the block reduces over; all of them where it is no reduction."""
+    """Return the loops outside of the first one that the block reduces over; all of them where it is no reduction."""
     reduced = {name for a in block.axes if a.reduce for name in block.bound[a.name].axes()}
     first = next((k for k, loop in enumerate(path) if loop.size > 1 and loop.loop_name in reduced), len(path))
     return path[:first]
@@ -196,7 +196,7 @@ class _Source:
         self.emit(depth, f"if {name} is None: fail('read of an unwritten element', {op.buffer.name_hint!r}, ())")
 
     def element(self, buffer: SSAValue, indices: Sequence[IndexExpr], depth: int) -> str:
-        """The element as Python source, after a check of its indices."""
+        """Return the element as Python source, after a check of its indices."""
         shape = buffer_shape(buffer)
         if not shape:
             return f"{self.buffers[buffer]}[0]"
@@ -221,7 +221,7 @@ def initial_value(op: BlockOp, position: int) -> float | int:
 
 
 def constant_value(attribute: Attribute) -> float | int:
-    """The number in a float or integer attribute."""
+    """Return the number in a float or integer attribute."""
     assert isinstance(attribute, FloatAttr | IntegerAttr)
     value: float | int = attribute.value.data
     return value
@@ -253,5 +253,5 @@ def _iterator(name: str) -> str:
 
 
 def _word(name: str) -> str:
-    """A name as part of Python's: equal ones give equal words, different ones different words."""
+    """Return a name as part of Python's: equal ones give equal words, different ones different words."""
     return name if _WORD.fullmatch(name) else f"_0{name.encode().hex()}"

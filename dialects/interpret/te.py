@@ -190,7 +190,7 @@ def _split_budget(spatial: Sequence[Axis], reduced: Sequence[Axis]) -> tuple[lis
 
 
 def _boxes(axes: Sequence[Axis], steps: Sequence[int]) -> Iterator[dict[str, tuple[int, int]]]:
-    """The boxes of the given extents that cover the axes, in order."""
+    """Return the boxes of the given extents that cover the axes, in order."""
     starts = [range(0, a.extent, s) for a, s in zip(axes, steps, strict=True)]
     for corner in boxes_of(*starts):
         yield {a.name: (c, min(c + s, a.extent)) for a, c, s in zip(axes, corner, steps, strict=True)}

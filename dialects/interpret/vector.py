@@ -29,7 +29,7 @@ def _truncated_quotient(a: Array, b: Array) -> Array:
 
 
 def _on_unsigned(function: np.ufunc) -> Callable[[Array, Array], Array]:
-    """A function of the bits of two integers taken as unsigned numbers."""
+    """Return a function of the bits of two integers taken as unsigned numbers."""
 
     def applied(a: Array, b: Array) -> Array:
         held = np.asarray(a).dtype

@@ -37,7 +37,7 @@ def foldable(node: NodeProto) -> bool:
 def evaluate(
     node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int], dtypes: Sequence[str | None] | None = None
 ) -> Sequence[Array]:
-    """The results of a node; UnsupportedNode where the reference implementation does not know them.
+    """Return the results of a node; UnsupportedNode where the reference implementation does not know them.
 
     `dtypes` are the results' element types where they are known: the reference implementation sums integers of 32 bits
     in 64, and leaves it at that.

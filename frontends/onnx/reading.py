@@ -23,7 +23,7 @@ def fits(shape: Sequence[int], declared: list[int | str] | None) -> bool:
 
 
 def value_of(attribute: Any) -> Any:
-    """An attribute as a Python value: texts decoded, tensors as arrays."""
+    """Return an attribute as a Python value: texts decoded, tensors as arrays."""
     from onnx import TensorProto, helper, numpy_helper
 
     value = helper.get_attribute_value(attribute)
@@ -48,10 +48,10 @@ def label_of(node: NodeProto) -> str:
 
 
 def place_of(node: NodeProto) -> str:
-    """A node in the words of a refusal."""
+    """Return a node in the words of a refusal."""
     return f"{node.op_type} '{label_of(node)}'"
 
 
 def identifier(name: str) -> str:
-    """A name with an underscore for each character that the IR does not take."""
+    """Return a name with an underscore for each character that the IR does not take."""
     return "".join(c if c.isalnum() or c in "_.$-" else "_" for c in name) or "model"

@@ -126,6 +126,6 @@ def _axes(mean: ApplyOp) -> tuple[int, ...]:
 
 
 def _number(value: SSAValue) -> float | None:
-    """The number that a constant of one element is."""
+    """Return the number that a constant of one element is."""
     owner = value.owner
     return float(owner.value) if isinstance(owner, ConstantOp) and owner.value is not None else None

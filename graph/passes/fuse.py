@@ -51,7 +51,7 @@ Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
 
 
 def kind_of(op: Operation) -> Kind | None:
-    """The kind of an operator; None for what is none."""
+    """Return the kind of an operator; None for what is none."""
     return operator(op.operator.data).kind if isinstance(op, ApplyOp) else None
 
 
@@ -75,7 +75,7 @@ class _Grouping:
                 self._extend(op, self._joins_chain)
 
     def groups(self) -> list[list[ApplyOp]]:
-        """The operators of each group, in order."""
+        """Return the operators of each group, in order."""
         return [sorted(members, key=self.order.__getitem__) for members in self.members.values() if members]
 
     def _heads(self, op: Operation) -> ApplyOp | None:

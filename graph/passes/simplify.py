@@ -144,7 +144,7 @@ def _unpadded(op: ApplyOp) -> tuple[SSAValue, Any]:
 
 
 def _padding_of(op: ApplyOp, data: SSAValue, padding: Any, spatial: slice) -> tuple[int, ...]:
-    """The padding of a convolution of `data` as numbers: all that are before, then all that are after."""
+    """Return the padding of a convolution of `data` as numbers: all that are before, then all that are after."""
     name, weight, count = op.operator.data, shape_of(op.inputs[1]), len(shape_of(data)) - 2
     window = weight[:count] if spatial.start == 1 else weight[2:]
     dilation = spread(name, "dilation", option(op, "dilation"), count)

@@ -44,7 +44,7 @@ class Elements:
 
 
 def elements(dtype: str, shape: Sequence[int], where: str) -> Elements:
-    """The elements of an array that a file describes; PlanError for a type or a shape that there is not."""
+    """Return the elements of an array that a file describes; PlanError for a type or a shape that there is not."""
     if len(shape) > _MOST_EXTENTS or not all(extent >= 0 for extent in shape) or prod(shape) > _MOST_ELEMENTS:
         raise PlanError(f"{where} has the shape {shown(shape)}")
     if dtype not in ELEMENT_TYPES:
@@ -119,7 +119,7 @@ class _Arena:
         self.used_bytes = 0
 
     def stretch(self, place: Place, held: Elements, where: str, is_input: bool = False) -> _Stretch:
-        """A stretch at a place, if that is in the arena."""
+        """Return a stretch at a place, if that is in the arena."""
         start, size = place.number, footprint(held.nbytes)
         if start < 0 or start % ALIGNMENT or start + size > self._nbytes:
             raise PlanError(

@@ -16,7 +16,7 @@ class Signature:
 
 
 def signature_of(kind: str, artifact: bytes) -> Signature:
-    """The signature of a kernel for a kind of target; ValueError where the bytes are no artifact of one."""
+    """Return the signature of a kernel for a kind of target; ValueError where the bytes are no artifact of one."""
     if kind == "llvm":
         from ...backends.llvm.executable import Artifact
 

@@ -14,17 +14,17 @@ from .nest import buffer_name, function_of, loops_reduced, reduces_over
 
 
 def writers(buffer: SSAValue) -> list[BlockOp]:
-    """The blocks that write `buffer`, in no particular order."""
+    """Return the blocks that write `buffer`, in no particular order."""
     return [use.operation for use in buffer.uses if isinstance(use.operation, BlockOp)]
 
 
 def reads(buffer: SSAValue) -> list[LoadOp]:
-    """The loads of `buffer`."""
+    """Return the loads of `buffer`."""
     return [use.operation for use in buffer.uses if isinstance(use.operation, LoadOp)]
 
 
 def readers(buffer: SSAValue) -> list[BlockOp]:
-    """The blocks that read `buffer`, each once."""
+    """Return the blocks that read `buffer`, each once."""
     found: dict[BlockOp, None] = {}
     for load in reads(buffer):
         block = load.parent_op()
@@ -34,13 +34,13 @@ def readers(buffer: SSAValue) -> list[BlockOp]:
 
 
 def producers(block: BlockOp) -> list[BlockOp]:
-    """The blocks that write what `block` reads, itself excluded."""
+    """Return the blocks that write what `block` reads, itself excluded."""
     found = {w: None for load in block.loads for w in writers(load.buffer) if w is not block}
     return list(found)
 
 
 def consumers(block: BlockOp) -> list[BlockOp]:
-    """The blocks that read what `block` writes, itself excluded."""
+    """Return the blocks that read what `block` writes, itself excluded."""
     found = {r: None for output in block.outputs for r in readers(output) if r is not block}
     return list(found)
 
@@ -61,7 +61,7 @@ def is_under(op: Operation, loop: ForOp) -> bool:
 
 
 def loops_around(op: Operation) -> Iterator[ForOp]:
-    """The loops around `op`, innermost first."""
+    """Return the loops around `op`, innermost first."""
     parent = op.parent_op()
     while isinstance(parent, ForOp):
         yield parent
@@ -69,7 +69,7 @@ def loops_around(op: Operation) -> Iterator[ForOp]:
 
 
 def shared_loops(a: BlockOp, b: BlockOp) -> list[ForOp]:
-    """The loops around both blocks, outermost first."""
+    """Return the loops around both blocks, outermost first."""
     shared = []
     for x, y in zip(a.enclosing_loops, b.enclosing_loops, strict=False):
         if x is not y:
@@ -104,7 +104,7 @@ def filled_with_all_threads(buffer: SSAValue) -> ForOp | None:
 
 
 def _on_same_axis(loop: ForOp) -> list[ForOp]:
-    """The loops around `loop` that are bound to the same axis."""
+    """Return the loops around `loop` that are bound to the same axis."""
     return [outer for outer in loops_around(loop) if outer.loop_kind == loop.loop_kind and "Idx" in loop.loop_kind]
 
 

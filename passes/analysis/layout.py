@@ -55,7 +55,7 @@ class Layout:
         return prod(self.shape) > prod(self.extents.values())
 
     def forward(self) -> tuple[IndexExpr, ...]:
-        """The index of each dimension over the names."""
+        """Return the index of each dimension over the names."""
         ranges = {name: (0, extent - 1) for name, extent in self.extents.items()}
         indices = []
         for item in self.items:
@@ -107,7 +107,7 @@ class Layout:
 
 
 def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
-    """The layout that `texts` spell for names with `extents`.
+    """Parse the layout that `texts` spell for names with `extents`.
 
     Every name of an extent above 1 must be covered exactly once; LayoutError otherwise.
     """
@@ -123,7 +123,7 @@ def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
 
 
 def layout_names(texts: Sequence[str]) -> frozenset[str]:
-    """The names that `texts` lay out; LayoutError for what is no layout item."""
+    """Return the names that `texts` lay out; LayoutError for what is no layout item."""
     return frozenset(name for text in texts for name in _item_names(_matched(text)))
 
 

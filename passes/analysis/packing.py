@@ -36,7 +36,7 @@ class Packing:
         return parse_layout(self.layout, self.extents).shape
 
     def attributes(self) -> dict[str, Attribute]:
-        """The argument attributes that record it."""
+        """Return the argument attributes that record it."""
         from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
         from ...dialects.attributes import AxesAttr, Axis
@@ -52,7 +52,7 @@ class Packing:
 
 
 def argument_attributes(func: FuncOp, position: int) -> dict[str, Attribute]:
-    """The attributes of an argument of `func`."""
+    """Return the attributes of an argument of `func`."""
     return dict(func.arg_attrs.data[position].data) if func.arg_attrs is not None else {}
 
 
@@ -93,7 +93,7 @@ def pack(array: np.ndarray[Any, Any], layout: Sequence[str], extents: Mapping[st
 
 
 def _dimensions(layout: Layout, groups: Sequence[tuple[str, ...]]) -> list[tuple[tuple[str, ...], str]]:
-    """The dimensions in the order of the groups, tiles before the place in a tile."""
+    """Return the dimensions in the order of the groups, tiles before the place in a tile."""
     parts = {(item.names, item.part) for item in layout.items}
     return [(names, part) for names in groups for part in ("", "/", "%") if (names, part) in parts]
 

@@ -18,7 +18,7 @@ class Interval:
 
 
 def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | None = None) -> Interval:
-    """An interval that holds the values of `expr` while the axes in `inner` vary over their (inclusive) ranges.
+    """Return an interval that holds the values of `expr` while the axes in `inner` vary over their (inclusive) ranges.
 
     `caps` are expressions, without a constant, and the most they are where it matters: what a tail predicate says.
 
@@ -50,7 +50,7 @@ def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | 
 
 
 def _divided(atom: Div | Mod, inner: Ranges, caps: Mapping[IndexExpr, int]) -> tuple[IndexExpr, int]:
-    """The lowest value and the extent of a `floordiv` or `mod` over `inner`."""
+    """Return the lowest value and the extent of a `floordiv` or `mod` over `inner`."""
     part = interval_of(atom.expr, inner, caps)
     cap = caps.get(IndexExpr(atom.expr.terms, 0))
     if cap is not None and part.low.is_constant:
@@ -80,7 +80,7 @@ def union(a: Interval, b: Interval, outer: Ranges) -> Interval | None:
 def region_of(
     accesses: Sequence[Sequence[IndexExpr]], inner: Sequence[Ranges], outer: Ranges, shape: Sequence[int]
 ) -> list[Interval]:
-    """The box that holds all `accesses` of a buffer of `shape`, each with the inner axes that vary around it.
+    """Return the box that holds all `accesses` of a buffer of `shape`, each with the inner axes that vary around it.
 
     The box may stick out of the buffer, on either side, where the outer axes decide by how much. Where the accesses
     have no common start, or the box is as large as the buffer, the whole dimension is taken.

@@ -51,7 +51,7 @@ def require_copy_ahead(step: Primitive[StagesPlan], block: BlockOp, loop: ForOp)
 
 
 def owner_of(block: BlockOp) -> ForOp | None:
-    """The innermost loop around all that uses the buffer of `block`: each iteration has its own."""
+    """Return the innermost loop around all that uses the buffer of `block`: each iteration has its own."""
     return owning_loops(function_of(block)).get(block.outputs[0])
 
 
@@ -89,7 +89,7 @@ def add_stages(plan: StagesPlan) -> None:
 
 
 def _stage_iterator(block: BlockOp, plan: StagesPlan) -> str:
-    """The iterator of `block` that is the stage; a new one unless another buffer has brought it already."""
+    """Return the iterator of `block` that is the stage; a new one unless another buffer has brought it already."""
     name = plan.loop.loop_name
     value = (axis(name) % plan.stages).simplify({name: (0, plan.loop.size - 1)})
     for known, expr in zip(block.axes, block.bindings.data, strict=True):

@@ -138,7 +138,7 @@ def _excess(loop: ForOp, thread: str, target: Target) -> str | None:
 
 
 def _vthreads_below(loop: ForOp) -> int:
-    """The most virtual threads on a path below `loop`."""
+    """Return the most virtual threads on a path below `loop`."""
     inner = (op for op in loop.body.block.ops if isinstance(op, ForOp))
     return max(((x.size if x.loop_kind == "vthread" else 1) * _vthreads_below(x) for x in inner), default=1)
 

@@ -127,7 +127,7 @@ class Rfactor(Primitive[Plan]):
         return position
 
     def _masked(self, block: BlockOp, reducing: set[str]) -> tuple[IndexExpr, ...]:
-        """The conditions that may be false for all instances of one partial result."""
+        """Return the conditions that may be false for all instances of one partial result."""
         ranges = ranges_of(block.enclosing_loops)
         start = {name: ZERO for name in reducing if name != self.loop}
         masked = []
@@ -195,7 +195,7 @@ def _is_safe_divisor(value: SSAValue) -> bool:
 
 
 def _iterators_of_loops(block: BlockOp) -> dict[str, IndexExpr]:
-    """The spatial iterator that each loop is, where one is just that."""
+    """Return the spatial iterator that each loop is, where one is just that."""
     bound = zip(block.axes, block.bindings.data, strict=True)
     plain = ((a.name, e.as_axis()) for a, e in bound if not a.reduce)
     return {loop: axis(name) for name, loop in plain if loop is not None}
@@ -210,7 +210,7 @@ def _with_partial(write: Sequence[IndexExpr], position: int, partial: Axis) -> t
 
 
 def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SSAValue]) -> BlockOp:
-    """The block of partial results, with the body of `block`, which is left without one."""
+    """Build the block of partial results, with the body of `block`, which is left without one."""
     iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
     iterators.append((partial, axis(plan.loop.loop_name)))
     remaining = _remaining_axes(block, plan.loop, {a.name for a, _ in iterators})
@@ -265,7 +265,7 @@ def _mask(body: Region, conditions: list[IndexExpr], starts: Sequence[arith.Cons
 
 
 def _final_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SSAValue]) -> BlockOp:
-    """The block that joins the partial results, under the name of `block`."""
+    """Build the block that joins the partial results, under the name of `block`."""
     iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
     iterators.append((Axis(partial.name, partial.extent, True), axis(plan.loop.loop_name)))
     writes = zip(buffers, block.write_indices, strict=True)
