@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sample_workloads import SAMPLES
 from sketch_rows import anywhere
+from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te
 from loopwright.backends.build import lower_to_kernel
@@ -35,13 +36,13 @@ CASES = [
 ]
 
 
-def module_of(name, target):
+def module_of(name: str, target: str) -> ModuleOp:
     return te.create_module(SAMPLES[name](), parse_target(target))
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
 @pytest.mark.few(8)
-def test_buffers_are_as_large_as_the_lowering_makes_them(target, name) -> None:
+def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
         graph = Graph()
@@ -76,6 +77,6 @@ def test_shared_memory_is_what_the_kernel_allocates(name: str) -> None:
             assert read[column] == pytest.approx(features[column], rel=1e-5)
 
 
-def _shared_bytes(launch):
+def _shared_bytes(launch: LaunchOp) -> int:
     found = [op.buffer.type for op in launch.walk() if isinstance(op, AllocOp)]
     return 4 * sum(prod(t.get_shape()) for t in found if getattr(t.memory_space, "data", "") == "shared")

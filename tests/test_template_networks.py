@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_operators_are_chosen_by_name_and_templates_replaced() -> None:
 
 
 @lw.template("tests_group_rows")
-def group_rows(cfg, workload):
+def group_rows(cfg: Any, workload: str) -> lw.Schedule:
     """A template of a user: one argument, the text of a module."""
     made = start(cfg, workload)
     cfg.define_knob("unroll", [0, 1])
@@ -79,6 +80,7 @@ def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> N
             continue
         assert legal.any() and all(case is None or case.trusted for case, _ in task.cases.groups(rows[legal]))
         for case, at in task.cases.groups(rows[legal]):
+            assert case is not None
             taken = case.program.usage(task.config_space.columns(rows[legal][at]), len(at))
             for i, row in enumerate(rows[legal][at]):
                 exact = asdict(usage(task.search_task.schedule_module(task.schedule(row))))

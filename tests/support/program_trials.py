@@ -292,6 +292,7 @@ def _by_hand(
     outcome = Outcome()
     problem = _problem(seed, target, outcome)
     for number in range(count if problem else 0):
+        assert problem is not None
         random = Random(f"{seed} {number}")
         try:
             module, text = schedule(problem, random)
