@@ -15,7 +15,7 @@ from typing import NoReturn, TextIO
 from . import __version__
 from .command._errors import UserError, interruption_code
 from .dialects.names import printable
-from .search.termination import OrderlyEnd
+from .search.measure.termination import OrderlyEnd
 
 _BAD_INPUT, _FAILED = 2, 1
 
@@ -111,7 +111,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
     """Return the errors that the user can mend; imported only when something went wrong."""
     from .backends.host_memory import NotEnoughMemory
     from .passes.primitive import ScheduleError
-    from .search.records import RecordError
+    from .search.records.file import RecordError
 
     return (ScheduleError, NotEnoughMemory, RecordError)
 
@@ -122,10 +122,10 @@ def _failures() -> tuple[type[Exception], ...]:
     from .backends.device_lost import DeviceLost
     from .backends.missing import MissingRequirement
     from .graph.builders import BuildError
-    from .search.backend_api import BackendError
-    from .search.measurement import MeasureError
-    from .search.process import WorkerStartError
-    from .search.tuner import TuningError
+    from .search.measure.backend_api import BackendError
+    from .search.measure.measurement import MeasureError
+    from .search.measure.process import WorkerStartError
+    from .search.tune.loop import TuningError
 
     lost = (DeviceLost, WorkerStartError, MeasureError)
     return (TuningError, MissingRequirement, BuildError, CompileError, BackendError, *lost)

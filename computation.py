@@ -15,7 +15,7 @@ from .dialects.loop import BlockOp, blocks_in
 from .passes.analysis.access import is_argument
 from .passes.analysis.nest import buffer_name
 from .schedule import Schedule
-from .search.anchor import epilogue_of, pads_of
+from .search.structure.anchor import epilogue_of, pads_of
 from .search.template.config import Config
 from .search.template.knobs.knob import ConfigError
 from .te import Tensor

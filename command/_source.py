@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
-from ..search.best import is_of, name_in, workloads
+from ..search.records.choose import is_of, name_in, workloads
 from ._errors import UserError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ..dialects.target import Target
-    from ..search.records import Record
+    from ..search.records.file import Record
     from ..search.task import SearchTask
 
 
@@ -53,8 +53,8 @@ def file_task(path: Path, target: str | Target) -> SearchTask:
 
 def read_module(path: Path) -> ModuleOp:
     """Read the te-level module in a file."""
-    from ..search.workload_files import WorkloadFileError
-    from ..search.workload_files import read_module as read
+    from ..search.records.workload_files import WorkloadFileError
+    from ..search.records.workload_files import read_module as read
 
     if path.suffix == ".onnx":
         raise UserError(f"{path} is a network, which tune, compile, run and bench take; give te-level IR (.mlir) here")
@@ -66,7 +66,7 @@ def read_module(path: Path) -> ModuleOp:
 
 def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
     """The best record in a file of the workload given by hash (or its first digits), key or name, and of the target."""
-    from ..search import records as rec
+    from ..search.records import file as rec
     from ..search.task import resolve_target
 
     loaded = rec.load(path)
@@ -94,8 +94,8 @@ def _listed(keys: Mapping[str, str]) -> str:
 def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:
     """Return the task that a record is of, from a file (by default the one beside the records) or made from the key."""
     from ..dialects.target import parse_target
-    from ..search.workload_files import task_of_key
-    from ..search.workload_files import workload_file as beside
+    from ..search.records.workload_files import task_of_key
+    from ..search.records.workload_files import workload_file as beside
 
     try:
         path = workload_file or beside(records, record.workload_hash)
@@ -117,7 +117,7 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
 def replayable(record: Record) -> Record:
     """Return the record; RecordVersionError where a primitive of its schedule has changed since."""
     from ..backends.llvm.device import versions
-    from ..search.records import check_replayable
+    from ..search.records.file import check_replayable
 
     check_replayable(record, versions())
     return record

@@ -14,7 +14,7 @@ from ._source import file_task, pick_record, replayable, task_of
 from .show import add_choice
 
 if TYPE_CHECKING:
-    from ..search.records import Record
+    from ..search.records.file import Record
     from ..search.task import SearchTask
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from xdsl.parser import Parser
 
 from ..dialects.target import target_of
-from ..search import wire
-from ..search.backend_api import load_backend
+from ..search.measure import wire
+from ..search.measure.backend_api import load_backend
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..search.backend_api import load_backend
+from ..search.measure.backend_api import load_backend
 from ..storage.binary_cache import BinaryCache
 from ..storage.folders import cache_folder
 from .build_process import BuildProcess, Built, build

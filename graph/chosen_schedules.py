@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..passes.pipeline_text import parse_schedule
-from ..search import records as rec
-from ..search.records import Record, RecordVersionError, RecordWarning
+from ..search.records import file as rec
+from ..search.records.file import Record, RecordVersionError, RecordWarning
 from ..search.task import SearchTask
 from ..search.template.history import History, best_record
 from .tasks import has_reduction

@@ -17,9 +17,9 @@ from ..backends.host_memory import host_memory_bytes
 from ..backends.signature import Argument
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
-from ..search.backend_api import load_backend
-from ..search.check import check_executable
-from ..search.records import Record
+from ..search.measure.backend_api import load_backend
+from ..search.measure.check import check_executable
+from ..search.records.file import Record
 from ..search.task import SearchTask, resolve_target
 from .builders import Job, build_all
 from .chosen_schedules import chosen_schedules

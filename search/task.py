@@ -16,21 +16,21 @@ from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
-from . import records as rec
-from .backend_api import load_backend
-from .check import check_kernel
-from .deadline import Deadline
-from .measure import MeasureOptions, MeasureTask
-from .preflight import preflight
-from .progress import progress_of
-from .records import Record
-from .reference import Reference, make_reference
-from .script import as_python
-from .sketch import Sketch
-from .sketch_rules import SketchRule, checked_rules
-from .space import generate_sketches
-from .timing import GPU_TIMING
-from .tuner import TuningOptions, TuningResult, TuningTask, tune
+from .measure.backend_api import load_backend
+from .measure.check import check_kernel
+from .measure.measurer import MeasureOptions, MeasureTask
+from .measure.preflight import preflight
+from .measure.reference import Reference, make_reference
+from .measure.timing import GPU_TIMING
+from .records import file as rec
+from .records.file import Record
+from .sketch.as_python import as_python
+from .sketch.generate import generate_sketches
+from .sketch.rule import SketchRule, checked_rules
+from .sketch.sketch import Sketch
+from .tune.deadline import Deadline
+from .tune.loop import TuningOptions, TuningResult, TuningTask, tune
+from .tune.progress import progress_of
 from .workload import ComputeDAG, Workload, as_workload
 
 __all__ = ["SearchTask", "TuningOptions"]
@@ -109,7 +109,7 @@ class SearchTask:
 
     def _taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
-        from .transfer import TEACHABLE, transfer_to
+        from .cost_model.transfer import TEACHABLE, transfer_to
 
         wanted = (
             options.transfer and options.cost_model == TEACHABLE and options.num_measure_trials > options.batch_size

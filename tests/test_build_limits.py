@@ -12,10 +12,10 @@ from loopwright.backends import host_memory, kernel_memory
 from loopwright.backends.host_memory import NotEnoughMemory, available_bytes, host_memory_bytes
 from loopwright.cli import main
 from loopwright.passes.build_limits import USUAL_LIMITS, BuildLimits
-from loopwright.search.backend_api import load_backend
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.records import Record, append
-from loopwright.search.reference import reference_bytes
+from loopwright.search.measure.backend_api import load_backend
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.reference import reference_bytes
+from loopwright.search.records.file import Record, append
 
 
 def product(m, n, k):

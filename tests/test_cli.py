@@ -22,8 +22,8 @@ import loopwright as lw
 from loopwright.cli import command_names, main
 from loopwright.command._report import check
 from loopwright.dialects.presets import resolve_target
-from loopwright.search import records as rec
 from loopwright.search.named_workloads import arguments, named_workloads, parameters
+from loopwright.search.records import file as rec
 
 SMALL = {
     "n": 12,

@@ -9,11 +9,11 @@ import pytest
 import loopwright as lw
 from loopwright.search.cost_model import MODELS, Pretrained, make_model, relative_speed
 from loopwright.search.cost_model.columns import distinct_columns, snapped
+from loopwright.search.cost_model.ranking import ranking_quality
+from loopwright.search.cost_model.samples import history_of, ranking_by_round
 from loopwright.search.features.catalogue import PRIOR, names
-from loopwright.search.history import history_of, ranking_by_round
 from loopwright.search.named_workloads import matmul
-from loopwright.search.ranking import ranking_quality
-from loopwright.search.records import ErrorCode, Record, append
+from loopwright.search.records.file import ErrorCode, Record, append
 
 LEARNING = ("trees", "rank", "linear")
 
@@ -123,7 +123,7 @@ def test_roofline_believes_the_rules_then_the_bounds() -> None:
 def test_a_search_can_be_led_by_each_model() -> None:
     from fake_space import FakeSpace
 
-    from loopwright.search.evolve import Evolution
+    from loopwright.search.strategies.evolution import Evolution
 
     for name in LEARNING:
         space = FakeSpace()

@@ -19,7 +19,7 @@ from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.dialects.target import TargetAttr, parse_target
-from loopwright.search.device_checking import DeviceBuffers
+from loopwright.search.measure.device_checking import DeviceBuffers
 
 SHARED = 20000
 TEXT = f"""

@@ -8,8 +8,8 @@ import pytest
 from loopwright.backends.c_family.checks import DTYPES, blocks, unlike_source, wrong_source
 from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.dialects.combiner import teach_numpy
-from loopwright.search.checking import Buffers, poison_value
-from loopwright.search.device_checking import DeviceBuffers
+from loopwright.search.measure.checking import Buffers, poison_value
+from loopwright.search.measure.device_checking import DeviceBuffers
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 1.05, 0.5, 3e4, -3e4, np.inf, -np.inf, np.nan]
 

@@ -5,8 +5,8 @@ import pytest
 from fake_space import SIZES, FakeSpace
 
 from loopwright.search.cost_model import make_model, relative_speed
-from loopwright.search.evolve import Evolution
-from loopwright.search.spaces import SpaceError
+from loopwright.search.sketch.space import SpaceError
+from loopwright.search.strategies.evolution import Evolution
 
 
 def search(model, spaces, seed, trials: int = 64, batch: int = 16):

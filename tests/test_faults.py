@@ -11,11 +11,11 @@ from process_faults import HANG, PROCESS_FAULTS, loop
 from processes import alive, marked_processes
 from raw_llvm_backend import DOUBLE, one_line
 
-from loopwright.search import records as rec
-from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask
-from loopwright.search.records import ErrorCode, Role
-from loopwright.search.timing import TimingSettings
-from loopwright.search.tuner import TuningOptions, TuningTask, tune
+from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.records import file as rec
+from loopwright.search.records.file import ErrorCode, Role
+from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 SOURCE = np.arange(64, dtype=np.float32)
 TASK = MeasureTask("none", [SOURCE], [2 * SOURCE], 1e-6, 1e-6)

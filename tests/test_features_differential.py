@@ -31,7 +31,7 @@ from loopwright.search.named_workloads import (
     matmul,
     softmax,
 )
-from loopwright.search.space import generate_sketches
+from loopwright.search.sketch.generate import generate_sketches
 
 TARGETS = ("llvm cores=2 vector_bytes=64 vector_registers=32", "cuda model=h200", "opencl model=mali-t860")
 WORKLOADS = {

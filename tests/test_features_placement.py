@@ -22,7 +22,7 @@ from loopwright.search.features.program import Program
 from loopwright.search.features.sizes import Graph
 from loopwright.search.features.sketch_nest import nest_of_sketch
 from loopwright.search.features.steps import owner_of
-from loopwright.search.space import generate_sketches
+from loopwright.search.sketch.generate import generate_sketches
 
 CPU = "llvm cores=2 vector_bytes=64 vector_registers=32"
 CUDA = (

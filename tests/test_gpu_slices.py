@@ -8,9 +8,9 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.opencl import device as opencl
+from loopwright.search.measure.reference import make_reference
 from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
-from loopwright.search.reference import make_reference
-from loopwright.search.sketch import Sketch
+from loopwright.search.sketch.sketch import Sketch
 
 OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
 

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from processes import alive, marked_processes
 
-from loopwright.search.checking import Buffers
-from loopwright.search.measure import MeasureError, MeasureOptions, Measurer, MeasureTask
-from loopwright.search.process import WorkerStartError
-from loopwright.search.records import ErrorCode
-from loopwright.search.scratch import sweep
-from loopwright.search.timing import TimingSettings, measure_times
+from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.measurer import MeasureError, MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.process import WorkerStartError
+from loopwright.search.measure.scratch import sweep
+from loopwright.search.measure.timing import TimingSettings, measure_times
+from loopwright.search.records.file import ErrorCode
 
 OPTIONS = MeasureOptions(
     "fake_backend",

@@ -19,7 +19,7 @@ from loopwright.backends.opencl import device
 from loopwright.backends.opencl.executable import load
 from loopwright.backends.opencl.platform import MissingOpenCl, device_at
 from loopwright.backends.signature import Argument
-from loopwright.search.backend_api import load_backend
+from loopwright.search.measure.backend_api import load_backend
 
 pytestmark = pytest.mark.usefixtures("device_here")
 SIZE = 1000

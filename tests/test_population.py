@@ -8,8 +8,8 @@ from sample_workloads import SAMPLES
 
 import loopwright as lw
 from loopwright.dialects.presets import PRESETS, resolve_target
-from loopwright.search.holes import Derived, Hole
-from loopwright.search.population import Population
+from loopwright.search.sketch.hole import Derived, Hole
+from loopwright.search.sketch.population import Population
 
 POWERS = tuple(2**n for n in range(11))
 

@@ -13,11 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 import loopwright as lw
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda
-from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask, PreflightError
-from loopwright.search.preflight import measured_elsewhere, preflight
-from loopwright.search.process import WorkerStartError
+from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask, PreflightError
+from loopwright.search.measure.preflight import measured_elsewhere, preflight
+from loopwright.search.measure.process import WorkerStartError
 from loopwright.search.task import resolve_target
-from loopwright.search.tuner import TuningOptions, TuningTask, tune
+from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 
 def tiny(schedule: str) -> Callable[[], tuple[MeasureTask, str]]:

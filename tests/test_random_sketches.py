@@ -13,7 +13,7 @@ from loopwright import te
 from loopwright.backends.build import lower_to_kernel
 from loopwright.passes.analysis.nest import find_block
 from loopwright.passes.pipeline_text import lower_to_loops
-from loopwright.search.anchor import pads_of
+from loopwright.search.structure.anchor import pads_of
 
 CPU = "llvm cores=2 vector_bytes=32"
 OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from loopwright.search.progress import TuningState, sparkline
-from loopwright.search.ranking import ranking_quality
+from loopwright.search.cost_model.ranking import ranking_quality
+from loopwright.search.tune.progress import TuningState, sparkline
 
 
 def test_right_wrong_and_mixed_rankings() -> None:

@@ -17,8 +17,8 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.cli import main
 from loopwright.passes.discovery import module_stems, pass_factories, pass_name
-from loopwright.search import records as rec
-from loopwright.search.records import ErrorCode, Record, RecordError, Role
+from loopwright.search.records import file as rec
+from loopwright.search.records.file import ErrorCode, Record, RecordError, Role
 from loopwright.search.report.explain import explain
 from loopwright.search.report.group import duration, groups
 from loopwright.search.report.limits import limits_of, why_unknown

@@ -16,7 +16,7 @@ from loopwright import te, topi
 from loopwright.passes.discovery import module_stems, pass_name
 from loopwright.passes.pipeline_text import parse_schedule
 from loopwright.search.named_workloads import arguments, named_workloads
-from loopwright.search.records import Record, load
+from loopwright.search.records.file import Record, load
 
 GPU = lw.Target(kind="cuda", max_threads_per_block=256, max_shared_bytes=1 << 14, warp_size=32, max_vthreads=8)
 

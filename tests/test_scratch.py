@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loopwright.search.scratch import Scratch, sweep
+from loopwright.search.measure.scratch import Scratch, sweep
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def killed(root: Path, code: str) -> None:
     script = f"""
         import os, sys
         sys.path[:0] = {sys.path!r}
-        from loopwright.search import scratch
+        from loopwright.search.measure import scratch
         {code}
         os.kill(os.getpid(), 9)
         """

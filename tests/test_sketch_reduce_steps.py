@@ -8,9 +8,9 @@ from loopwright import te, topi
 from loopwright.dialects.presets import resolve_target
 from loopwright.dialects.target import TargetAttr
 from loopwright.search.features.of_records import features_of_schedule
-from loopwright.search.population import Rows
 from loopwright.search.rules._reduce_steps import steps_of
-from loopwright.search.sketch import Sketch
+from loopwright.search.sketch.population import Rows
+from loopwright.search.sketch.sketch import Sketch
 
 TARGET = "llvm cores=2 vector_bytes=64 vector_registers=32"
 

@@ -19,16 +19,16 @@ from fake_space import FakeSpace
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.host_memory import NotEnoughMemory
-from loopwright.search import records as rec
 from loopwright.search.cost_model import Linear
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.records import Role
-from loopwright.search.scheduler.kept_data import KeptData
-from loopwright.search.scheduler.shared_model import SharedModel
-from loopwright.search.scheduler.strategy import Gradient, RoundRobin, TaskHistory, make_strategy
-from loopwright.search.scheduler.table import Lines, LiveTable, make_progress
-from loopwright.search.timing import TimingSettings
-from loopwright.search.tuner import TuningError, TuningOptions, TuningTask
+from loopwright.search.cost_model.shared import SharedModel
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.records import file as rec
+from loopwright.search.records.file import Role
+from loopwright.search.tune.kept_data import KeptData
+from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask
+from loopwright.search.tune.strategy import Gradient, RoundRobin, TaskHistory, make_strategy
+from loopwright.search.tune.table import Lines, LiveTable, make_progress
 
 SCRIPT = Path(__file__).parent / "support" / "scheduling_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))

@@ -14,9 +14,9 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.loop import blocks_in
 from loopwright.passes.analysis.nest import functions
-from loopwright.search import pretuned
-from loopwright.search.checking import Buffers
-from loopwright.search.records import ErrorCode, Record, append, load
+from loopwright.search.measure.checking import Buffers
+from loopwright.search.records import pretuned
+from loopwright.search.records.file import ErrorCode, Record, append, load
 from loopwright.search.template.fallback import fallback_config
 from loopwright.search.template.history import FallbackWarning, best_record, histories
 from loopwright.search.template.knobs.knob import ConfigError

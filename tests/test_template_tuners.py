@@ -12,7 +12,7 @@ from analytic_cost import analytic_cost
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.cost_model import relative_speed
-from loopwright.search.records import ErrorCode
+from loopwright.search.records.file import ErrorCode
 from loopwright.search.template.knobs.choice import ChoiceKnob
 from loopwright.search.template.space import ConfigSpace
 from loopwright.search.tuners.annealing import Annealing

@@ -9,13 +9,12 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search import records as rec
-from loopwright.search import transfer
-from loopwright.search.cost_model import BoostedTrees, Pretrained
-from loopwright.search.progress import Lines
-from loopwright.search.records import ErrorCode, Record
-from loopwright.search.transfer import transfer_to
-from loopwright.search.workload_files import workload_file, write_workload
+from loopwright.search.cost_model import BoostedTrees, Pretrained, transfer
+from loopwright.search.cost_model.transfer import transfer_to
+from loopwright.search.records import file as rec
+from loopwright.search.records.file import ErrorCode, Record
+from loopwright.search.records.workload_files import workload_file, write_workload
+from loopwright.search.tune.progress import Lines
 
 TARGET = "llvm cores=1 vector_bytes=32"
 

@@ -18,14 +18,14 @@ import pytest
 from fake_space import FakeSpace
 from processes import marked_processes
 
-from loopwright.search import records as rec
-from loopwright.search.deadline import Deadline
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.process import WorkerStartError
-from loopwright.search.progress import Lines, LiveTable, Silent, make_progress
-from loopwright.search.records import ErrorCode, RecordError, RecordWarning, Role
-from loopwright.search.timing import TimingSettings
-from loopwright.search.tuner import TuningError, TuningOptions, TuningTask, tune
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.process import WorkerStartError
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.records import file as rec
+from loopwright.search.records.file import ErrorCode, RecordError, RecordWarning, Role
+from loopwright.search.tune.deadline import Deadline
+from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
+from loopwright.search.tune.progress import Lines, LiveTable, Silent, make_progress
 
 SCRIPT = Path(__file__).parent / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))

@@ -10,8 +10,8 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.named_workloads import named_workloads
-from loopwright.search.records import Record
-from loopwright.search.workload_files import (
+from loopwright.search.records.file import Record
+from loopwright.search.records.workload_files import (
     WorkloadFileError,
     read_module,
     rebuilt_task,

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from math import prod
 
 from ...dialects.index import ZERO, IndexExpr, axis
+from ..open_number import OpenNumber
 
-_ITEM = re.compile(r"\s*(\w+(?:\s*\*\s*\w+)*)\s*(?:([/%])\s*(\d+)\s*)?")
+_ITEM = re.compile(r"\s*(\w+(?:\s*\*\s*\w+)*)\s*(?:([/%])\s*(\d+|<\w+>)\s*)?")
 
 
 class LayoutError(ValueError):
@@ -148,7 +149,7 @@ def _parse_item(text: str, extents: Mapping[str, int]) -> Item:
         raise LayoutError(f"'{text}' names '{next(n for n in names if names.count(n) > 1)}' twice")
     if match[2] is None:
         return Item(names)
-    tile = int(match[3])
+    tile = OpenNumber(match[3][1:-1]) if match[3][0] == "<" else int(match[3])
     if tile < 1:
         raise LayoutError(f"'{text}' has tile {tile}, at least 1 is needed")
     return Item(names, match[2], tile)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from ...passes.open_number import open_names
 from ...passes.pipeline_text import apply_schedule, parse_schedule
 from .nest import Nest
 from .read import nest_of_module
 from .sizes import Graph
 from .steps import Sizes, UnknownStepError, replay_steps
-
-_MARK = 920_000_000
-"""Numbers from here on stand for holes while a schedule is parsed."""
 
 
 def nest_of_sketch(module: ModuleOp, target: Target, name: str, template: str, graph: Graph) -> Nest:
@@ -23,21 +19,13 @@ def nest_of_sketch(module: ModuleOp, target: Target, name: str, template: str, g
     The steps before the first hole are applied to the IR, the others to its extents. UnknownStepError for a step whose
     effect on extents is not known.
     """
-    holes: list[str] = []
-
-    def mark(match: re.Match[str]) -> str:
-        if match[1] not in holes:
-            holes.append(match[1])
-        return str(_MARK + holes.index(match[1]))
-
-    steps = parse_schedule(re.sub(r"<(\w+)>", mark, template))
-    marks = {_MARK + number: graph.column(hole) for number, hole in enumerate(holes)}
-    first = next((k for k, step in enumerate(steps) if any(str(number) in str(step) for number in marks)), len(steps))
+    steps = parse_schedule(template)
+    first = next((k for k, step in enumerate(steps) if open_names(step)), len(steps))
     copy = module.clone()
     apply_schedule(copy, steps[:first])
     nest = nest_of_module(copy, target)
     try:
-        replay_steps(nest, steps[first:], Sizes(marks))
+        replay_steps(nest, steps[first:], Sizes(graph.column))
     except UnknownStepError as error:
         raise UnknownStepError(f"sketch '{name}': {error}") from None
     return nest

@@ -16,9 +16,9 @@ from xdsl.utils.exceptions import PassFailedException
 from ...backends.kernel_function import Kernel
 from ...dialects.target import Target, target_of
 from ...passes.primitive import ScheduleError
-from ..measure import MeasureOptions
-from ..records import Record
-from ..reference import Reference
+from ..measure.measurer import MeasureOptions
+from ..measure.reference import Reference
+from ..records.file import Record
 from ..task import Mode, SearchTask, resolve_target
 from ..workload import ComputeDAG
 from .cases import Cases

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -11,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.passes import ModulePass
 
+from ...passes.open_number import OpenNumber, OpenText
 from .symbolic import Columns, Expr, Number, Tracer
-
-_MARK = 910_000_000
-"""Numbers from here on stand for holes while a step is turned into text; no extent comes near."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +61,10 @@ def _parts(step: ModulePass) -> list[str | Expr]:
         if not isinstance(value, Number):
             return value
         exprs.append(value.expr)
-        return _MARK + len(exprs) - 1
+        return OpenNumber(str(len(exprs) - 1))
 
-    changed = {f.name: marked(getattr(step, f.name)) for f in fields(step)}
-    if not exprs:
-        return [str(step)]
-    text = str(replace(step, **changed))
-    pieces = re.split(r"(9100\d{5})", text)
-    return [exprs[int(p) - _MARK] if i % 2 else p for i, p in enumerate(pieces) if p]
+    text = OpenText.of(str(replace(step, **{f.name: marked(getattr(step, f.name)) for f in fields(step)})))
+    parts: list[str | Expr] = [text.literals[0]]
+    for name, literal in zip(text.names, text.literals[1:], strict=True):
+        parts += [exprs[int(name)], literal]
+    return [part for part in parts if part != ""]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import Floats, relative_speed
-from ..records import Record
+from ..records.file import Record
 from ..template.history import SKETCH_PREFIX
 from ..template.knobs.knob import ConfigError
 from ..template.space import ConfigSpace, Rows

@@ -10,10 +10,10 @@ import numpy as np
 from process_faults import PROCESS_FAULTS
 from raw_llvm_backend import DOUBLE, one_line
 
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.scheduler.scheduler import TaskScheduler
-from loopwright.search.timing import TimingSettings
-from loopwright.search.tuner import TuningOptions, TuningTask, tune
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
+from loopwright.search.tune.scheduler import TaskScheduler
 
 MEASURE = MeasureOptions(
     "raw_llvm_backend", builders=1, run_timeout_s=3.0, timing=TimingSettings(repeat=2, min_repeat_ms=4.0)

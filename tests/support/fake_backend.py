@@ -47,7 +47,7 @@ def _raise(error) -> None:
 
 
 def _lose() -> None:
-    from loopwright.search.backend_api import DeviceLost
+    from loopwright.search.measure.backend_api import DeviceLost
 
     raise DeviceLost("the device fell off the bus")
 

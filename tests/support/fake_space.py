@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loopwright.search.cost_model import Floats
-from loopwright.search.population import Rows
+from loopwright.search.sketch.population import Rows
 
 SIZES = (8, 8, 8, 5, 5, 5, 6)
 

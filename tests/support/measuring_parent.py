@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from loopwright.search.measure import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 
 
 def main(run: str, overlap: bool = False) -> None:

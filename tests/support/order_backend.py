@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import fake_backend
 from fake_backend import build, device_name, versions
 
-from loopwright.search.backend_api import Array
+from loopwright.search.measure.backend_api import Array
 
 __all__ = ["build", "device_name", "load", "versions"]
 

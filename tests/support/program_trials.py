@@ -37,8 +37,8 @@ from loopwright.dialects.target import Target, TargetAttr, parse_target, target_
 from loopwright.passes.lower.lower_te_to_loop import LowerTeToLoop
 from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, schedule_text
 from loopwright.passes.primitive import Primitive, ScheduleError
-from loopwright.search.sketch_rules import SketchRuleWarning
-from loopwright.search.space import generate_sketches
+from loopwright.search.sketch.generate import generate_sketches
+from loopwright.search.sketch.rule import SketchRuleWarning
 
 FAULTS = ("wrong", "crashed", "outside of a buffer", "other IR when replayed")
 CPU = "llvm cores=2 vector_bytes={}"
