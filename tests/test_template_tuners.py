@@ -329,15 +329,6 @@ def test_few_of_many_samples_are_the_fastest_the_last_and_others():
     assert well_chosen(rng, scores, tasks, 900).tolist() == list(range(900))
 
 
-def test_what_can_be_measured_and_its_features_come_together(conv, small):
-    for task in (conv, small):
-        rows = task.config_space.sample(np.random.default_rng(0), 200)
-        for kind in ("knob", "itervar", "curve"):
-            legal, features = task.survey(rows, kind)
-            assert legal.tolist() == task.legal(rows, certainly=True).tolist()
-            assert np.array_equal(features, task.features(rows, kind))
-
-
 @pytest.mark.parametrize(
     ("model", "range_of"),
     [(SpeedTrees(), 1.0), (RankTrees(), 1.0), (RankTrees(binary=True), 0.35)],  # the last tells within half of the best
