@@ -46,13 +46,10 @@ def test_limits_texts_and_usage_are_those_of_single_configs(name, args, target) 
     for text, row in zip(task.schedules([task.config(r) for r in rows[legal]]), rows[legal], strict=True):
         assert text == task.schedule(row)
     for case, at in task.cases.groups(rows[legal]):
-        taken = case.program.usage(task.config_space.columns(rows[legal][at]), len(at))
+        taken = task.cases.usage(case, rows[legal][at])
         for i, row in enumerate(rows[legal][at]):
             exact = usage(task.search_task.schedule_module(task.schedule(row)))
-            found = {key: int(column[i]) for key, column in taken.items()}
-            most = found.pop("shared_most")
-            assert found["shared_bytes"] <= exact.shared_bytes <= most
-            assert {**found, "shared_bytes": exact.shared_bytes} == asdict(exact)
+            assert {key: int(column[i]) for key, column in taken.items()} == asdict(exact)
 
 
 @pytest.mark.parametrize(("name", "args", "target"), CPU_TASKS, ids=lambda v: v if isinstance(v, str) else "")
@@ -63,7 +60,7 @@ def test_vectors_on_a_cpu_are_those_of_single_configs(name, args, target) -> Non
     assert task.legal(rows).tolist() == [task.why_not(row) is None for row in rows]
     for case, at in task.cases.groups(rows):
         assert case.trusted
-        steps = case.program.usage(task.config_space.columns(rows[at]), len(at))["steps"]
+        steps = task.cases.usage(case, rows[at])["steps"]
         single = [usage(task.search_task.schedule_module(task.schedule(row))).steps for row in rows[at]]
         assert steps.tolist() == single
 

@@ -195,38 +195,38 @@ class TemplateTask:
             return str(error)
         return None
 
-    def legal(self, rows: Rows, certainly: bool = False) -> npt.NDArray[np.bool_]:
-        """Which rows `(n,)` can be measured; `certainly`: without those few that would have to be scheduled to tell."""
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows `(n,)` can be measured."""
         mask = np.zeros(len(rows), dtype=bool)
         for case, at in self.cases.groups(rows):
-            if case is None:
-                continue
-            mask[at] = self.cases.legal(case, rows[at], certainly)
+            if case is not None:
+                mask[at] = self.cases.legal(case, rows[at])
         return mask
 
     def features(self, rows: Rows, kind: str = "itervar") -> Floats:
         """What a cost model sees of each row, `(n, f)`; see features.KINDS. Rows that cannot be scheduled are zeros."""
-        if kind not in KINDS:
-            raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{kind}'")
         return self._survey(rows, kind, judge=False)[1]
 
     def survey(self, rows: Rows, kind: str = "itervar") -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Which rows can certainly be measured, and the features of all, for little more than either costs."""
-        return self._survey(rows, kind, judge=True)
+        """Which rows can be measured, and the features of those, for little more than either costs."""
+        mask, features = self._survey(rows, kind, judge=True)
+        return mask, features[mask]
 
     def _survey(self, rows: Rows, kind: str, judge: bool) -> tuple[npt.NDArray[np.bool_], Floats]:
+        if kind not in KINDS:
+            raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{kind}'")
         mask = np.zeros(len(rows), dtype=bool)
         knobs = self.config_space.features(rows)
         if kind == "knob":
-            return (self.legal(rows, certainly=True) if judge else mask), knobs
+            return self.legal(rows) if judge else mask, knobs
         found: Floats | None = None
         for case, at in self.cases.groups(rows):
             if case is None:
                 continue
-            known: dict[int, Any] = {}
+            taken = self.cases.usage(case, rows[at])
             if judge:
-                mask[at] = self.cases.legal(case, rows[at], certainly=True, known=known)
-            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind, known)
+                mask[at] = self.cases.legal(case, rows[at], taken)
+            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind, taken)
             if found is None:
                 found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)
             found[at] = part
