@@ -12,10 +12,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
 from ..features import program as numpy_program
+from ..features.extract import features_of_view
 from ..features.movement import Footprint, Movement, StageMovement
 from ..features.nest import Loop, Stage
 from ..features.sizes import Graph, Size, product
 from ..features.sketch_nest import nest_of_steps
+from ..features.view import NestView
 from .limits import Usage, usage_of_nest
 from .symbolic import Columns
 from .trace import Trace
@@ -54,6 +56,14 @@ class Program:
         default = Usage()
         taken = usage_of_nest(self.nest)
         return self.compiled([taken.get(name, getattr(default, name)) for name in USAGE])
+
+    def features(self, columns: Columns, count: int) -> npt.NDArray[np.float32]:
+        """The features of the catalogue, `(count, features)`, as a cost model of sketches sees them."""
+        return self._features(columns, count).T
+
+    @cached_property
+    def _features(self) -> Compiled:
+        return self.compiled(features_of_view(NestView(self.nest)))
 
     @cached_property
     def main(self) -> Stage:

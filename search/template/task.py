@@ -20,10 +20,13 @@ from ..measure.measurer import MeasureOptions
 from ..measure.reference import Reference
 from ..records.file import Record
 from ..task import Mode, SearchTask, resolve_target
+from ..tune.deadline import Deadline
+from ..tune.loop import TuningOptions, TuningResult, tune
 from ..workload import ComputeDAG
 from .cases import Cases
 from .config import Config
 from .features import KINDS, program_features
+from .in_search import TemplateInSearch
 from .knobs.knob import ConfigError
 from .limits import excess, usage
 from .registry import Template, find_template
@@ -35,7 +38,7 @@ _FIRST_TRIES = 64
 
 
 class TemplateTask:
-    """A template, its arguments and a target, to be tuned with one of `lw.tuners`.
+    """A template, its arguments and a target, to be tuned: `tune`, a TaskScheduler, or one of `lw.tuners`.
 
     The template is a name, a Template, or a function `f(cfg, *args)`. `print(task.config_space)` shows what may be
     chosen. `workload_key` is what records name the workload by, unless it is the template with its arguments.
@@ -231,6 +234,22 @@ class TemplateTask:
                 found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)
             found[at] = part
         return mask, knobs if found is None else np.concatenate([found, knobs], axis=1)
+
+    # -- tuning -------------------------------------------------------------------------------------------------------
+
+    def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
+        """Search for a fast config with the evolution that searches sketches; see `lw.SearchTask.tune`.
+
+        Its cost model, run-off, resuming, transfer and time limit are those of sketches. TuningError when no trial
+        succeeds.
+        """
+        deadline = Deadline.after(None if options is None else options.time_limit_s)
+        chosen = self.search_task.taught(options or TuningOptions())
+        return tune(TemplateInSearch(self), chosen, measure or self.measure_options(), deadline)
+
+    def forget_reference(self) -> None:
+        """Let go of `reference`, which is made again when it is asked for."""
+        self.search_task.forget_reference()
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
