@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from loopwright.passes.build_limits import BuildLimits as BuildLimits
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
-    from loopwright.search import pretuned as pretuned
     from loopwright.search import tuners as tuners
-    from loopwright.search.best import load_best as load_best
-    from loopwright.search.check import WrongKernelError as WrongKernelError
     from loopwright.search.cost_model import CostModelError as CostModelError
     from loopwright.search.cost_model import load_cost_model as load_cost_model
-    from loopwright.search.history import train_cost_model as train_cost_model
-    from loopwright.search.measure import MeasureOptions as MeasureOptions
-    from loopwright.search.records import Record as Record
-    from loopwright.search.records import RecordError as RecordError
+    from loopwright.search.cost_model.samples import train_cost_model as train_cost_model
+    from loopwright.search.measure.check import WrongKernelError as WrongKernelError
+    from loopwright.search.measure.measurer import MeasureOptions as MeasureOptions
+    from loopwright.search.records import pretuned as pretuned
+    from loopwright.search.records.choose import load_best as load_best
+    from loopwright.search.records.file import Record as Record
+    from loopwright.search.records.file import RecordError as RecordError
     from loopwright.search.report.write import write_report as write_report
-    from loopwright.search.scheduler.scheduler import TaskScheduler as TaskScheduler
-    from loopwright.search.sketch import Draft as Draft
-    from loopwright.search.sketch_rules import SketchRule as SketchRule
-    from loopwright.search.sketch_rules import register_sketch_rule as register_sketch_rule
-    from loopwright.search.sketch_rules import sketch_rules as sketch_rules
+    from loopwright.search.sketch.rule import SketchRule as SketchRule
+    from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
+    from loopwright.search.sketch.rule import sketch_rules as sketch_rules
+    from loopwright.search.sketch.sketch import Draft as Draft
     from loopwright.search.task import SearchTask as SearchTask
     from loopwright.search.template.history import apply_history_best as apply_history_best
     from loopwright.search.template.history import pick_best as pick_best
     from loopwright.search.template.registry import template as template
     from loopwright.search.template.task import TemplateTask as TemplateTask
-    from loopwright.search.tuner import TuningError as TuningError
-    from loopwright.search.tuner import TuningOptions as TuningOptions
-    from loopwright.search.tuner import TuningResult as TuningResult
+    from loopwright.search.tune.loop import TuningError as TuningError
+    from loopwright.search.tune.loop import TuningOptions as TuningOptions
+    from loopwright.search.tune.loop import TuningResult as TuningResult
+    from loopwright.search.tune.scheduler import TaskScheduler as TaskScheduler
     from loopwright.search.tuners import LocalBuilder as LocalBuilder
     from loopwright.search.tuners import LocalRunner as LocalRunner
     from loopwright.search.tuners import callbacks as callbacks
@@ -66,27 +66,27 @@ _HOMES = {
     "CompiledNetwork": "loopwright.graph.runtime.network",
     "ComputeDAG": "loopwright.search.workload",
     "CostModelError": "loopwright.search.cost_model",
-    "Draft": "loopwright.search.sketch",
+    "Draft": "loopwright.search.sketch.sketch",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.tuners",
     "LocalRunner": "loopwright.search.tuners",
-    "MeasureOptions": "loopwright.search.measure",
+    "MeasureOptions": "loopwright.search.measure.measurer",
     "Network": "loopwright.graph.network",
     "NotEnoughMemory": "loopwright.backends.host_memory",
     "OnnxImportError": "loopwright.frontends.onnx.errors",
-    "Record": "loopwright.search.records",
-    "RecordError": "loopwright.search.records",
+    "Record": "loopwright.search.records.file",
+    "RecordError": "loopwright.search.records.file",
     "Schedule": "loopwright.schedule",
     "ScheduleError": "loopwright.passes.primitive",
     "SearchTask": "loopwright.search.task",
-    "SketchRule": "loopwright.search.sketch_rules",
-    "TaskScheduler": "loopwright.search.scheduler.scheduler",
+    "SketchRule": "loopwright.search.sketch.rule",
+    "TaskScheduler": "loopwright.search.tune.scheduler",
     "Target": "loopwright.dialects.target",
     "TemplateTask": "loopwright.search.template.task",
-    "TuningError": "loopwright.search.tuner",
-    "TuningOptions": "loopwright.search.tuner",
-    "TuningResult": "loopwright.search.tuner",
-    "WrongKernelError": "loopwright.search.check",
+    "TuningError": "loopwright.search.tune.loop",
+    "TuningOptions": "loopwright.search.tune.loop",
+    "TuningResult": "loopwright.search.tune.loop",
+    "WrongKernelError": "loopwright.search.measure.check",
     "apply_history_best": "loopwright.search.template.history",
     "build": "loopwright.building",
     "callbacks": "loopwright.search.tuners",
@@ -98,16 +98,16 @@ _HOMES = {
     "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",
     "from_onnx": "loopwright.frontends.onnx.importer",
-    "load_best": "loopwright.search.best",
+    "load_best": "loopwright.search.records.choose",
     "load_network": "loopwright.graph.runtime.network",
     "opencl": "loopwright.backends.opencl.arrays",
     "pick_best": "loopwright.search.template.history",
-    "pretuned": "loopwright.search",
-    "register_sketch_rule": "loopwright.search.sketch_rules",
+    "pretuned": "loopwright.search.records",
+    "register_sketch_rule": "loopwright.search.sketch.rule",
     "register_workload": "loopwright.search.workload",
-    "sketch_rules": "loopwright.search.sketch_rules",
+    "sketch_rules": "loopwright.search.sketch.rule",
     "template": "loopwright.search.template.registry",
-    "train_cost_model": "loopwright.search.history",
+    "train_cost_model": "loopwright.search.cost_model.samples",
     "tuners": "loopwright.search",
     "write_report": "loopwright.search.report.write",
 }

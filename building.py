@@ -38,7 +38,7 @@ def build(
     """
     kernel = backend.build(x, target, params, check_addresses=check_addresses, limits=limits)
     if check:
-        from .search.check import check_kernel
+        from .search.measure.check import check_kernel
 
         check_kernel(kernel, getattr(x, "workload", x), getattr(x, "pipeline", ""), params)
     return kernel

@@ -15,7 +15,7 @@ from .dialects.loop import BlockOp, blocks_in
 from .passes.analysis.access import is_argument
 from .passes.analysis.nest import buffer_name
 from .schedule import Schedule
-from .search.anchor import epilogue_of, pads_of
+from .search.structure.anchor import epilogue_of, pads_of
 from .search.template.config import Config
 from .search.template.knobs.knob import ConfigError
 from .te import Tensor
@@ -100,5 +100,5 @@ def from_shapes(make: Callable[..., Sequence[Tensor]]) -> Callable[..., Workload
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> ModuleOp:
-    """The module of a text, which a schedule copies."""
+    """Return the module of a text, which a schedule copies."""
     return Parser(create_context(), text).parse_module()

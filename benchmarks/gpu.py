@@ -23,8 +23,8 @@ import numpy as np
 import loopwright as lw
 from loopwright.backends.cuda.device import build, device_name, load
 from loopwright.backends.cuda.driver import target_of_device
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.timing import TimingSettings
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.timing import TimingSettings
 
 CALLS_A_GRAPH = 20
 

@@ -67,7 +67,7 @@ RIGHT = "y[i] = 2 * x[i];"
 
 def check_preflight() -> str:
     from loopwright.backends.cuda.driver import target_of_device
-    from loopwright.search.measure import Measurer
+    from loopwright.search.measure.measurer import Measurer
     from loopwright.search.task import SearchTask
 
     start = time.perf_counter()
@@ -111,7 +111,7 @@ def _two_launches(blocks: int) -> tuple[Any, list[Any]]:
 
 def check_measured_as_graph() -> str:
     """What the measurer reports for a short kernel is what replaying it takes, not what launching it takes."""
-    from loopwright.search.timing import GPU_TIMING, measure_times
+    from loopwright.search.measure.timing import GPU_TIMING, measure_times
 
     runtime, buffers = _two_launches(blocks=132)
     times, stopped = measure_times(lambda n: runtime.time(buffers, n, graph=True), GPU_TIMING, None)
@@ -223,8 +223,8 @@ def _module(name: str) -> Any:
 
 
 def _measurer(**options: Any) -> Any:
-    from loopwright.search.measure import MeasureOptions, Measurer
-    from loopwright.search.timing import GPU_TIMING
+    from loopwright.search.measure.measurer import MeasureOptions, Measurer
+    from loopwright.search.measure.timing import GPU_TIMING
 
     given = {"builders": 2, "overlap": True, "run_timeout_s": 5.0, "timing": GPU_TIMING, **options}
     return Measurer(MeasureOptions("gpu_selfcheck", **given))
@@ -232,7 +232,7 @@ def _measurer(**options: Any) -> Any:
 
 def _task() -> Any:
     from loopwright.backends.cuda.driver import target_of_device
-    from loopwright.search.measure import MeasureTask
+    from loopwright.search.measure.measurer import MeasureTask
 
     x = np.arange(N, dtype=np.float32)
     return MeasureTask(str(target_of_device().compute_capability), [x], [2 * x], 1e-6, 1e-6)
@@ -279,7 +279,7 @@ def check_large_outputs() -> str:
     """A GB in and out is checked on the device in milliseconds."""
     from tempfile import TemporaryDirectory
 
-    from loopwright.search.device_checking import DeviceBuffers
+    from loopwright.search.measure.device_checking import DeviceBuffers
 
     x = np.arange(1 << 26, dtype=np.float32)
     with TemporaryDirectory() as folder:

@@ -22,10 +22,10 @@ import numpy as np
 from cases import CASES, GPU_CASES, Case
 
 import loopwright as lw
-from loopwright.search.measure import Measurer, MeasureTask
-from loopwright.search.records import Record
-from loopwright.search.sketch import Sketch
-from loopwright.search.tuner import DEFAULT_SKETCH, Tuner, TuningTask
+from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.records.file import Record
+from loopwright.search.sketch.sketch import Sketch
+from loopwright.search.tune.loop import DEFAULT_SKETCH, Tuner, TuningTask
 
 FINALISTS = 3
 """Candidates of each search that are timed again: its best few by the search's own timing."""

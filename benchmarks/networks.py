@@ -23,7 +23,7 @@ from onnx_export import to_onnx
 
 import loopwright as lw
 from loopwright.dialects.target import Target
-from loopwright.search.backend_api import load_backend
+from loopwright.search.measure.backend_api import load_backend
 from loopwright.search.task import resolve_target
 from loopwright.testing.pytorch import TorchNetwork
 

@@ -32,7 +32,7 @@ from loopwright.backends.opencl import device as opencl_device
 from loopwright.backends.opencl import executable as opencl_executable
 from loopwright.backends.opencl.platform import describe, devices, target_of_device
 from loopwright.dialects.target import Target
-from loopwright.search.reference import Reference
+from loopwright.search.measure.reference import Reference
 
 TABLE = Path(__file__).parent / "results" / "gpu-h200-2026-11-21.schedules.json"
 ASKED = 1.25

@@ -15,7 +15,7 @@ from cases import CASES
 import loopwright as lw
 from loopwright.passes.pipeline_text import schedule_text
 from loopwright.passes.schedule.prefetch import Prefetch
-from loopwright.search.measure import Measurer, MeasureTask
+from loopwright.search.measure.measurer import Measurer, MeasureTask
 from loopwright.search.task import resolve_target
 
 DISTANCES = (1, 2, 4, 8, 16)

@@ -23,8 +23,8 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.reference import make_reference
-from loopwright.search.space import generate_sketches
+from loopwright.search.measure.reference import make_reference
+from loopwright.search.sketch.generate import generate_sketches
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 TARGET = "cuda model=h200"

@@ -18,9 +18,9 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.search.cost_model import MODELS, make_model, relative_speed
-from loopwright.search.history import history_of, ranking_by_round
+from loopwright.search.cost_model.samples import history_of, ranking_by_round
 from loopwright.search.named_workloads import named_workloads
-from loopwright.search.sketch import Sketch
+from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.task import SearchTask
 
 ROWS = 4096

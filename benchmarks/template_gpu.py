@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import loopwright as lw
-from loopwright.search.backend_api import load_backend
+from loopwright.search.measure.backend_api import load_backend
 from loopwright.search.task import resolve_target
 
 ARGS = (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1))

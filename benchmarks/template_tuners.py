@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 import loopwright as lw
-from loopwright.search.measure import Measurer, MeasureTask
-from loopwright.search.records import Record
+from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.records.file import Record
 from loopwright.search.template.fallback import fallback_config
-from loopwright.search.timing import TimingSettings
 
 RANDOM = 500
 BUDGET = 150

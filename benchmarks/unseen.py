@@ -23,8 +23,8 @@ from loopwright.dialects.target import Target
 from loopwright.passes.schedule.bind import Bind
 from loopwright.passes.schedule.fuse import Fuse
 from loopwright.passes.schedule.split import Split
-from loopwright.search.measure import Measurement, Measurer, MeasureTask
-from loopwright.search.tuner import Tuner
+from loopwright.search.measure.measurer import Measurement, Measurer, MeasureTask
+from loopwright.search.tune.loop import Tuner
 
 Tensors = list[te.Tensor]
 

@@ -1,4 +1,4 @@
-"""Where a command's workload comes from: a name with shapes, a file of IR, or a record."""
+"""Workloads of commands: a name with shapes, a file of IR, or a record."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
-from ..search.best import is_of, name_in, workloads
+from ..search.records.choose import is_of, name_in, workloads
 from ._errors import UserError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ..dialects.target import Target
-    from ..search.records import Record
+    from ..search.records.file import Record
     from ..search.task import SearchTask
 
 
@@ -22,7 +22,7 @@ _LONGEST_REASON = 300
 
 
 def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
-    """The task of a workload by name, with shapes given or by default."""
+    """Return the task of a workload by name, with shapes given or by default."""
     from ..search.named_workloads import arguments, named_workloads
     from ..search.task import SearchTask
 
@@ -39,7 +39,7 @@ def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
 
 
 def file_task(path: Path, target: str | Target) -> SearchTask:
-    """The task of a file of te-level IR; it is called what the file is called."""
+    """Return the task of a file of te-level IR; it is called what the file is called."""
     from ..search.task import SearchTask
 
     module = read_module(path)
@@ -52,9 +52,9 @@ def file_task(path: Path, target: str | Target) -> SearchTask:
 
 
 def read_module(path: Path) -> ModuleOp:
-    """The te-level module in a file."""
-    from ..search.workload_files import WorkloadFileError
-    from ..search.workload_files import read_module as read
+    """Read the te-level module in a file."""
+    from ..search.records.workload_files import WorkloadFileError
+    from ..search.records.workload_files import read_module as read
 
     if path.suffix == ".onnx":
         raise UserError(f"{path} is a network, which tune, compile, run and bench take; give te-level IR (.mlir) here")
@@ -66,7 +66,7 @@ def read_module(path: Path) -> ModuleOp:
 
 def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
     """The best record in a file of the workload given by hash (or its first digits), key or name, and of the target."""
-    from ..search import records as rec
+    from ..search.records import file as rec
     from ..search.task import resolve_target
 
     loaded = rec.load(path)
@@ -92,10 +92,10 @@ def _listed(keys: Mapping[str, str]) -> str:
 
 
 def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:
-    """The task that a record is of, from a file (by default the one beside the records) or made from the key."""
+    """Return the task that a record is of, from a file (by default the one beside the records) or made from the key."""
     from ..dialects.target import parse_target
-    from ..search.workload_files import task_of_key
-    from ..search.workload_files import workload_file as beside
+    from ..search.records.workload_files import task_of_key
+    from ..search.records.workload_files import workload_file as beside
 
     try:
         path = workload_file or beside(records, record.workload_hash)
@@ -115,9 +115,9 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
 
 
 def replayable(record: Record) -> Record:
-    """The record; RecordVersionError where a primitive of its schedule has changed since."""
+    """Return the record; RecordVersionError where a primitive of its schedule has changed since."""
     from ..backends.llvm.device import versions
-    from ..search.records import check_replayable
+    from ..search.records.file import check_replayable
 
     check_replayable(record, versions())
     return record

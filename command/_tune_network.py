@@ -18,7 +18,7 @@ from ._network import name_of, read_network
 from ._report import table
 
 if TYPE_CHECKING:
-    from ..search.scheduler.scheduler import NetworkResult
+    from ..search.tune.scheduler import NetworkResult
 
 TRIALS_A_TASK = 64
 
@@ -27,8 +27,8 @@ def tune_network(options: argparse.Namespace) -> int:
     """Carry out `loopwright tune` for a network."""
     from ..graph.compiler import compile
     from ..graph.tasks import extract_tasks
-    from ..search.scheduler.scheduler import TaskScheduler
-    from ..search.tuner import TuningOptions
+    from ..search.tune.loop import TuningOptions
+    from ..search.tune.scheduler import TaskScheduler
 
     net = read_network(options, options.workload)
     try:
@@ -66,7 +66,7 @@ def tune_network(options: argparse.Namespace) -> int:
 def _report(
     options: argparse.Namespace, result: NetworkResult, measured_s: float, wall_s: float, records: Path
 ) -> dict[str, Any]:
-    from ..search.scheduler.scheduler import NetworkResult
+    from ..search.tune.scheduler import NetworkResult
 
     assert isinstance(result, NetworkResult)
     rows = result.state.rows

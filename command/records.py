@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..dialects.names import printable
-from ..search.best import name_in
+from ..search.records.choose import name_in
 from ..storage.whole_file import write_whole
 from ._errors import UserError
 
 if TYPE_CHECKING:
-    from ..search.records import Record
+    from ..search.records.file import Record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..search.records import load
+    from ..search.records.file import load
 
     records = [record for path in options.files for record in load(path)]
     action: Callable[[argparse.Namespace, list[Record]], None] = options.action
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace, records: list[Record]) -> None:
-    from ..search.records import stats
+    from ..search.records.file import stats
 
     found = stats(records)
     if options.json:
@@ -60,7 +60,7 @@ def _stats(options: argparse.Namespace, records: list[Record]) -> None:
 
 
 def _best(options: argparse.Namespace, records: list[Record]) -> None:
-    from ..search.records import distill
+    from ..search.records.file import distill
 
     found = distill(records)
     if options.json:
@@ -72,7 +72,7 @@ def _best(options: argparse.Namespace, records: list[Record]) -> None:
 
 
 def _distill(options: argparse.Namespace, records: list[Record]) -> None:
-    from ..search.records import distill
+    from ..search.records.file import distill
 
     kept = distill(records)
     _write(options.output, kept)
@@ -80,7 +80,7 @@ def _distill(options: argparse.Namespace, records: list[Record]) -> None:
 
 
 def _merge(options: argparse.Namespace, records: list[Record]) -> None:
-    from ..search.records import merge
+    from ..search.records.file import merge
 
     kept = merge([records])
     _write(options.output, kept)

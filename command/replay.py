@@ -14,7 +14,7 @@ from ._source import file_task, pick_record, replayable, task_of
 from .show import add_choice
 
 if TYPE_CHECKING:
-    from ..search.records import Record
+    from ..search.records.file import Record
     from ..search.task import SearchTask
 
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> tuple[SearchTask, str, Record | None]:
-    """The task, the schedule, and the record it is from."""
+    """Return the task, the schedule, and the record it is from."""
     if options.source.suffix == ".mlir":
         task = file_task(options.source, options.target or "llvm")
         return task, task.default_schedule if options.schedule is None else options.schedule, None

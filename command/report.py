@@ -12,7 +12,7 @@ from ._errors import UserError
 from ._source import task_of
 
 if TYPE_CHECKING:
-    from ..search.records import Record
+    from ..search.records.file import Record
     from ..search.task import SearchTask
 
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..search.records import load, merge
+    from ..search.records.file import load, merge
     from ..search.report.write import write_report
 
     output = options.output or options.records[0].with_suffix(".html")

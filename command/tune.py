@@ -19,7 +19,7 @@ from ._source import file_task, named_task
 
 if TYPE_CHECKING:
     from ..search.task import SearchTask
-    from ..search.tuner import TuningResult
+    from ..search.tune.loop import TuningResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +106,7 @@ def _require_no_shape(options: argparse.Namespace) -> None:
 
 def _write_workload(task: SearchTask, records: Path) -> Path:
     """Write the workload's IR beside the records, which hold only its hash."""
-    from ..search.workload_files import workload_file, write_workload
+    from ..search.records.workload_files import workload_file, write_workload
 
     digest = task.compute_dag.hash
     try:

@@ -51,7 +51,7 @@ def _is_called_by_kind(*ops: Operation) -> bool:
 
 
 def label_of(op: Operation) -> str:
-    """The label of an operation that has one."""
+    """Return the label of an operation that has one."""
     label = op.properties["label"]
     assert isinstance(label, StringAttr)
     return label.data

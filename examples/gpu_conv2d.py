@@ -12,7 +12,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.reference import make_reference
+from loopwright.search.measure.reference import make_reference
 
 LIMITS = "max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=16"
 OPENCL = f"opencl {LIMITS}"

@@ -17,9 +17,9 @@ from ..backends.host_memory import host_memory_bytes
 from ..backends.signature import Argument
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
-from ..search.backend_api import load_backend
-from ..search.check import check_executable
-from ..search.records import Record
+from ..search.measure.backend_api import load_backend
+from ..search.measure.check import check_executable
+from ..search.records.file import Record
 from ..search.task import SearchTask, resolve_target
 from .builders import Job, build_all
 from .chosen_schedules import chosen_schedules
@@ -198,7 +198,7 @@ class _Memory:
         self._live[index] = Live(live.nbytes, live.first, max(live.last, step))
 
     def _source(self, value: SSAValue) -> SSAValue:
-        """What holds the elements of a value: views are looked through."""
+        """Return the value whose memory a value is a view of, itself where it is none."""
         while isinstance(value.owner, ApplyOp):
             value = value.owner.inputs[0]
         return value
@@ -209,7 +209,7 @@ class _Memory:
         return True, self._constant(source.owner, argument)
 
     def _constant(self, op: ConstantOp, argument: Argument | None) -> int:
-        """The number of a constant as an argument wants it: packed once for all steps that want it so."""
+        """Return the number of a constant in the packing that an argument wants; each packing is made once."""
         packing = argument.packing if argument is not None else None
         layout = "" if packing is None else f"{packing.layout} {dict(packing.extents)}"
         key = (op.label.data, layout)

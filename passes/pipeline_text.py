@@ -17,20 +17,22 @@ from xdsl.utils.exceptions import ArgSpecParseError, ParseError
 from .build_limits import USUAL_LIMITS, BuildLimits
 from .collector import collector_paused
 from .discovery import pass_factories
-from .primitive import Primitive
+from .open_number import OpenNumber, open_names
+from .primitive import Primitive, ScheduleError
 
-_VALUE = r'(?:"[^"\\\n]*"|[-\w]+)'
+_VALUE = r'(?:"[^"\\\n]*"|<\w+>|[-\w]+)'
 _OPTION = re.compile(rf"([-\w]+)(?:=({_VALUE}(?:,{_VALUE})*))?(?:\s+|$)", re.ASCII)
 _STEP = re.compile(r'([-\w]+)(?:\{((?:"[^"\\\n]*"|[^"{}])*)\})?(?:,|$)', re.ASCII)
 _ITEM = re.compile(_VALUE, re.ASCII)
-_INTEGER = re.compile(r"-?\d+")
+_INTEGER = re.compile(r"-?\d+|<\w+>", re.ASCII)
 
 
 def parse_schedule(text: str) -> tuple[ModulePass, ...]:
-    """The steps of a schedule text, in order; ValueError says what is wrong with it.
+    """Parse a schedule text to its steps, in order; ValueError says what is wrong with it.
 
     The grammar is that of `xdsl.passes.PassPipeline`, which is asked where a step is not in the plain form that
-    `schedule_text` prints (and which takes six times as long).
+    `schedule_text` prints (and which takes six times as long). In the plain form an integer may be `<name>`, a number
+    that is not chosen yet.
     """
     steps: list[ModulePass] = []
     position = 0
@@ -45,7 +47,7 @@ def parse_schedule(text: str) -> tuple[ModulePass, ...]:
 
 
 def schedule_text(steps: Iterable[ModulePass]) -> str:
-    """The text that `parse_schedule` turns back into equal steps."""
+    """Print steps as the text that `parse_schedule` turns back into equal ones."""
     return ",".join(str(step) for step in steps)
 
 
@@ -60,6 +62,8 @@ def apply_schedule(module: ModuleOp, schedule: str | Iterable[ModulePass], limit
     context = Context()
     with collector_paused():
         for step in steps:
+            if names := open_names(step):
+                raise ScheduleError(step, f"'{names[0]}' is not chosen yet, put a number in the place of <{names[0]}>")
             if isinstance(step, Primitive):
                 step.run(module)
                 limits.require_depth(step, module)
@@ -80,7 +84,7 @@ def lower_to_loops(module: ModuleOp) -> bool:
 
 
 def _plain_step(name: str, options: str) -> ModulePass | None:
-    """The step, or None where anything about it is out of the ordinary."""
+    """Parse a step in the plain form; None where anything about it is out of the ordinary."""
     known = _known(name)
     if known is None:
         return None
@@ -108,7 +112,7 @@ Reader = Callable[[list[str]], Any]
 
 @cache
 def _known(name: str) -> tuple[type[ModulePass], dict[str, Reader], set[str]] | None:
-    """The class of a pass, what reads each of its options, and which must be given."""
+    """Return the class of a pass, what reads each of its options, and which must be given."""
     factory = pass_factories().get(name)
     if factory is None:
         return None
@@ -119,7 +123,15 @@ def _known(name: str) -> tuple[type[ModulePass], dict[str, Reader], set[str]] | 
 
 
 def _one_integer(items: list[str]) -> int | None:
-    return int(items[0]) if len(items) == 1 and _INTEGER.fullmatch(items[0]) else None
+    return _integer(items[0]) if len(items) == 1 and _INTEGER.fullmatch(items[0]) else None
+
+
+def _integer(item: str) -> int:
+    return OpenNumber(item[1:-1]) if item[0] == "<" else int(item)
+
+
+def _one_truth(items: list[str]) -> bool | None:
+    return items == ["true"] if items in (["true"], ["false"]) else None
 
 
 def _one_string(items: list[str]) -> str | None:
@@ -127,7 +139,7 @@ def _one_string(items: list[str]) -> str | None:
 
 
 def _integers(items: list[str]) -> tuple[int, ...] | None:
-    return tuple(map(int, items)) if all(map(_INTEGER.fullmatch, items)) else None
+    return tuple(map(_integer, items)) if all(map(_INTEGER.fullmatch, items)) else None
 
 
 def _strings(items: list[str]) -> tuple[str, ...] | None:
@@ -136,13 +148,14 @@ def _strings(items: list[str]) -> tuple[str, ...] | None:
 
 
 def _string(item: str) -> str | None:
-    """A quoted string, or a word that is neither a number nor a truth value."""
+    """Return a quoted string, or a word that is neither a number nor a truth value."""
     if item[0] == '"':
         return item[1:-1]
-    return None if item in ("true", "false") or item[0].isdigit() or item[0] == "-" else item
+    return None if item in ("true", "false") or item[0].isdigit() or item[0] in "-<" else item
 
 
 _READERS: dict[object, Reader] = {
+    bool: _one_truth,
     int: _one_integer,
     int | None: _one_integer,
     str: _one_string,

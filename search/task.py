@@ -16,21 +16,21 @@ from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
-from . import records as rec
-from .backend_api import load_backend
-from .check import check_kernel
-from .deadline import Deadline
-from .measure import MeasureOptions, MeasureTask
-from .preflight import preflight
-from .progress import progress_of
-from .records import Record
-from .reference import Reference, make_reference
-from .script import as_python
-from .sketch import Sketch
-from .sketch_rules import SketchRule, checked_rules
-from .space import generate_sketches
-from .timing import GPU_TIMING
-from .tuner import TuningOptions, TuningResult, TuningTask, tune
+from .measure.backend_api import load_backend
+from .measure.check import check_kernel
+from .measure.measurer import MeasureOptions, MeasureTask
+from .measure.preflight import preflight
+from .measure.reference import Reference, make_reference
+from .measure.timing import GPU_TIMING
+from .records import file as rec
+from .records.file import Record
+from .sketch.as_python import as_python
+from .sketch.generate import generate_sketches
+from .sketch.rule import SketchRule, checked_rules
+from .sketch.sketch import Sketch
+from .tune.deadline import Deadline
+from .tune.loop import TuningOptions, TuningResult, TuningTask, tune
+from .tune.progress import progress_of
 from .workload import ComputeDAG, Workload, as_workload
 
 __all__ = ["SearchTask", "TuningOptions"]
@@ -100,16 +100,16 @@ class SearchTask:
     def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
         """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
         deadline = Deadline.after(None if options is None else options.time_limit_s)
-        chosen = self._taught(options or TuningOptions())
+        chosen = self.taught(options or TuningOptions())
         return tune(TaskInSearch(self), chosen, measure or self.measure_options(), deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""
         self.__dict__.pop("reference", None)
 
-    def _taught(self, options: TuningOptions) -> TuningOptions:
+    def taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
-        from .transfer import TEACHABLE, transfer_to
+        from .cost_model.transfer import TEACHABLE, transfer_to
 
         wanted = (
             options.transfer and options.cost_model == TEACHABLE and options.num_measure_trials > options.batch_size
@@ -257,6 +257,14 @@ class TaskInSearch:
     def measured(self) -> MeasureTask:
         data = self.task.reference
         return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
+
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial of sketches."""
+        return not record.template
+
+    def described_default(self) -> dict[str, Any]:
+        """Nothing: it is no template's."""
+        return {}
 
 
 def resolve_target(target: str | Target) -> Target:

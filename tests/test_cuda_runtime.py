@@ -19,7 +19,7 @@ from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.dialects.target import TargetAttr, parse_target
-from loopwright.search.device_checking import DeviceBuffers
+from loopwright.search.measure.device_checking import DeviceBuffers
 
 SHARED = 20000
 TEXT = f"""
@@ -190,7 +190,7 @@ def test_dlpack_frees_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (1, 0)
 
-    seen = np.from_dlpack(Exporter())
+    seen = np.from_dlpack(Exporter())  # type: ignore[arg-type]
     np.testing.assert_array_equal(seen, X.reshape(2, 2))
     assert np.shares_memory(seen, X) and not freed
     del seen

@@ -31,7 +31,7 @@ from loopwright.search.named_workloads import (
     matmul,
     softmax,
 )
-from loopwright.search.space import generate_sketches
+from loopwright.search.sketch.generate import generate_sketches
 
 TARGETS = ("llvm cores=2 vector_bytes=64 vector_registers=32", "cuda model=h200", "opencl model=mali-t860")
 WORKLOADS = {
@@ -93,12 +93,12 @@ def differing(have, want):
 @pytest.mark.parametrize("target", TARGETS[:2], ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(8)
-def test_matrix_features_equal_those_of_the_ir(name, target):
+def test_matrix_features_equal_those_of_the_ir(name, target) -> None:
     module, device = module_of(WORKLOADS[name](), target), resolve_target(target)
     require_alike(module, device, generate_sketches(module, device), len(name), 2)
 
 
-def require_alike(module, device, sketches, seed, count):
+def require_alike(module, device, sketches, seed, count) -> None:
     rng = np.random.default_rng(seed)
     for sketch in sketches:
         rows = anywhere(sketch, rng, count)
@@ -120,12 +120,12 @@ def sample(name, target):
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.few(12)
-def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target):
+def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target) -> None:
     module, sketches = sample(name, target)
     require_alike(module, resolve_target(target), sketches, len(name), 1)
 
 
-def test_all_rows_at_once_are_the_rows_one_by_one():
+def test_all_rows_at_once_are_the_rows_one_by_one() -> None:
     sketch = generate_sketches(module_of(matmul(40, 50, 60), TARGETS[0]), resolve_target(TARGETS[0]))[0]
     rows = anywhere(sketch, np.random.default_rng(0), 5000)
     rows = np.tile(rows, (-(-5000 // len(rows)), 1))[:5000]  # more than are computed at once
@@ -135,7 +135,7 @@ def test_all_rows_at_once_are_the_rows_one_by_one():
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_features_tell_candidates_apart(target):
+def test_features_tell_candidates_apart(target) -> None:
     device = resolve_target(target)
     for sketch in generate_sketches(module_of(conv2d(1, 14, 14, 64, 64), target), device):
         rows = np.unique(anywhere(sketch, np.random.default_rng(0), 64), axis=0)
@@ -207,7 +207,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_steps_that_sketches_do_not_use_are_replayed_alike(name):
+def test_steps_that_sketches_do_not_use_are_replayed_alike(name) -> None:
     target = resolve_target("llvm" if name in ("decompose", "inline_backwards") else "cuda model=h200")
     module = te.create_module(product_and_more())
     steps = ",".join(["lw-lower-te-to-loop", *TEMPLATES[name]])
@@ -227,13 +227,13 @@ def test_steps_that_sketches_do_not_use_are_replayed_alike(name):
     assert compared >= 9
 
 
-def test_every_primitive_has_a_replay():
+def test_every_primitive_has_a_replay() -> None:
     missing = [s for s in module_stems("schedule") if find_spec(f"loopwright.search.features.replay.{s}") is None]
     assert not missing, f"search/features/replay/ knows nothing of {missing}"
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_step_of_every_sketch_is_known(target):
+def test_every_step_of_every_sketch_is_known(target) -> None:
     used = {}
     for name in SAMPLES:
         for sketch in sample(name, target)[1]:
@@ -247,25 +247,25 @@ def test_every_step_of_every_sketch_is_known(target):
 class Strange(ModulePass):
     name = "lw-strange"
 
-    def apply(self, ctx, op):
+    def apply(self, ctx, op) -> None:
         """Does nothing."""
 
 
 class Brings(Strange):
     name = "lw-brings"
 
-    def replay_sizes(self, nest, sizes):
+    def replay_sizes(self, nest, sizes) -> None:
         nest.seen = True
 
 
-def test_an_unknown_step_says_what_to_add():
+def test_an_unknown_step_says_what_to_add() -> None:
     with pytest.raises(
         UnknownStepError, match=r"do not know what lw-strange does .* add .*replay.strange with a function"
     ):
         replay_of(Strange())
 
 
-def test_a_step_from_elsewhere_brings_its_replay():
+def test_a_step_from_elsewhere_brings_its_replay() -> None:
     class Nest:
         seen = False
 
@@ -278,11 +278,11 @@ def test_a_step_from_elsewhere_brings_its_replay():
 
 
 class Measured:
-    def __init__(self, sketch, decisions, schedule):
+    def __init__(self, sketch, decisions, schedule) -> None:
         self.sketch, self.decisions, self.schedule = sketch, decisions, schedule
 
 
-def test_features_of_records_come_from_decisions_or_from_the_schedule():
+def test_features_of_records_come_from_decisions_or_from_the_schedule() -> None:
     target = resolve_target(TARGETS[0])
     module = module_of(matmul(40, 50, 60), TARGETS[0])
     sketches = generate_sketches(module, target)

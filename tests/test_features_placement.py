@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sample_workloads import SAMPLES
 from sketch_rows import anywhere
+from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te
 from loopwright.backends.build import lower_to_kernel
@@ -21,7 +22,7 @@ from loopwright.search.features.program import Program
 from loopwright.search.features.sizes import Graph
 from loopwright.search.features.sketch_nest import nest_of_sketch
 from loopwright.search.features.steps import owner_of
-from loopwright.search.space import generate_sketches
+from loopwright.search.sketch.generate import generate_sketches
 
 CPU = "llvm cores=2 vector_bytes=64 vector_registers=32"
 CUDA = (
@@ -35,13 +36,13 @@ CASES = [
 ]
 
 
-def module_of(name, target):
+def module_of(name: str, target: str) -> ModuleOp:
     return te.create_module(SAMPLES[name](), parse_target(target))
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
 @pytest.mark.few(8)
-def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
+def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
         graph = Graph()
@@ -59,7 +60,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "attention"])
-def test_shared_memory_is_what_the_kernel_allocates(name):
+def test_shared_memory_is_what_the_kernel_allocates(name: str) -> None:
     """Of the largest launch; within what a logarithm in single precision tells."""
     module = module_of(name, CUDA)
     column = names().index("program.shared_bytes")
@@ -76,6 +77,6 @@ def test_shared_memory_is_what_the_kernel_allocates(name):
             assert read[column] == pytest.approx(features[column], rel=1e-5)
 
 
-def _shared_bytes(launch):
+def _shared_bytes(launch: LaunchOp) -> int:
     found = [op.buffer.type for op in launch.walk() if isinstance(op, AllocOp)]
     return 4 * sum(prod(t.get_shape()) for t in found if getattr(t.memory_space, "data", "") == "shared")

@@ -15,9 +15,9 @@ from loopwright.backends.cuda import device as cuda_device
 from loopwright.backends.opencl import device as opencl
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.target import TargetAttr, parse_target
-from loopwright.search.reference import make_reference
-from loopwright.search.sketch import Sketch
-from loopwright.search.space import generate_sketches
+from loopwright.search.measure.reference import make_reference
+from loopwright.search.sketch.generate import generate_sketches
+from loopwright.search.sketch.sketch import Sketch
 
 OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
 CUDA = (

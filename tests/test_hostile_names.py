@@ -41,11 +41,11 @@ from loopwright.dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, loops_i
 from loopwright.dialects.names import LONGEST_NAME, check_name, one_line, printable
 from loopwright.dialects.te import ComputeOp
 from loopwright.passes.pipeline_text import lower_to_loops, parse_schedule
-from loopwright.search import records as rec
-from loopwright.search.records import Record
+from loopwright.search.records import file as rec
+from loopwright.search.records.file import Record
+from loopwright.search.records.workload_files import WorkloadFileError, read_module, workload_file
 from loopwright.search.report.write import write_report
-from loopwright.search.script import as_python
-from loopwright.search.workload_files import WorkloadFileError, read_module, workload_file
+from loopwright.search.sketch.as_python import as_python
 
 IN_FILES = {what: name for what, name in HOSTILE.items() if what != "surrogate"}
 """Those that a file of text holds."""

@@ -13,7 +13,7 @@ from loopwright.backends.llvm.types import brief_text
 from loopwright.dialects import combiner
 from loopwright.dialects.combiner import dtype_name, epsilon
 from loopwright.dialects.target import TargetAttr, parse_target
-from loopwright.search.reference import make_reference
+from loopwright.search.measure.reference import make_reference
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 LIMITS = "max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=16"

@@ -22,7 +22,7 @@ from loopwright.graph.builders import BuildError, Job, build_all
 from loopwright.graph.chosen_schedules import UntunedWarning
 from loopwright.graph.runtime.memory import Live, arrange
 from loopwright.graph.runtime.package import PackageError
-from loopwright.search.records import ErrorCode, Record, RecordWarning
+from loopwright.search.records.file import ErrorCode, Record, RecordWarning
 from loopwright.storage.binary_cache import CacheWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")

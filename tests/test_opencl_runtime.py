@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from loopwright.backends.opencl import device
 from loopwright.backends.opencl.executable import load
 from loopwright.backends.opencl.platform import MissingOpenCl, device_at
 from loopwright.backends.signature import Argument
-from loopwright.search.backend_api import load_backend
+from loopwright.search.measure.backend_api import load_backend
 
 pytestmark = pytest.mark.usefixtures("device_here")
 SIZE = 1000
@@ -130,7 +131,8 @@ def test_constants_stay_on_the_device() -> None:
     weights[:] = 0
     expected = np.tile(np.arange(8, dtype=np.float32), (4, 1))
     np.testing.assert_array_equal(kernel(values), expected)
-    np.testing.assert_array_equal(kernel(lw.opencl().array(values)).numpy(), expected)
+    result: Any = kernel(lw.opencl().array(values))
+    np.testing.assert_array_equal(result.numpy(), expected)
     assert kernel.benchmark(min_repeat_ms=1, repeat=1).median > 0
 
 

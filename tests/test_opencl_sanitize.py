@@ -17,8 +17,8 @@ from loopwright.backends.opencl.compile import print_opencl
 from loopwright.backends.opencl.sanitize import sanitize
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.target import TargetAttr, parse_target
-from loopwright.search.reference import make_reference
-from loopwright.search.space import generate_sketches
+from loopwright.search.measure.reference import make_reference
+from loopwright.search.sketch.generate import generate_sketches
 
 TARGET = "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 warp_size=1 max_vthreads=8"
 BARRIER = "      lw_kernel.barrier\n"

@@ -6,7 +6,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.te import run_te
-from loopwright.search.reference import tolerance
+from loopwright.search.measure.reference import tolerance
 
 
 def winograd(channels: int = 48) -> list[te.Tensor]:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdsl.context import Context
@@ -15,7 +16,7 @@ from loopwright import te, topi
 from loopwright.passes.discovery import module_stems, pass_name
 from loopwright.passes.pipeline_text import parse_schedule
 from loopwright.search.named_workloads import arguments, named_workloads
-from loopwright.search.records import Record, load
+from loopwright.search.records.file import Record, load
 
 GPU = lw.Target(kind="cuda", max_threads_per_block=256, max_shared_bytes=1 << 14, warp_size=32, max_vthreads=8)
 
@@ -81,7 +82,7 @@ def test_every_primitive_offers_steps_and_each_of_them_applies() -> None:
         offered = get_condensed_pass_list(Context(), module, ours)
         assert str(module) == before
         for option in offered:
-            step = option.module_pass
+            step: Any = option.module_pass
             changed = module.clone()
             step.apply(Context(), changed)
             changed.verify()

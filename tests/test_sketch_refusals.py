@@ -15,7 +15,7 @@ from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.target import Target
 from loopwright.passes.schedule.split import Split
 from loopwright.passes.schedule.vectorize import Vectorize
-from loopwright.search.sketch_rules import SketchRuleWarning
+from loopwright.search.sketch.rule import SketchRuleWarning
 
 TARGETS = {
     "llvm": "llvm cores=2 vector_bytes=16",

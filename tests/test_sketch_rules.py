@@ -13,8 +13,8 @@ import loopwright as lw
 from loopwright import te
 from loopwright.dialects.target import Target, parse_target
 from loopwright.passes.schedule.parallel import Parallel
-from loopwright.search import sketch_rules as registry
-from loopwright.search.space import generate_sketches
+from loopwright.search.sketch import rule as registry
+from loopwright.search.sketch.generate import generate_sketches
 
 CPU = "llvm cores=2 vector_bytes=32"
 GPU = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
@@ -70,7 +70,7 @@ def test_a_registered_rule_adds_sketches_that_are_right() -> None:
 def test_registering_again_replaces() -> None:
     class Late(OuterParallel):
         order = 90
-        name = "outer_parallel"  # type: ignore[assignment]
+        name = "outer_parallel"
 
     lw.register_sketch_rule(OuterParallel())
     lw.register_sketch_rule(Late())

@@ -6,8 +6,8 @@ from sample_workloads import SAMPLES
 
 import loopwright as lw
 from loopwright import te
-from loopwright.search.sketch import Draft
-from loopwright.search.stencils import stencil_chains
+from loopwright.search.sketch.sketch import Draft
+from loopwright.search.structure.stencils import stencil_chains
 
 CPU = "llvm cores=2 vector_bytes=32"
 

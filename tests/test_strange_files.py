@@ -11,8 +11,8 @@ from damage import damaged_bytes, damaged_text
 from loopwright.cli import main
 from loopwright.dialects.unclosed import unclosed_string
 from loopwright.passes.pipeline_text import parse_schedule
-from loopwright.search.records import Record, append
-from loopwright.search.workload_files import WorkloadFileError, read_module
+from loopwright.search.records.file import Record, append
+from loopwright.search.records.workload_files import WorkloadFileError, read_module
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

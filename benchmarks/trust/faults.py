@@ -26,8 +26,8 @@ from typing import Any
 
 from processes import marked_processes
 
-from loopwright.search import records as rec
-from loopwright.search.scratch import sweep
+from loopwright.search.measure.scratch import sweep
+from loopwright.search.records import file as rec
 
 from .row import Row
 

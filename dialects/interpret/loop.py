@@ -65,7 +65,7 @@ def _fail(what: str, name: str, index: object) -> None:
 
 
 def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
-    """For each buffer that is no argument, the innermost loop around all blocks that use it.
+    """Return for each allocated buffer the innermost loop around all blocks that use it.
 
     What a block reduces into lives outside of the loops that it reduces over, whether another block reads it or not.
     """
@@ -89,7 +89,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
 
 
 def _outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
-    """The loops outside of the first one that the block reduces over; all of them where it is no reduction."""
+    """Return the loops outside of the first one that the block reduces over; all of them where it is no reduction."""
     reduced = {name for a in block.axes if a.reduce for name in block.bound[a.name].axes()}
     first = next((k for k, loop in enumerate(path) if loop.size > 1 and loop.loop_name in reduced), len(path))
     return path[:first]
@@ -198,7 +198,7 @@ class _Source:
         self.emit(depth, f"if {name} is None: fail('read of an unwritten element', {op.buffer.name_hint!r}, ())")
 
     def element(self, buffer: SSAValue, indices: Sequence[IndexExpr], depth: int) -> str:
-        """The element as Python source, after a check of its indices."""
+        """Return the element as Python source, after a check of its indices."""
         shape = buffer_shape(buffer)
         if not shape:
             return f"{self.buffers[buffer]}[0]"
@@ -214,7 +214,7 @@ class _Source:
 
 
 def initial_value(op: BlockOp, position: int) -> float | int:
-    """What a reduction block starts its output from."""
+    """Return what a reduction block initialises its output with."""
     if op.identity is not None:
         return constant_value(op.identity.data[position])
     output = op.outputs[position]
@@ -223,7 +223,7 @@ def initial_value(op: BlockOp, position: int) -> float | int:
 
 
 def constant_value(attribute: Attribute) -> float | int:
-    """The number in a float or integer attribute."""
+    """Return the number in a float or integer attribute."""
     assert isinstance(attribute, FloatAttr | IntegerAttr)
     value: float | int = attribute.value.data
     return value
@@ -255,5 +255,5 @@ def _iterator(name: str) -> str:
 
 
 def _word(name: str) -> str:
-    """A name as part of Python's: equal ones give equal words, different ones different words."""
+    """Return a name as part of Python's: equal ones give equal words, different ones different words."""
     return name if _WORD.fullmatch(name) else f"_0{name.encode().hex()}"

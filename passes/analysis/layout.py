@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from math import prod
 
 from ...dialects.index import ZERO, IndexExpr, axis
+from ..open_number import OpenNumber
 
-_ITEM = re.compile(r"\s*(\w+(?:\s*\*\s*\w+)*)\s*(?:([/%])\s*(\d+)\s*)?")
+_ITEM = re.compile(r"\s*(\w+(?:\s*\*\s*\w+)*)\s*(?:([/%])\s*(\d+|<\w+>)\s*)?")
 
 
 class LayoutError(ValueError):
@@ -55,7 +56,7 @@ class Layout:
         return prod(self.shape) > prod(self.extents.values())
 
     def forward(self) -> tuple[IndexExpr, ...]:
-        """The index of each dimension over the names."""
+        """Return the index of each dimension over the names."""
         ranges = {name: (0, extent - 1) for name, extent in self.extents.items()}
         indices = []
         for item in self.items:
@@ -80,7 +81,7 @@ class Layout:
         return values
 
     def padding(self, dims: Sequence[str]) -> tuple[IndexExpr, ...]:
-        """What must not be negative for an element over dimensions called `dims` not to lie in the padding."""
+        """Return expressions that are negative just for the elements in the padding, over dimensions called `dims`."""
         ranges = self._ranges(dims)
         inside = [self._size(names) - 1 - fused for names, fused in self._groups(dims).items()]
         return tuple(e for e in inside if e.bounds(ranges)[0] < 0)
@@ -89,7 +90,7 @@ class Layout:
         return {dim: (0, extent - 1) for dim, extent in zip(dims, self.shape, strict=True)}
 
     def _groups(self, dims: Sequence[str]) -> dict[tuple[str, ...], IndexExpr]:
-        """The value of each product of names over the dimensions."""
+        """Return the value of each fused group of names over the dimensions."""
         values: dict[tuple[str, ...], IndexExpr] = {}
         for item, dim in zip(self.items, dims, strict=True):
             part = axis(dim) * item.tile if item.part == "/" else axis(dim)
@@ -107,7 +108,7 @@ class Layout:
 
 
 def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
-    """The layout that `texts` spell for names with `extents`.
+    """Parse the layout that `texts` spell for names with `extents`.
 
     Every name of an extent above 1 must be covered exactly once; LayoutError otherwise.
     """
@@ -123,7 +124,7 @@ def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
 
 
 def layout_names(texts: Sequence[str]) -> frozenset[str]:
-    """The names that `texts` lay out; LayoutError for what is no layout item."""
+    """Return the names that `texts` lay out; LayoutError for what is no layout item."""
     return frozenset(name for text in texts for name in _item_names(_matched(text)))
 
 
@@ -148,7 +149,7 @@ def _parse_item(text: str, extents: Mapping[str, int]) -> Item:
         raise LayoutError(f"'{text}' names '{next(n for n in names if names.count(n) > 1)}' twice")
     if match[2] is None:
         return Item(names)
-    tile = int(match[3])
+    tile = OpenNumber(match[3][1:-1]) if match[3][0] == "<" else int(match[3])
     if tile < 1:
         raise LayoutError(f"'{text}' has tile {tile}, at least 1 is needed")
     return Item(names, match[2], tile)

@@ -1,4 +1,4 @@
-"""What the primitives that mark a loop share: finding a serial loop, and the loops that may still be marked."""
+"""Marks on loops, shared by the primitives that set one: finding a serial loop, and loops that may still be marked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFETCH = "prefetch"
 
 
 def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str) -> ForOp:
-    """The loop called `loop` around `block`; ScheduleError unless it is serial and not pipelined."""
+    """Return the loop called `loop` around `block`; ScheduleError unless it is serial and not pipelined."""
     found = find_loop(step, find_block(step, module, block), loop)
     if found.loop_kind != SERIAL:
         rule = f"loop '{loop}' must be serial to be marked, it is {found.loop_kind}"
@@ -33,7 +33,7 @@ def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str)
 
 
 def path_through(loop: ForOp) -> Iterator[ForOp]:
-    """The loops around and below `loop`."""
+    """Return the loops around and below `loop`."""
     yield from loops_around(loop)
     yield from loops_in(loop)
 

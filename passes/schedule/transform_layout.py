@@ -128,7 +128,7 @@ def _dimension_names(indices: tuple[IndexExpr, ...]) -> tuple[str, ...]:
 
 
 def _numbered(rank: int, own: int) -> set[str]:
-    """The names that stand for other dimensions by number."""
+    """Return the names that stand for other dimensions by number."""
     return {f"d{d}" for d in range(rank) if d != own}
 
 

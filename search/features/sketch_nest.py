@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
+from ...passes.open_number import open_names
 from ...passes.pipeline_text import apply_schedule, parse_schedule
 from .nest import Nest
 from .read import nest_of_module
 from .sizes import Graph
 from .steps import Sizes, UnknownStepError, replay_steps
 
-_MARK = 920_000_000
-"""Numbers from here on stand for holes while a schedule is parsed."""
-
 
 def nest_of_sketch(module: ModuleOp, target: Target, name: str, template: str, graph: Graph) -> Nest:
-    """The nest of a schedule text with `<name>` for holes; each is a column of `graph`.
+    """The nest of a schedule text with `<name>` for holes, as `nest_of_steps` has it; `name` is for its errors."""
+    try:
+        return nest_of_steps(module, target, parse_schedule(template), graph)
+    except UnknownStepError as error:
+        raise UnknownStepError(f"sketch '{name}': {error}") from None
 
-    The steps before the first hole are applied to the IR, the others to its extents. UnknownStepError for a step whose
-    effect on extents is not known.
+
+def nest_of_steps(module: ModuleOp, target: Target, steps: Sequence[ModulePass], graph: Graph) -> Nest:
+    """The nest of steps with open numbers, each a column of `graph`.
+
+    The steps before the first open number are applied to the IR, the others to its extents. UnknownStepError for a step
+    whose effect on extents is not known.
     """
-    holes: list[str] = []
-
-    def mark(match: re.Match[str]) -> str:
-        if match[1] not in holes:
-            holes.append(match[1])
-        return str(_MARK + holes.index(match[1]))
-
-    steps = parse_schedule(re.sub(r"<(\w+)>", mark, template))
-    marks = {_MARK + number: graph.column(hole) for number, hole in enumerate(holes)}
-    first = next((k for k, step in enumerate(steps) if any(str(number) in str(step) for number in marks)), len(steps))
+    first = next((k for k, step in enumerate(steps) if open_names(step)), len(steps))
     copy = module.clone()
     apply_schedule(copy, steps[:first])
     nest = nest_of_module(copy, target)
-    try:
-        replay_steps(nest, steps[first:], Sizes(marks))
-    except UnknownStepError as error:
-        raise UnknownStepError(f"sketch '{name}': {error}") from None
+    replay_steps(nest, tuple(steps[first:]), Sizes(graph.column))
     return nest

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from xdsl.passes import ModulePass
 
+from ...passes.open_number import OpenNumber
 from .nest import Access, Buffer, Loop, Nest, Stage, nested
 from .sizes import Size, is_one
 
@@ -18,14 +19,14 @@ class UnknownStepError(Exception):
 
 
 class Sizes:
-    """The sizes that numbers in a schedule stand for: marks for expressions, others for themselves."""
+    """The sizes that numbers in a schedule stand for: open ones for a column of decisions, others for themselves."""
 
-    def __init__(self, marks: Mapping[int, Size]) -> None:
-        self._marks = marks
+    def __init__(self, column: Callable[[str], Size]) -> None:
+        self._column = column
 
     def of(self, number: int) -> Size:
         """The size that a number in a step's options is."""
-        return self._marks.get(number, number)
+        return self._column(number.name) if isinstance(number, OpenNumber) else number
 
 
 Replay = Callable[[Any, Nest, Sizes], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..records import Record
+from ..records.file import Record
 from .group import Group, duration
 from .limits import Limits
 from .svg import Chart

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..progress import Round
-from ..record import key_of
-from ..records import Record, RecordError, Role, best
+from ..records.file import Record, RecordError, Role, best
+from ..records.record import key_of
+from ..tune.progress import Round
 
 if TYPE_CHECKING:
     from ..task import SearchTask

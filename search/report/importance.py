@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..features.of_records import means
-from ..records import Record
+from ..records.file import Record
 from .group import Group
 
 FEWEST = 16

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...passes.primitive import ScheduleError
-from ..measure import headline
-from ..progress import counted
-from ..records import Record, Role
+from ..measure.measurer import headline
+from ..records.file import Record, Role
+from ..tune.progress import counted
 from .charts import curve_chart, prediction_chart, roofline_chart
 from .group import Group, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 
 from ...passes.pipeline_text import lower_to_loops, parse_schedule
 from ...passes.primitive import Primitive, ScheduleError
-from ..script import call
+from ..sketch.as_python import call
 from .explain import explain
 
 CONTEXT_LINES = 2

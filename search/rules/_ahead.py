@@ -9,9 +9,9 @@ from ...dialects.loop import buffer_shape
 from ...passes.analysis.access import readers
 from ...passes.analysis.packing import CONSTANT, argument_attributes, packing_of
 from ...passes.schedule.transform_layout import TransformLayout
-from ..anchor import Operand
-from ..holes import Derived
-from ..sketch import Draft
+from ..sketch.hole import Derived
+from ..sketch.sketch import Draft
+from ..structure.anchor import Operand
 
 
 def may_be_packed_ahead(operand: Operand, axes: tuple[str, ...]) -> bool:

@@ -15,10 +15,10 @@ from ...passes.analysis.nest import find_block, loops_reduced
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..chains import along_reduce
-from ..holes import Columns, Derived, Hole, Kind
-from ..sketch import Draft
-from ..strides import lanes_of_block, nearly_in_rows
+from ..sketch.hole import Columns, Derived, Hole, Kind
+from ..sketch.sketch import Draft
+from ..structure.chains import along_reduce
+from ..structure.strides import lanes_of_block, nearly_in_rows
 from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, not_idle, split, together, upto
 
 SHORT = 8

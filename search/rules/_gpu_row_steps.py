@@ -14,9 +14,9 @@ from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
-from ..holes import Hole
-from ..sketch import Draft
-from ._gpu_chains import GpuChain, contiguous_suffix
+from ..sketch.hole import Hole
+from ..sketch.sketch import Draft
+from ..structure.gpu_chains import GpuChain, contiguous_suffix
 
 
 class Steps:

@@ -17,7 +17,7 @@ from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.vectorize import Vectorize
-from ..holes import Columns, Derived
+from ..sketch.hole import Columns, Derived
 from ._gpu_tiles import Tiling
 
 

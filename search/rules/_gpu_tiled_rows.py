@@ -13,9 +13,9 @@ from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.split import Split
-from ..holes import Columns
-from ..sketch import Draft
-from ._gpu_chains import GpuChain, Shape
+from ..sketch.hole import Columns
+from ..sketch.sketch import Draft
+from ..structure.gpu_chains import GpuChain, Shape
 from ._gpu_row_steps import Steps
 
 SHORT = 32

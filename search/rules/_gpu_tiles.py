@@ -28,10 +28,10 @@ from ...passes.schedule.split import Split
 from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..anchor import Anchor, Operand, epilogue_of, find_anchor
-from ..gpu_model import BANKS, PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
-from ..holes import Derived, Hole, Kind
-from ..sketch import Draft
+from ..estimates.gpu_model import BANKS, PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
+from ..sketch.hole import Derived, Hole, Kind
+from ..sketch.sketch import Draft
+from ..structure.anchor import Anchor, Operand, epilogue_of, find_anchor
 from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, odd_divisors, parts_of, up_to
 
 SMALL = 8

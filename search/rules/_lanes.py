@@ -13,9 +13,9 @@ from ...passes.analysis.nest import find_block
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.split import Split
-from ..holes import Columns, Derived, Hole, Limit
-from ..sketch import Draft
-from ..strides import nearly_in_rows, run_together
+from ..sketch.hole import Columns, Derived, Hole, Limit
+from ..sketch.sketch import Draft
+from ..structure.strides import nearly_in_rows, run_together
 from .always_inline import COSTLY
 
 PARALLEL_ELEMENTS = 16384

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..holes import Columns, Hole, Limit
+from ..sketch.hole import Columns, Hole, Limit
 
 UNROLLED = (1, 2, 4, 8)
 LONGEST = 512

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
-from ..anchor import Anchor, anchors_in, find_anchor
-from ..sketch import CostEstimate, Draft
+from ..sketch.sketch import CostEstimate, Draft
+from ..structure.anchor import Anchor, anchors_in, find_anchor
 
 MOST_COMBINED = 8
 """Structures of several anchors are combined freely up to so many drafts; beyond, all but one keep their best."""

@@ -15,9 +15,9 @@ from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..holes import Columns, Hole, Kind, Limit
-from ..sketch import Draft
-from ..strides import WIDEST_STRIDE, Access, accesses, lanes_of_block
+from ..sketch.hole import Columns, Hole, Kind, Limit
+from ..sketch.sketch import Draft
+from ..structure.strides import WIDEST_STRIDE, Access, accesses, lanes_of_block
 from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, not_idle, together
 
 SHORTEST = 4

@@ -6,9 +6,9 @@ from math import prod
 
 from ...dialects.combiner import element_bytes
 from ...passes.analysis.nest import find_block
-from ..anchor import Anchor
-from ..sketch import Draft
-from ..strides import accesses
+from ..sketch.sketch import Draft
+from ..structure.anchor import Anchor
+from ..structure.strides import accesses
 from ._lanes import is_costly
 from ._turned import turned_axes
 

@@ -12,9 +12,9 @@ from ...passes.schedule.bind import Bind
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.split import Split
 from ...passes.schedule.vectorize import Vectorize
-from ..chains import unscheduled
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.chains import unscheduled
 
 THREADS = 256
 """Threads of a block unless searched: enough warps to hide what a load takes, and few enough for several blocks."""

@@ -25,12 +25,12 @@ from ...passes.schedule.rfactor import Rfactor, may_trap
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..anchor import epilogue_of
-from ..chains import along_reduce, next_chain, row_dimensions
-from ..holes import Kind
-from ..sketch import Draft, Hole
-from ..sketch_rules import SketchRule
-from ..strides import output_bytes
+from ..sketch.hole import Kind
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft, Hole
+from ..structure.anchor import epilogue_of
+from ..structure.chains import along_reduce, next_chain, row_dimensions
+from ..structure.strides import output_bytes
 from ._lanes import fuse, split
 
 UNROLLED = (0, 16, 64)

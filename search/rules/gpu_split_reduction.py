@@ -10,10 +10,10 @@ from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.split import Split
-from ..anchor import find_anchor
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
-from ._gpu_chains import GpuChain, Shape, chain_of_one, chains_of
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.anchor import find_anchor
+from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of
 from ._gpu_joined_rows import JoinedParts, JoinedRows
 from ._gpu_row_steps import Steps
 from ._gpu_tiled_rows import Choices, TiledRows, row_tiles, tiled_axis

@@ -17,10 +17,10 @@ from typing import ClassVar
 
 from ...dialects.attributes import Axis
 from ...dialects.target import Target
-from ..anchor import Anchor
-from ..gpu_model import GpuModel
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
+from ..estimates.gpu_model import GpuModel
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.anchor import Anchor
 from ._gpu_factors import parts_of
 from ._gpu_slices import SlicedTiling
 from ._gpu_tiles import GpuVariant, Tiling

@@ -11,11 +11,11 @@ from ...passes.analysis.nest import find_block
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..chains import unscheduled
-from ..holes import Hole
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
-from ..strides import in_rows, lanes_of_block, nearly_in_rows
+from ..sketch.hole import Hole
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.chains import unscheduled
+from ..structure.strides import in_rows, lanes_of_block, nearly_in_rows
 from ._lanes import (
     PARALLEL_ELEMENTS,
     TASKS_A_CORE,

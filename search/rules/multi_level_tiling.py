@@ -24,11 +24,11 @@ from ...passes.schedule.split import Split
 from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..anchor import Anchor, Operand
-from ..holes import Derived, Hole, Kind
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
-from ..tile_model import ReduceAxis, TiledAxis, TileModel
+from ..estimates.tile_model import ReduceAxis, TiledAxis, TileModel
+from ..sketch.hole import Derived, Hole, Kind
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead, pack_ahead
 from ._lanes import upto
 from ._reduce_steps import covers, steps_of

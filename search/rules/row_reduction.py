@@ -24,11 +24,11 @@ from ...passes.schedule.rfactor import Rfactor, may_trap
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..holes import Derived
-from ..row_chains import RowChain, next_row_chain
-from ..sketch import Draft, Hole
-from ..sketch_rules import SketchRule
-from ..strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
+from ..sketch.hole import Derived
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft, Hole
+from ..structure.row_chains import RowChain, next_row_chain
+from ..structure.strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
 from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns
 from ._lanes import PARALLEL_ELEMENTS, fuse, lane_choices, split, together, vectors_pay
 

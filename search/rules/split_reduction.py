@@ -13,11 +13,11 @@ from ...passes.primitive import ScheduleError
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor, may_trap
 from ...passes.schedule.split import Split
-from ..anchor import find_anchor
-from ..chains import along_reduce, unscheduled
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
-from ..strides import lanes_of_block
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.anchor import find_anchor
+from ..structure.chains import along_reduce, unscheduled
+from ..structure.strides import lanes_of_block
 
 FEWEST_ELEMENTS = 1 << 17
 """Reductions of fewer terms are over before threads could help."""

@@ -22,12 +22,12 @@ from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..holes import Columns, Hole
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
-from ..stencils import StencilChain, stencil_chains
-from ..strides import lanes_of_block, output_bytes
-from ..tile_model import CYCLES_PER_S
+from ..estimates.tile_model import CYCLES_PER_S
+from ..sketch.hole import Columns, Hole
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.stencils import StencilChain, stencil_chains
+from ..structure.strides import lanes_of_block, output_bytes
 from ._lanes import PARALLEL_ELEMENTS
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)

@@ -18,11 +18,11 @@ from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..holes import Hole
-from ..picks import MOST_POSITIONS, PickChain, pick_chains
-from ..sketch import Draft
-from ..sketch_rules import SketchRule
-from ..strides import lanes_of_block
+from ..sketch.hole import Hole
+from ..sketch.rule import SketchRule
+from ..sketch.sketch import Draft
+from ..structure.strides import lanes_of_block
+from ..structure.transform_chains import MOST_POSITIONS, PickChain, pick_chains
 from ._lanes import PARALLEL_ELEMENTS
 
 

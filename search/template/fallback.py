@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..measurement import headline
+from ..measure.measurement import headline
 from .config import Config
 from .knobs.knob import ConfigError
 

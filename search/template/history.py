@@ -16,8 +16,8 @@ import numpy as np
 
 from ...backends.missing import MissingRequirement
 from ...storage.whole_file import write_whole
-from .. import records as rec
-from ..records import Record, RecordError
+from ..records import file as rec
+from ..records.file import Record, RecordError
 from ..task import SearchTask, resolve_target
 from .config import Config
 from .fallback import explained_fallback
@@ -171,7 +171,7 @@ def histories() -> tuple[History, ...]:
 
 def best_record(target: str | Target, workload: str) -> Record | None:
     """The record that the contexts around this point, then the pre-tuned set, hold for a workload's hash."""
-    from .. import pretuned
+    from ..records import pretuned
 
     for history in (*histories(), pretuned.history()):
         if (record := history.query(target, workload)) is not None:
@@ -181,7 +181,7 @@ def best_record(target: str | Target, workload: str) -> Record | None:
 
 def best_config(task: TemplateTask) -> Config:
     """The config of the innermost context that has one, else a pre-tuned one, else a fallback, with a warning once."""
-    from .. import pretuned
+    from ..records import pretuned
 
     for history in (*histories(), pretuned.history()):
         if (config := history.config(task)) is not None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 
-from ...dialects.loop import BlockOp, ForOp, blocks_in, loops_in
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
-from ...passes.analysis.code_size import buffer_element_bytes, copies, vectors
-from ...passes.analysis.nest import functions
-from ...passes.analysis.placement import Placement, place_buffers
+from ..features.nest import Buffer, Loop, Nest, Stage
+from ..features.placement import kept_part
+from ..features.read import nest_of_candidate
+from ..features.sizes import Size, ceil_div, equal, less, maximum, product, total, where
+from ..features.steps import owner_of
 
 MOST_LOCAL_BYTES = 4 * 1024
 """Of what a thread keeps in registers, arrays beyond the 255 x 4 bytes of a thread spill; four times that is hopeless,
@@ -50,37 +48,87 @@ class Usage:
 
 def usage(module: ModuleOp) -> Usage:
     """What the loops of a scheduled module take on its target."""
-    target = target_of(module)
-    if not target.is_gpu:
-        blocks = [block for func in functions(module) for block in blocks_in(func)]
-        return Usage(steps=sum(copies(block) * vectors(block, target.vector_bytes) for block in blocks))
-    launches: list[Usage] = []
-    steps = 0
-    for func in functions(module):
-        places = place_buffers(func, gpu=True)
-        for nest in func.body.block.ops:
-            if isinstance(nest, ForOp):
-                launches.append(_launch(nest, places))
-        steps += sum(map(copies, blocks_in(func)))
-    names = ("threads", "threads_z", "vthreads", "shared_bytes", "local_bytes")
-    most = {name: max(getattr(u, name) for u in [Usage(), *launches]) for name in names}
-    return Usage(**most, steps=steps)
+    taken = usage_of_nest(nest_of_candidate(module, target_of(module)))
+    return Usage(**{name: int(size) for name, size in taken.items() if isinstance(size, int | float)})
 
 
-def _launch(nest: ForOp, places: Mapping[SSAValue, Placement]) -> Usage:
-    sizes: dict[str, int] = {}
-    for loop in [nest, *loops_in(nest)]:
-        if loop.loop_kind.startswith("threadIdx"):
-            sizes[loop.loop_kind] = max(loop.size, sizes.get(loop.loop_kind, 1))
-    blocks = list(blocks_in(nest))
-    vthreads = max(prod(x.size for x in b.enclosing_loops if x.loop_kind == "vthread") for b in blocks)
-    written = dict.fromkeys(out for b in blocks for out in b.outputs)
-    taken = dict.fromkeys(("shared", "local"), 0)
-    for buffer in written:
-        place = places[buffer]
-        if place.scope in taken:
-            taken[place.scope] += place.size * buffer_element_bytes(buffer)
-    return Usage(prod(sizes.values()), sizes.get("threadIdx.z", 1), vthreads, taken["shared"], taken["local"])
+def usage_of_nest(nest: Nest) -> dict[str, Size]:
+    """The fields of Usage, of one candidate or for a population."""
+    stages = list(nest.root.stages())
+    if not nest.target.is_gpu:
+        vector_bytes = nest.target.vector_bytes
+        return {"steps": total([_copies(stage) * _vectors(stage, vector_bytes) for stage in stages])}
+    launches = [_launch(nest, kernel) for kernel in nest.root.body if isinstance(kernel, Loop)]
+    most = {name: maximum(default, *(x[name] for x in launches)) for name, default in _OF_A_LAUNCH.items()}
+    return {**most, "steps": total([_copies(stage) for stage in stages])}
+
+
+_OF_A_LAUNCH: dict[str, Size] = {"threads": 1, "threads_z": 1, "vthreads": 1, "shared_bytes": 0, "local_bytes": 0}
+
+
+def _launch(nest: Nest, kernel: Loop) -> dict[str, Size]:
+    """What one kernel takes."""
+    loops = [kernel, *kernel.loops_below()]
+    along = [maximum(1, *(x.extent for x in loops if x.kind == f"threadIdx.{d}")) for d in "xyz"]
+    stages = list(kernel.stages())
+    virtual = maximum(1, *(product([x.extent for x in s.loops if x.kind == "vthread"]) for s in stages))
+    written = dict.fromkeys(w.buffer for s in stages for w in s.writes if not w.buffer.is_argument)
+    shared, local = (total([_bytes(nest, b) for b in written if b.scope == scope]) for scope in ("shared", "local"))
+    return {
+        "threads": product(along),
+        "threads_z": along[-1],
+        "vthreads": virtual,
+        "shared_bytes": shared,
+        "local_bytes": local,
+    }
+
+
+def _bytes(nest: Nest, buffer: Buffer) -> Size:
+    """Bytes of a buffer for one iteration of the loop that owns it, of registers for each virtual thread that does."""
+    owner = owner_of(nest, buffer)
+    size = kept_part(nest, buffer, owner).elements * buffer.element_bytes
+    around = owner
+    while buffer.scope == "local" and around is not None:
+        if around.kind == "vthread" and _moves(nest, buffer, around):
+            size = size * around.extent
+        around = around.parent
+    return size
+
+
+def _moves(nest: Nest, buffer: Buffer, loop: Loop) -> bool:
+    """True where another iteration of a loop touches other elements of a buffer."""
+    for stage in nest.root.stages():
+        bound = stage.bound
+        for access in stage.accesses:
+            if access.buffer is buffer and any(loop.name in i.substitute(bound).names for i in access.indices):
+                return True
+    return False
+
+
+def _copies(stage: Stage) -> Size:
+    """How often a stage is written out: by virtual threads, unrolled loops, and what a pragma asks for."""
+    limits: list[Size] = []
+    limit: Size = 0
+    for loop in stage.loops:
+        limit = loop.notes.get("auto_unroll_max_step", limit)
+        if "unroll_explicit" in loop.notes:
+            limit = where(equal(loop.notes["unroll_explicit"], 0), 0, limit)
+        limits.append(limit)
+    inside: Size = 1
+    copies: Size = 1
+    for loop, most in zip(reversed(stage.loops), reversed(limits), strict=True):
+        inside = inside if loop.kind == "vectorized" else inside * loop.extent
+        if loop.kind in ("unrolled", "vthread"):
+            copies = copies * loop.extent
+        elif loop.kind == "serial":
+            copies = copies * where(less(most, inside), 1, loop.extent)
+    return copies
+
+
+def _vectors(stage: Stage, vector_bytes: int) -> Size:
+    """How many vectors of the machine a stage fills at once."""
+    lanes = product([x.extent for x in stage.loops if x.kind == "vectorized"])
+    return ceil_div(lanes * stage.writes[0].buffer.element_bytes, vector_bytes)
 
 
 def limits(target: Target) -> tuple[tuple[str, str, int], ...]:
@@ -104,8 +152,3 @@ def excess(used: Usage, target: Target) -> str | None:
         if limit and got > limit:
             return f"at most {limit} {what} on this target, got {got}"
     return None
-
-
-def blocks_of(module: ModuleOp) -> list[BlockOp]:
-    """All blocks of a module, in program order."""
-    return [block for func in functions(module) for block in blocks_in(func)]

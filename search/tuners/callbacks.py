@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from .. import records as rec
-from ..records import Record
+from ..records import file as rec
+from ..records.file import Record
 
 if TYPE_CHECKING:
     from .tuner import Callback, Tuner

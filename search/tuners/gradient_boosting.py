@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import Floats, relative_speed
-from ..records import Record
+from ..records.file import Record
 from ..template.history import SKETCH_PREFIX
 from ..template.knobs.knob import ConfigError
 from ..template.space import ConfigSpace, Rows
@@ -209,7 +209,7 @@ class GradientBoostingTuner(Tuner):
         def score(rows: Rows) -> Floats:
             legal, features = self.task.survey(rows, self.feature_type)
             found = np.full(len(rows), -np.inf)
-            mean, spread = self._expect(features[legal])
+            mean, spread = self._expect(features)
             found[legal] = mean + _EXPLORE * spread
             return found
 

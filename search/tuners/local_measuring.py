@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..measure import MeasureOptions, Measurer
+from ..measure.measurer import MeasureOptions, Measurer
 
 if TYPE_CHECKING:
     from ..template.config import Config

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..measure import Measurement, Measurer, MeasureTask
-from ..records import ErrorCode, Record
+from ..measure.measurer import Measurement, Measurer, MeasureTask
+from ..records.file import ErrorCode, Record
 from ..template.history import SKETCH_PREFIX
-from ..tuner import versions_for
+from ..tune.loop import versions_for
 from .local_measuring import make_measurer, tolerance
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import records as rec
-from ..measurement import headline
-from ..progress import TuningState
-from ..records import ErrorCode, Record, Role
+from ..measure.measurement import headline
+from ..records import file as rec
+from ..records.file import ErrorCode, Record, Role
 from ..template.history import SKETCH_PREFIX
-from ..tuner import TuningError, TuningResult
+from ..tune.loop import TuningError, TuningResult
+from ..tune.progress import TuningState
 from .local_measuring import check_count
 from .trials import Trials
 

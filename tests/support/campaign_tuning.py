@@ -10,10 +10,10 @@ import numpy as np
 from process_faults import PROCESS_FAULTS
 from raw_llvm_backend import DOUBLE, one_line
 
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.scheduler.scheduler import TaskScheduler
-from loopwright.search.timing import TimingSettings
-from loopwright.search.tuner import TuningOptions, TuningTask, tune
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
+from loopwright.search.tune.scheduler import TaskScheduler
 
 MEASURE = MeasureOptions(
     "raw_llvm_backend", builders=1, run_timeout_s=3.0, timing=TimingSettings(repeat=2, min_repeat_ms=4.0)
@@ -27,7 +27,7 @@ class Programs:
 
     n_decisions = 1
 
-    def __init__(self, name, hostile):
+    def __init__(self, name, hostile) -> None:
         self.name, self.hostile = name, hostile
 
     def sample(self, rng, n):
@@ -67,7 +67,7 @@ def name_of(record):
     return hashlib.sha256(f"{record.workload_key} {record.schedule}".encode()).hexdigest()[:16]
 
 
-def main():
+def main() -> None:
     path, trials, kind, seed, hostile = sys.argv[1:]
     default = PROCESS_FAULTS["returns twice"][0] if hostile == "1" else DOUBLE
     tasks = [

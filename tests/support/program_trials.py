@@ -37,8 +37,8 @@ from loopwright.dialects.target import Target, TargetAttr, parse_target, target_
 from loopwright.passes.lower.lower_te_to_loop import LowerTeToLoop
 from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, schedule_text
 from loopwright.passes.primitive import Primitive, ScheduleError
-from loopwright.search.sketch_rules import SketchRuleWarning
-from loopwright.search.space import generate_sketches
+from loopwright.search.sketch.generate import generate_sketches
+from loopwright.search.sketch.rule import SketchRuleWarning
 
 FAULTS = ("wrong", "crashed", "outside of a buffer", "other IR when replayed")
 CPU = "llvm cores=2 vector_bytes={}"
@@ -102,7 +102,7 @@ class Problem:
 
 
 @cache
-def cpu_primitives() -> dict[str, type[Primitive]]:
+def cpu_primitives() -> dict[str, type[Primitive[Any]]]:
     return {name: primitive for name, primitive in primitives().items() if primitive.name != "lw-bind"}
 
 
@@ -292,6 +292,7 @@ def _by_hand(
     outcome = Outcome()
     problem = _problem(seed, target, outcome)
     for number in range(count if problem else 0):
+        assert problem is not None
         random = Random(f"{seed} {number}")
         try:
             module, text = schedule(problem, random)

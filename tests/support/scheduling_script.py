@@ -6,9 +6,9 @@ import numpy as np
 from fake_space import FakeSpace
 
 import loopwright as lw
-from loopwright.search.measure import MeasureOptions
-from loopwright.search.timing import TimingSettings
-from loopwright.search.tuner import TuningOptions, TuningTask
+from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.tune.loop import TuningOptions, TuningTask
 
 source = np.arange(16, dtype=np.float32)
 data = ([source], [source * 2], 1e-6, 1e-6)

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.cli import main
-from loopwright.search.records import Record, RecordError
+from loopwright.search.records.file import Record, RecordError
 
 WORDS = (
     *("f32", "f16", "i8", "i1", "ui64", "index", "f80", "i7", "none", "tensor", "memref", "vector", "complex", "tuple"),

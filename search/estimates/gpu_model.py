@@ -1,0 +1,353 @@
+"""What a tile costs on a GPU, as array expressions over a population: limits, and an estimate in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.target import Target
+from ..sketch.sketch import Columns
+
+Array = npt.NDArray[np.float64]
+
+CLOCK_HZ = 1.7e9
+"""A clock to turn cycles into seconds with; only ratios matter."""
+LANES_PER_SM = 128
+"""FP32 lanes of a multiprocessor since Volta's successors (NVIDIA architecture whitepapers)."""
+SCHEDULERS = 4
+"""Warps that a multiprocessor issues from in a cycle."""
+REGISTERS_PER_THREAD = 255
+REGISTERS_PER_SM = 65536
+THREADS_PER_SM = 2048
+SHARED_BYTES_PER_SM = 233472
+FILL_BYTES_PER_CYCLE_SM = 40
+"""Bytes a multiprocessor gets from the second-level cache in a cycle, about (measured with matrix products)."""
+MEMORY_BYTES_PER_S = 4.3e12
+GLOBAL_LATENCY = 800
+"""Cycles from a load of global memory to its value, with what queues before it."""
+SHARED_LATENCY = 24
+"""Cycles that a reduction step waits for its operands where it is not unrolled with the next ones."""
+COPY_INSTRUCTIONS = 6
+"""Instructions to move one vector to shared memory, address arithmetic included."""
+STEP_INSTRUCTIONS = 6
+"""Instructions of a loop around a reduction step that is not unrolled."""
+BARRIER_CYCLES = 40
+BYTES_PER_CYCLE_SHARED = 128
+"""Bytes that a multiprocessor reads from or writes to shared memory in a cycle."""
+MOST_FMAS = 2048
+"""Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
+BANKS = 32
+PADDING = 4
+"""Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
+LAUNCH_S = 1.5e-6
+"""Seconds from one kernel of a graph to the next."""
+MOST_HELD = 32
+"""Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own."""
+
+
+@dataclass(frozen=True)
+class GpuAxis:
+    """A spatial axis and the names of its tile factors: virtual threads, threads, elements of a thread."""
+
+    name: str
+    extent: int
+    virtual: str
+    thread: str
+    inner: str
+
+
+@dataclass(frozen=True)
+class GpuReduce:
+    """A reduce axis; `step` is what shared memory holds at a time, empty where all of it."""
+
+    name: str
+    extent: int
+    step: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """One dimension of an operand's tile: the axes it moves along with their strides, in elements."""
+
+    strides: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class GpuOperand:
+    """The tile of an operand in shared memory, dimension by dimension.
+
+    `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along. In a
+    `turned` one, neighbours in global memory are a row apart.
+    """
+
+    spans: tuple[Span, ...]
+    vector: str
+    row: str
+    turned: bool = False
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """The shape of one tiled reduction on a GPU.
+
+    `operands` are kept in shared memory. `pair` are two axes, with their extents, that are tiled as the last one of
+    `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, or,
+    where `sliced`, on threads of its own, and `join` the results that a thread adds parts up for; empty where it is
+    not. `stages`, `registers` and `unroll` name
+    the holes of the pipeline's depth, of copies through registers, and of statements that unrolled loops may become.
+    """
+
+    target: Target
+    outer: int
+    axes: tuple[GpuAxis, ...]
+    reduce: tuple[GpuReduce, ...]
+    operands: tuple[GpuOperand, ...]
+    element_bytes: int
+    stages: str
+    registers: str
+    unroll: str
+    split: str = ""
+    divided: str = ""
+    join: str = ""
+    sliced: bool = False
+    pair: tuple[tuple[str, int], tuple[str, int]] | None = None
+
+    @property
+    def cores(self) -> int:
+        return max(1, self.target.cores)
+
+    def _ones(self, c: Columns) -> Array:
+        return np.ones(len(c[self.stages]))
+
+    def threads(self, c: Columns) -> Array:
+        """Threads of a block."""
+        return self._product(c, [a.thread for a in self.axes]) * self._slices(c)
+
+    def _slices(self, c: Columns) -> Array:
+        """Groups of a block's threads that share the reduction."""
+        return np.asarray(c[self.split], dtype=np.float64) if self.sliced else self._ones(c)
+
+    def joined_words(self, c: Columns) -> Array:
+        """Elements in shared memory where the slices of a block are added up."""
+        tile = np.prod([self._tile(c, a) for a in self.axes], axis=0)
+        return np.asarray(tile * self._slices(c) if self.sliced else 0.0 * self._ones(c))
+
+    def _product(self, c: Columns, names: Sequence[str]) -> Array:
+        total = self._ones(c)
+        for name in names:
+            total = total * c[name]
+        return total
+
+    def _tile(self, c: Columns, axis: GpuAxis) -> Array:
+        return np.asarray(c[axis.virtual] * c[axis.thread] * c[axis.inner], dtype=np.float64)
+
+    def _extents(self, c: Columns) -> dict[str, Array]:
+        """How far a block of threads goes along each axis between two fills of shared memory."""
+        sizes = {a.name: self._tile(c, a) for a in self.axes}
+        for r in self.reduce:
+            sizes[r.name] = self._stepped(r, c) * (self._slices(c) if r.name == self.divided else 1.0)
+        if self.pair is not None:
+            (before, rows), (last, width) = self.pair
+            tile = self._tile(c, self.axes[-1]).astype(np.int64)
+            # A tile starts at any multiple of the common divisor: where it may straddle a row, rows are taken whole.
+            touched = (width - np.gcd(tile, width) + tile - 1) // width + 1
+            sizes[before] = np.minimum(rows, touched).astype(np.float64)
+            sizes[last] = np.where(touched == 1, tile, width).astype(np.float64)
+        return sizes
+
+    def _words(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
+        for span in operand.spans:
+            reach = np.ones(1)
+            for name, stride in span.strides:
+                reach = reach + (sizes[name] - 1) * stride
+            words = words * reach
+        if operand.turned:
+            words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
+        return words
+
+    def shared_words(self, c: Columns) -> Array:
+        """Elements in shared memory, for each stage of the pipeline."""
+        sizes = self._extents(c)
+        return np.asarray(np.sum([self._words(o, sizes) for o in self.operands], axis=0) * c[self.stages])
+
+    def _accumulators(self, c: Columns) -> Array:
+        return self._product(c, [a.inner for a in self.axes]) * self._product(c, [a.virtual for a in self.axes])
+
+    def _blocks(self, c: Columns) -> Array:
+        total = self._ones(c) * self.outer
+        for axis in self.axes:
+            total = total * np.ceil(axis.extent / self._tile(c, axis))
+        return total * c[self.split] if self.split and not self.sliced else total
+
+    def _waste(self, c: Columns) -> Array:
+        waste = self._ones(c)
+        for axis in self.axes:
+            tile = self._tile(c, axis)
+            waste = waste * np.ceil(axis.extent / tile) * tile / axis.extent
+        return waste
+
+    def _held(self, c: Columns) -> Array:
+        """Registers of a thread with copies on their way to shared memory."""
+        through = c[self.registers] * (c[self.stages] > 1)
+        return np.asarray(self.shared_words(c) / c[self.stages] / self.threads(c) * through)
+
+    def _registers(self, c: Columns) -> Array:
+        """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
+        held = self._held(c)
+        operands = np.sum([self._loads(c, o)[0] for o in self.operands], axis=0)
+        return np.asarray(self._accumulators(c) + operands + held + 24)
+
+    def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Threads, shared memory, registers and tails within what the target has."""
+        threads = self.threads(c)
+        mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= 32) & (threads % 32 == 0)
+        words = self.shared_words(c) + self.joined_words(c)
+        mask &= words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
+        registers = self._registers(c)
+        mask &= (registers <= REGISTERS_PER_THREAD) & (registers * threads <= REGISTERS_PER_SM)
+        mask &= self._waste(c) <= 2.2
+        for axis in self.axes:
+            mask &= self._tile(c, axis) < 2 * axis.extent
+        mask &= self._held(c) <= MOST_HELD
+        virtual = self._product(c, [a.virtual for a in self.axes])
+        mask &= virtual <= max(1, self.target.max_vthreads)
+        return np.asarray(mask & self._pipeline_fits(c) & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
+
+    def _pipeline_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """No more stages than iterations of the innermost loop that fills shared memory, and none idle."""
+        stages, registers = c[self.stages], c[self.registers]
+        stepped = [r for r in self.reduce if r.step]
+        mask = (registers == 0) | (stages == 2)
+        if not stepped:
+            return np.asarray(mask & (stages == 1))
+        for axis in stepped:
+            mask &= c[axis.step] <= self._depth_of(axis, c)
+        last = stepped[-1]
+        return np.asarray(mask & (stages <= -(-self._depth_of(last, c) // c[last.step])))
+
+    def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
+        """The extent of a reduce axis in one part of a split reduction."""
+        divided = self.split and axis.name == self.divided
+        return np.asarray(-(-axis.extent // c[self.split]) if divided else np.full_like(c[self.stages], axis.extent))
+
+    def _copies(self, c: Columns) -> Array:
+        """Reduction steps that are written out one after the other."""
+        step = self._step(c)
+        statements = self._product(c, [a.inner for a in self.axes[:-1]]) + len(self.operands)
+        return np.where(step * statements <= c[self.unroll], step, 1.0)
+
+    def _step(self, c: Columns) -> Array:
+        """Reduction steps between two fills of shared memory."""
+        step = np.ones(len(c[self.stages]))
+        for r in self.reduce:
+            step = step * self._stepped(r, c)
+        return step
+
+    def _stepped(self, axis: GpuReduce, c: Columns) -> Array:
+        """How far shared memory reaches along a reduce axis."""
+        return np.asarray(c[axis.step] if axis.step else self._depth_of(axis, c), np.float64)
+
+    def _names_of(self, operand: GpuOperand) -> set[str]:
+        """The axes that an operand moves along."""
+        names = {name for span in operand.spans for name, _ in span.strides}
+        if self.pair is not None and {n for n, _ in self.pair} & names:
+            names.add(self.axes[-1].name)
+        return names
+
+    def _loads(self, c: Columns, operand: GpuOperand) -> tuple[Array, Array, Array]:
+        """For one reduction step: elements a thread reads, its loads, and the least cycles that a warp's loads take."""
+        names = self._names_of(operand)
+        words, distinct, width, conflicts = (self._ones(c) for _ in range(4))
+        lanes = np.full(len(words), 32.0)
+        for axis in reversed(self.axes):
+            here = np.minimum(lanes, c[axis.thread])
+            lanes = np.maximum(1.0, lanes // here)
+            if axis.name not in names:
+                continue
+            each = c[axis.virtual] * c[axis.inner]
+            words = words * each
+            distinct = distinct * each * here
+            if axis.name == operand.row:
+                width = np.where(c[axis.inner] % 4 == 0, 4.0, np.where(c[axis.inner] % 2 == 0, 2.0, 1.0))
+                # Vectors with gaps between them meet in the same banks.
+                conflicts = np.where((width > 1) & (here > 1), c[axis.inner] / width, 1.0)
+        distinct = distinct * np.minimum(lanes, self._slices(c))
+        loads = words / width
+        return words, loads, np.maximum(loads, distinct / 32 * conflicts)
+
+    def _store_conflicts(self, c: Columns, operand: GpuOperand) -> Array:
+        """How many threads of a warp store into one bank while they turn an operand round, with its padding."""
+        if not operand.turned:
+            return self._ones(c)
+        place = np.arange(32) * c[operand.vector][:, None]
+        row = (self._step(c) * self._slices(c)).astype(np.int64)[:, None]
+        banks = np.sort((PADDING * (place % row) + place // row) % BANKS, axis=1)
+        run = np.ones(len(banks))
+        longest = np.ones(len(banks))
+        for lane in range(1, 32):
+            run = np.where(banks[:, lane] == banks[:, lane - 1], run + 1, 1)
+            longest = np.maximum(longest, run)
+        return longest
+
+    def _cycles(self, c: Columns) -> Array:
+        """Cycles from the first block of threads to the last."""
+        threads, accumulators = self.threads(c), self._accumulators(c)
+        blocks, step = self._blocks(c), self._step(c)
+        stages, through = c[self.stages].astype(np.float64), c[self.registers] * (c[self.stages] > 1)
+        sizes = self._extents(c)
+        depth = np.ones(len(threads))
+        for r in self.reduce:
+            depth = depth * r.extent
+        if self.split:
+            depth = depth / c[self.split]
+        loads, cycles, moves, stored = (np.zeros(len(threads)) for _ in range(4))
+        for operand in self.operands:
+            _, instructions, wavefronts = self._loads(c, operand)
+            loads, cycles = loads + instructions, cycles + wavefronts
+            vectors = self._words(operand, sizes) / threads / c[operand.vector]
+            scalars = c[operand.vector] if operand.turned else 1
+            stores = through * c[operand.vector] if operand.turned else through
+            moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * np.where(through, 1, scalars) + stores)
+            stored = stored + np.ceil(vectors) * scalars * self._store_conflicts(c, operand)
+        filled = self.shared_words(c) / stages * self.element_bytes
+        joined = self.joined_words(c) * self.element_bytes
+        registers = np.minimum(REGISTERS_PER_THREAD, self._registers(c))
+        per_sm = np.minimum(
+            np.minimum(THREADS_PER_SM // threads, SHARED_BYTES_PER_SM // (filled * stages + joined + 1024)),
+            REGISTERS_PER_SM // (np.ceil(registers / 8) * 8 * threads),
+        )
+        per_sm = np.maximum(1, per_sm)
+        warps = threads / 32
+        unrolled = self._copies(c)
+        issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + 20
+        wait = step * np.where(unrolled > 1, 2.0, SHARED_LATENCY)
+
+        def iteration(resident: Array) -> Array:
+            """Cycles of one fill of shared memory and its use, of all resident blocks."""
+            together = np.maximum(resident * warps / SCHEDULERS * issue, resident * warps * (cycles * step + stored))
+            together = np.maximum(together, resident * filled / FILL_BYTES_PER_CYCLE_SM)
+            alone = np.maximum(warps / SCHEDULERS * issue, issue + wait)
+            ahead = np.maximum(alone, GLOBAL_LATENCY / np.maximum(1.0, stages - 1))
+            alone = np.where(stages > 1, ahead, alone + GLOBAL_LATENCY + BARRIER_CYCLES) + BARRIER_CYCLES
+            return np.maximum(together, alone)
+
+        whole = blocks // (self.cores * per_sm)
+        rest = np.ceil((blocks - whole * self.cores * per_sm) / self.cores)
+        fills = np.ceil(depth / step)
+        total = fills * (whole * iteration(per_sm) + np.where(rest > 0, iteration(np.maximum(1.0, rest)), 0.0))
+        waves = np.ceil(blocks / (self.cores * per_sm))
+        total = total + waves * (2 * joined / BYTES_PER_CYCLE_SHARED + BARRIER_CYCLES) * (joined > 0)
+        return np.asarray(total + GLOBAL_LATENCY)
+
+    def seconds(self, c: Columns) -> Array:
+        """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""
+        seconds = self._cycles(c) / CLOCK_HZ + LAUNCH_S
+        if self.split and not self.sliced:
+            outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
+            joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
+            seconds = seconds + LAUNCH_S + joined * (0.75 + 0.25 / c[self.join])
+        return np.asarray(seconds)

@@ -1,0 +1,1 @@
+"""Measuring: worker processes that build candidates, check their results against a reference, and time them."""

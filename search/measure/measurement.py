@@ -1,0 +1,85 @@
+"""What is asked of the measurer, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from ..records.file import ErrorCode
+from .timing import TimingSettings
+
+
+class MeasureError(Exception):
+    """Measuring cannot go on, whatever the candidate."""
+
+
+class PreflightError(MeasureError):
+    """Not even a tiny kernel runs on the target; the text says what is wrong."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How to measure. `backend` is a module path; `env` goes to every worker, `threads` to kernels as OpenMP threads.
+
+    With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
+    `preflight` gives a tiny task and its schedule, which are measured first of all: PreflightError if that fails.
+    """
+
+    backend: str
+    builders: int = 0  # 0: one a core
+    overlap: bool = False
+    build_timeout_s: float = 30.0
+    run_timeout_s: float = 10.0
+    start_timeout_s: float = 60.0
+    timing: TimingSettings = field(default_factory=TimingSettings)
+    threads: int | None = None
+    build_nice: int = 0
+    recycle_after: int = 1000
+    env: Mapping[str, str] = field(default_factory=dict)
+    preflight: Callable[[], tuple[MeasureTask, str]] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class MeasureTask:
+    """A workload's IR text, data for it, and the right outputs, to be met within `atol + rtol * abs(expected)`."""
+
+    workload: str
+    inputs: Sequence[npt.NDArray[Any]]
+    expected: Sequence[npt.NDArray[Any]]
+    atol: float
+    rtol: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What became of one candidate; `times_s` are seconds per run, one number a repeat.
+
+    Of one `stopped_early` they are of fewer repeats or of probes, and so less exact. One `reused` compiled to the
+    artifact of an earlier candidate, and has its result. `resources` are what each launch takes on a GPU.
+    """
+
+    job: int
+    schedule: str
+    error: ErrorCode
+    message: str = ""
+    times_s: tuple[float, ...] = ()
+    build_s: float = 0.0
+    run_s: float = 0.0
+    artifact: str = ""
+    stopped_early: bool = False
+    reused: bool = False
+    resources: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran and was right."""
+        return self.error is ErrorCode.OK
+
+
+def headline(text: str) -> str:
+    """The line of an error's text that says most: the last one of a traceback, else the first."""
+    lines = text.strip().splitlines() or [""]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]

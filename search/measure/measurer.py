@@ -1,0 +1,549 @@
+"""Measuring candidates in separate processes: builders compile, one runner checks and times."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ..records.file import ErrorCode
+from . import wire
+from .measurement import MeasureError as MeasureError
+from .measurement import Measurement as Measurement
+from .measurement import MeasureOptions as MeasureOptions
+from .measurement import MeasureTask as MeasureTask
+from .measurement import PreflightError as PreflightError
+from .measurement import headline as headline
+from .process import WorkerGone, WorkerProcess, WorkerStartError
+from .scratch import Scratch, ScratchError
+from .termination import OrderlyEnd
+from .timing import TimingSettings
+from .wire import GarbledError
+
+_MOST_LOST_IN_A_ROW = 5
+_MOST_KILLED_STARTS, _MOST_LATE_STARTS = 10, 3
+"""In a row: what kills workers may go on for a while, and lateness costs a minute each."""
+
+
+@dataclass
+class _Job:
+    """A candidate on its way; `fresh` ones are timed to the end even when slow or known."""
+
+    number: int
+    schedule: str
+    fresh: bool
+    laps: int
+    laps_done: int = 0
+    retried: bool = False
+    times_s: list[float] = field(default_factory=list)
+    build_s: float = 0.0
+    run_s: float = 0.0
+    artifact: str = ""
+    resources: tuple[Mapping[str, Any], ...] = ()
+    blob: bytes = b""
+    timing: TimingSettings | None = None
+    withdrawn: bool = False
+
+
+class Measurer:
+    """Builder processes and a runner process, fed one candidate after another.
+
+    Use as a context manager: on leaving, whatever the reason, no process and no file stays behind. SIGTERM is a reason
+    too, where the program does not handle it: it then ends as it would have, after that. Not for several threads. Where
+    builds and runs overlap, a thread of its own hands out work while the caller thinks.
+    """
+
+    def __init__(self, options: MeasureOptions) -> None:
+        self.options = options
+        self.best_s: float | None = None
+        self.device = ""
+        self.versions: dict[str, str] = {}
+        self.building_s = 0.0
+        self.running_s = 0.0
+        self._task: MeasureTask | None = None
+        self._task_number = 0
+        self._task_messages: dict[str, wire.Message] = {}
+        self._numbers = itertools.count()
+        self._to_build: deque[_Job] = deque()
+        self._to_run: deque[_Job] = deque()
+        self._jobs: dict[int, _Job] = {}
+        self._done: deque[Measurement] = deque()
+        self._known: dict[str, Measurement] = {}
+        self._workers: list[WorkerProcess] = []
+        self._lost_in_a_row = 0
+        self._changed = threading.Condition()
+        """Held by who looks at or changes what is to do and what is done."""
+        self._thread: threading.Thread | None = None
+        self._ending = False
+        self._failure: BaseException | None = None
+        self._bell: socket.socket | None = None
+        self._clapper: socket.socket | None = None
+        self._selector: selectors.BaseSelector | None = None
+        self._scratch: Scratch | None = None
+        self._orderly_end = OrderlyEnd()
+        self._process = 0
+        self._failed_starts = 0
+
+    def __enter__(self) -> Measurer:
+        self._orderly_end.begin()
+        self._process = os.getpid()
+        self._ending, self._failure = False, None
+        try:
+            self._open()
+            for role in ["runner"] + ["builder"] * (self.options.builders or os.cpu_count() or 1):
+                self._start(role)
+            while not all(worker.ready for worker in self._workers):
+                self._step()
+            if self.options.preflight is not None:
+                self._preflight(*self.options.preflight())
+            if self.options.overlap:
+                self._thread = threading.Thread(target=self._serve, name="measurer", daemon=True)
+                self._thread.start()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def _open(self) -> None:
+        try:
+            self._scratch = Scratch()
+            self._selector = selectors.DefaultSelector()
+            self._bell, self._clapper = socket.socketpair()
+        except (OSError, ScratchError) as error:
+            raise MeasureError(f"measuring cannot begin: {_reason(error)}") from error
+        self._selector.register(self._bell, selectors.EVENT_READ, None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        self._orderly_end.end_with(value)
+
+    def _preflight(self, task: MeasureTask, schedule: str) -> None:
+        """Measure a tiny task once; PreflightError with a sentence if that does not work."""
+        self.use(task)
+        self.submit([schedule], fresh=True)
+        for job in self._jobs.values():
+            job.timing = TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None)
+        (found,) = self.results()
+        self.building_s = self.running_s = 0.0
+        self._task = None
+        if not found.ok:
+            raise PreflightError(_what_is_wrong(found, self.options.backend, self.device))
+
+    def close(self) -> None:
+        """End every worker and remove all files; harmless when repeated, and in a forked child, whose they are not."""
+        if os.getpid() != self._process:
+            return
+        if self._thread is not None:
+            self._ending = True
+            self._ring()
+            self._thread.join()
+            self._thread = None
+        for worker in self._workers:
+            worker.let_go()
+        for worker in self._workers:
+            worker.kill()
+        self._workers.clear()
+        if self._selector is not None:
+            self._selector.close()
+            self._selector = None
+        if self._scratch is not None:
+            self._scratch.remove()
+            self._scratch = None
+        for end in (self._bell, self._clapper):
+            if end is not None:
+                end.close()
+
+    def use(self, task: MeasureTask) -> None:
+        """Take over `task` for what is submitted from now on; nothing may be pending."""
+        if self._scratch is None:
+            raise ValueError("the measurer is not running: use it in a `with` statement")
+        if self.pending:
+            raise ValueError(f"the task cannot change while {self.pending} candidate(s) are pending")
+        self._task, self._task_number = task, self._task_number + 1
+        self.best_s = None
+        self._known.clear()
+        try:
+            paths = self._write_arrays(task)
+        except OSError as error:
+            raise MeasureError(
+                f"the task's data cannot be written to {self._scratch.path.parent}: {_reason(error)}; "
+                "TMPDIR says where temporary files go"
+            ) from error
+        dtypes = [array.dtype.name for array in (*task.inputs, *task.expected)]
+        rule = {"atol": task.atol, "rtol": task.rtol, "dtypes": dtypes}
+        self._task_messages = {
+            "builder": {"op": "task", "workload": task.workload},
+            "runner": {"op": "task", **paths, **rule},
+        }
+
+    def _write_arrays(self, task: MeasureTask) -> dict[str, list[str]]:
+        """Write a task's arrays to files in place of those of the one before; where they are."""
+        assert self._scratch is not None
+        for old in self._scratch.path.glob("*.npy"):  # the runner may still have them mapped: they are not written over
+            old.unlink()
+        paths: dict[str, list[str]] = {"inputs": [], "expected": []}
+        for kind, arrays in (("inputs", task.inputs), ("expected", task.expected)):
+            for index, array in enumerate(arrays):
+                paths[kind].append(str(self._scratch.path / f"{self._task_number}-{kind}-{index}.npy"))
+                np.save(paths[kind][-1], np.ascontiguousarray(array))
+        return paths
+
+    @property
+    def pending(self) -> int:
+        """Number of candidates submitted and not yet given back."""
+        with self._changed:
+            return len(self._jobs) + len(self._done)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers."""
+        return [worker.pid for worker in self._workers]
+
+    def remember(self, known: Measurement) -> None:
+        """Reuse `known` (from an earlier search, on this device) for candidates that compile to its artifact."""
+        if known.artifact:
+            self._known[known.artifact] = known
+
+    def submit(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[int]:
+        """Queue schedules of the current task and return their job numbers.
+
+        Candidates that compile to a known artifact get its result without running, and clearly slow ones are not
+        timed to the end, unless `fresh`. With several `laps`, candidates are timed in turn, one repeat a lap.
+        """
+        if self._task is None:
+            raise ValueError("no task to measure: call use() first")
+        jobs = [_Job(next(self._numbers), schedule, fresh, laps) for schedule in schedules]
+        with self._changed:
+            for job in jobs:
+                self._jobs[job.number] = job
+                self._to_build.append(job)
+        self._ring()
+        return [job.number for job in jobs]
+
+    def withdraw(self, keep: int = 0) -> None:
+        """Begin nothing more of what is pending, but the `keep` candidates that were submitted first.
+
+        What a worker is at goes on, but a build is not followed by a run. A candidate whose repeats are timed in turn
+        ends with those that it has; one that has not run gives no result.
+        """
+        with self._changed:
+            under_way = {worker.job: worker.role for worker in self._workers}
+            for job in list(self._jobs.values())[keep:]:
+                job.withdrawn = True
+                match under_way.get(job.number):
+                    case "runner":
+                        job.laps = job.laps_done + 1
+                    case None if job.laps_done:
+                        self._finish(job, ErrorCode.OK)
+                    case None:
+                        del self._jobs[job.number]
+            self._to_build = deque(job for job in self._to_build if not job.withdrawn)
+            self._to_run = deque(job for job in self._to_run if not job.withdrawn)
+
+    def results(self, meanwhile: Callable[[], object] | None = None) -> Iterator[Measurement]:
+        """Yield measurements as they finish, until nothing is pending; more may be submitted meanwhile.
+
+        `meanwhile` is called before each wait for a worker, and may withdraw what is pending.
+        """
+        while self.pending:
+            if (found := self._next(meanwhile)) is not None:
+                yield found
+
+    def measure(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[Measurement]:
+        """Submit schedules and return their measurements in the same order."""
+        numbers = self.submit(schedules, fresh, laps)
+        found = {measurement.job: measurement for measurement in self.results()}
+        return [found[number] for number in numbers]
+
+    def _next(self, meanwhile: Callable[[], object] | None) -> Measurement | None:
+        """Return the next result, waiting for it; None where all that was pending has been withdrawn."""
+        with self._changed:
+            while not self._done:
+                if meanwhile is not None:
+                    meanwhile()
+                if self._done:
+                    break
+                if not self._jobs:
+                    return None
+                if self._thread is None:
+                    self._step()
+                elif self._failure is not None:
+                    raise self._failure
+                else:
+                    self._changed.wait()
+            return self._done.popleft()
+
+    def _serve(self) -> None:
+        """What the thread does: hand out work and take in answers until the end, or until measuring cannot go on."""
+        try:
+            while not self._ending:
+                self._step()
+        except BaseException as error:  # it belongs to the caller, who waits
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _ring(self) -> None:
+        """Make the thread look at what is to do."""
+        if self._thread is not None and self._clapper is not None:
+            self._clapper.send(b"!")
+
+    def _step(self) -> None:
+        """Hand out work, wait until a worker answers or is late, and take in what happened."""
+        assert self._selector is not None, "the measurer is not running"
+        with self._changed:
+            self._dispatch()
+            self._changed.notify_all()
+            if self._done and self._thread is None:
+                return
+        busy = {worker.role for worker in self._workers if worker.job is not None}
+        start_s = time.monotonic()
+        soonest_s = min(worker.deadline_s for worker in self._workers)
+        is_idle = soonest_s == float("inf")
+        assert self._thread is not None or not is_idle, "nothing is under way, so nothing would ever be reported"
+        events = self._selector.select(None if is_idle else max(0.0, soonest_s - start_s))
+        now_s = time.monotonic()
+        with self._changed:
+            self.building_s += now_s - start_s if "builder" in busy else 0.0
+            self.running_s += now_s - start_s if "runner" in busy else 0.0
+            self._take_in([key.data for key, _ in events], now_s)
+            self._changed.notify_all()
+
+    def _take_in(self, ready: Sequence[WorkerProcess | None], now_s: float) -> None:
+        for worker in ready:
+            if worker is None and self._bell is not None:
+                self._bell.recv(4096)
+            elif worker is not None and worker in self._workers:
+                self._receive(worker)
+        for worker in list(self._workers):
+            if worker.deadline_s <= now_s and worker in self._workers:
+                self._expired(worker)
+
+    def _dispatch(self) -> None:
+        for worker in list(self._workers):
+            if worker.idle and worker.jobs_done >= self.options.recycle_after:
+                self._restart(worker)
+        overlap = self.options.overlap
+        running = any(w.role == "runner" and w.job is not None for w in self._workers)
+        for worker in [w for w in self._workers if w.role == "builder" and w.idle]:
+            if self._to_build and (overlap or not running):
+                job = self._to_build.popleft()
+                order: wire.Message = {"op": "build", "id": job.number, "schedule": job.schedule}
+                self._give(worker, job, order, self.options.build_timeout_s)
+        building = bool(self._to_build) or any(w.role == "builder" and w.job is not None for w in self._workers)
+        for worker in [w for w in self._workers if w.role == "runner" and w.idle]:
+            if overlap or not building:
+                self._run_next(worker)
+
+    def _run_next(self, runner: WorkerProcess) -> None:
+        while self._to_run:
+            job = self._to_run.popleft()
+            known = None if job.fresh else self._known.get(job.artifact)
+            if known is None:
+                timing = job.timing or self.options.timing
+                if job.laps > 1:
+                    timing = replace(timing, repeat=1)
+                best_s = None if job.fresh else self.best_s
+                order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
+                self._give(runner, job, order, self.options.run_timeout_s, job.blob)
+                return
+            del self._jobs[job.number]
+            again = replace(known, job=job.number, schedule=job.schedule, build_s=job.build_s, run_s=0.0, reused=True)
+            self._done.append(again)
+
+    def _give(self, worker: WorkerProcess, job: _Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
+        worker.timeout_s = timeout_s
+        try:
+            if worker.task_number != self._task_number:
+                worker.send(self._task_messages[worker.role])
+                worker.task_number = self._task_number
+                timeout_s += self.options.start_timeout_s  # until it says that it has taken the task over
+            worker.send(order, blob)
+        except WorkerGone:  # it ended while it was idle, which is not this candidate's doing
+            (self._to_build if worker.role == "builder" else self._to_run).appendleft(job)
+            self._restart(worker)
+            return
+        worker.job = job.number
+        worker.started_s = time.monotonic()
+        worker.deadline_s = worker.started_s + timeout_s
+
+    def _receive(self, worker: WorkerProcess) -> None:
+        try:
+            messages = worker.receive()
+        except WorkerGone:
+            self._gone(worker)
+            return
+        except GarbledError as error:
+            self._garbled(worker, str(error))
+            return
+        for message, blob in messages:
+            if worker not in self._workers:
+                return
+            if message.get("op") == "failed":
+                raise WorkerStartError(f"the {worker.role} process cannot start: {message['message']}")
+            if message.get("op") == "hello":
+                worker.ready, worker.deadline_s = True, float("inf")
+                self._failed_starts = 0
+                self.versions = dict(message["versions"])
+                self.device = message.get("device", self.device)
+            elif message.get("op") == "refused":
+                raise MeasureError(f"the {worker.role} process cannot take over the task: {message['message']}")
+            elif message.get("op") == "taken":
+                worker.started_s = time.monotonic()
+                worker.deadline_s = worker.started_s + worker.timeout_s
+            else:
+                self._answered(worker, message, blob)
+
+    def _answered(self, worker: WorkerProcess, message: wire.Message, blob: bytes) -> None:
+        if message["id"] != worker.job:
+            return  # from a copy of the process that a candidate made
+        job = self._jobs[message["id"]]
+        worker.job, worker.deadline_s = None, float("inf")
+        worker.jobs_done += 1
+        error = ErrorCode(message["code"])
+        if worker.role == "builder":
+            job.build_s = message["seconds"]
+            job.artifact, job.blob = message.get("artifact", ""), blob
+            job.resources = tuple(message.get("resources", ()))
+        else:
+            job.run_s += message["seconds"]
+        if message.get("tainted") or error is ErrorCode.DEVICE_LOST:
+            self._restart(worker)
+        if error is not ErrorCode.OK:
+            self._finish(job, error, message["message"])
+        elif worker.role == "builder" and job.withdrawn:
+            del self._jobs[job.number]
+        elif worker.role == "builder":
+            self._to_run.append(job)
+        else:
+            job.times_s += message["times_s"]
+            job.laps_done += 1
+            if job.laps_done < job.laps:
+                self._to_run.append(job)
+            else:
+                self._finish(job, error, stopped_early=message["stopped_early"])
+
+    def _finish(self, job: _Job, error: ErrorCode, message: str = "", stopped_early: bool = False) -> None:
+        del self._jobs[job.number]
+        times_s = tuple(job.times_s) if error is ErrorCode.OK else ()
+        done = Measurement(
+            job.number,
+            job.schedule,
+            error,
+            message,
+            times_s,
+            job.build_s,
+            job.run_s,
+            job.artifact,
+            stopped_early,
+            resources=job.resources,
+        )
+        self._done.append(done)
+        if error is ErrorCode.DEVICE_LOST:
+            self._lost_in_a_row += 1
+            if self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
+                raise MeasureError(
+                    f"the device was lost {self._lost_in_a_row} times in a row; the last time: {message}"
+                )
+            return
+        self._lost_in_a_row = 0
+        if not job.fresh:
+            self.remember(done)
+        if done.ok and not stopped_early:
+            self.best_s = min(*times_s, self.best_s or float("inf"))
+
+    def _gone(self, worker: WorkerProcess) -> None:
+        """Record the crash of a worker as its candidate's, and start another."""
+        how = worker.epitaph()
+        if not worker.ready:
+            self._failed_starts += 1
+            if not worker.killed_from_outside or self._failed_starts >= _MOST_KILLED_STARTS:
+                raise WorkerStartError(f"the {worker.role} process cannot start: {how}")
+        if worker.job is not None:
+            job, builds = self._jobs[worker.job], worker.role == "builder"
+            if worker.killed_from_outside and not job.retried:  # out of memory, or somebody: not surely its doing
+                job.retried = True
+                (self._to_build if builds else self._to_run).appendleft(job)
+                self._restart(worker)
+                return
+            error = ErrorCode.COMPILE_ERROR if builds else ErrorCode.RUNTIME_ERROR
+            self._fail_in(worker, error, f"the process died while {'building' if builds else 'running'}: {how}")
+        self._restart(worker)
+
+    def _garbled(self, worker: WorkerProcess, what: str) -> None:
+        """Record that something else than the worker wrote to its socket as its candidate's doing, and replace it."""
+        if worker.job is not None:
+            error = ErrorCode.COMPILE_ERROR if worker.role == "builder" else ErrorCode.RUNTIME_ERROR
+            self._fail_in(worker, error, f"the process answered with what is no message: {what}")
+        self._restart(worker)
+
+    def _expired(self, worker: WorkerProcess) -> None:
+        """Record a deadline missed as its candidate's, and replace the worker."""
+        if not worker.ready:
+            self._failed_starts += 1
+            if not self.versions or self._failed_starts >= _MOST_LATE_STARTS:
+                late_s = self.options.start_timeout_s
+                how = worker.epitaph()
+                raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")
+        elif worker.role == "builder":
+            limit = f"building took longer than {worker.timeout_s:g} s"
+            self._fail_in(worker, ErrorCode.COMPILE_TIMEOUT, limit)
+        else:
+            limit = f"running took longer than {worker.timeout_s:g} s"
+            self._fail_in(worker, ErrorCode.RUN_TIMEOUT, limit)
+        self._restart(worker)
+
+    def _fail_in(self, worker: WorkerProcess, error: ErrorCode, message: str) -> None:
+        assert worker.job is not None
+        job, spent_s = self._jobs[worker.job], time.monotonic() - worker.started_s
+        if worker.role == "builder":
+            job.build_s = spent_s
+        else:
+            job.run_s += spent_s
+        self._finish(job, error, message)
+
+    def _restart(self, worker: WorkerProcess) -> None:
+        assert self._selector is not None
+        self._selector.unregister(worker)
+        self._workers.remove(worker)
+        worker.kill()
+        self._start(worker.role)
+
+    def _start(self, role: str) -> None:
+        assert self._selector is not None
+        options = self.options
+        threads = 1 if role == "builder" else options.threads
+        env = dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
+        folder = "" if self._scratch is None else str(self._scratch.path)
+        worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0, folder)
+        worker.deadline_s = worker.started_s + options.start_timeout_s
+        self._workers.append(worker)
+        self._selector.register(worker, selectors.EVENT_READ, worker)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, without the number of one of the system's."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def _what_is_wrong(found: Measurement, backend: str, device: str) -> str:
+    target = backend.split(".")[-2] if backend.count(".") > 1 else backend
+    what = {
+        ErrorCode.INSTANTIATION_ERROR: f"no kernel can be scheduled for {target}",
+        ErrorCode.COMPILE_ERROR: f"kernels for {target} do not compile",
+        ErrorCode.COMPILE_TIMEOUT: f"kernels for {target} do not compile in time",
+        ErrorCode.WRONG_RESULT: f"a kernel that adds 1 gives something else on {device}",
+    }.get(found.error, f"kernels for {target} compile, but do not run on {device}")
+    return f"{what}: {headline(found.message)} (`loopwright doctor` looks at each target)"

@@ -1,0 +1,45 @@
+"""Before the first trial: does a tiny kernel compile and run on the target, through all that trials go through?"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...dialects.presets import PRESETS
+from ...dialects.target import Target, parse_target
+from .measurer import MeasureTask
+
+_NUMBERS = 1 << 15
+_CALLED = {"pocl": "Portable Computing Language"}
+"""What devices of a model say they are, where that is not the model."""
+
+
+@cache
+def preflight(target: Target) -> tuple[MeasureTask, str]:
+    """A task that adds 1 to some numbers, and its untuned schedule, on the threads or cores of a target."""
+    from ... import te
+    from ..task import SearchTask
+
+    data = te.placeholder((_NUMBERS,), name="data")
+    task = SearchTask(
+        te.create_module([data, te.compute((_NUMBERS,), lambda i: data[i] + 1.0, name="next")]), (), target
+    )
+    reference = task.reference
+    found = MeasureTask(str(task.module), reference.inputs, reference.expected, reference.atol, reference.rtol)
+    return found, task.default_schedule
+
+
+def measured_elsewhere(target: str, device: str) -> str:
+    """A sentence where a target is a well-known device and `device`, which measures, is another; else empty."""
+    try:
+        wanted = parse_target(target)
+    except ValueError:
+        return ""
+    if (wanted.kind, wanted.model) not in PRESETS or _plain(_CALLED.get(wanted.model, wanted.model)) in _plain(device):
+        return ""
+    return (
+        f"target {wanted.kind} model={wanted.model} is measured on {device}: limits are the target's, times that one's"
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())

@@ -1,0 +1,179 @@
+"""Data to check a task's candidates with: random inputs, the right outputs, and how far from those counts as right."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from ...backends.host_memory import require_bytes
+from ...dialects.combiner import dtype_name, epsilon, is_float
+from ...dialects.te import ComputeOp, ReadOp
+
+Array = npt.NDArray[Any]
+
+_WIDE_BYTES = 8
+"""Bytes of a number in double precision, in which random numbers are drawn and outputs compared."""
+_NARROW = 2.0**-12
+"""Types whose steps at 1 are larger than this have 16 bits."""
+_FEW_TERMS = 1 << 25
+"""Terms that NumPy adds up in 16 bits in about half a second."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Inputs, expected outputs, and the tolerance `atol + rtol * abs(expected)`."""
+
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+    atol: float
+    rtol: float
+
+
+def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
+    """Random inputs for a te-level module and what the interpreter makes of them in double precision.
+
+    Sums in 16 bits may be off by `growth` of what they are, and of what outputs are on average. Where stages weigh and
+    add what other stages computed, such as Winograd's transforms, rounding errors grow by more than the lengths of sums
+    say: what the working precision loses on these inputs is found out, and allowed four times; of sums of sums in 16
+    bits, which lose it at each term, twice. NotEnoughMemory where that, and candidates' outputs, would not fit.
+    """
+    from ...dialects.interpret.te import run_te
+
+    func = next(f for f in module.ops if isinstance(f, FuncOp))
+    require_bytes(f"data to check '{func.sym_name.data}' by", reference_bytes(func))
+    rng = np.random.default_rng(seed)
+    inputs = tuple(_random(t, rng) for t in func.function_type.inputs)
+    expected = tuple(run_te(module, list(inputs)))
+    atol, rtol = tolerance(func)
+    grown = growth(func)
+    atol, rtol = max(atol, grown * _typical(expected)), max(rtol, grown)
+    times = 4 if _transforms_anything(func) else 2 if _sums_again(func) else 0
+    if times:
+        rounded = run_te(module, list(inputs), "native")
+        lost = max(float(np.max(np.abs(_wide(a) - _wide(b)))) for a, b in zip(expected, rounded, strict=True))
+        atol = max(atol, times * lost) if np.isfinite(lost) else atol
+    return Reference(inputs, expected, atol, rtol)
+
+
+def reference_bytes(func: FuncOp) -> int:
+    """The most memory that making a reference takes: inputs, all stages, and the largest of these in double precision.
+
+    Outputs count three times: what is expected, a candidate's, and their difference.
+    """
+    inputs = [_elements(t) * _itemsize(t) for t in func.function_type.inputs]
+    stages = [value.type for op in func.body.block.ops for value in op.results]
+    kept = [_elements(t) * _itemsize(t) for t in stages]
+    wide = [_elements(t) * _WIDE_BYTES for t in (*func.function_type.inputs, *stages)]
+    outputs = [_elements(t) * _itemsize(t) for t in func.function_type.outputs]
+    return sum(inputs) + sum(kept) + 2 * sum(outputs) + max(wide, default=0)
+
+
+def _elements(tensor: Attribute) -> int:
+    return math.prod(tensor.get_shape()) if isinstance(tensor, TensorType) else 0
+
+
+def _itemsize(tensor: Attribute) -> int:
+    return int(np.dtype(dtype_name(tensor.get_element_type())).itemsize) if isinstance(tensor, TensorType) else 0
+
+
+def growth(func: FuncOp) -> float:
+    """What sums in 16 bits lose in their working precision, relative to the sum; 0 where there are none.
+
+    Each of K additions rounds the sum so far, by eps / 2 at most. Where the terms' signs are random, these errors add
+    up to 0.15 * eps * sqrt(K) of the sums' root mean square, and to 0.7 of it at the most of 2**18 sums, relative to
+    the sum and that mean together (measured, fp16 and bf16, K from 16 to 4096): eps * sqrt(K) is allowed. A worst-case
+    bound, K * eps, would allow anything for K from 1000 on.
+    """
+    return math.sqrt(sum(epsilon(element) ** 2 * length for element, length in _narrow_sums(func)))
+
+
+def _narrow_sums(func: FuncOp) -> list[tuple[Attribute, int]]:
+    """The type and the length of each sum that is kept in 16 bits."""
+    found = []
+    for op in func.body.block.ops:
+        if isinstance(op, ComputeOp) and op.reduce_axes and op.combiner.data not in ("max", "min"):
+            element = max((t.type.get_element_type() for t in op.outputs), key=_rounding)
+            if _rounding(element) > _NARROW:
+                found.append((element, math.prod(a.extent for a in op.reduce_axes)))
+    return found
+
+
+def _rounding(element: Attribute) -> float:
+    return epsilon(element) if is_float(element) else 0.0
+
+
+def _typical(arrays: Sequence[Array]) -> float:
+    """The largest root mean square of the arrays of floats, of what is finite in them."""
+    finite = [a[np.isfinite(a)] for a in (_wide(a) for a in arrays if a.dtype.kind not in "iub")]
+    return max((float(np.sqrt(np.mean(np.square(a)))) for a in finite if a.size), default=0.0)
+
+
+def _wide(array: Array) -> npt.NDArray[np.float64]:
+    return array.astype(np.float64)
+
+
+def _sums_again(func: FuncOp) -> bool:
+    """True for several sums in 16 bits that are few enough terms to be added up in that precision here."""
+    stages = [op for op in func.body.block.ops if isinstance(op, ComputeOp)]
+    terms = sum(math.prod(a.extent for a in op.axes.data) for op in stages)
+    return len(_narrow_sums(func)) > 1 and terms <= _FEW_TERMS
+
+
+def _transforms_anything(func: FuncOp) -> bool:
+    return any(_transforms(op) for op in func.body.block.ops)
+
+
+def _transforms(op: Operation) -> bool:
+    """True for a stage without a reduction that reads three or more elements of one that another stage computed."""
+    if (
+        not isinstance(op, ComputeOp)
+        or op.reduce_axes
+        or not all(is_float(t.type.get_element_type()) for t in op.outputs)
+    ):
+        return False
+    counts = Counter(read.tensor for read in op.body.walk() if isinstance(read, ReadOp))
+    return any(count >= 3 and isinstance(tensor.owner, ComputeOp) for tensor, count in counts.items())
+
+
+def _random(tensor: object, rng: np.random.Generator) -> Array:
+    assert isinstance(tensor, TensorType)
+    element = tensor.get_element_type()
+    dtype, shape = np.dtype(dtype_name(element)), tensor.get_shape()
+    if is_float(element):
+        return rng.uniform(-1.0, 1.0, shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    return rng.integers(0 if dtype.kind == "u" else -8, 9, shape).astype(dtype)
+
+
+def tolerance(func: FuncOp) -> tuple[float, float]:
+    """(atol, rtol) from the least precise float type and the longest reduction; exact where all is integer.
+
+    A sum of K products of numbers up to 1 that is rounded K times is off by up to K * eps in the worst case, and by a
+    few sqrt(K) * eps in practice; transforms and chains of stages multiply that. The bound is 4 * K * eps, at least
+    64 * eps, against which a missing or repeated term of such a sum stands out for any K below 1 / (8 * eps).
+    """
+    eps = 0.0
+    length = 1
+    for op in func.body.block.ops:
+        for value in op.results:
+            if isinstance(value.type, TensorType):
+                element = value.type.get_element_type()
+                if is_float(element):
+                    eps = max(eps, epsilon(element))
+        if isinstance(op, ComputeOp):
+            size = 1
+            for axis in op.reduce_axes:
+                size *= axis.extent
+            length = max(length, size)
+    bound = eps * max(64, 4 * length)
+    return min(bound, 0.05), min(max(64 * eps, bound / 16), 0.05)

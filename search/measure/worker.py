@@ -1,0 +1,247 @@
+"""A worker process: builds candidates, or runs and times them, as the measurer asks; its guard starts it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...backends.missing import MissingRequirement
+from ..records.file import ErrorCode
+from . import wire
+from .backend_api import Backend, BackendError, DeviceLost, load_backend
+from .surroundings import LeftInChild, Surroundings
+
+if TYPE_CHECKING:
+    from .checking import Buffers
+    from .device_checking import DeviceBuffers
+
+_LONGEST_MESSAGE = 6000
+_MOST_FILE_BYTES = 1 << 30
+"""Of a file that a candidate writes, its output among them; compilers' are megabytes."""
+_OOM_SCORE = "500"
+"""Of at most 1000, added to what memory in use alone would give (proc(5), oom_score_adj)."""
+_NOT_ITS_DOING = (AssertionError, MemoryError, OSError)
+"""Errors of ours or of the machine, which say nothing about the candidate."""
+_ROOT = (__package__ or "").partition(".")[0]
+_REFUSALS = ((f"{_ROOT}.passes.primitive", "ScheduleError"), ("xdsl.utils.exceptions", "PassFailedException"))
+_COMPILER_ERRORS = ((f"{_ROOT}.backends.c_family.artifact", "CompileError"),)
+"""Classes by module and name, as importing them here would load what not every worker needs."""
+
+Reply = tuple[wire.Message, bytes]
+
+
+class Builder:
+    """Turns schedules of the current workload into artifacts."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._workload = ""
+
+    def hello(self) -> wire.Message:
+        """Return what the measurer wants to know first."""
+        return {"versions": self._backend.versions()}
+
+    def task(self, message: wire.Message) -> None:
+        """Take over another workload."""
+        self._workload = message["workload"]
+
+    def work(self, message: wire.Message, blob: bytes, surroundings: Surroundings) -> Reply:
+        """Build one schedule."""
+        backend = self._backend
+        artifact = backend.build(self._workload, message["schedule"])
+        identity = getattr(backend, "identity", bytes)(artifact)  # optional: what of it decides how it runs
+        reply: wire.Message = {"code": ErrorCode.OK, "artifact": hashlib.sha256(identity).hexdigest()[:24]}
+        if (resources := getattr(backend, "resources", None)) is not None:
+            reply["resources"] = resources(artifact)
+        return reply, artifact
+
+    def code_of(self, error: BaseException) -> ErrorCode:
+        """Name the failure."""
+        if isinstance(error, _NOT_ITS_DOING):
+            return ErrorCode.UNKNOWN
+        return ErrorCode.INSTANTIATION_ERROR if _is_refusal(error) else ErrorCode.COMPILE_ERROR
+
+
+class Runner:
+    """Holds the device, and runs, checks and times artifacts on the current task's data."""
+
+    def __init__(self, backend: Backend) -> None:
+        from . import timing  # noqa: F401 (now, and not in a candidate's time)
+
+        self._backend = backend
+        self._buffers: Any = None
+
+    def hello(self) -> wire.Message:
+        """Return what the measurer wants to know first."""
+        return {"versions": self._backend.versions(), "device": self._backend.device_name()}
+
+    def task(self, message: wire.Message) -> None:
+        """Load another task's inputs and expected outputs."""
+        from .checking import Buffers
+        from .device_checking import DeviceBuffers
+
+        data = (message["inputs"], message["expected"], message["atol"], message["rtol"], message.get("dtypes", ()))
+        checks = getattr(self._backend, "checks", None)
+        self._buffers = None  # before others take its place in memory
+        self._buffers = Buffers(*data) if checks is None else DeviceBuffers(checks(), *data)
+
+    def work(self, message: wire.Message, blob: bytes, surroundings: Surroundings) -> Reply:
+        """Load one artifact, check its outputs, time it, and check them again."""
+        from .timing import TimingSettings, measure_times
+
+        assert self._buffers is not None
+        buffers, settings = self._buffers, TimingSettings(**message["timing"])
+        kernel = self._backend.load(blob)
+        buffers.poison()
+        buffers.run(kernel)
+        if (change := surroundings.changed()) is not None:  # before it is run a thousand times
+            return {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}, b""
+        if (wrong := self._judge(buffers)) is not None:
+            return wrong, b""
+        flush = _flusher(settings.flush_bytes) if settings.flush_bytes else None
+        times_s, stopped = measure_times(lambda n: buffers.time(kernel, n), settings, message["best_s"], flush)
+        if (wrong := self._judge(buffers)) is not None:
+            wrong["message"] = "right at first, but after repeated runs: " + wrong["message"]
+            return wrong, b""
+        return {"code": ErrorCode.OK, "times_s": times_s, "stopped_early": stopped}, b""
+
+    def _judge(self, buffers: Buffers | DeviceBuffers) -> wire.Message | None:
+        if (trespass := buffers.trespass()) is not None:
+            buffers.restore_inputs()
+            return {"code": ErrorCode.WRONG_RESULT, "message": f"the kernel {trespass}", "tainted": True}
+        if (wrong := buffers.wrong()) is not None:
+            return {"code": ErrorCode.WRONG_RESULT, "message": wrong}
+        return None
+
+    def code_of(self, error: BaseException) -> ErrorCode:
+        """Name the failure; some devices compile what they load."""
+        if isinstance(error, DeviceLost):
+            return ErrorCode.DEVICE_LOST
+        if isinstance(error, _NOT_ITS_DOING):
+            return ErrorCode.UNKNOWN
+        return ErrorCode.COMPILE_ERROR if _is_one_of(error, _COMPILER_ERRORS) else ErrorCode.RUNTIME_ERROR
+
+
+def _flusher(size: int) -> Callable[[], None]:
+    import numpy as np
+
+    filler = np.zeros(size // 8)
+
+    def flush() -> None:
+        filler[...] += 1.0
+
+    return flush
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether a primitive or a lowering refused the schedule."""
+    return _is_one_of(error, _REFUSALS)
+
+
+def _is_one_of(error: BaseException, classes: Sequence[tuple[str, str]]) -> bool:
+    """Whether an error is of a class, given by module and name; who raised it has imported its module."""
+    kinds = [getattr(sys.modules[home], name) for home, name in classes if home in sys.modules]
+    return isinstance(error, tuple(kinds))
+
+
+def _message_of(error: BaseException) -> str:
+    """Return the error as people read it: one that is a sentence by its own words, anything else with its traceback."""
+    if _is_refusal(error) or isinstance(error, BackendError | MissingRequirement):
+        return _shortened(str(error))
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
+    return _shortened("".join(traceback.format_exception(error)).strip())
+
+
+def _shortened(text: str) -> str:
+    half = _LONGEST_MESSAGE // 2
+    return (
+        text if len(text) <= 2 * half else f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
+    )
+
+
+def _serve(worker: Builder | Runner, connection: socket.socket) -> None:
+    decoder = wire.Decoder()
+    while (received := wire.receive(connection, decoder)) is not None:
+        message, blob = received
+        if message["op"] == "task":
+            answer, artifact = _take_over(worker, message), b""
+        else:
+            answer, artifact = _work(worker, message, blob)
+            answer["id"] = message["id"]
+        connection.sendall(wire.encode(answer, artifact))
+
+
+def _take_over(worker: Builder | Runner, message: wire.Message) -> wire.Message:
+    try:
+        worker.task(message)
+    except Exception as error:  # the measurer must hear why, whatever it is
+        return {"op": "refused", "message": _message_of(error)}
+    return {"op": "taken"}
+
+
+def _work(worker: Builder | Runner, message: wire.Message, blob: bytes) -> Reply:
+    """Do one job, and see to it that the process can do the next; a copy of the process that it made ends here."""
+    surroundings, start_s = Surroundings(), time.perf_counter()
+    reply: wire.Message
+    try:
+        try:
+            reply, artifact = worker.work(message, blob, surroundings)
+        except LeftInChild:
+            raise
+        except BaseException as error:  # the process boundary: whatever a candidate does is its record, not our end
+            reply, artifact = {"code": worker.code_of(error), "message": _message_of(error)}, b""
+        if (change := surroundings.changed()) is not None:
+            reply["tainted"] = True
+            if isinstance(worker, Runner) and reply["code"] == ErrorCode.OK:
+                reply |= {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}
+    except LeftInChild:
+        os._exit(0)
+    return reply | {"seconds": time.perf_counter() - start_s}, artifact
+
+
+def _limit_harm() -> None:
+    """Bound what a candidate may write, and be the first that a system without memory ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    most = min(limit for limit in (soft, hard, _MOST_FILE_BYTES) if limit != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write(_OOM_SCORE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve one measurer until it closes the connection."""
+    parser = argparse.ArgumentParser(description="builds or runs candidates for the measurer that starts it")
+    parser.add_argument("role", choices=("builder", "runner"))
+    parser.add_argument("backend")
+    parser.add_argument("descriptor", type=int)
+    parser.add_argument("--nice", type=int, default=0)
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _limit_harm()
+    os.nice(options.nice)
+    connection = socket.socket(fileno=options.descriptor)
+    connection.set_inheritable(False)  # or what a candidate starts would keep it open
+    try:
+        backend = load_backend(options.backend)
+        worker = Builder(backend) if options.role == "builder" else Runner(backend)
+        warm_up = getattr(backend, "warm_up", None)  # optional: import now what is imported at the moment of use
+        if warm_up is not None:
+            warm_up(options.role)
+        hello = {"op": "hello", **worker.hello()}
+    except Exception as error:  # the measurer must hear why, whatever it is
+        connection.sendall(wire.encode({"op": "failed", "message": _message_of(error)}))
+        return 1
+    connection.sendall(wire.encode(hello))
+    _serve(worker, connection)
+    return 0

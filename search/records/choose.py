@@ -1,0 +1,62 @@
+"""Looking up the best record of a workload that is given by its task, name, key or hash."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from . import file as rec
+from .file import Record, RecordError
+from .record import key_of
+
+if TYPE_CHECKING:
+    from ..task import SearchTask
+    from ..template.task import TemplateTask
+
+_FEWEST_DIGITS = 4
+
+
+def load_best(
+    records: str | os.PathLike[str] | Iterable[Record],
+    workload: str | SearchTask | TemplateTask | None = None,
+    target: str | None = None,
+    device: str | None = None,
+) -> Record:
+    """Return the best record of a file (or of records): of a task, or of a workload by name, key or hash.
+
+    Without `workload` the records must be of one workload only. `target` and `device` narrow the choice; a task brings
+    its own target. RecordError says what is there where nothing, or more than one workload, fits.
+    """
+    loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
+    if workload is not None and not isinstance(workload, str):
+        return rec.best(loaded, workload.compute_dag.hash, target or str(workload.target), device)
+    loaded = rec.select(loaded, None, target, device)
+    found = [r for r in loaded if workload is None or is_of(r, workload)]
+    there = ", ".join(f"{digest} ({name_in(key)})" for digest, key in workloads(loaded).items()) or "none"
+    if workload is not None and not found:
+        raise RecordError(f"no record of workload '{workload}'; there are records of {there}")
+    if len(workloads(found)) > 1:
+        raise RecordError(f"there are records of {len(workloads(found))} workloads, choose one of {there}")
+    return rec.best(found, None, target, device)
+
+
+def workloads(records: Iterable[Record]) -> dict[str, str]:
+    """Return the hash and the key of each workload, in order of first appearance."""
+    found: dict[str, str] = {}
+    for record in records:
+        found.setdefault(record.workload_hash, record.workload_key)
+    return found
+
+
+def is_of(record: Record, workload: str) -> bool:
+    """Whether a record is of a workload given by key, name, hash, or the hash's first digits (four or more)."""
+    if workload in (record.workload_key, name_in(record.workload_key)):
+        return True
+    return len(workload) >= _FEWEST_DIGITS and record.workload_hash.startswith(workload)
+
+
+def name_in(key: str) -> str:
+    """Return the name in a workload key, or the key where it is none of ours."""
+    parts = key_of(key)
+    return key if parts is None else parts[0]

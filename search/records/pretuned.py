@@ -1,0 +1,79 @@
+"""Records that come with the package: the best known schedules of some workloads on some devices, asked last.
+
+They lie in the folder `pretuned`, one file of records a device; a record names its device, versions and date itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import file as rec
+from .file import Record
+
+if TYPE_CHECKING:
+    from ...dialects.target import Target
+    from ..template.history import History
+
+FOLDER = Path(__file__).parents[2] / "pretuned"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a pre-tuned record comes from."""
+
+    workload_key: str
+    target: str
+    device: str
+    date: str
+    time_s: float
+    versions: dict[str, str]
+
+
+def files() -> list[Path]:
+    """The files that come with the package."""
+    return sorted(FOLDER.glob("*.jsonl"))
+
+
+@cache
+def history() -> History:
+    """All records that come with the package."""
+    from ..template.history import History
+
+    return History(record for file in files() for record in rec.load(file))
+
+
+def lookup(target: str | Target, workload: str) -> Record | None:
+    """The record of a workload, given by its hash, on a target; None where there is none."""
+    return history().query(target, workload)
+
+
+def provenance() -> list[Provenance]:
+    """What there is, and where each record was measured, with which versions, and when."""
+    return [
+        Provenance(
+            r.workload_key,
+            r.target,
+            r.device,
+            time.strftime("%Y-%m-%d", time.gmtime(r.timestamp)),
+            r.time_s,
+            {name: v for name, v in r.versions.items() if not name.startswith(rec.PRIMITIVE_PREFIX)},
+        )
+        for r in history().records
+    ]
+
+
+def add(records: str | os.PathLike[str] | Iterable[Record], name: str, folder: Path = FOLDER) -> Path:
+    """Put the best of records into the set, in the file `name`.jsonl beside what it holds; returns its path."""
+    from ..template.history import pick_best
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.jsonl"
+    pick_best(records, path)
+    history.cache_clear()
+    return path

@@ -1,0 +1,127 @@
+"""Workloads as files of te-level IR, beside the records that name them by hash."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+
+from ...backends.context import create_context
+from ...dialects.names import one_line
+from ...dialects.target import parse_target
+from ...dialects.unclosed import unclosed_string
+from ...dialects.workload import verify_workload
+from ...storage.whole_file import write_whole
+from .record import key_of
+
+if TYPE_CHECKING:
+    from ..task import SearchTask
+    from .file import Record
+
+
+_HASH = re.compile(r"[A-Za-z0-9_-]{1,100}")
+"""What may be part of a file's name: a record from elsewhere names no file outside of its folder."""
+_LONGEST_REASON = 400
+_PARSER_ERRORS = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    NotImplementedError,
+)
+"""What xDSL's parser raises beside its own errors where text is damaged."""
+
+
+class WorkloadFileError(ValueError):
+    """A file holds no workload; the sentence says why."""
+
+
+def workload_file(records: str | os.PathLike[str], workload_hash: str) -> Path:
+    """The file beside a record file that holds a workload of its records; WorkloadFileError for what is no hash."""
+    path = Path(records)
+    if _HASH.fullmatch(workload_hash) is None:
+        raise WorkloadFileError(f"a workload's hash is letters and digits, got '{one_line(workload_hash)}'")
+    return path.with_name(f"{path.stem}.{workload_hash}.mlir")
+
+
+def write_workload(records: str | os.PathLike[str], workload_hash: str, text: str) -> Path:
+    """Write a workload's IR beside its records, and return where; OSError where that cannot be.
+
+    What is there already stays. The file appears whole or not at all, however many processes write it.
+    """
+    path = workload_file(records, workload_hash)
+    content = f"{text.rstrip()}\n"
+    if path.is_file() and path.read_text(errors="replace") == content:
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
+    return path
+
+
+def read_module(path: Path) -> ModuleOp:
+    """The te-level module in a file; WorkloadFileError where it holds none."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        raise WorkloadFileError(f"cannot read {path}: {reason}") from None
+    start = unclosed_string(text)
+    if start is not None:
+        line = 1 + text.count("\n", 0, start)
+        raise WorkloadFileError(f"{path}:{line}: a string does not end, or has an escape that is none")
+    try:
+        module = Parser(create_context(), text, str(path)).parse_module()
+        verify_workload(module)
+    except ParseError as error:
+        line = 1 + text.count("\n", 0, error.span.start)
+        raise WorkloadFileError(f"{path}:{line}: {one_line(error.msg, _LONGEST_REASON)}") from None
+    except (VerifyException, DiagnosticException) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise WorkloadFileError(f"{path}: {one_line(lines[-1], _LONGEST_REASON)}") from None
+    except RecursionError:
+        raise WorkloadFileError(f"{path}: it is nested too deeply") from None
+    except _PARSER_ERRORS as error:
+        reason = one_line(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+        raise WorkloadFileError(f"{path}: it cannot be parsed: {reason}") from None
+    return module
+
+
+def rebuilt_task(record: Record, records: str | os.PathLike[str]) -> SearchTask | None:
+    """The task that a record of a file is of: from the IR beside the file, or made from the key of a named workload.
+
+    None where neither gives the workload of the record's hash.
+    """
+    return _task_of_file(record, records) or task_of_key(record)
+
+
+def _task_of_file(record: Record, records: str | os.PathLike[str]) -> SearchTask | None:
+    from ..task import SearchTask
+
+    try:
+        module = read_module(workload_file(records, record.workload_hash))
+        task = SearchTask(module, target=parse_target(record.target))
+    except ValueError:
+        return None
+    return task if task.compute_dag.hash == record.workload_hash else None
+
+
+def task_of_key(record: Record) -> SearchTask | None:
+    """The task of a record whose key names one of the named workloads; None for any other."""
+    from ..named_workloads import named_workloads
+    from ..task import SearchTask
+
+    parts = key_of(record.workload_key)
+    if parts is None:
+        return None
+    try:
+        task = SearchTask(named_workloads()[parts[0]], parts[1], parse_target(record.target))
+    except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):  # any function of any arguments
+        return None
+    return task if task.compute_dag.hash == record.workload_hash else None

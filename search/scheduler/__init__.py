@@ -1,1 +1,0 @@
-"""Tuning many tasks together: which of them gets the next trials."""

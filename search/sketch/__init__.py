@@ -1,0 +1,1 @@
+"""Sketches: schedules with holes, the populations of numbers that fill them, and the rules that make them."""

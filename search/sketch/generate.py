@@ -1,0 +1,115 @@
+"""From a workload to its sketches: every rule in turn on every draft, and what came out made ready for a search."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.target import Target
+from ...passes.primitive import ScheduleError
+from ..features.of_sketch import SketchFeatures
+from .rule import SketchRule, SketchRuleWarning, sketch_rules
+from .sketch import Columns, CostEstimate, Draft, Sketch
+
+
+def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None) -> list[Sketch]:
+    """The sketches of a te-level module for a target; the first one's defaults are the default schedule.
+
+    `rules` run in the order given, those not for the target left out; without, all there are. Sketches of one name are
+    numbered from the second on. A rule whose steps are refused for a draft leaves that one as it was, with a
+    `SketchRuleWarning`. ValueError where a rule leaves nothing to go on with, TypeError where what it returns
+    is no drafts.
+    """
+    wanted = [rule for rule in (sketch_rules() if rules is None else rules) if rule.when(target)]
+    drafts = _drafts(module, target, wanted)
+    distinct = {draft.template: draft for draft in drafts}
+    named = zip(distinct.values(), _names(distinct.values()), strict=True)
+    return sorted((_finished(draft, name, module, target) for draft, name in named), key=_default_cost)
+
+
+def _drafts(
+    module: ModuleOp, target: Target, rules: Sequence[SketchRule], refused: Set[tuple[int, int]] = frozenset()
+) -> list[Draft]:
+    """All drafts; `refused` are the numbers of rules and of the drafts that they are not tried on.
+
+    A refused step leaves a draft half changed, so that all starts anew: a copy of each draft for each rule would take a
+    third of the time for softmax, for what hardly ever comes.
+    """
+    drafts = [Draft.of(module)]
+    for number, rule in enumerate(rules):
+        grown: list[Draft] = []
+        for place, draft in enumerate(drafts):
+            if (number, place) in refused:
+                grown.append(draft)
+                continue
+            try:
+                grown += _grown(rule, draft, target)
+            except ScheduleError as error:
+                line = str(error).splitlines()[0]
+                warnings.warn(
+                    f"sketch rule '{rule.name}' is left out: it raised {type(error).__name__}: {line}",
+                    SketchRuleWarning,
+                    stacklevel=2,
+                )
+                return _drafts(module, target, rules, refused | {(number, place)})
+        drafts = grown
+        if not drafts:
+            raise ValueError(f"sketch rule '{rule.name}' left no draft; return the one given where it has no use")
+    return drafts
+
+
+def _grown(rule: SketchRule, draft: Draft, target: Target) -> list[Draft]:
+    """The drafts that a rule makes of one; TypeError for what are none."""
+    found = rule.apply(draft, target)
+    if not isinstance(found, Iterable):
+        raise TypeError(
+            f"sketch rule '{rule.name}' returned {'nothing' if found is None else type(found).__name__}: apply returns "
+            "the drafts to go on with, [draft] where it has no use for one"
+        )
+    drafts = list(found)
+    for other in drafts:
+        if not isinstance(other, Draft):
+            raise TypeError(f"sketch rule '{rule.name}' must return drafts, got {type(other).__name__} among them")
+    return drafts
+
+
+def _names(drafts: Iterable[Draft]) -> list[str]:
+    """A name for each draft: its structures', with a number where an earlier one is called so."""
+    names: list[str] = []
+    for draft in drafts:
+        name = "_".join(draft.names) or "plain"
+        numbered = (f"{name}_{number}" for number in count(2))
+        names.append(name if name not in names else next(n for n in numbered if n not in names))
+    return names
+
+
+def _default_cost(sketch: Sketch) -> float:
+    if sketch.prior is None:
+        return 0.0
+    return float(sketch.prior(sketch.columns(sketch.default.reshape(1, -1)))[0])
+
+
+def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sketch:
+    draft.make_defaults_legal()
+    prior = _prior(draft.models) if draft.models else None
+    return Sketch(
+        name=name,
+        template=draft.template,
+        holes=tuple(draft.holes),
+        derived=tuple(draft.derived),
+        limits=tuple(draft.limits),
+        describe=SketchFeatures(module, target, name, draft.template, prior),
+        prior=prior,
+    )
+
+
+def _prior(models: list[CostEstimate]) -> Callable[[Columns], npt.NDArray[np.float64]]:
+    def seconds(columns: Columns) -> npt.NDArray[np.float64]:
+        return np.asarray(np.sum([m.seconds(columns) for m in models], axis=0))
+
+    return seconds

@@ -1,0 +1,275 @@
+"""Populations of candidates as integer matrices: drawn within the limits, changed a little, crossed, carried over.
+
+A row holds, for each hole, a position in its choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from .hole import Columns, Derived, Hole, Limit
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+WEIGHTS: Mapping[str, float] = {"tile": 1.0, "threads": 1.0, "vector": 0.7, "unroll": 0.5, "stages": 0.5, "parts": 0.7}
+"""How often a hole of each kind changes; tiles matter most (the auto-schedulers' mutators weigh them with 0.9)."""
+EXCHANGED = 0.15
+"""Share of changes that move a factor from one tile of an axis to another one, so that their product stays."""
+TWICE = 0.4
+"""Share of changed rows that are changed in another place too."""
+NEIGHBOUR = 0.6
+"""Share of changes that go to the next choice rather than to any."""
+
+_ENUMERATED = 4096
+"""Holes with up to so many combinations are written out rather than drawn from."""
+_BATCHES = 6
+_WALK = 16
+
+
+@dataclass(frozen=True)
+class Group:
+    """Holes that limits tie together, by position, and those limits: each anchor of a workload has its own."""
+
+    members: tuple[int, ...]
+    limits: tuple[Limit, ...]
+
+
+@dataclass(frozen=True)
+class Population:
+    """Where the rows of a sketch come from: its holes, the numbers that follow from them, and its limits."""
+
+    holes: tuple[Hole, ...]
+    derived: tuple[Derived, ...]
+    limits: tuple[Limit, ...]
+
+    @cached_property
+    def sizes(self) -> Rows:
+        """The number of choices of each hole, `(d,)`."""
+        return np.array([len(h.choices) for h in self.holes], dtype=np.int64)
+
+    @property
+    def default(self) -> Rows:
+        """The row of the holes' defaults, `(d,)`."""
+        return np.array([h.choices.index(h.default) for h in self.holes], dtype=np.int64)
+
+    def columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
+        """The values of holes and derived numbers for each row."""
+        values = {h.name: self._values[i][rows[:, i]] for i, h in enumerate(self.holes)}
+        for number in self.derived:
+            values[number.name] = number.function(values)
+        return values
+
+    def legal(self, rows: Rows, limits: Sequence[Limit] | None = None) -> Mask:
+        """Which rows keep all limits, or those given."""
+        mask = np.ones(len(rows), dtype=bool)
+        if not len(rows):
+            return mask
+        columns = self.columns(rows)
+        for limit in self.limits if limits is None else limits:
+            mask &= limit(columns)
+        return mask
+
+    # -- groups of holes ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The holes in as many parts as can be drawn independently of each other."""
+        leader = list(range(len(self.holes)))
+        read = [(limit, self._read_by(limit)) for limit in self.limits]
+        for _, used in read:
+            for member in used[1:]:
+                old, new = leader[member], leader[used[0]]
+                leader = [new if one == old else one for one in leader]
+        found = []
+        for first in sorted(set(leader)):
+            members = tuple(i for i, one in enumerate(leader) if one == first)
+            found.append(Group(members, tuple(limit for limit, used in read if used and used[0] in members)))
+        return found
+
+    def _read_by(self, limit: Limit) -> list[int]:
+        """The positions of the holes that a limit reads; all of them where it does not say by asking for names."""
+        names = {h.name: i for i, h in enumerate(self.holes)}
+        functions = {number.name: number.function for number in self.derived}
+        found: set[int] = set()
+        waiting: list[Callable[[Columns], object]] = [limit]
+        while waiting:
+            record = _Recorder(self.columns(self.default[None]))
+            waiting.pop()(record)
+            found |= {names[n] for n in record.asked if n in names}
+            waiting += [functions.pop(n) for n in record.asked if n in functions]
+        return sorted(found) or list(range(len(self.holes)))
+
+    # -- drawing ------------------------------------------------------------------------------------------------------
+
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
+        """Random rows `(n, d)` that keep all limits; none where none was found."""
+        rows = np.empty((n, len(self.holes)), dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            found = self._drawn(rng, number, group, n)
+            if not len(found):
+                return rows[:0]
+            rows[:, group.members] = found
+        return rows
+
+    def _drawn(self, rng: np.random.Generator, number: int, group: Group, n: int) -> Rows:
+        """Random values of a group's holes `(n, k)` that keep its limits."""
+        members = list(group.members)
+        if number in self._written_out:
+            every = self._written_out[number]
+            return every[rng.integers(len(every), size=n)] if len(every) else every
+        found = np.empty((0, len(members)), dtype=np.int64)
+        batch = max(512, n)
+        for _ in range(_BATCHES if group.limits else 1):
+            rows = self._around_default(rng.integers(0, self.sizes[members], size=(batch, len(members))), members)
+            found = np.concatenate([found, rows[self.legal(rows, group.limits)][:, members]])
+            if len(found) >= n:
+                return found[:n]
+            batch = int(np.clip(1.2 * n * batch / max(1, len(found)), 512, 4 * n + 512))
+        return self._walked(rng, found, group, n)
+
+    def _walked(self, rng: np.random.Generator, found: Rows, group: Group, n: int) -> Rows:
+        """More rows from few: each a random walk within the limits, from one that was drawn or from the default."""
+        members = list(group.members)
+        default = self.default[None]
+        if self.legal(default, group.limits)[0]:
+            found = np.concatenate([found, default[:, members]])
+        if not len(found):
+            return found
+        walkers = self._around_default(found[np.arange(n) % len(found)], members)
+        moving = np.arange(len(found) if len(found) < n else n, n)
+        for _ in range(_WALK):
+            moved = self.mutate(rng, walkers[moving], members)
+            kept = self.legal(moved, group.limits)
+            walkers[moving[kept]] = moved[kept]
+        return walkers[rng.permutation(n)][:, members]
+
+    def _around_default(self, part: Rows, members: Sequence[int]) -> Rows:
+        rows = np.repeat(self.default[None], len(part), axis=0)
+        rows[:, members] = part
+        return rows
+
+    @cached_property
+    def _written_out(self) -> dict[int, Rows]:
+        """All legal values of the groups that are small enough, `(n, k)` each, by the group's number."""
+        found = {}
+        for number, group in enumerate(self.groups):
+            members = list(group.members)
+            if np.prod(self.sizes[members].astype(float)) <= _ENUMERATED:
+                axes = [np.arange(self.sizes[m]) for m in members]
+                every = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
+                found[number] = every[self.legal(self._around_default(every, members), group.limits)]
+        return found
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def mutate(self, rng: np.random.Generator, rows: Rows, members: Sequence[int] | None = None) -> Rows:
+        """Each row with one or two decisions moved, to a neighbour or anywhere, or a factor moved between two tiles."""
+        rows = rows.copy()
+        weights = self._weights if members is None else self._weights * np.isin(np.arange(len(self.holes)), members)
+        if not len(rows) or not weights.any():
+            return rows
+        weights = weights / weights.sum()
+        for share in (1.0, TWICE):
+            which = np.flatnonzero(rng.random(len(rows)) < share)
+            holes = rng.choice(len(self.holes), size=len(which), p=weights)
+            exchanged = (rng.random(len(which)) < EXCHANGED) & (self._partners[holes] >= 0).any(axis=1)
+            self._step(rng, rows, which[~exchanged], holes[~exchanged])
+            self._exchange(rng, rows, which[exchanged], holes[exchanged])
+        return rows
+
+    def _step(self, rng: np.random.Generator, rows: Rows, which: Rows, holes: Rows) -> None:
+        old, last = rows[which, holes], self.sizes[holes] - 1
+        up = (rng.random(len(which)) < 0.5) & (old < last) | (old == 0)
+        anywhere = rng.integers(0, self.sizes[holes])
+        rows[which, holes] = np.where(rng.random(len(which)) < NEIGHBOUR, old + np.where(up, 1, -1), anywhere)
+
+    def _exchange(self, rng: np.random.Generator, rows: Rows, which: Rows, holes: Rows) -> None:
+        """Move one hole, and another one of its axis the other way, so that their product changes least."""
+        partners = self._partners[holes]
+        picked = np.argmax(np.where(partners >= 0, rng.random(partners.shape), -1.0), axis=1)
+        others = partners[np.arange(len(which)), picked]
+        before = self._logs[holes, rows[which, holes]] + self._logs[others, rows[which, others]]
+        self._step(rng, rows, which, holes)
+        wanted = before - self._logs[holes, rows[which, holes]]
+        rows[which, others] = np.argmin(np.abs(self._logs[others] - wanted[:, None]), axis=1)
+
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
+        """Rows that take each axis, with all its tiles, from `a` or from `b`; half of them each group of holes."""
+        by_axis = (rng.random((len(a), self._units.max(initial=0) + 1)) < 0.5)[:, self._units]
+        by_group = (rng.random((len(a), self._group_of.max(initial=0) + 1)) < 0.5)[:, self._group_of]
+        mask = np.where((rng.random(len(a)) < 0.5)[:, None] & (len(self.groups) > 1), by_group, by_axis)
+        return np.where(mask, a, b)
+
+    def adopt(self, rng: np.random.Generator, other: Population, rows: Rows) -> Rows:
+        """Rows of another sketch as rows of this one: holes of the same name keep their values, the rest is drawn."""
+        made = self.sample(rng, len(rows))
+        rows = rows[: len(made)]
+        theirs = {h.name: i for i, h in enumerate(other.holes)}
+        for position, hole in enumerate(self.holes):
+            if hole.name not in theirs:
+                continue
+            values = other._logs[theirs[hole.name], rows[:, theirs[hole.name]]]
+            made[:, position] = np.argmin(np.abs(self._logs[position][None] - values[:, None]), axis=1)
+        return made
+
+    # -- what is derived once -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _values(self) -> list[npt.NDArray[np.int64]]:
+        return [np.asarray(h.choices, dtype=np.int64) for h in self.holes]
+
+    @cached_property
+    def _logs(self) -> npt.NDArray[np.float64]:
+        """The logarithms of the choices, `(d, most choices)`, infinite beyond the last."""
+        logs = np.full((len(self.holes), int(self.sizes.max(initial=1))), np.inf)
+        for i, values in enumerate(self._values):
+            logs[i, : len(values)] = np.log2(np.maximum(values, 0.5))
+        return logs
+
+    @cached_property
+    def _weights(self) -> npt.NDArray[np.float64]:
+        """How often each hole changes; never where there is nothing to choose."""
+        return np.array([WEIGHTS.get(h.kind, 1.0) * (len(h.choices) > 1) for h in self.holes])
+
+    @cached_property
+    def _partners(self) -> Rows:
+        """The other tiles of each hole's axis, `(d, most)`, filled up with -1."""
+        found = [
+            [j for j, other in enumerate(self.holes) if j != i and hole.axis and other.axis == hole.axis]
+            for i, hole in enumerate(self.holes)
+        ]
+        partners = np.full((len(found), max([1, *map(len, found)])), -1, dtype=np.int64)
+        for i, others in enumerate(found):
+            partners[i, : len(others)] = others
+        return partners
+
+    @cached_property
+    def _units(self) -> Rows:
+        """A number for each hole, the same for tiles of one axis."""
+        labels = [h.axis or h.name for h in self.holes]
+        return np.array([labels.index(label) for label in labels], dtype=np.int64)
+
+    @cached_property
+    def _group_of(self) -> Rows:
+        numbers = np.zeros(len(self.holes), dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            numbers[list(group.members)] = number
+        return numbers
+
+
+class _Recorder(dict[str, npt.NDArray[np.int64]]):
+    """Columns that remember which of them were asked for."""
+
+    def __init__(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> None:
+        super().__init__(columns)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+        self.asked.add(name)
+        return super().__getitem__(name)

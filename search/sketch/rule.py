@@ -1,0 +1,111 @@
+"""Sketch rules: what a rule is, and those there are: found by file name in `rules/`, registered, or installed."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import ClassVar
+
+from ...dialects.target import Target
+from .sketch import Draft
+
+ENTRY_POINTS = "loopwright.sketch_rules"
+"""The group of entry points by which an installed package adds rules: each a rule, or a class of one."""
+
+_FOLDER = "rules"
+_REGISTERED: dict[str, SketchRule] = {}
+"""Filled by `register_sketch_rule`, by name."""
+
+
+class SketchRuleWarning(UserWarning):
+    """A step of a sketch rule is refused for a workload: its sketches are left out, those of other rules are not."""
+
+
+class SketchRule(ABC):
+    """One way to schedule part of a computation.
+
+    Rules run one after the other, by `order`. Each gets every draft that the one before gave, schedules in it what it
+    knows how to, and returns the drafts to go on with: the same one, or several, where there is a choice.
+
+    The rules that come with loopwright keep to: 100 inline, 300 tile reductions with data reuse, 500 what is left of
+    reductions, 700 blocks without a reduction.
+    """
+
+    order: ClassVar[int] = 200
+
+    @property
+    def name(self) -> str:
+        """The class's name as a file would have it: `MultiLevelTiling` -> `multi_level_tiling`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+
+    def when(self, target: Target) -> bool:
+        """Whether the rule is for this kind of target."""
+        return True
+
+    @abstractmethod
+    def apply(self, draft: Draft, target: Target) -> Iterable[Draft]:
+        """The drafts to go on with instead of `draft`, which may be changed and returned; none gives this way up.
+
+        Blocks that need no further rule go into `settled`, structures that were chosen into `names`, and what is
+        known of their cost into `models`.
+        """
+
+    def __repr__(self) -> str:
+        return f"<sketch rule {self.name}, order {self.order}>"
+
+
+def register_sketch_rule(rule: SketchRule | type[SketchRule]) -> SketchRule | type[SketchRule]:
+    """Add a rule, or a class of one, to those of every task made from now on; also a decorator of the class.
+
+    A rule of a name that is registered already takes its place. TypeError for what is no rule, ValueError for the name
+    of a rule that comes with loopwright: leave that out of `SearchTask(..., rules=...)` instead.
+    """
+    made = _instance(rule, "register_sketch_rule")
+    if made.name in rule_stems():
+        raise ValueError(
+            f"sketch rule '{made.name}' comes with loopwright; give yours another name, and leave that one out with "
+            f"SearchTask(..., rules=[r for r in lw.sketch_rules() if r.name != '{made.name}'])"
+        )
+    _REGISTERED[made.name] = made
+    return rule
+
+
+def sketch_rules(target: Target | None = None) -> list[SketchRule]:
+    """The rules there are, in the order they run in; with a target those for it."""
+    found = {rule.name: rule for rule in (*_own(), *_installed(), *_REGISTERED.values())}
+    rules = sorted(found.values(), key=lambda rule: (rule.order, rule.name))
+    return rules if target is None else [rule for rule in rules if rule.when(target)]
+
+
+def checked_rules(rules: Sequence[SketchRule | type[SketchRule]]) -> list[SketchRule]:
+    """Rules that somebody gives, classes among them instantiated, in their order; TypeError for what is no rule."""
+    return [_instance(rule, "rules") for rule in rules]
+
+
+def rule_stems() -> list[str]:
+    """The names of the modules in `rules/` that hold a rule; those with a leading underscore do not."""
+    folder = Path(__file__).parents[1] / _FOLDER
+    return sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("_"))
+
+
+def _own() -> list[SketchRule]:
+    rules = []
+    for stem in rule_stems():
+        module = importlib.import_module(f"..{_FOLDER}.{stem}", __package__)
+        rules.append(_instance(getattr(module, "".join(word.capitalize() for word in stem.split("_"))), stem))
+    return rules
+
+
+def _installed() -> list[SketchRule]:
+    return [_instance(point.load(), f"entry point '{point.name}'") for point in entry_points(group=ENTRY_POINTS)]
+
+
+def _instance(rule: object, where: str) -> SketchRule:
+    made = rule() if isinstance(rule, type) and issubclass(rule, SketchRule) else rule
+    if not isinstance(made, SketchRule):
+        raise TypeError(f"{where}: a sketch rule must be a lw.SketchRule, got {type(made).__name__}")
+    return made

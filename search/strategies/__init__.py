@@ -1,0 +1,1 @@
+"""Search strategies: what proposes the candidates to measure next."""

@@ -1,0 +1,1 @@
+"""What sketch rules ask of a computation: its reductions with data reuse, its chains, how it walks memory."""

@@ -1,0 +1,137 @@
+"""What a tiling rule needs to know of a reduction with data reuse: its axes, its operands, what surrounds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects.attributes import Axis
+from ...dialects.index import IndexExpr
+from ...dialects.loop import BlockOp, LoadOp, blocks_in
+from ...passes.analysis.access import consumers, is_argument, writers
+from ...passes.analysis.nest import buffer_name, find_block
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One load of the block: its buffer, the iterators (of extent above 1) its indices use, and its indices."""
+
+    load: LoadOp
+    buffer: SSAValue
+    axes: tuple[str, ...]
+    indices: tuple[IndexExpr, ...]
+
+    @property
+    def name(self) -> str:
+        return buffer_name(self.buffer)
+
+    def steps_along(self, axis: str) -> bool:
+        """True where moving by one along `axis` moves by one element, and along nothing else."""
+        *outer, last = self.indices
+        return last.coefficient(axis) == 1 and last.is_linear_in(axis) and all(axis not in e.axes() for e in outer)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A reduction block, with its iterators of extent above 1."""
+
+    block: str
+    spatial: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+    operands: tuple[Operand, ...]
+    output: str
+    element: Attribute
+    epilogue: str | None
+    pads: tuple[str, ...]
+
+    def shared_by_all(self, axis: str) -> bool:
+        """True where every operand moves along `axis`: no operand is reused over it."""
+        return all(axis in operand.axes for operand in self.operands)
+
+
+def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
+    """The block as an anchor; None where it is no sum-like reduction at plain iterators with data reuse.
+
+    None also for a stage of several over rows, such as those of softmax: others read each element of the row, too.
+    """
+    block = find_block(None, module, name)
+    if block.combiner.data in ("none", "custom") or len(block.outputs) != 1:
+        return None
+    write = [e.as_axis() for e in block.write_indices[0]]
+    sizes = {a.name: a for a in block.axes}
+    if any(n is None for n in write):
+        return None
+    spatial = tuple(sizes[n] for n in write if n is not None and sizes[n].extent > 1)
+    reduce = tuple(a for a in block.axes if a.reduce and a.extent > 1)
+    operands = tuple(_operand(load, sizes) for load in block.loads)
+    if not spatial or not reduce or not operands:
+        return None
+    if all(a.name in operand.axes for a in spatial for operand in operands):
+        return None
+    if any(len(o.axes) == len(spatial) + len(reduce) and _read_elsewhere(module, name, o.buffer) for o in operands):
+        return None
+    output = block.outputs[0]
+    assert isinstance(output.type, MemRefType)
+    return Anchor(
+        name,
+        spatial,
+        reduce,
+        operands,
+        buffer_name(output),
+        output.type.element_type,
+        epilogue_of(block),
+        tuple(pads_of(block)),
+    )
+
+
+def _read_elsewhere(module: ModuleOp, name: str, buffer: SSAValue) -> bool:
+    """Whether another block than the one named reads a buffer."""
+    others = (block for block in blocks_in(module) if block.block_name != name)
+    return any(load.buffer is buffer for block in others for load in block.loads)
+
+
+def anchors_in(module: ModuleOp) -> list[Anchor]:
+    """All anchors, in program order."""
+    found = (find_anchor(module, block.block_name) for block in list(blocks_in(module)))
+    return [anchor for anchor in found if anchor is not None]
+
+
+def _operand(load: LoadOp, sizes: dict[str, Axis]) -> Operand:
+    used = {n for e in load.indices.data for n in e.axes()}
+    axes = tuple(n for n, a in sizes.items() if n in used and a.extent > 1)
+    return Operand(load, load.buffer, axes, load.indices.data)
+
+
+def epilogue_of(block: BlockOp) -> str | None:
+    """The one block that reads the result, element by element."""
+    found = consumers(block)
+    if len(found) != 1 or is_argument(block.outputs[0]):
+        return None
+    reader = found[0]
+    loads = [load for load in reader.loads if load.buffer is block.outputs[0]]
+    if reader.is_reduction or any(load.conditions for load in loads):
+        return None
+    first = loads[0].indices.data
+    plain = [e.as_axis() for e in first]
+    one = [e.is_constant or e.as_axis() is not None for e in first]
+    if any(load.indices.data != first for load in loads) or not all(one):
+        return None
+    named = [n for n in plain if n is not None]
+    extents = {a.name: a.extent for a in reader.axes}
+    covered = {n for n in named if extents[n] > 1}
+    everything = {a.name for a in reader.axes if a.extent > 1}
+    return reader.block_name if covered == everything and len(set(named)) == len(named) else None
+
+
+def pads_of(block: BlockOp) -> list[str]:
+    """Blocks that write what is loaded, and that alone, by moving elements under a mask, and are read here only."""
+    pads = []
+    for load in block.loads:
+        for writer in writers(load.buffer):
+            if writer is block or writer.is_reduction or is_argument(load.buffer) or len(consumers(writer)) != 1:
+                continue
+            if len(writer.outputs) == 1 and any(inner.conditions for inner in writer.loads):
+                pads.append(writer.block_name)
+    return list(dict.fromkeys(pads))

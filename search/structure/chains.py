@@ -1,0 +1,74 @@
+"""Chains of reductions over rows, such as softmax: which blocks may be computed row by row together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialects.loop import BlockOp, LoadOp, blocks_in
+from ...passes.analysis.access import consumers, is_argument
+from ..sketch.sketch import Draft
+
+
+def unscheduled(draft: Draft) -> list[BlockOp]:
+    """The blocks that stand alone in a nest nobody has touched."""
+    found = []
+    for block in blocks_in(draft.module):
+        loops = block.enclosing_loops
+        plain = all(x.loop_kind == "serial" and not x.notes for x in loops)
+        if plain and (not loops or len(list(blocks_in(loops[0]))) == 1) and block.block_name not in draft.settled:
+            found.append(block)
+    return found
+
+
+def next_chain(draft: Draft) -> list[str] | None:
+    """The last group of blocks that ends in one block and holds a reduction, in program order."""
+    waiting = unscheduled(draft)
+    for last in reversed(waiting):
+        rows = row_dimensions(last)
+        chain = [last]
+        for block in reversed(waiting[: waiting.index(last)]):
+            readers = consumers(block)
+            inside = readers and all(r in chain for r in readers) and not any(is_argument(o) for o in block.outputs)
+            if inside and rows and _follows(block, readers, rows):
+                chain.append(block)
+        if any(b.is_reduction for b in chain):
+            return [b.block_name for b in reversed(chain)]
+    return None
+
+
+def row_dimensions(block: BlockOp) -> int:
+    """How many leading dimensions of the output the loops over rows may take: all but the last, all of a reduction."""
+    dims = [e.as_axis() for e in block.write_indices[0]]
+    if any(d is None for d in dims):
+        return 0
+    return len(dims) if block.is_reduction else len(dims) - 1
+
+
+def _follows(block: BlockOp, readers: Sequence[BlockOp], rows: int) -> bool:
+    """True where what `block` computes is read row by row."""
+    if len(block.outputs) != 1:
+        return False
+    write = [e.as_axis() for e in block.write_indices[0]]
+    if any(d is None for d in write) or len(write) < rows:
+        return False
+    for reader in readers:
+        own = [e.as_axis() for e in reader.write_indices[0]][:rows]
+        for load in reader.loads:
+            if load.buffer is block.outputs[0] and [e.as_axis() for e in load.indices.data][:rows] != own:
+                return False
+    return True
+
+
+def along_reduce(block: BlockOp) -> bool:
+    """True where the block reads contiguous memory along its last reduce axis."""
+    reduce = [a.name for a in block.axes if a.reduce and a.extent > 1]
+    if not reduce:
+        return False
+    return any(_steps(load, reduce[-1]) for load in block.loads)
+
+
+def _steps(load: LoadOp, axis: str) -> bool:
+    if not load.indices.data:
+        return False
+    *outer, last = load.indices.data
+    return last.coefficient(axis) == 1 and last.is_linear_in(axis) and all(axis not in e.axes() for e in outer)

@@ -1,0 +1,1 @@
+"""Tuning: the loop for one task, the scheduler of many, their options, their progress."""

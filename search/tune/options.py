@@ -1,0 +1,163 @@
+"""What tuning is told and what it gives: the task, the options, the result."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..cost_model import CostModel
+from ..measure.measurement import MeasureTask
+from ..records import file as rec
+from ..records.file import Record
+from ..sketch.space import Space
+from .progress import Progress, TuningState
+
+
+class Tunable(Protocol):
+    """What a tuner asks of a task; each property when it is needed, and the data whenever a round of it begins."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def workload_key(self) -> str: ...
+
+    @property
+    def workload(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def spaces(self) -> Sequence[Space]: ...
+
+    @property
+    def default_schedule(self) -> str: ...
+
+    @property
+    def flop(self) -> float: ...
+
+    @property
+    def workload_hash(self) -> str: ...
+
+    @property
+    def hash(self) -> str: ...
+
+    def measured(self) -> MeasureTask:
+        """The workload with data to check candidates by."""
+
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial that tuning this task would have made."""
+
+    def described_default(self) -> dict[str, Any]:
+        """What records say of the untuned schedule in their field `template`."""
+
+
+class TuningError(Exception):
+    """Tuning cannot give a result; the text shows the first error whole and counts the causes."""
+
+
+@dataclass(frozen=True)
+class TuningTask:
+    """All that tuning needs to know: a workload's IR text with its target, where to search, and data to check with.
+
+    Outputs are right within `atol + rtol * abs(expected)`; `flop` is the floating-point operations of one run (0: not
+    known). With `workload_hash`, that of the IR without its target, the IR is kept beside the records; without, the
+    hash is that of the text.
+    """
+
+    name: str
+    workload_key: str
+    workload: str
+    target: str
+    spaces: Sequence[Space]
+    default_schedule: str
+    inputs: Sequence[npt.NDArray[Any]]
+    expected: Sequence[npt.NDArray[Any]]
+    atol: float
+    rtol: float
+    flop: float = 0.0
+    workload_hash: str = ""
+
+    @property
+    def hash(self) -> str:
+        """The hash under which its records are found."""
+        return self.workload_hash or rec.workload_hash(self.workload)
+
+    def measured(self) -> MeasureTask:
+        """The workload with data to check candidates by."""
+        return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
+
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial of sketches."""
+        return not record.template
+
+    def described_default(self) -> dict[str, Any]:
+        """Nothing: it is no template's."""
+        return {}
+
+
+Callback = Callable[[TuningState, Record], None]
+
+
+@dataclass(frozen=True)
+class TuningOptions:
+    """How long and how to search.
+
+    `num_measure_trials` counts the trials found in the file `records`, which new ones are appended to.
+    `early_stopping`: end after so many trials without a better one. `time_limit_s` counts from the call, on a clock
+    that nobody can set: sketches, data, fits and the run-off are within it. What is under way when it ends is finished,
+    and one candidate at least is measured.
+    `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
+    `records` know of other tasks of the target. Each callback is called after a trial.
+    """
+
+    num_measure_trials: int = 64
+    records: str | os.PathLike[str] | None = None
+    seed: int = 0
+    batch_size: int = 16
+    early_stopping: int | None = None
+    time_limit_s: float | None = None
+    cost_model: str | CostModel = "trees"
+    transfer: bool = True
+    final_candidates: int = 4
+    final_laps: int = 8
+    callbacks: Sequence[Callback] = ()
+    progress: bool | Progress = True
+
+    def __post_init__(self) -> None:
+        for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
+            _require_count(name, getattr(self, name))
+        if self.early_stopping is not None:
+            _require_count("early_stopping", self.early_stopping)
+        if self.time_limit_s is not None and not self.time_limit_s >= 0:
+            raise ValueError(f"time_limit_s must be at least 0, got {self.time_limit_s}")
+
+
+def _require_count(name: str, value: object) -> None:
+    """Refuse what is no whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """The winner, the untuned schedule's record (None if it failed), and every trial, resumed ones first."""
+
+    best: Record
+    default: Record | None
+    trials: Sequence[Record]
+    state: TuningState
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster the winner is than the untuned schedule; NaN if that failed."""
+        return self.default.time_s / self.best.time_s if self.default is not None else math.nan

@@ -1,0 +1,304 @@
+"""How far tuning a task has come, and what people see of it: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from ..cost_model.ranking import RankingQuality, ranking_quality
+from ..records.file import Record
+
+_BARS = "▁▂▃▄▅▆▇█"
+_TELLING = 8
+"""Candidates of a round that is not over yet, below which its ranking says little."""
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+
+@dataclass
+class Round:
+    """One batch of the search, with the records of its trials; those the cost model said something of are predicted."""
+
+    number: int
+    records: list[Record] = field(default_factory=list)
+
+    @property
+    def quality(self) -> RankingQuality | None:
+        """How well the cost model, which had not seen them, ranked these candidates; None where it cannot tell."""
+        known = [(r.predicted, r.time_s) for r in self.records if r.predicted is not None]
+        return ranking_quality([p for p, _ in known], [t for _, t in known]) if known else None
+
+
+@dataclass
+class TuningState:
+    """How far tuning a task has come; times are in seconds, `flop` is the floating-point operations of one run."""
+
+    task: str
+    total: int
+    flop: float = 0.0
+    done: int = 0
+    resumed: int = 0
+    best: Record | None = None
+    best_trial: int = 0
+    default: Record | None = None
+    last: Record | None = None
+    errors: Counter[str] = field(default_factory=Counter)
+    phase: str = "starting"
+    search_s: float = 0.0
+    build_s: float = 0.0
+    run_s: float = 0.0
+    started_s: float = field(default_factory=time.monotonic)
+    rounds: list[Round] = field(default_factory=list)
+    curve: list[float] = field(default_factory=list)
+    """The best seconds after each trial; infinity before the first right one."""
+
+    @property
+    def round(self) -> int:
+        """The number of the round that was begun last, from 1; 0 before the first."""
+        return self.rounds[-1].number if self.rounds else 0
+
+    @property
+    def valid(self) -> int:
+        """Trials that ran and were right."""
+        return self.done - self.errors.total()
+
+    @property
+    def quality(self) -> RankingQuality | None:
+        """How well the cost model ranked the candidates of the last round that can tell: over, or half over."""
+        for round_ in reversed(self.rounds):
+            quality = round_.quality
+            if quality is not None and (round_ is not self.rounds[-1] or quality.samples >= _TELLING):
+                return quality
+        return None
+
+    def begin_round(self) -> None:
+        """Begin another batch of the search."""
+        self.rounds.append(Round(self.round + 1))
+
+    def count(self, record: Record, untuned: bool = False) -> None:
+        """Take in a trial, new or from the record file; `untuned`: it is of the schedule without a search."""
+        self.done += 1
+        self.last = record
+        if not record.ok:
+            self.errors[record.error.value] += 1
+        elif untuned:
+            self.default = record
+        if record.ok and (self.best is None or record.time_s < self.best.time_s):
+            self.best, self.best_trial = record, self.done
+        self.curve.append(math.inf if self.best is None else self.best.time_s)
+        if record.round:
+            self.of_round(record.round).records.append(record)
+
+    def of_round(self, number: int) -> Round:
+        """The round of a number, which is made if there is none."""
+        for known in reversed(self.rounds):
+            if known.number == number:
+                return known
+        self.rounds.append(Round(number))
+        self.rounds.sort(key=lambda r: r.number)
+        return self.of_round(number)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since tuning began, resumed trials apart."""
+        return time.monotonic() - self.started_s
+
+    def speed(self, record: Record | None) -> str:
+        """Return a record's speed as people read it: GFLOP/s where the operations are known, else the time."""
+        if record is None or not record.ok:
+            return "-"
+        if not self.flop:
+            return f"{record.time_s * 1e3:.4g} ms"
+        return f"{self.flop / record.time_s / 1e9:.1f} GFLOP/s ({record.time_s * 1e3:.4g} ms)"
+
+    def error_counts(self) -> str:
+        """Return the failures by code, the most frequent first."""
+        return ", ".join(f"{count} {code}" for code, count in self.errors.most_common()) or "none"
+
+
+class Progress(Protocol):
+    """Shows a TuningState as it changes."""
+
+    def start(self, state: TuningState) -> None:
+        """Begin."""
+
+    def update(self, state: TuningState) -> None:
+        """Show that something changed: a trial was done or another phase began."""
+
+    def note(self, text: str) -> None:
+        """Say something once."""
+
+    def stop(self) -> None:
+        """End, leaving the last state visible."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def start(self, state: TuningState) -> None:
+        """Begin."""
+
+    def update(self, state: TuningState) -> None:
+        """Show nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+class Lines:
+    """Plain lines: one whenever the best improves, and one every `every` trials."""
+
+    def __init__(self, stream: TextIO, every: int = 16) -> None:
+        self._stream = stream
+        self._every = every
+        self._shown = 0
+        self._best: Record | None = None
+        self._state: TuningState | None = None
+
+    def start(self, state: TuningState) -> None:
+        """Begin."""
+        self._state, self._shown, self._best = state, state.done, state.best
+        resumed = f", {state.resumed} of them from the records" if state.resumed else ""
+        self.note(f"{state.task}: {state.total} trials{resumed}")
+
+    def update(self, state: TuningState) -> None:
+        """Print a line if there is something to tell."""
+        if state.best is self._best and state.done - self._shown < self._every:
+            return
+        self._best = state.best
+        self._line(state)
+
+    def note(self, text: str) -> None:
+        """Print `text`."""
+        print(text, file=self._stream, flush=True)
+
+    def stop(self) -> None:
+        """Print the last line."""
+        if self._state is not None and self._state.done != self._shown:
+            self._line(self._state)
+
+    def _line(self, state: TuningState) -> None:
+        self._shown = state.done
+        split = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
+        model = f"; model: {state.quality}" if state.quality is not None else ""
+        self.note(
+            f"{state.task} {state.done}/{state.total}: best {state.speed(state.best)}, last {state.speed(state.last)}, "
+            f"errors {state.error_counts()}, {state.elapsed_s:.1f} s ({split}){model}"
+        )
+
+
+class LiveTable:
+    """A live table, drawn anew at each change; no thread redraws it, so that it does not disturb measuring."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live: Live | None = None
+
+    def start(self, state: TuningState) -> None:
+        """Begin."""
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(self._table(state), console=Console(file=self._stream), auto_refresh=False)
+        self._live.start(refresh=True)
+
+    def update(self, state: TuningState) -> None:
+        """Draw."""
+        if self._live is not None:
+            self._live.update(self._table(state), refresh=True)
+
+    def note(self, text: str) -> None:
+        """Print `text` above the table."""
+        if self._live is not None and self._live.is_started:
+            self._live.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def stop(self) -> None:
+        """Leave the table as it is."""
+        if self._live is not None:
+            self._live.stop()
+
+    def _table(self, state: TuningState) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(
+            box=box.SIMPLE,
+            title=f"{state.task}: {state.phase}",
+            title_justify="left",
+            caption="\n".join(f"{name}: {text}" for name, text in _notes(state).items() if text),
+            caption_justify="left",
+        )
+        cells = {
+            "round": str(state.round),
+            "trials": f"{state.done}/{state.total}",
+            "valid": f"{state.valid}/{state.done}",
+            "best": state.speed(state.best),
+            "last": state.speed(state.last),
+            "untuned": state.speed(state.default),
+        }
+        for name in cells:
+            table.add_column(name)
+        table.add_row(*cells.values())
+        return table
+
+
+def _notes(state: TuningState) -> dict[str, str]:
+    """The lines below the live table."""
+    model = [str(state.quality)] if state.quality is not None else []
+    spent = f"{state.search_s:.1f} / {state.build_s:.1f} / {state.run_s:.1f} s"
+    return {
+        "errors": state.error_counts() if state.errors else "",
+        "model": "; ".join([*model, *_prediction(state)]),
+        "time": f"{state.elapsed_s:.1f} s (search / build / run: {spent})",
+        "speed of the best, by trial": sparkline(state.curve),
+    }
+
+
+def _prediction(state: TuningState) -> list[str]:
+    """Where in its round the cost model ranked the last trial, and where it came out; nothing if it said nothing."""
+    record = state.last
+    if record is None or record.predicted is None or not record.round:
+        return []
+    known = [r for r in state.of_round(record.round).records if r.predicted is not None]
+    expected = 1 + sum(r.predicted > record.predicted for r in known if r.predicted is not None)
+    measured = 1 + sum(r.time_s < record.time_s for r in known)
+    return [f"the last trial of {len(known)} was predicted no. {expected}, is no. {measured}"]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def sparkline(best_s: Sequence[float], width: int = 60) -> str:
+    """The speed of the best so far over trials as a line of bars; `best_s` are seconds, infinite before the first."""
+    if not best_s or not math.isfinite(best_s[-1]):
+        return ""
+    count = min(width, len(best_s))
+    picked = [best_s[(n + 1) * len(best_s) // count - 1] for n in range(count)]
+    return "".join(_BARS[round((len(_BARS) - 1) * best_s[-1] / s)] if math.isfinite(s) else " " for s in picked)
+
+
+def make_progress(stream: TextIO | None = None) -> Progress:
+    """Return the display that suits `stream` (standard error if None)."""
+    stream = sys.stderr if stream is None else stream
+    return LiveTable(stream) if stream.isatty() else Lines(stream)
+
+
+def progress_of(choice: bool | Progress) -> Progress:
+    """The display that options ask for: the one that suits standard error, none, or the one given."""
+    if isinstance(choice, bool):
+        return make_progress() if choice else Silent()
+    return choice

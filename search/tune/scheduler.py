@@ -1,0 +1,369 @@
+"""The task scheduler: tunes the tasks of a network in turn, each round the one that promises most for the whole."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from ...backends.host_memory import NotEnoughMemory
+from ...dialects.te import ComputeOp
+from ..cost_model import CostModel, make_model
+from ..cost_model.shared import SharedModel
+from ..measure.measurer import MeasureOptions, Measurer
+from ..measure.preflight import measured_elsewhere
+from ..records import file as rec
+from ..records.file import Record
+from ..task import SearchTask, TaskInSearch
+from ..template.in_search import TemplateInSearch
+from ..template.task import TemplateTask
+from .deadline import Clock, Deadline
+from .kept_data import KeptData
+from .loop import RUN_OFF_SHARE, TuningError, TuningOptions, TuningTask
+from .loop import Tuner as TaskTuner
+from .options import Tunable
+from .progress import Silent as TaskSilent
+from .state import SchedulerState, TaskRow
+from .strategy import Objective, Strategy, TaskHistory, make_strategy
+from .table import SchedulerProgress, Silent, make_progress
+
+SchedulableTask = SearchTask | TemplateTask | TuningTask
+
+_GROUP_BASE = 1.618
+"""Tasks of one group differ in their operations by up to about this factor (as in Ansor)."""
+
+_SHOWN = 3
+"""Tasks that a sentence names."""
+
+SchedulerCallback = Callable[[SchedulerState], object]
+"""Called after each round; tuning ends when one returns something true."""
+
+
+@dataclass(frozen=True)
+class NetworkResult:
+    """The winners by task (None: no trial of it was right), the objective in seconds, and the last state."""
+
+    best: Sequence[Record | None]
+    latency_s: float
+    state: SchedulerState
+
+
+class TaskScheduler:
+    """Divides measurement trials among the tasks of a network.
+
+    `weights` say how often each task appears (default: once each); the objective is the sum of weight times latency, or
+    `objective(latencies_s)`. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
+    the same entry in `groups` are expected to reach similar speeds; without `groups`, these are tasks of the same
+    computation and about as many operations. Trials in the file `load_records` count as done, and new ones go there
+    too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[SchedulableTask],
+        weights: Sequence[float] | None = None,
+        load_records: str | os.PathLike[str] | None = None,
+        *,
+        strategy: str | Strategy = "gradient",
+        objective: Objective | None = None,
+        groups: Sequence[str | None] | None = None,
+        share_model: bool = False,
+        callbacks: Sequence[SchedulerCallback] = (),
+    ) -> None:
+        if not tasks:
+            raise ValueError("there is no task to tune")
+        for name, values in (("weights", weights), ("groups", groups)):
+            if values is not None and len(values) != len(tasks):
+                raise ValueError(f"{name} must have one entry for each of the {len(tasks)} tasks, got {len(values)}")
+        self.tasks = list(tasks)
+        self.weights = [1.0] * len(tasks) if weights is None else [float(w) for w in weights]
+        if any(w < 0 for w in self.weights):
+            raise ValueError(f"weights must not be negative, got {min(self.weights)}")
+        targets = sorted({str(task.target) for task in tasks})
+        if len(targets) > 1:
+            raise ValueError(f"all tasks must be for one target, got {' and '.join(targets)}")
+        self.load_records = load_records
+        self.strategy = make_strategy(strategy) if isinstance(strategy, str) else strategy
+        self.objective = objective or self._weighted_sum
+        self.groups = [_group(task) for task in tasks] if groups is None else list(groups)
+        self.share_model = share_model
+        self.callbacks = tuple(callbacks)
+
+    def tune(
+        self,
+        options: TuningOptions | None = None,
+        measure: MeasureOptions | None = None,
+        *,
+        trials_per_round: int | None = None,
+        early_stopping_task: int | None = None,
+        progress: SchedulerProgress | None = None,
+        clock: Clock = time.monotonic,
+    ) -> NetworkResult:
+        """Tune all tasks, then let the best schedules of each compete.
+
+        `options.num_measure_trials` is for all tasks together, resumed trials included, and at least one a task;
+        `options.early_stopping` ends tuning after so many trials that did not lower the objective,
+        `early_stopping_task` a task after so many that did not lower its latency. `options.time_limit_s` counts from
+        the call, on `clock`: a task's sketches and data are made when it is first measured, and up to a fifth of the
+        time is kept for run-offs, those of the largest shares of the whole first. Ctrl-C passes through with
+        everything measured in the records; the same call goes on from there. Raises TuningError when no trial of any
+        task succeeds, and as `lw.SearchTask.tune` does.
+        """
+        options = options or TuningOptions(num_measure_trials=64 * len(self.tasks))
+        deadline = Deadline.after(options.time_limit_s, clock)
+        count = options.num_measure_trials
+        if count < len(self.tasks):
+            raise ValueError(f"num_measure_trials must be at least the number of tasks, {len(self.tasks)}, got {count}")
+        measure = measure or _measure_options(self.tasks[0])
+        batches = 2 if measure.overlap else 1  # the second is thought of while the first runs
+        most = trials_per_round or batches * options.batch_size
+        shown = progress or (make_progress() if options.progress is True else Silent())
+        with Measurer(measure) as measurer:
+            most = min(most, count // len(self.tasks))
+            return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
+
+    def _weighted_sum(self, latencies_s: Sequence[float]) -> float:
+        return sum(w * latency_s for w, latency_s in zip(self.weights, latencies_s, strict=True))
+
+
+class _Run:
+    """One call of `tune`."""
+
+    def __init__(
+        self,
+        scheduler: TaskScheduler,
+        options: TuningOptions,
+        measurer: Measurer,
+        trials_per_round: int,
+        early_stopping_task: int | None,
+        progress: SchedulerProgress,
+        deadline: Deadline,
+    ) -> None:
+        self.scheduler, self.options, self.measurer = scheduler, options, measurer
+        self.deadline, self.kept = deadline, KeptData()
+        self.trials_per_round, self.progress = trials_per_round, progress
+        self.records = scheduler.load_records if options.records is None else options.records
+        common = replace(
+            options,
+            records=self.records,
+            early_stopping=early_stopping_task,
+            time_limit_s=None,
+            callbacks=(*options.callbacks, self._trial_done),
+        )
+        models = self._models()
+        self.tuners = [
+            # Seeds differ, so that tasks that are alike are not unlucky alike.
+            TaskTuner(
+                _tunable(task),
+                replace(
+                    common,
+                    cost_model=model,
+                    seed=options.seed + number,
+                    progress=_TaskNotes(self.progress, number, task.name),
+                ),
+                measurer,
+                deadline,
+                self._may_begin,
+            )
+            for number, (task, model) in enumerate(zip(scheduler.tasks, models, strict=True))
+        ]
+        rows = [
+            TaskRow(number, weight, tuner.state, TaskHistory(tuner.task.flop, group))
+            for number, (weight, tuner, group) in enumerate(
+                zip(scheduler.weights, self.tuners, scheduler.groups, strict=True)
+            )
+        ]
+        started_s = deadline.started_s
+        self.state = SchedulerState(rows, options.num_measure_trials, scheduler.objective, started_s=started_s)
+        self.best_s, self.best_trial = math.inf, 0
+
+    def run(self) -> NetworkResult:
+        if self.records is not None:
+            rec.append(self.records, [])  # better to fail now than after the first round
+        self._resume()
+        self.progress.start(self.state)
+        if elsewhere := measured_elsewhere(self.tuners[0].task.target, self.measurer.device):
+            self.progress.note(elsewhere)
+        try:
+            with self._notes_interruption():
+                self._search()
+                best = self._finish()
+        finally:
+            self.kept.forget()
+            self.progress.stop(self.state)
+        return NetworkResult(best, self.state.latency_s, self.state)
+
+    def _search(self) -> None:
+        state = self.state
+        while (chosen := self._next()) is not None:
+            state.phase = f"tuning task {chosen}"
+            self.progress.trial(state)
+            tuner = self.tuners[chosen]
+            done = self._round(chosen)
+            history = state.rows[chosen].history
+            history.latencies_s.append(state.rows[chosen].latency_s)
+            history.alive = done > 0 and not tuner.exhausted
+            if state.latency_s < self.best_s:
+                self.best_s, self.best_trial = state.latency_s, state.done
+            stop = [bool(callback(state)) for callback in self.scheduler.callbacks]
+            state.next_task = None if any(stop) else self._choose()
+            self.progress.round(state, chosen)
+            if any(stop):
+                return
+
+    def _round(self, number: int) -> int:
+        """Search one task for a round; returns the trials, none where its data does not fit into memory."""
+        state, tuner = self.state, self.tuners[number]
+        try:
+            done = tuner.round(min(self.trials_per_round, state.total - state.done))
+        except NotEnoughMemory as error:
+            self.progress.note(f"task {number} {tuner.task.name} is left out: {error}")
+            return 0
+        self._keep_data(number)
+        return done
+
+    def _keep_data(self, number: int) -> None:
+        task = self.scheduler.tasks[number]
+        if isinstance(task, SearchTask | TemplateTask):
+            self.kept.used(task)
+
+    def _may_begin(self) -> int:
+        """How many more candidates of any task the time limit allows: when it is over, one if there has been none."""
+        if not self.deadline.is_within(self._run_offs_s, RUN_OFF_SHARE):
+            return self.state.total
+        return 0 if self.state.done else 1
+
+    def _run_offs_s(self) -> float:
+        return sum(tuner.run_off_s() for tuner in self.tuners)
+
+    def _next(self) -> int | None:
+        self.state.next_task = self._choose()
+        return self.state.next_task
+
+    def _choose(self) -> int | None:
+        """Return the task to tune next, or None when there is a reason to end."""
+        state, options = self.state, self.options
+        if state.done >= state.total:
+            return None
+        if not self._may_begin():
+            return None
+        patience = options.early_stopping
+        if patience is not None and math.isfinite(self.best_s) and state.done - self.best_trial >= patience:
+            return None
+        return self.scheduler.strategy.choose([row.history for row in state.rows], state.objective)
+
+    def _finish(self) -> list[Record | None]:
+        """Return each task's winner, of a run-off where there was a trial since the last one, and time for it."""
+        state = self.state
+        state.next_task = None
+        self._note_what_is_left_out()
+        best: list[Record | None] = [None] * len(self.tuners)
+        shares = [weight * row.latency_s for weight, row in zip(self.scheduler.weights, state.rows, strict=True)]
+        for number in sorted(range(len(best)), key=lambda n: -shares[n] if math.isfinite(shares[n]) else 0.0):
+            state.phase = f"comparing the best of task {number}"
+            self.progress.trial(state)
+            best[number] = self._winner(state.rows[number], self.tuners[number])
+        if not any(best):
+            next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).finish()  # says why
+        state.phase = "done"
+        return best
+
+    def _note_what_is_left_out(self) -> None:
+        """Say which tasks there was no time for."""
+        untried = [f"{row.number} {row.tuning.task}" for row in self.state.rows if not row.tuning.done]
+        if untried and not self._may_begin():
+            shown = ", ".join(untried[:_SHOWN]) + (", ..." if len(untried) > _SHOWN else "")
+            counted = f"{len(untried)} of {len(self.tuners)} tasks"
+            self.progress.note(f"the time limit of {self.deadline.limit_s:g} s left {counted} untried: task {shown}")
+
+    def _winner(self, row: TaskRow, tuner: TaskTuner) -> Record | None:
+        if tuner.state.best is None:
+            if tuner.trials or self._may_begin():
+                reason = tuner.state.error_counts() if tuner.trials else "not tried"
+                self.progress.note(f"task {row.number} {row.tuning.task} has no schedule that was right: {reason}")
+            return None
+        if self.deadline.left_s <= 0:
+            return tuner.state.best
+        if not tuner.settled:
+            tuner.enter()
+            self._keep_data(row.number)
+        try:
+            tuner.state.best = tuner.finish()
+        except TuningError as error:
+            self.progress.note(f"task {row.number}: {error}")
+            return None
+        return tuner.state.best
+
+    def _resume(self) -> None:
+        """Take over what the record files hold, and the rounds that this would have been."""
+        loaded = self._loaded()
+        for row, tuner in zip(self.state.rows, self.tuners, strict=True):
+            tuner.resume(loaded)
+            best_s = math.inf
+            for number, trial in enumerate(tuner.trials, start=1):
+                best_s = min(best_s, trial.time_s)
+                if number % self.trials_per_round == 0 or number == len(tuner.trials):
+                    row.history.latencies_s.append(best_s)
+            row.history.alive = not tuner.exhausted
+        if self.state.resumed:
+            self.best_s, self.best_trial = self.state.latency_s, self.state.done
+
+    def _loaded(self) -> list[Record]:
+        paths = {os.fspath(p) for p in (self.scheduler.load_records, self.records) if p is not None}
+        found = [rec.load(path, self.measurer.versions) for path in sorted(paths) if os.path.isfile(path)]
+        return rec.merge(found) if len(found) > 1 else [record for records in found for record in records]
+
+    def _models(self) -> list[str | CostModel]:
+        wanted, count = self.options.cost_model, len(self.scheduler.tasks)
+        if not self.scheduler.share_model and isinstance(wanted, str):
+            return [wanted] * count
+        model = make_model(wanted, self.options.seed) if isinstance(wanted, str) else wanted
+        shared = SharedModel(model)
+        return [shared.view(number) for number in range(count)]
+
+    def _trial_done(self, *_: object) -> None:
+        self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
+        self.progress.trial(self.state)
+
+    @contextmanager
+    def _notes_interruption(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            kept = "" if self.records is None else f"; they are kept in {os.fspath(self.records)}"
+            self.progress.note(f"interrupted after {self.state.done} trials{kept}")
+            raise
+
+
+class _TaskNotes(TaskSilent):
+    """What the tuner of one task has to say, in the display of all."""
+
+    def __init__(self, shown: SchedulerProgress, number: int, name: str) -> None:
+        self._shown, self._task = shown, f"task {number} {name}"
+
+    def note(self, text: str) -> None:
+        """Say it of the task."""
+        self._shown.note(f"{self._task}: {text}")
+
+
+def _tunable(task: SchedulableTask) -> Tunable:
+    if isinstance(task, TemplateTask):
+        return TemplateInSearch(task)
+    return task if isinstance(task, TuningTask) else TaskInSearch(task)
+
+
+def _measure_options(task: SchedulableTask) -> MeasureOptions:
+    if isinstance(task, TuningTask):
+        raise ValueError(f"task {task.name} does not say how it is measured: pass MeasureOptions")
+    return task.measure_options()
+
+
+def _group(task: SchedulableTask) -> str | None:
+    """Return what tasks of the same computation and about as many operations have in common."""
+    if isinstance(task, TuningTask):
+        return None
+    stages = ",".join(op.label.data for op in task.compute_dag.func.body.block.ops if isinstance(op, ComputeOp))
+    return f"{stages}:{int(math.log(task.flops + 1, _GROUP_BASE))}" if task.flops else None
