@@ -27,6 +27,7 @@ lint: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy -p loopwright
+	$(VENV)/bin/mypy --config-file tests/mypy.ini tests
 
 check: lint test
 

@@ -28,12 +28,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def command_names() -> list[str]:
-    """The commands: the modules in `command/` without a leading underscore."""
+    """Return the commands: the modules in `command/` without a leading underscore."""
     return sorted(f.stem for f in (Path(__file__).parent / "command").glob("*.py") if not f.stem.startswith("_"))
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of all commands; only those among `words` get their options, which may take a while to find."""
+    """Return the parser of all commands; only those among `words` get their options, which may take a while to find."""
     parser = _Parser(prog="loopwright", description="Tune tensor programs and run the result.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"loopwright {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
@@ -108,7 +108,7 @@ def _say(text: str, code: int) -> int:
 
 
 def _bad_input() -> tuple[type[Exception], ...]:
-    """What the user can mend: only asked for, and imported, when something went wrong."""
+    """Return the errors that the user can mend; imported only when something went wrong."""
     from .backends.host_memory import NotEnoughMemory
     from .passes.primitive import ScheduleError
     from .search.records.file import RecordError
@@ -117,7 +117,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What went wrong while a right command was carried out."""
+    """Return the errors of a right command that could not be carried out."""
     from .backends.c_family.artifact import CompileError
     from .backends.device_lost import DeviceLost
     from .backends.missing import MissingRequirement

@@ -100,5 +100,5 @@ def from_shapes(make: Callable[..., Sequence[Tensor]]) -> Callable[..., Workload
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> ModuleOp:
-    """The module of a text, which a schedule copies."""
+    """Return the module of a text, which a schedule copies."""
     return Parser(create_context(), text).parse_module()

@@ -49,7 +49,7 @@ class Prepared:
         self._net = importable(model)
 
     def run(self, inputs: Any) -> tuple[Array, ...]:
-        """The outputs for inputs in order, or by name; ValueError where they are not those of the model."""
+        """Return the outputs for inputs in order, or by name; ValueError where they are not those of the model."""
         feeds = self._feeds(inputs)
         executor = self._executor(feeds)
         for name in executor.input_names:
@@ -99,7 +99,7 @@ class Prepared:
         return self.compiled.executor()
 
     def _imported(self, feeds: Mapping[str, Array]) -> Network:
-        """The network for inputs of these shapes."""
+        """Return the network for inputs of these shapes."""
         net, self._net = self._net, None
         if net is not None and {n: v.shape for n, v in net.inputs.items()} == {n: a.shape for n, a in feeds.items()}:
             return net
@@ -116,7 +116,7 @@ class Prepared:
 
 
 def importable(model: ModelProto) -> Network | None:
-    """The network of a model, or None where the shapes or values of its inputs must be known first.
+    """Return the network of a model, or None where the shapes or values of its inputs must be known first.
 
     OnnxImportError lists what is not supported in any case.
     """
@@ -130,7 +130,7 @@ def importable(model: ModelProto) -> Network | None:
 
 
 def prepare(model: Any, device: str = "CPU", **options: Any) -> Prepared:
-    """A model (a path, bytes or a ModelProto) made ready to run.
+    """Make a model (a path, bytes or a ModelProto) ready to run.
 
     Options are `target`, and `records`, `pipeline` and `processes` of `lw.compile`. ValueError for other options, for a
     device that there is none of, and (OnnxImportError) for a model that is not supported.
@@ -146,7 +146,7 @@ def prepare(model: Any, device: str = "CPU", **options: Any) -> Prepared:
 
 
 def run_model(model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[Array, ...]:
-    """The outputs of a model for inputs in order, or by name."""
+    """Run a model on inputs in order, or by name, and return its outputs."""
     return prepare(model, device, **options).run(inputs)
 
 
@@ -170,7 +170,7 @@ def run_node(
 
 
 def is_compatible(model: ModelProto, device: str = "CPU", **_: Any) -> bool:
-    """Whether a model can be imported, and the device is there; inputs may still have open shapes."""
+    """True where a model can be imported, and the device is there; inputs may still have open shapes."""
     try:
         importable(model)
     except OnnxImportError:
@@ -179,7 +179,7 @@ def is_compatible(model: ModelProto, device: str = "CPU", **_: Any) -> bool:
 
 
 def supports_device(device: str) -> bool:
-    """Whether models can run there: CPU, or CUDA where there is such a device; its number, if any, must be 0."""
+    """True where models can run there: CPU, or CUDA where there is such a device; its number must be 0."""
     kind, _, number = device.partition(":")
     if kind not in _TARGETS or number not in ("", "0"):
         return False

@@ -100,7 +100,7 @@ class Schedule:
         return f"<Schedule of {', '.join(self.blocks)} after {len(self._steps)} steps>"
 
     def get_loops(self, block: str | Tensor) -> list[LoopRef]:
-        """The loops around a block, outermost first."""
+        """Return the loops around a block, outermost first."""
         name = self._name(block)
         return [LoopRef(loop.loop_name, name, loop.size) for loop in self._find(name).enclosing_loops]
 
@@ -116,7 +116,7 @@ class Schedule:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def copy(self) -> Schedule:
-        """The same schedule, which further steps leave alone."""
+        """Return the same schedule, which further steps leave alone."""
         other = object.__new__(Schedule)
         other._workload = self._workload
         other._blocks_of = self._blocks_of
@@ -181,7 +181,7 @@ class Schedule:
     # -- names --------------------------------------------------------------------------------------------------------
 
     def _step(self, stem: str, *arguments: Any, **options: Any) -> Any:
-        """The primitive of a call's arguments."""
+        """Return the primitive of a call's arguments."""
         step_class = primitive_class(stem)
         names = [f.name for f in fields(step_class)]
         if arguments and isinstance(arguments[0], LoopRef) and names[0] == "block":
@@ -193,7 +193,7 @@ class Schedule:
         return step_class(*map(self._plain, arguments), **{key: self._plain(value) for key, value in options.items()})
 
     def _plain(self, value: Any) -> Any:
-        """An argument as a primitive's field holds it."""
+        """Return an argument as a primitive's field holds it."""
         if isinstance(value, list | tuple):
             return tuple(0 if item is None else self._plain(item) for item in value)
         return self._name(value) if hasattr(value, "name") or isinstance(value, LoopRef) else value
@@ -216,7 +216,7 @@ def _spells_out(names: list[str], arguments: tuple[Any, ...]) -> bool:
 
 
 def primitive_class(stem: str) -> type[Primitive[Any]]:
-    """The primitive in `passes/schedule/<stem>.py`."""
+    """Return the primitive in `passes/schedule/<stem>.py`."""
     found = _passes()[pass_name(stem)]()
     assert issubclass(found, Primitive)
     return found

@@ -1,4 +1,4 @@
-"""What stock `xdsl-opt` sees of loopwright: names of dialects and passes, each imported when first used."""
+"""Dialects and passes for stock `xdsl-opt`: names, each imported when first used."""
 
 import importlib
 from collections.abc import Callable

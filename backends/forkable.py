@@ -1,4 +1,4 @@
-"""A lock that is open in a forked child, whatever thread of the parent held it at that moment."""
+"""A lock that is free in a forked child, whatever thread of the parent held it at that moment."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def available_bytes() -> int:
 
 
 def require_bytes(what: str, needed: int, has: int | None = None) -> None:
-    """NotEnoughMemory, a sentence that begins with `what`, where it takes more than this process has left."""
+    """Raise NotEnoughMemory, beginning with `what`, where it takes more than this process has left."""
     most = available_bytes() if has is None else has
     if needed > most:
         raise NotEnoughMemory(f"{what} takes {needed:,} bytes of memory, there are {most:,}")
@@ -49,7 +49,7 @@ def _meminfo_available() -> int:
 
 
 def _cgroup() -> list[tuple[int, int]]:
-    """The limit of this process's control group and what it uses, in bytes; nothing where there is no limit."""
+    """Return the limit of this process's control group and what it uses, in bytes; nothing where there is no limit."""
     for limit, used in _CGROUPS:
         try:
             text, now = limit.read_text().strip(), int(used.read_text())

@@ -1,4 +1,4 @@
-"""What a kernel's arguments and buffers take of memory, and its refusal where that is not there."""
+"""Memory that a kernel's arguments and buffers take, refused where it is not there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_DEVICE_BYTES = 1 << 40
 
 
 def require_memory(module: ModuleOp, most: int | None = None) -> None:
-    """NotEnoughMemory where the arguments and buffers of a kernel are more than `most` bytes, or than there are."""
+    """Raise NotEnoughMemory where a kernel's arguments and buffers are more than `most` bytes, or than there are."""
     has = host_memory_bytes() if target_of(module).kind == "llvm" else MOST_DEVICE_BYTES
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
         parts = [(argument.name_hint or "an argument", argument.type) for argument in func.body.block.args]

@@ -1,4 +1,4 @@
-"""What a compiled kernel takes and gives: names, element types and shapes of its arrays."""
+"""Signatures of kernels: names, element types and shapes of the arrays that they take and give."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
+    """Parse a whole number of at least 1, for argparse."""
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got '{text}'")
     return int(text)
 
 
 def read_arrays(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    """The arrays of a flag's `NAME=FILE.npy`, by name; UserError where one cannot be read."""
+    """Read the arrays of a flag's `NAME=FILE.npy`, by name; UserError where one cannot be read."""
     import numpy as np
 
     found = {}

@@ -1,4 +1,4 @@
-"""Where a command's network comes from: an ONNX model, a network by name, or a compiled one in a file."""
+"""Networks of commands: an ONNX model, a network by name, or a compiled one in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPILED = ".lw"
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:
-    """What a network takes beside its name."""
+    """Add the options of a network beside its name."""
     parser.add_argument(
         "--input-shape",
         action="append",
@@ -44,7 +44,7 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
-    """What compiling takes, for commands that need a network ready to run."""
+    """Add the options of compiling, for commands that need a network ready to run."""
     parser.add_argument("model", help="an ONNX model (.onnx), a network by name, or a compiled network (.lw)")
     parser.add_argument("--target", help="'llvm' (the default) is this machine, 'cuda' its GPU, and so on")
     parser.add_argument(
@@ -54,7 +54,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_trust_option(parser: argparse.ArgumentParser) -> None:
-    """What commands take that run compiled networks."""
+    """Add the option of commands that run compiled networks."""
     parser.add_argument(
         "--trust",
         action="store_true",
@@ -63,7 +63,7 @@ def add_trust_option(parser: argparse.ArgumentParser) -> None:
 
 
 def is_network(text: str) -> bool:
-    """Whether a word names a network rather than a workload."""
+    """True where a word names a network rather than a workload."""
     if Path(text).suffix == ".onnx":
         return True
     from ..testing import NETWORKS
@@ -72,7 +72,7 @@ def is_network(text: str) -> bool:
 
 
 def read_network(options: argparse.Namespace, text: str) -> Network:
-    """The network of an ONNX file or a name, in the layout asked for."""
+    """Read the network of an ONNX file or a name, in the layout asked for."""
     path = Path(text)
     if path.suffix == ".onnx":
         if options.batch is not None:
@@ -120,7 +120,7 @@ def _shapes(given: Sequence[str]) -> dict[str, Sequence[int]]:
 
 
 def records_for(options: argparse.Namespace, name: str) -> Path | None:
-    """The record file asked for, or the one that is there by default."""
+    """Return the record file asked for, or the one that is there by default."""
     if options.records is not None:
         if not options.records.is_file():
             raise UserError(f"there is no record file {options.records}: tune first")
@@ -131,12 +131,12 @@ def records_for(options: argparse.Namespace, name: str) -> Path | None:
 
 
 def name_of(text: str) -> str:
-    """What files of a network are called."""
+    """Return the name for the files of a network."""
     return Path(text).stem if Path(text).suffix in (".onnx", COMPILED) else text
 
 
 def compiled_network(options: argparse.Namespace) -> CompiledNetwork:
-    """The network compiled, or read from the file that holds it compiled."""
+    """Compile the network, or read it from the file that holds it compiled."""
     if Path(options.model).suffix == COMPILED:
         return _load(options)
     if getattr(options, "trust", False):
@@ -171,7 +171,7 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
 
 
 def executor_of(net: CompiledNetwork) -> Executor:
-    """An executor on this machine; UserError where the network is for another one."""
+    """Return an executor on this machine; UserError where the network is for another one."""
     try:
         return net.executor()
     except ValueError as error:
@@ -179,7 +179,7 @@ def executor_of(net: CompiledNetwork) -> Executor:
 
 
 def as_json(net: CompiledNetwork) -> dict[str, Any]:
-    """What scripts may want to know of a compiled network."""
+    """Describe a compiled network for scripts."""
     plan = net.plan
     return {
         "network": plan.name,

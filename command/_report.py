@@ -1,4 +1,4 @@
-"""What a kernel reached, in figures: is it right, how fast, what share of the CPU's peak; and how that is printed."""
+"""Reports of a kernel: its error, time, speed and share of the CPU's peak, and how they are printed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PEAK_TYPES = ("float32", "float64")
 
 @dataclass(frozen=True)
 class Check:
-    """How far a kernel's outputs are from the reference; right where every element is within the task's tolerance."""
+    """The error of a kernel's outputs against the reference; right where every element is within the tolerance."""
 
     max_abs_error: float
     atol: float
@@ -72,7 +72,7 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def speed_rows(task: SearchTask, time_s: float, peak_gflops_per_s: float | None) -> list[tuple[str, str]]:
-    """What `time_s` means for a task."""
+    """Return rows of a table that say what `time_s` means for a task."""
     speed = task.flops / time_s / 1e9
     rows = []
     if peak_gflops_per_s is None:
@@ -90,7 +90,7 @@ def threads(task: SearchTask) -> str:
 
 
 def replay_command(workload: Path, schedule: str) -> str:
-    """The shell command that applies a schedule to a workload with stock `xdsl-opt`."""
+    """Return the shell command that applies a schedule to a workload with stock `xdsl-opt`."""
     return f"{_xdsl_opt()} {shlex.quote(os.fspath(workload))} -p {shlex.quote(schedule)}"
 
 

@@ -1,4 +1,4 @@
-"""Where a command's workload comes from: a name with shapes, a file of IR, or a record."""
+"""Workloads of commands: a name with shapes, a file of IR, or a record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_REASON = 300
 
 
 def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
-    """The task of a workload by name, with shapes given or by default."""
+    """Return the task of a workload by name, with shapes given or by default."""
     from ..search.named_workloads import arguments, named_workloads
     from ..search.task import SearchTask
 
@@ -39,7 +39,7 @@ def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
 
 
 def file_task(path: Path, target: str | Target) -> SearchTask:
-    """The task of a file of te-level IR; it is called what the file is called."""
+    """Return the task of a file of te-level IR; it is called what the file is called."""
     from ..search.task import SearchTask
 
     module = read_module(path)
@@ -52,7 +52,7 @@ def file_task(path: Path, target: str | Target) -> SearchTask:
 
 
 def read_module(path: Path) -> ModuleOp:
-    """The te-level module in a file."""
+    """Read the te-level module in a file."""
     from ..search.records.workload_files import WorkloadFileError
     from ..search.records.workload_files import read_module as read
 
@@ -92,7 +92,7 @@ def _listed(keys: Mapping[str, str]) -> str:
 
 
 def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:
-    """The task that a record is of, from a file (by default the one beside the records) or made from the key."""
+    """Return the task that a record is of, from a file (by default the one beside the records) or made from the key."""
     from ..dialects.target import parse_target
     from ..search.records.workload_files import task_of_key
     from ..search.records.workload_files import workload_file as beside
@@ -115,7 +115,7 @@ def task_of(record: Record, records: Path, workload_file: Path | None = None) ->
 
 
 def replayable(record: Record) -> Record:
-    """The record; RecordVersionError where a primitive of its schedule has changed since."""
+    """Return the record; RecordVersionError where a primitive of its schedule has changed since."""
     from ..backends.llvm.device import versions
     from ..search.records.file import check_replayable
 

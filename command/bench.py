@@ -72,7 +72,7 @@ def _beside(options: argparse.Namespace, net: CompiledNetwork, executor: Executo
 
 
 def _cores(target: str) -> int | None:
-    """The cores that a target uses; None for one that is no CPU."""
+    """Return the cores that a target uses; None for one that is no CPU."""
     from ..search.task import resolve_target
 
     found = resolve_target(target)

@@ -148,7 +148,7 @@ def _opencl_platforms(loader: ctypes.CDLL) -> int:
 
 
 def _package(name: str, module: str, use: str, home: str) -> Finding:
-    """A package that something optional is built on; `home` is the file of ours that uses it."""
+    """Look for a package that something optional is built on; `home` is the file of ours that uses it."""
     version = _version(module) if importlib.util.find_spec(module) is not None else None
     package = f"{module} {version}" if version else f"no {module}"
     if not (_ROOT / home).is_file():

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> tuple[SearchTask, str, Record | None]:
-    """The task, the schedule, and the record it is from."""
+    """Return the task, the schedule, and the record it is from."""
     if options.source.suffix == ".mlir":
         task = file_task(options.source, options.target or "llvm")
         return task, task.default_schedule if options.schedule is None else options.schedule, None

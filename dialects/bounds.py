@@ -43,7 +43,7 @@ def holds(goal: IndexExpr, conditions: Sequence[IndexExpr], ranges: Ranges) -> b
 
 
 def _related(index: IndexExpr, conditions: Sequence[IndexExpr]) -> tuple[list[str], list[IndexExpr]]:
-    """The axes that say something about `index`, and the conditions over them."""
+    """Return the axes that say something about `index`, and the conditions over them."""
     names = index.axes()
     waiting, kept = list(conditions), []
     while linked := [c for c in waiting if c.axes() & names]:
@@ -56,7 +56,7 @@ def _related(index: IndexExpr, conditions: Sequence[IndexExpr]) -> tuple[list[st
 def _enumerate(
     index: IndexExpr, extent: int, conditions: Sequence[IndexExpr], names: list[str], ranges: Ranges
 ) -> tuple[int, int] | None:
-    """The range of `index` over the points where every condition holds, or None where it lies inside."""
+    """Enumerate `index` over the points where every condition holds: its range, or None where it lies inside."""
     spans = [np.arange(ranges[n][0], ranges[n][1] + 1) for n in names]
     points = dict(zip(names, np.ix_(*spans), strict=True))
     shape = tuple(len(s) for s in spans)
@@ -72,7 +72,7 @@ def _enumerate(
 def evaluate(
     expr: IndexExpr, points: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """The expression's value at every point of arrays that broadcast together."""
+    """Evaluate the expression at every point of arrays that broadcast together."""
     total = np.asarray(expr.const, dtype=np.int64)
     for atom, factor in expr.terms:
         if isinstance(atom, str):

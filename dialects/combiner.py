@@ -69,7 +69,7 @@ def is_unsigned(element: Attribute) -> bool:
 
 
 def epsilon(element: Attribute) -> float:
-    """The distance from 1 to the next number of a float type."""
+    """Return the distance from 1 to the next number of a float type."""
     return 2.0 ** -_FRACTION_BITS[type(element)]
 
 
@@ -92,7 +92,7 @@ def element_bytes(element: Attribute) -> int:
 
 
 def identity(combiner: str, element: Attribute) -> float | int:
-    """The value `e` with `combine(e, x) == x` for every x of the element type."""
+    """Return the value `e` with `combine(e, x) == x` for every x of the element type."""
     if combiner == "add":
         return 0.0 if is_float(element) else 0
     if combiner == "mul":
@@ -108,7 +108,7 @@ def identity(combiner: str, element: Attribute) -> float | int:
 
 
 def combine_op(combiner: str, element: Attribute) -> type[Operation]:
-    """The arith operation that joins two values of the element type."""
+    """Return the arith operation that joins two values of the element type."""
     if is_float(element):
         return _FLOAT_OPS[combiner]
     return (_UNSIGNED_OPS if is_unsigned(element) else _INTEGER_OPS)[combiner]

@@ -37,7 +37,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @irdl_attr_definition
 class OptionsAttr(Data[tuple[tuple[str, Option], ...]]):
-    """What an operator is told beside its tensors: `<layout = "NHWC", stride = [2, 2]>`, in the order of the names."""
+    """The options of an operator: `<layout = "NHWC", stride = [2, 2]>`, in the order of the names."""
 
     name = "lw_graph.options"
 
@@ -61,7 +61,7 @@ class OptionsAttr(Data[tuple[tuple[str, Option], ...]]):
 
 
 def format_option(value: Option) -> str:
-    """An option as the IR shows it: `true`, `2`, `1.0e-05`, `"NHWC"`, `[2, 2]`."""
+    """Return an option as the IR shows it: `true`, `2`, `1.0e-05`, `"NHWC"`, `[2, 2]`."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(format_option, value))}]"
     if isinstance(value, bool):
@@ -312,13 +312,13 @@ def _parse_types(parser: Parser) -> list[Attribute]:
 
 
 def hint(label: str) -> str | None:
-    """A name as SSA values may carry it."""
+    """Return a name as SSA values may carry it."""
     text = "".join(c if (c.isalnum() and c.isascii()) or c == "." else "_" for c in label).strip("_.")
     return f"v{text}" if text[:1].isdigit() else text or None
 
 
 def group_body(kinds: Sequence[Attribute]) -> Block:
-    """An empty block for a group that takes tensors of these types."""
+    """Return an empty block for a group that takes tensors of these types."""
     block = Block(arg_types=list(kinds))
     for position, argument in enumerate(block.args):
         argument.name_hint = f"p{position}"

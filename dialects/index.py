@@ -136,23 +136,7 @@ class IndexExpr:
         if not rest:
             return whole
         left = self.const % divisor
-        shared = gcd(divisor, *(c for _, c in rest))
-        if shared > 1:
-            reduced = IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared)
-            return whole + reduced // (divisor // shared)
-        quotients = [(a, c) for a, c in rest if isinstance(a, Div)]
-        if len(quotients) == 1 and quotients[0][1] == 1:
-            # (r + e floordiv d) floordiv c = (r * d + e) floordiv (d * c), r being whole.
-            inner = quotients[0][0]
-            others = IndexExpr(tuple(t for t in rest if t[0] is not inner), left)
-            return whole + (others * inner.divisor + inner.expr) // (inner.divisor * divisor)
-        atom, c = rest[0]
-        if len(rest) == 1 and c == 1 and isinstance(atom, Mod):
-            if atom.divisor + left <= divisor:
-                return whole
-            if left == 0 and atom.divisor % divisor == 0:
-                return whole + atom.expr // divisor % (atom.divisor // divisor)
-        return whole + IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
+        return whole + _divided(rest, left, divisor)
 
     def __mod__(self, divisor: int) -> IndexExpr:
         if divisor == 1:
@@ -180,13 +164,13 @@ class IndexExpr:
         return not self.terms
 
     def as_axis(self) -> str | None:
-        """The axis name where the expression is exactly one axis, else None."""
+        """Return the axis name where the expression is exactly one axis, else None."""
         if self.const == 0 and len(self.terms) == 1 and self.terms[0][1] == 1 and isinstance(self.terms[0][0], str):
             return self.terms[0][0]
         return None
 
     def coefficient(self, axis: str) -> int:
-        """The factor of `axis` among the plain terms; what stands inside a floordiv or mod does not count."""
+        """Return the factor of `axis` among the plain terms; what stands inside a floordiv or mod does not count."""
         for atom, c in self.terms:
             if atom == axis:
                 return c
@@ -259,7 +243,7 @@ class IndexExpr:
         return linear(result, const)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """The value at one point."""
+        """Evaluate the expression at one point."""
         total = self.const
         for atom, c in self.terms:
             if isinstance(atom, str):
@@ -271,7 +255,7 @@ class IndexExpr:
         return total
 
     def python(self, rename: Callable[[str], str] = str) -> str:
-        """The expression as Python source, axes spelled by `rename`; works on integers and on NumPy arrays alike."""
+        """Print the expression as Python source, axes spelled by `rename`; it works on integers and NumPy arrays."""
         parts = [str(self.const)] if self.const or not self.terms else []
         for atom, c in self.terms:
             if isinstance(atom, str):
@@ -283,9 +267,29 @@ class IndexExpr:
 
 
 def _positive_first(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The terms in the order in which they are printed and parsed again: a first one without a sign, where there is."""
+    """Order terms as they are printed and parsed again: a positive one first, where there is one."""
     first = next((k for k, (_, c) in enumerate(terms) if c > 0), 0)
     return (terms[first], *terms[:first], *terms[first + 1 :])
+
+
+def _divided(rest: tuple[Term, ...], left: int, divisor: int) -> IndexExpr:
+    """Divide a sum by a divisor that divides none of its factors, its constant being below the divisor."""
+    shared = gcd(divisor, *(c for _, c in rest))
+    if shared > 1:
+        return IndexExpr(tuple((a, c // shared) for a, c in rest), left // shared) // (divisor // shared)
+    quotients = [(a, c) for a, c in rest if isinstance(a, Div)]
+    if len(quotients) == 1 and quotients[0][1] == 1:
+        # (r + e floordiv d) floordiv c = (r * d + e) floordiv (d * c), r being whole.
+        inner = quotients[0][0]
+        others = IndexExpr(tuple(t for t in rest if t[0] is not inner), left)
+        return (others * inner.divisor + inner.expr) // (inner.divisor * divisor)
+    atom, c = rest[0]
+    if len(rest) == 1 and c == 1 and isinstance(atom, Mod):
+        if atom.divisor + left <= divisor:
+            return ZERO
+        if left == 0 and atom.divisor % divisor == 0:
+            return atom.expr // divisor % (atom.divisor // divisor)
+    return IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
 
 
 def _collect_axes(expr: IndexExpr, found: set[str]) -> None:
@@ -391,17 +395,17 @@ def _join_digits(mods: list[Mod], sums: dict[Atom, int]) -> IndexExpr | None:
 
 
 def constant(value: int) -> IndexExpr:
-    """The expression that is `value` everywhere."""
+    """Return the expression that is `value` everywhere."""
     return ZERO if value == 0 else IndexExpr((), value)
 
 
 def axis(name: str) -> IndexExpr:
-    """The expression that is the axis `name`."""
+    """Return the expression that is the axis `name`."""
     return IndexExpr(((name, 1),), 0)
 
 
 def flatten(indices: Sequence[IndexExpr], strides: Sequence[int]) -> IndexExpr:
-    """The offset of `indices` in a buffer with `strides`, both in elements."""
+    """Return the offset of `indices` in a buffer with `strides`, both in elements."""
     terms: list[Term] = []
     const = 0
     for expr, stride in zip(indices, strides, strict=True):

@@ -32,19 +32,26 @@ class LabelledApartInFunction(OpTrait):
 
 
 class LabelledApartOnPath(OpTrait):
-    """No operation of this kind stands in another one with the same label: index expressions could mean either."""
+    """No operation of this kind stands in another one with the same label: index expressions could mean either.
+
+    But for loops that are called by the axis they are bound to, whose value is the place of one thread on it.
+    """
 
     def verify(self, op: Operation) -> None:
         label = label_of(op)
         around = op.parent_op()
         while around is not None:
-            if isinstance(around, type(op)) and label_of(around) == label:
+            if isinstance(around, type(op)) and label_of(around) == label and not _is_called_by_kind(around, op):
                 raise VerifyException(f"'{op.name}' called '{label}' stands in another one called '{label}'")
             around = around.parent_op()
 
 
+def _is_called_by_kind(*ops: Operation) -> bool:
+    return all(op.properties.get("kind") == op.properties["label"] for op in ops)
+
+
 def label_of(op: Operation) -> str:
-    """The label of an operation that has one."""
+    """Return the label of an operation that has one."""
     label = op.properties["label"]
     assert isinstance(label, StringAttr)
     return label.data

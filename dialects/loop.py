@@ -42,12 +42,22 @@ from .attributes import (
     format_where,
     parse_index_expr,
     parse_indices,
-    parse_label,
     parse_optional_where,
 )
+from .buffers import SCOPES as SCOPES
+from .buffers import AllocOp as AllocOp
+from .buffers import buffer_shape as buffer_shape
+from .buffers import buffer_type as buffer_type
+from .buffers import scope_of as scope_of
 from .combiner import NAMED
 from .index import IndexExpr
+from .kernel.async_copy import CommitOp, WaitOp
 from .labels import LabelledApartInFunction, LabelledApartOnPath
+from .layout import LayoutAttr
+from .loop_steps import AtOp as AtOp
+from .loop_steps import BarrierOp as BarrierOp
+from .loop_steps import StartOp as StartOp
+from .loop_steps import names_around
 from .names import check_axis_name, check_name
 from .te import YieldOp, parse_combiner, print_combiner, verify_axes, verify_body
 
@@ -55,7 +65,6 @@ SERIAL = "serial"
 CPU_KINDS = ("serial", "parallel", "vectorized", "unrolled")
 THREAD_KINDS = tuple(f"{level}.{d}" for level in ("blockIdx", "threadIdx") for d in "xyz")
 KINDS = (*CPU_KINDS, *THREAD_KINDS, "vthread")
-SCOPES = ("global", "shared", "local")
 
 
 @irdl_op_definition
@@ -115,7 +124,8 @@ class ForOp(IRDLOperation):
         if self.loop_kind not in KINDS:
             raise VerifyException(f"loop '{self.loop_name}' has kind '{self.loop_kind}', known: {', '.join(KINDS)}")
         for op in self.body.block.ops:
-            if not isinstance(op, ForOp | BlockOp):
+            placed = isinstance(op, AllocOp) and op.layout is not None
+            if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp | AtOp | StartOp | CommitOp | WaitOp):
                 raise VerifyException(f"loop '{self.loop_name}' holds '{op.name}', only loops and blocks belong there")
 
     def print(self, printer: Printer) -> None:
@@ -189,71 +199,6 @@ class LoadOp(IRDLOperation):
             parser.raise_error("expected a memref type")
         buffer = parser.resolve_operand(operand, buffer_type)
         return cls(buffer, indices, where.data if where is not None else ())
-
-
-@irdl_op_definition
-class AllocOp(IRDLOperation):
-    """A buffer of the function: `%b = lw_loop.alloc "b" : memref<64x64xf32, "local">`; no scope means global.
-
-    `align` is (axis, factor, offset) of `storage_align`: the stride of `axis` becomes offset modulo factor (elements).
-    """
-
-    name = "lw_loop.alloc"
-    label = prop_def(StringAttr)
-    align = opt_prop_def(ArrayAttr[IntAttr])
-    buffer = result_def(MemRefType)
-    traits = traits_def(LabelledApartInFunction())
-
-    def __init__(
-        self, label: str, buffer_type: MemRefType[Attribute], align: tuple[int, int, int] | None = None
-    ) -> None:
-        super().__init__(
-            properties={
-                "label": StringAttr(label),
-                "align": ArrayAttr([IntAttr(a) for a in align]) if align else None,
-            },
-            result_types=[buffer_type],
-        )
-        self.buffer.name_hint = label
-
-    @property
-    def scope(self) -> str:
-        return scope_of(self.buffer)
-
-    @property
-    def alignment(self) -> tuple[int, int, int] | None:
-        if self.align is None:
-            return None
-        axis, factor, offset = (a.data for a in self.align)
-        return axis, factor, offset
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.label.data)
-        if self.alignment is not None:
-            printer.print_string(" align [{}, {}, {}]".format(*self.alignment))
-        printer.print_string(" : ")
-        printer.print_attribute(self.buffer.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AllocOp:
-        label = parse_label(parser, "a buffer")
-        align: tuple[int, int, int] | None = None
-        if parser.parse_optional_keyword("align"):
-            numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-            if len(numbers) != 3:
-                parser.raise_error("align is an axis, a factor and an offset")
-            align = (numbers[0], numbers[1], numbers[2])
-        parser.parse_punctuation(":")
-        buffer_type = parser.parse_type()
-        if not isinstance(buffer_type, MemRefType):
-            parser.raise_error("expected a memref type")
-        return cls(label, buffer_type, align)
-
-    def verify_(self) -> None:
-        check_name("a buffer", self.label.data)
-        if self.align is not None and len(self.align) != 3:
-            raise VerifyException(f"buffer '{self.label.data}': align is an axis, a factor and an offset")
 
 
 @irdl_op_definition
@@ -361,8 +306,9 @@ class BlockOp(IRDLOperation):
         """The loops around the block, outermost first."""
         loops: list[ForOp] = []
         parent = self.parent_op()
-        while isinstance(parent, ForOp):
-            loops.append(parent)
+        while isinstance(parent, ForOp | AtOp):
+            if isinstance(parent, ForOp):
+                loops.append(parent)
             parent = parent.parent_op()
         loops.reverse()
         return loops
@@ -393,7 +339,7 @@ class BlockOp(IRDLOperation):
         for expr in (e for w in self.write_indices for e in w):
             if missing := expr.axes() - iterators:
                 raise VerifyException(f"block '{name}': writes at '{min(missing)}', which is no iterator of it")
-        loops = {loop.loop_name for loop in self.enclosing_loops}
+        loops = names_around(self)
         for expr in (*self.bindings.data, *self.conditions):
             if missing := expr.axes() - loops:
                 raise VerifyException(f"block '{name}': bound to '{min(missing)}', which is no loop around it")
@@ -475,26 +421,6 @@ def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...]]:
     return parser.resolve_operand(operand, parser.parse_type()), indices
 
 
-def scope_of(buffer: SSAValue) -> str:
-    """`global`, `shared` or `local`, as the buffer's type says."""
-    assert isinstance(buffer.type, MemRefType)
-    space = buffer.type.memory_space
-    return space.data if isinstance(space, StringAttr) else "global"
-
-
-def buffer_type(element: Attribute, shape: Sequence[int], scope: str = "global") -> MemRefType[Attribute]:
-    """The type of a buffer in a scope."""
-    return (
-        MemRefType(element, shape, memory_space=StringAttr(scope)) if scope != "global" else MemRefType(element, shape)
-    )
-
-
-def buffer_shape(buffer: SSAValue) -> tuple[int, ...]:
-    """The extents of a buffer."""
-    assert isinstance(buffer.type, MemRefType)
-    return buffer.type.get_shape()
-
-
 def blocks_in(op: Operation) -> Iterator[BlockOp]:
     """Every block under `op`, in program order."""
     waiting = [op]
@@ -513,6 +439,16 @@ def blocks_in(op: Operation) -> Iterator[BlockOp]:
                 block = block.prev_block
 
 
+def statements(op: ForOp | AtOp) -> list[ForOp | BlockOp]:
+    """The loops and blocks directly in a loop, in order."""
+    return [child for child in op.body.block.ops if isinstance(child, ForOp | BlockOp)]
+
+
+def is_bound(loop: ForOp) -> bool:
+    """True for a loop whose iterations are the blocks or threads of a launch along one axis."""
+    return loop.loop_kind in THREAD_KINDS
+
+
 def loops_in(op: Operation) -> Iterator[ForOp]:
     """Every loop under `op`, in program order, outer before inner."""
     for region in op.regions:
@@ -520,7 +456,8 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
             for child in block.ops:
                 if isinstance(child, ForOp):
                     yield child
+                if isinstance(child, ForOp | AtOp):
                     yield from loops_in(child)
 
 
-LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp], [])
+LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, StartOp], [LayoutAttr])

@@ -16,6 +16,9 @@ from .names import one_line
 
 Kind = Literal["llvm", "cuda", "opencl"]
 
+WARP = 32
+"""Threads that run in step, on every GPU of NVIDIA's (CUDA C++ Programming Guide)."""
+
 MOST_THREADS_Z = 64
 """Threads of a block along threadIdx.z, on every GPU of NVIDIA's (CUDA C++ Programming Guide) and many others."""
 
@@ -47,7 +50,7 @@ class Target:
         return self.kind in ("cuda", "opencl")
 
     def with_cores(self, cores: int) -> Target:
-        """The same target restricted to `cores` threads."""
+        """Return the same target restricted to `cores` threads."""
         return replace(self, cores=cores)
 
 
@@ -90,7 +93,7 @@ class TargetAttr(Data[Target]):
 
 
 def target_of(module: ModuleOp) -> Target:
-    """The target the module carries, or a generic CPU."""
+    """Return the target the module carries, or a generic CPU."""
     attribute = module.attributes.get("lw.target")
     return attribute.data if isinstance(attribute, TargetAttr) else Target()
 

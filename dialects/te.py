@@ -101,7 +101,7 @@ def unsigned_constant(value: int, element: Attribute) -> IndexOp:
 
 
 def wrapped_index(value: int) -> int:
-    """The index with the same 64 bits as a number below 2 ** 64."""
+    """Return the signed index with the same 64 bits as an unsigned number below 2 ** 64."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

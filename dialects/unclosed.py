@@ -13,7 +13,7 @@ _PIECE = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"|
 
 
 def unclosed_string(text: str) -> int | None:
-    """Where the first string starts that does not end as one; None where all do."""
+    """Find the first string that does not end as one, and return where it starts; None where all do."""
     position = 0
     while position < len(text):
         piece = _PIECE.match(text, position)

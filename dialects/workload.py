@@ -72,7 +72,7 @@ def verify_function(func: FuncOp) -> None:
 
 
 def _argument_names(func: FuncOp) -> Iterator[str]:
-    """The names that arguments are given, '' for none, checked with all that they are marked with."""
+    """Return the names that arguments are given, '' for none, checked with all that they are marked with."""
     seen: set[str] = set()
     marks = func.arg_attrs.data if func.arg_attrs is not None else ()
     for position, argument in enumerate(func.body.block.args):

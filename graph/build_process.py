@@ -67,7 +67,7 @@ class BuildProcess:
 
 
 def main(backend: str, descriptor: int) -> None:
-    """Compile what is asked for until nobody asks."""
+    """Serve compile requests until the other side closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection, decoder = socket.socket(fileno=descriptor), wire.Decoder()
     while (received := wire.receive(connection, decoder)) is not None:

@@ -37,7 +37,7 @@ class Job:
 
 
 def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -> list[Built]:
-    """The kernel of each job, by a backend's module path; BuildError names the one that does not compile.
+    """Build the kernel of each job, by a backend's module path; BuildError names the one that does not compile.
 
     `processes` is how many compile at once: one a core unless told otherwise, 1 compiles in this process.
     """
@@ -105,7 +105,7 @@ def _key(backend: str, job: Job) -> tuple[str, ...]:
 
 @cache
 def _code_digest() -> str:
-    """A digest of the code that makes kernels, so that none outlives a change of it."""
+    """Return a digest of the code that makes kernels, so that none outlives a change of it."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
     for folder in ("dialects", "te", "passes", "backends", "search"):

@@ -1,4 +1,4 @@
-"""Which schedule each kernel of a network is compiled with."""
+"""The schedules that the kernels of a network are compiled with."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def chosen_schedules(
     records: str | os.PathLike[str] | Iterable[Record] | None,
     versions: Mapping[str, str],
 ) -> list[str | None]:
-    """The schedule of each task of the network `name`; None for the default one.
+    """Return the schedule of each task of the network `name`; None for the default one.
 
     How many tasks with something to search have no record is said once (UntunedWarning), and so is each record that
     would be taken but is of no schedule that can be read (RecordWarning).
@@ -52,7 +52,7 @@ def chosen_schedules(
 
 
 def _schedule(task: SearchTask, given: History, versions: Mapping[str, str]) -> str | None:
-    """The best of the records given, else of the histories applied around, else of the pre-tuned ones."""
+    """Return the best of the records given, else of the histories applied around, else of the pre-tuned ones."""
     while (known := given.query(task.target, task.compute_dag.hash)) is not None:
         if _readable(known, task):
             break
@@ -68,7 +68,7 @@ def _schedule(task: SearchTask, given: History, versions: Mapping[str, str]) -> 
 
 
 def _readable(record: Record, task: SearchTask) -> bool:
-    """Whether a record's schedule is one; says so where it is not."""
+    """True where a record's schedule is one; warns where it is not."""
     try:
         parse_schedule(record.schedule)
     except ValueError as error:

@@ -198,7 +198,7 @@ class _Memory:
         self._live[index] = Live(live.nbytes, live.first, max(live.last, step))
 
     def _source(self, value: SSAValue) -> SSAValue:
-        """What holds the elements of a value: views are looked through."""
+        """Return the value whose memory a value is a view of, itself where it is none."""
         while isinstance(value.owner, ApplyOp):
             value = value.owner.inputs[0]
         return value
@@ -209,7 +209,7 @@ class _Memory:
         return True, self._constant(source.owner, argument)
 
     def _constant(self, op: ConstantOp, argument: Argument | None) -> int:
-        """The number of a constant as an argument wants it: packed once for all steps that want it so."""
+        """Return the number of a constant in the packing that an argument wants; each packing is made once."""
         packing = argument.packing if argument is not None else None
         layout = "" if packing is None else f"{packing.layout} {dict(packing.extents)}"
         key = (op.label.data, layout)

@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 
 
 def evaluate(net: Network, feeds: Mapping[str, Any]) -> list[Array]:
-    """The outputs of a network for inputs by name; ValueError where one is missing or does not fit."""
+    """Evaluate a network on inputs by name; ValueError where one is missing or does not fit."""
     arguments = net.function.body.block.args
     unknown = set(feeds) - set(net.input_names)
     if unknown:
@@ -45,7 +45,7 @@ def evaluate(net: Network, feeds: Mapping[str, Any]) -> list[Array]:
 
 
 def evaluate_block(net: Network, function: FuncOp, values: dict[SSAValue, Array]) -> list[Array]:
-    """What a function returns, `values` being its arguments."""
+    """Evaluate a function, `values` being its arguments."""
     return _run(net, function.body.block.ops, values)
 
 
@@ -67,7 +67,7 @@ def _run(net: Network, ops: Iterable[Operation], values: dict[SSAValue, Array]) 
 
 
 def apply_arrays(op: ApplyOp, arrays: Sequence[Array]) -> list[Array]:
-    """One operator on arrays."""
+    """Evaluate one operator on arrays."""
     name = op.operator.data
     if operator(name).kind is Kind.VIEW:
         return [arrays[0].reshape(shape_of(op.outputs[0]))]
@@ -76,6 +76,6 @@ def apply_arrays(op: ApplyOp, arrays: Sequence[Array]) -> list[Array]:
 
 @lru_cache(maxsize=512)
 def _expressions(name: str, kinds: tuple[Attribute, ...], options: OptionsAttr) -> ModuleOp:
-    """An operator on tensors of these types as tensor expressions; networks repeat themselves."""
+    """Return an operator on tensors of these types as tensor expressions; networks repeat themselves."""
     tensors = [placeholder(kind, f"p{k}") for k, kind in enumerate(kinds)]
     return create_module([*tensors, *apply(name, tensors, options.values)])

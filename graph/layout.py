@@ -1,4 +1,4 @@
-"""Which layout the feature maps of a network are in: as it was built, NCHW, NHWC, or the one that suits it."""
+"""The layout of a network's feature maps: as it was built, NCHW, NHWC, or the one that suits it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_TRANSPOSED = 0.25
 
 
 def in_layout(net: Network, layout: str | None) -> Network:
-    """The network with feature maps in a layout; inputs and outputs keep theirs. None leaves it as it is.
+    """Convert a network's feature maps to a layout; inputs and outputs keep theirs. None leaves it as it is.
 
     "auto" is NHWC, which kernels for CPUs and GPUs are faster in, but not where transposes to and fro would take up the
     gain, as in a network of one convolution, or one that shuffles channels. ValueError for another word.
@@ -39,7 +39,7 @@ def _converted(net: Network, layout: str) -> Network:
 
 
 def _windows(net: Network) -> list[ApplyOp]:
-    """The operators that have a layout: convolutions, pooling, resizing."""
+    """Return the operators that have a layout: convolutions, pooling, resizing."""
     return [op for op in applied(net.module) if "layout" in operator(op.operator.data).defaults]
 
 

@@ -85,7 +85,7 @@ class Network:
 
     @classmethod
     def from_module(cls, module: ModuleOp, params: Mapping[str, Array] | None = None) -> Network:
-        """The network of a module of the graph dialect; `params` are its constants by name."""
+        """Wrap a module of the graph dialect as a network; `params` are its constants by name."""
         net = cls.__new__(cls)
         net.module = module
         net._function = next(op for op in module.ops if isinstance(op, FuncOp))
@@ -99,7 +99,7 @@ class Network:
     # -- building -----------------------------------------------------------------------------------------------------
 
     def input(self, name: str, shape: Sequence[int], dtype: str = "float32", empty: bool = False) -> Value:
-        """A tensor that is given in every run; inputs keep their order.
+        """Add an input, a tensor that is given in every run; inputs keep their order.
 
         ValueError where it has no elements, unless that is said, as for one that no operator reads.
         """
@@ -118,7 +118,7 @@ class Network:
         return Value(self, argument)
 
     def constant(self, values: Any, name: str | None = None, dtype: str | None = None, empty: bool = False) -> Value:
-        """A tensor that is the same in every run; its name is made unique.
+        """Add a constant, a tensor that is the same in every run; its name is made unique.
 
         ValueError where it has no elements, unless that is said, as for one that is an output and nothing else.
         """
@@ -241,7 +241,7 @@ class Network:
         return {n: Value(self, v) for n, v in zip(self.output_names, last.operands, strict=True)}
 
     def constant_values(self, op: ConstantOp) -> Array:
-        """The values of a constant; ValueError where they were not given."""
+        """Return the values of a constant; ValueError where they were not given."""
         if op.value is not None:
             return np.full(shape_of(op.result), op.value, dtype_of(op.result))
         if op.label.data not in self.params:
@@ -250,17 +250,17 @@ class Network:
 
     @property
     def parameter_count(self) -> int:
-        """How many numbers its constants hold."""
+        """Count the numbers that its constants hold."""
         return sum(math.prod(a.shape) for a in self.params.values())
 
     def evaluate(self, **feeds: Any) -> list[Array]:
-        """What the network gives for its inputs, by the meaning of its operators: slow, to check others against."""
+        """Evaluate the network on inputs by the meaning of its operators: slow, to check others against."""
         from .evaluate import evaluate
 
         return evaluate(self, feeds)
 
     def transform(self, pipeline: str) -> Network:
-        """A copy after passes, as `xdsl-opt -p` takes them: `lw-graph-simplify,cse,dce,lw-graph-fuse`."""
+        """Apply passes to a copy, as `xdsl-opt -p` takes them: `lw-graph-simplify,cse,dce,lw-graph-fuse`."""
         from .pipeline import transform
 
         return transform(self, pipeline)

@@ -1,4 +1,4 @@
-"""What an operator is: a function from tensors and options to tensor expressions, and how it may be fused."""
+"""Operators of networks: functions from tensors and options to tensor expressions, and how they may be fused."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Operator:
         return {p.name: p.default for p in _parameters(self.compute) if p.kind is p.KEYWORD_ONLY}
 
     def options(self, name: str, given: Mapping[str, Any]) -> dict[str, Option]:
-        """The given options as the IR keeps them, without defaults; ValueError for a wrong one."""
+        """Return the given options as the IR keeps them, without defaults; ValueError for a wrong one."""
         known = self.defaults
         for option in given:
             if option not in known:
@@ -109,7 +109,7 @@ def _scalar(operator: str, name: str, value: Any) -> bool | int | float | str:
 
 
 def axis_moves(options: dict[str, Any], permutation: tuple[int, ...]) -> dict[str, Any] | None:
-    """The relayout of operators whose option `axis` is one axis, or several that stay in the result."""
+    """Return the relayout of operators whose option `axis` is one axis, or several that stay in the result."""
     axis, rank = options.get("axis"), len(permutation)
     if options.get("keepdims") is False:
         return None
@@ -121,37 +121,37 @@ def axis_moves(options: dict[str, Any], permutation: tuple[int, ...]) -> dict[st
 
 
 def elementwise(compute: Compute) -> Operator:
-    """An operator that works element by element, in any layout."""
+    """Return an operator that works element by element, in any layout."""
     return Operator(compute, Kind.ELEMENTWISE, lambda options, _: options)
 
 
 def anchor(compute: Compute) -> Operator:
-    """An operator with a kernel of its own that elementwise ones join."""
+    """Return an operator with a kernel of its own that elementwise ones join."""
     return Operator(compute, Kind.ANCHOR)
 
 
 def rows(compute: Compute, relayout: Relayout | None = axis_moves) -> Operator:
-    """An operator in several stages over rows; its `axis` moves with the layout."""
+    """Return an operator in several stages over rows; its `axis` moves with the layout."""
     return Operator(compute, Kind.ROWS, relayout)
 
 
 def opaque(compute: Compute) -> Operator:
-    """An operator with a kernel to itself; its `axis` moves with the layout."""
+    """Return an operator with a kernel to itself; its `axis` moves with the layout."""
     return Operator(compute, Kind.OPAQUE, axis_moves)
 
 
 def reduction(compute: Compute) -> Operator:
-    """An operator that reduces along the axes `axis`."""
+    """Return an operator that reduces along the axes `axis`."""
     return Operator(compute, Kind.REDUCTION, axis_moves)
 
 
 def injective(compute: Compute, relayout: Relayout | None = None) -> Operator:
-    """An operator that moves elements."""
+    """Return an operator that moves elements."""
     return Operator(compute, Kind.INJECTIVE, relayout)
 
 
 def view(compute: Compute) -> Operator:
-    """An operator that gives its input another shape."""
+    """Return an operator that gives its input another shape."""
     return Operator(compute, Kind.VIEW)
 
 
@@ -171,7 +171,7 @@ def operators() -> Mapping[str, Operator]:
 
 
 def operator(name: str) -> Operator:
-    """The operator of a name; ValueError with names alike where there is none."""
+    """Return the operator of a name; ValueError with names alike where there is none."""
     known = operators()
     if name not in known:
         from difflib import get_close_matches
@@ -182,7 +182,7 @@ def operator(name: str) -> Operator:
 
 
 def apply(name: str, tensors: Sequence[Tensor | Expr], options: Mapping[str, Option]) -> list[Tensor]:
-    """What an operator gives for te tensors, or numbers where it broadcasts; ExpressionError where they do not fit."""
+    """Build an operator on te tensors, or numbers where it broadcasts; ExpressionError where they do not fit."""
     found = operator(name)
     least, most = found.tensors
     if len(tensors) < least or (most is not None and len(tensors) > most):

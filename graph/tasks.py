@@ -36,7 +36,7 @@ class GroupTask:
 def extract_tasks(
     net: Network, target: str | Target = "llvm", include_simple_tasks: bool = False, layout: str | None = None
 ) -> tuple[list[SearchTask], list[int]]:
-    """The distinct kernels of a network with something to search, and how often each appears in it.
+    """Extract the distinct kernels of a network with something to search, and how often each appears in it.
 
     Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
     appearance. Those without a reduction are left out unless `include_simple_tasks`. `layout` (NCHW, NHWC, auto) brings
@@ -54,7 +54,7 @@ def extract_tasks(
 
 
 def group_tasks(grouped: Network, target: Target) -> Iterator[GroupTask]:
-    """The groups of a network in order, each with its task; equal groups share one."""
+    """Return the groups of a network in order, each with its task; equal groups share one."""
     known: dict[str, SearchTask] = {}
     for op in grouped.function.body.block.ops:
         if isinstance(op, GroupOp):
@@ -63,18 +63,18 @@ def group_tasks(grouped: Network, target: Target) -> Iterator[GroupTask]:
 
 
 def group_task(group: GroupOp, target: Target) -> SearchTask:
-    """The task of a group: its label, the shapes of its inputs and outputs, and what it computes."""
+    """Return the task of a group: its label, the shapes of its inputs and outputs, and what it computes."""
     shapes = [list(shape_of(v)) for v in (*group.inputs, *group.outputs)]
     return SearchTask(Workload(group.label.data, lambda *_: group_tensors(group)), shapes, target)
 
 
 def has_reduction(task: SearchTask) -> bool:
-    """Whether there is a reduction in a task's computation."""
+    """True where there is a reduction in a task's computation."""
     return any(isinstance(op, ComputeOp) and op.reduce_axes for op in task.compute_dag.func.body.block.ops)
 
 
 def group_tensors(group: GroupOp) -> list[Tensor]:
-    """The inputs of a group as placeholders, constant where all its uses are, then its outputs."""
+    """Return the inputs of a group as placeholders, constant where all its uses are, then its outputs."""
     values: dict[SSAValue, Tensor] = {}
     for position, (argument, given) in enumerate(zip(group.body.block.args, group.inputs, strict=True)):
         values[argument] = placeholder(argument, f"p{position}", isinstance(given.owner, ConstantOp))

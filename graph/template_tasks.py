@@ -30,7 +30,7 @@ def extract_template_tasks(
     templates: Mapping[str, str] | None = None,
     layout: str | None = None,
 ) -> tuple[list[TemplateTask], list[int]]:
-    """The distinct kernels of a network that templates schedule, and how often each appears in it.
+    """Extract the distinct kernels of a network that templates schedule, and how often each appears in it.
 
     A kernel is an operator with what is fused around it; records of its template are used by `lw.compile` as any other.
     `ops` restricts it to some operators: `"conv2d"` stands for both of its layouts. `templates` names the template of

@@ -16,14 +16,14 @@ from .operator import apply
 
 
 def tensor_type(shape: Sequence[int], dtype: str) -> TensorType[Any]:
-    """The type of a tensor; ValueError for a dtype that has none."""
+    """Return the type of a tensor; ValueError for a dtype that has none."""
     if dtype not in DTYPES:
         raise ValueError(f"element type '{dtype}' is not one of {', '.join(DTYPES)}")
     return TensorType(DTYPES[dtype], tuple(int(n) for n in shape))
 
 
 def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:
-    """The shape of a tensor."""
+    """Return the shape of a tensor."""
     kind = value.type if isinstance(value, SSAValue) else value
     assert isinstance(kind, TensorType)
     return tuple(kind.get_shape())
@@ -37,12 +37,12 @@ def dtype_of(value: SSAValue | Attribute) -> str:
 
 
 def placeholder(value: SSAValue | Attribute, name: str = "p", constant: bool = False) -> te.Tensor:
-    """A te placeholder of a tensor's type."""
+    """Return a te placeholder of a tensor's type."""
     return te.placeholder(shape_of(value), dtype_of(value), name, constant)
 
 
 def infer(operator: str, kinds: Sequence[Attribute], options: Mapping[str, Option]) -> list[TensorType[Any]]:
-    """The types an operator gives for tensors of these types; ExpressionError where they do not fit."""
+    """Infer the types an operator gives for tensors of these types; ExpressionError where they do not fit."""
     return list(_infer(operator, tuple(kinds), OptionsAttr.of(options)))
 
 

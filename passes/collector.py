@@ -1,4 +1,4 @@
-"""IR is built without the garbage collector looking: it would walk tens of thousands of live objects to free none."""
+"""Pause Python's garbage collector while IR is built: it would walk tens of thousands of live objects to free none."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _INTEGER = re.compile(r"-?\d+|<\w+>", re.ASCII)
 
 
 def parse_schedule(text: str) -> tuple[ModulePass, ...]:
-    """The steps of a schedule text, in order; ValueError says what is wrong with it.
+    """Parse a schedule text to its steps, in order; ValueError says what is wrong with it.
 
     The grammar is that of `xdsl.passes.PassPipeline`, which is asked where a step is not in the plain form that
     `schedule_text` prints (and which takes six times as long). In the plain form an integer may be `<name>`, a number
@@ -47,7 +47,7 @@ def parse_schedule(text: str) -> tuple[ModulePass, ...]:
 
 
 def schedule_text(steps: Iterable[ModulePass]) -> str:
-    """The text that `parse_schedule` turns back into equal steps."""
+    """Print steps as the text that `parse_schedule` turns back into equal ones."""
     return ",".join(str(step) for step in steps)
 
 
@@ -84,7 +84,7 @@ def lower_to_loops(module: ModuleOp) -> bool:
 
 
 def _plain_step(name: str, options: str) -> ModulePass | None:
-    """The step, or None where anything about it is out of the ordinary."""
+    """Parse a step in the plain form; None where anything about it is out of the ordinary."""
     known = _known(name)
     if known is None:
         return None
@@ -112,7 +112,7 @@ Reader = Callable[[list[str]], Any]
 
 @cache
 def _known(name: str) -> tuple[type[ModulePass], dict[str, Reader], set[str]] | None:
-    """The class of a pass, what reads each of its options, and which must be given."""
+    """Return the class of a pass, what reads each of its options, and which must be given."""
     factory = pass_factories().get(name)
     if factory is None:
         return None
@@ -148,7 +148,7 @@ def _strings(items: list[str]) -> tuple[str, ...] | None:
 
 
 def _string(item: str) -> str | None:
-    """A quoted string, or a word that is neither a number nor a truth value."""
+    """Return a quoted string, or a word that is neither a number nor a truth value."""
     if item[0] == '"':
         return item[1:-1]
     return None if item in ("true", "false") or item[0].isdigit() or item[0] in "-<" else item

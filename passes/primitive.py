@@ -1,4 +1,4 @@
-"""What every schedule primitive is: a frozen value that checks, then rewrites, and refuses in one form."""
+"""Schedule primitives in general: frozen values that check, then rewrite, and refuse in one form."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 if TYPE_CHECKING:
     from .parametric.nest import Nest
     from .parametric.sizes import Sizes
+from ..dialects.loop_steps import LOWERED_BY
 
 PlanT = TypeVar("PlanT")
 
@@ -52,7 +53,7 @@ class UnknownStepError(Exception):
 
 
 def render_around(op: Operation, context: int = 6) -> list[str]:
-    """The loops around `op` and its first lines, with the line of `op` marked."""
+    """Render the loops around `op` and its first lines, with the line of `op` marked."""
     from ..dialects.loop import BlockOp, ForOp
 
     around: list[str] = []
@@ -97,14 +98,17 @@ class Primitive(ModulePass, Generic[PlanT]):
         return spelled_out(self)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        self.rewrite(self.check(op))
+        self.run(op)
 
     def run(self, module: ModuleOp) -> None:
         """Check and rewrite `module` in place."""
+        for func in module.ops:
+            if (last := func.attributes.get(LOWERED_BY)) is not None:
+                raise self.error(f"schedule steps come before all of lowering, which {last} was a step of")
         self.rewrite(self.check(module))
 
     def error(self, rule: str, fix: object = None, at: Operation | None = None) -> ScheduleError:
-        """A refusal of this step."""
+        """Return a refusal of this step."""
         return ScheduleError(self, rule, fix, at)
 
     def __str__(self) -> str:
@@ -112,7 +116,7 @@ class Primitive(ModulePass, Generic[PlanT]):
         return str(self.pipeline_pass_spec())
 
     def options(self) -> dict[str, Any]:
-        """The fields by name."""
+        """Return the fields by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -124,7 +128,7 @@ def spelled_out(step: ModulePass) -> str:
 
 
 def plain_step(step: Any) -> Any:
-    """A step with plain numbers: those of a subclass of int made int."""
+    """Return a step with plain numbers: those of a subclass of int made int."""
     marked = {f.name: value for f in fields(step) if _is_marked(value := getattr(step, f.name))}
     return replace(step, **{name: _unmarked(value) for name, value in marked.items()}) if marked else step
 

@@ -100,14 +100,14 @@ class SearchTask:
     def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
         """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
         deadline = Deadline.after(None if options is None else options.time_limit_s)
-        chosen = self._taught(options or TuningOptions())
+        chosen = self.taught(options or TuningOptions())
         return tune(TaskInSearch(self), chosen, measure or self.measure_options(), deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""
         self.__dict__.pop("reference", None)
 
-    def _taught(self, options: TuningOptions) -> TuningOptions:
+    def taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
         from .cost_model.transfer import TEACHABLE, transfer_to
 
@@ -257,6 +257,14 @@ class TaskInSearch:
     def measured(self) -> MeasureTask:
         data = self.task.reference
         return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
+
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial of sketches."""
+        return not record.template
+
+    def described_default(self) -> dict[str, Any]:
+        """Nothing: it is no template's."""
+        return {}
 
 
 def resolve_target(target: str | Target) -> Target:

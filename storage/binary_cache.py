@@ -85,7 +85,7 @@ class BinaryCache:
                 _remove(file)
 
     def _usable(self) -> Path | None:
-        """The folder, if it is there and this user's own."""
+        """Return the folder, if it is there and this user's own."""
         if self.folder is None:
             _warn("compiled kernels are not kept: this user has no home folder (XDG_CACHE_HOME names another place)")
             return None

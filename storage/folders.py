@@ -1,4 +1,4 @@
-"""Where this user's files are (XDG Base Directory Specification), and whether only this user can change them."""
+"""This user's folders (XDG Base Directory Specification), and whether only this user can change them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _ROOT = 0
 
 
 def cache_folder(name: str) -> Path | None:
-    """The user's folder for what can be made again; None where there is no home."""
+    """Return the user's folder for what can be made again; None where there is no home."""
     return _folder("XDG_CACHE_HOME", ".cache", name)
 
 
 def data_folder() -> Path | None:
-    """The user's folder for what must be kept; None where there is no home."""
+    """Return the user's folder for what must be kept; None where there is no home."""
     return _folder("XDG_DATA_HOME", ".local/share", "")
 
 

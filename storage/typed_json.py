@@ -21,7 +21,7 @@ class TypeMismatch(ValueError):
 
 
 def shown(value: Any) -> str:
-    """A value from a file in a sentence: short, and on one line."""
+    """Show a value from a file in a sentence: short, and on one line."""
     return _SHORT.repr(value)
 
 

@@ -32,7 +32,7 @@ class NoKey(Exception):
 
 
 class Origin(Enum):
-    """Who a tag says that wrote something."""
+    """The author of a file, as its tag says."""
 
     OWN = "this user"
     CHANGED = "this user, and it was changed since"
@@ -49,7 +49,7 @@ def tag(purpose: str, content: bytes) -> str:
 
 
 def origin_of(purpose: str, content: bytes, found: str) -> Origin:
-    """Who a tag says that wrote bytes; NoKey where this user has none to compare with."""
+    """Return who a tag says wrote bytes; NoKey where this user has none to compare with."""
     key = _key(make=False)
     identity, _, mac = found.strip().partition(" ")
     if not hmac.compare_digest(identity.encode(), _identity(key).encode()):
@@ -88,7 +88,7 @@ def _key(make: bool) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    """The key in a file, which must be this user's alone."""
+    """Return the key in a file, which must be this user's alone."""
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whenever the process, the disk or the machine gives out."""
+"""Atomic files: they appear whole or not at all, whenever the process, the disk or the machine gives out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME_SHOWN = 40
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[IO[bytes]]:
-    """A binary file to write; under its name it appears when the block ends, and not at all where that fails.
+    """Open a binary file for an atomic write: it appears when the block ends, and not at all where that fails.
 
     What is there until then is the file of before, if any, and the new one keeps its permissions; `private` files are
     for this user only. The bytes are on the disk before the name is, and the name before this returns. Beside a file
@@ -43,7 +43,7 @@ def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | str, private: bool = False) -> None:
-    """Write bytes, or text as UTF-8, as `whole_file` does."""
+    """Write bytes, or text as UTF-8, atomically, as `whole_file` does."""
     with whole_file(path, private) as file:
         file.write(data.encode() if isinstance(data, str) else data)
 
@@ -66,7 +66,7 @@ def _unfinished(target: Path, private: bool) -> Iterator[IO[bytes]]:
 
 
 def _opened(target: Path, permissions: int) -> tuple[Path, int]:
-    """A new file beside another one, locked; made again where it was swept away between the two."""
+    """Open a new, locked file beside another one; again where it was removed before it was locked."""
     while True:
         path = target.with_name(f".{target.name[:_NAME_SHOWN]}.{secrets.token_hex(6)}{UNFINISHED}")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions)

@@ -1,4 +1,4 @@
-"""Which integer expressions are index expressions, and which conditions are conjunctions of `index expression >= 0`."""
+"""Affine analysis of expressions: which are index expressions, and conditions as conjunctions of `expression >= 0`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def normalise(condition: Expr) -> Expr:
 
 
 def negate(condition: Expr) -> Expr:
-    """The opposite condition, normalised."""
+    """Negate a condition; the result is normalised."""
     if isinstance(condition, Not):
         return normalise(condition.operand)
     if isinstance(condition, Logic):
@@ -60,7 +60,7 @@ def negate(condition: Expr) -> Expr:
 
 
 def inequalities(condition: Expr, names: AxisNames) -> tuple[IndexExpr, ...] | None:
-    """The index expressions that must be at least 0 for a comparison of two index expressions, or None."""
+    """Return the index expressions that must be at least 0 for a comparison of two index expressions, or None."""
     if not isinstance(condition, Compare) or condition.op == "ne":
         return None
     left, right = to_index(condition.left, names), to_index(condition.right, names)
@@ -71,7 +71,7 @@ def inequalities(condition: Expr, names: AxisNames) -> tuple[IndexExpr, ...] | N
 
 
 def split(condition: Expr, names: AxisNames) -> tuple[tuple[IndexExpr, ...], tuple[Expr, ...]]:
-    """A normalised condition as a conjunction: its index inequalities, and what is none."""
+    """Split a normalised condition into a conjunction: its index inequalities, and what is none."""
     if isinstance(condition, Logic) and condition.op == "and":
         left, right = split(condition.left, names), split(condition.right, names)
         return left[0] + right[0], left[1] + right[1]
@@ -80,7 +80,7 @@ def split(condition: Expr, names: AxisNames) -> tuple[tuple[IndexExpr, ...], tup
 
 
 def prune(conditions: Sequence[IndexExpr], ranges: Ranges) -> tuple[IndexExpr, ...] | None:
-    """The conditions without those that always hold and without repeats; None where one never holds."""
+    """Drop the conditions that always hold, and repeats; None where one never holds."""
     kept: list[IndexExpr] = []
     for condition in conditions:
         simple = tidy(condition, ranges)

@@ -119,7 +119,9 @@ class BodyBuilder:
                 return self._add((math.AbsFOp if expr.dtype in FLOATS else math.AbsIOp)(operand))
             return self._add(_CALLS[expr.function](operand))
         assert isinstance(expr, Binary)
-        left, right = self.build(expr.left, mask), self.build(expr.right, mask)
+        return self._binary(expr, self.build(expr.left, mask), self.build(expr.right, mask))
+
+    def _binary(self, expr: Binary, left: SSAValue, right: SSAValue) -> SSAValue:
         if expr.dtype in UNSIGNED:
             return self._add(_UNSIGNED[expr.op](left, right))
         if expr.op == "mod":
@@ -209,7 +211,7 @@ class BodyBuilder:
         return self._add(arith.SelectOp(test, taken, missed))
 
     def _masked(self, value: Expr, mask: Mask, kept: Mask) -> SSAValue:
-        """A read, perhaps converted, that is 0 where a condition of `kept` fails."""
+        """Build a read, perhaps converted, that is 0 where a condition of `kept` fails."""
         if isinstance(value, Cast):
             return self._convert(self._masked(value.operand, mask, kept), value.operand.dtype, value.dtype)
         assert isinstance(value, Read)
@@ -286,7 +288,7 @@ class BodyBuilder:
     # -- plumbing -----------------------------------------------------------------------------------------------------
 
     def _add(self, op: Operation) -> SSAValue:
-        """The result of `op`, which is pure: of the same operation before it, where there is one."""
+        """Append a pure operation and return its result, or that of the same operation before it."""
         key = (op.name, *op.operands, *op.properties.values(), op.results[0].type)
         if key not in self._built:
             self.block.add_op(op)

@@ -11,7 +11,7 @@ from .tensor import Compute, Tensor
 
 
 def broadcast_shape(operator: str, *shapes: Sequence[int]) -> tuple[int, ...]:
-    """The common shape of several; ShapeError names the operator and the shapes where there is none."""
+    """Return the common shape of several; ShapeError names the operator and the shapes where there is none."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
     result = []
@@ -25,7 +25,7 @@ def broadcast_shape(operator: str, *shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast(name: str, function: Callable[..., Any], *operands: Any) -> Tensor:
-    """A tensor of `function(a, b, ...)` over tensors and numbers of shapes that broadcast together."""
+    """Return a tensor of `function(a, b, ...)` over tensors and numbers of shapes that broadcast together."""
     tensors = [x for x in operands if isinstance(x, Tensor)]
     shape = broadcast_shape(name.removeprefix("T_"), *(t.shape for t in tensors))
     axes = tuple(IterVar(f"ax{k}", e) for k, e in enumerate(shape))

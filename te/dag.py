@@ -207,7 +207,7 @@ class _Writer:
 
 
 def format_index(expr: IndexExpr) -> str:
-    """An index expression with `//` and `%` for floordiv and mod."""
+    """Return an index expression with `//` and `%` for floordiv and mod."""
     return str(expr).replace(" floordiv ", " // ").replace(" mod ", " % ")
 
 

@@ -34,7 +34,7 @@ class Expr:
         self.dtype = dtype
 
     def astype(self, dtype: str) -> Expr:
-        """The value converted to `dtype`; floats become integers by dropping the fraction."""
+        """Convert the value to `dtype`; floats become integers by dropping the fraction."""
         return cast(self, dtype)
 
     def __add__(self, other: Operand) -> Expr:
@@ -121,23 +121,23 @@ class Expr:
 
 
 def bits_of(dtype: str) -> int:
-    """The width of an integer type."""
+    """Return the width of an integer type."""
     return int(dtype.removeprefix("u").removeprefix("int"))
 
 
 def width_of(dtype: str) -> int:
-    """The bits of a number."""
+    """Return the bits of a number."""
     return bits_of(dtype) if dtype in INTEGERS else int(dtype.removeprefix("b").removeprefix("float"))
 
 
 def integer_range(dtype: str) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """Return the least and the greatest value of an integer type."""
     bits = bits_of(dtype)
     return (0, (1 << bits) - 1) if dtype in UNSIGNED else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 class Const(Expr):
-    """A number."""
+    """A constant of an element type."""
 
     __slots__ = ("value",)
 
@@ -210,7 +210,7 @@ class Cast(Expr):
 
 
 class Bitcast(Expr):
-    """The bits of a number taken for those of another type of the same width."""
+    """The bits of a number reinterpreted as another type of the same width."""
 
     __slots__ = ("operand",)
 
@@ -249,7 +249,7 @@ class Logic(Expr):
 
 
 class Not(Expr):
-    """A condition turned round."""
+    """The negation of a condition."""
 
     __slots__ = ("operand",)
 
@@ -284,7 +284,7 @@ class Read(Expr):
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions that `expr` is made of."""
+    """Return the expressions that `expr` is made of."""
     if isinstance(expr, Binary | Compare | Logic):
         return (expr.left, expr.right)
     if isinstance(expr, Call | Cast | Bitcast | Not):
@@ -295,19 +295,19 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def zero(dtype: str) -> Const:
-    """The zero of a type."""
+    """Return the zero of a type."""
     return Const(0, dtype)
 
 
 def const(value: Number, dtype: str | None = None) -> Const:
-    """A number as an expression; the type is float32 or int32 unless given."""
+    """Return a number as an expression; the type is float32 or int32 unless given."""
     if dtype is None:
         dtype = "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
     return Const(value, dtype)
 
 
 def convert(value: Operand, like: str | None = None) -> Expr:
-    """An operand as an expression: numbers take the type `like` where they fit it, rank-0 tensors are read."""
+    """Convert an operand to an expression: numbers take the type `like` where they fit it, rank-0 tensors are read."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, bool | int | float):
@@ -331,7 +331,7 @@ def _number(value: Number, like: str | None) -> Const:
 
 
 def promote(left: str, right: str) -> str:
-    """The type of arithmetic on two types: the wider, where floats are wider than integers.
+    """Return the type of arithmetic on two types: the wider, where floats are wider than integers.
 
     Types of which none holds the other meet, as in NumPy, in one that holds both: float16 and bfloat16 in float32, an
     unsigned integer and a signed one in a wider signed one. ExpressionError for uint64, which has none.
@@ -347,7 +347,7 @@ def promote(left: str, right: str) -> str:
 
 
 def match(left: Operand, right: Operand) -> tuple[Expr, Expr]:
-    """Both operands in one type."""
+    """Convert both operands to one type."""
     a = convert(left, getattr(right, "dtype", None))
     b = convert(right, a.dtype)
     dtype = promote(a.dtype, b.dtype)
@@ -355,7 +355,7 @@ def match(left: Operand, right: Operand) -> tuple[Expr, Expr]:
 
 
 def cast(value: Operand, dtype: str) -> Expr:
-    """The value converted to `dtype`; nothing to do where it already has that type."""
+    """Convert a value to `dtype`; nothing to do where it already has that type."""
     expr = convert(value, dtype)
     if expr.dtype == dtype:
         return expr
@@ -365,7 +365,7 @@ def cast(value: Operand, dtype: str) -> Expr:
 
 
 def binary(op: str, left: Operand, right: Operand) -> Expr:
-    """The arithmetic operation `op` after both operands were brought to one type."""
+    """Build the arithmetic operation `op` after both operands were brought to one type."""
     a, b = match(left, right)
     if a.dtype == "bool":
         raise ExpressionError(f"'{op}' is arithmetic, got two conditions: use te.all, te.any or cast them")
@@ -378,7 +378,7 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
 
 
 def compare(op: str, left: Operand, right: Operand) -> Expr:
-    """The comparison `op` after both operands were brought to one type; conditions compare by == and != only."""
+    """Build the comparison `op` after both operands were brought to one type; conditions compare by == and != only."""
     a, b = match(left, right)
     if a.dtype == "bool" and op not in ("eq", "ne"):
         raise ExpressionError(f"'{op}' compares numbers, got two conditions: cast them to int32 first")

@@ -193,41 +193,41 @@ def _join(op: str, conditions: tuple[Operand, ...]) -> Expr:
 
 
 def bitwise_and(left: Operand, right: Operand) -> Expr:
-    """The bits that two integers have in common."""
+    """Bitwise and of two integers."""
     return _bitwise("and", left, right)
 
 
 def bitwise_or(left: Operand, right: Operand) -> Expr:
-    """The bits of either of two integers."""
+    """Bitwise or of two integers."""
     return _bitwise("or", left, right)
 
 
 def bitwise_xor(left: Operand, right: Operand) -> Expr:
-    """The bits that two integers differ in."""
+    """Bitwise exclusive or of two integers."""
     return _bitwise("xor", left, right)
 
 
 def bitwise_not(value: Operand) -> Expr:
-    """An integer with all bits turned round."""
+    """An integer with all bits inverted."""
     operand = convert(value)
     return _bitwise("xor", operand, Const(_range(operand.dtype)[1] if operand.dtype in UNSIGNED else -1, operand.dtype))
 
 
 def bitcast(value: Operand, dtype: str) -> Expr:
-    """The bits of a number taken for those of another type of the same width."""
+    """Reinterpret the bits of a number as another type of the same width."""
     operand = convert(value)
     return operand if operand.dtype == dtype else Bitcast(operand, dtype)
 
 
 def shift_left(value: Operand, count: Operand) -> Expr:
-    """An integer times two to the power of another, which is not negative; 0 where it is the width or more."""
+    """Shift an integer left by another, which is not negative; 0 where that is the width or more."""
     operand, by = match(value, count)
     width = bits_of(operand.dtype) if operand.dtype in INTEGERS else 0
     return select(by < width, _bitwise("shl", operand, by), Const(0, operand.dtype))
 
 
 def shift_right(value: Operand, count: Operand) -> Expr:
-    """An integer over two to the power of another, which is not negative, rounded down."""
+    """Shift an integer right by another, which is not negative: division by a power of two, rounded down."""
     operand, by = match(value, count)
     last = (bits_of(operand.dtype) if operand.dtype in INTEGERS else 1) - 1
     beyond = _bitwise("shr", operand, last) if operand.dtype not in UNSIGNED else Const(0, operand.dtype)

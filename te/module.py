@@ -40,9 +40,7 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     if not outputs:
         raise ExpressionError("create_module needs at least one computed tensor in the list, got placeholders only")
     stages, used = _stages(outputs)
-    for tensor in used:
-        if not any(tensor is given for given in inputs):
-            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list given to create_module")
+    _require_given(used, inputs)
     labels = _Names()
     values: dict[Tensor, SSAValue] = {}
     block = Block(arg_types=[_type(t) for t in inputs])
@@ -65,8 +63,15 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     return ModuleOp([function], attributes)
 
 
+def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+    """ExpressionError where a placeholder is read that is not among the inputs."""
+    for tensor in used:
+        if not any(tensor is given for given in inputs):
+            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list given to create_module")
+
+
 def _marks(tensor: Tensor, name: str) -> DictionaryAttr:
-    """The attributes of an argument: its name, and `lw.constant` where it is one."""
+    """Return the attributes of an argument: its name, and `lw.constant` where it is one."""
     marks: dict[str, Attribute] = {"lw.name": StringAttr(name)}
     if isinstance(tensor.op, Placeholder) and tensor.op.constant:
         marks["lw.constant"] = UnitAttr()
@@ -74,7 +79,7 @@ def _marks(tensor: Tensor, name: str) -> DictionaryAttr:
 
 
 def stage_labels(tensors: Sequence[Tensor]) -> dict[Compute, str]:
-    """What `create_module` calls each compute: equal names get a number."""
+    """Return the name that `create_module` gives each compute: equal names get a number."""
     labels = _Names()
     for tensor in tensors:
         if isinstance(tensor.op, Placeholder):

@@ -125,7 +125,7 @@ class Tensor:
 def placeholder(
     shape: Sequence[int] | int, dtype: str = "float32", name: str = "placeholder", constant: bool = False
 ) -> Tensor:
-    """An input tensor of the given shape (extents of at least 1).
+    """Return an input tensor of the given shape (extents of at least 1).
 
     A `constant` one, such as a weight, may be laid out anew by a schedule and is then packed ahead of the calls.
     """
@@ -199,7 +199,7 @@ def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]
 
 
 def elementwise(tensor: Tensor, function: Callable[[Expr], Operand], name: str) -> Tensor:
-    """A tensor of `function(element)` for every element."""
+    """Return a tensor of `function(element)` for every element."""
     result: Tensor = compute(tensor.shape, lambda *i: function(tensor[i]), name)
     return result
 

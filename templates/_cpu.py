@@ -1,4 +1,4 @@
-"""What the templates for CPUs share: a tile of sums in vector registers, rows unrolled beside a vector of columns."""
+"""Tiling for CPUs, shared by templates: sums in vector registers, rows unrolled beside a vector of columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tiled(
     reduce: Sequence[str],
     packed: Sequence[str] = (),
 ) -> Any:
-    """The schedule of an operator and what is fused around it, with all tiles dealt to the cores.
+    """Schedule an operator and what is fused around it, with all tiles in parallel on the cores.
 
     Knobs: the rows and columns of a tile, the step of the first reduce loop, what is unrolled, and which tiles come
     first. `packed`: the layout to copy the second operand into first, so that it is read in order; `<width>` stands for

@@ -1,8 +1,8 @@
-"""What the templates for GPUs share: blocks, virtual threads, threads and elements; operands in shared memory."""
+"""Tiling for GPUs, shared by templates: blocks, virtual threads, threads and elements; operands in shared memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..computation import Computation, Workload, start
@@ -24,17 +24,7 @@ def tiled(cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Seque
     """
     made = start(cfg, workload)
     sch, block, loops = made.sch, made.block, made.loops
-    for name in spatial:
-        cfg.define_split(f"tile_{name}", loops[name], num_outputs=4)
-    for name in reduce:
-        cfg.define_split(f"tile_{name}", loops[name], num_outputs=2)
-    cfg.define_knob("auto_unroll_max_step", list(UNROLL_STEPS))
-    cfg.define_knob("unroll_explicit", [0, 1])
-    extent = loops[reduce[0]].extent
-    cfg.define_knob("parts", [n for n in PARTS if n == 1 or (extent % n == 0 and extent >= 4 * n)])
-    if cfg.is_fallback:
-        _pick_fallback(cfg, spatial, reduce)
-
+    _define_knobs(cfg, loops, spatial, reduce)
     around = [loops[name] for name in outer]
     if cfg["parts"].val > 1:
         block, loops[reduce[0]] = split_among_blocks(made, cfg.target, loops[reduce[0]], cfg["parts"].val)
@@ -65,8 +55,22 @@ def tiled(cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Seque
     return sch
 
 
+def _define_knobs(cfg: Config, loops: Mapping[str, Any], spatial: Sequence[str], reduce: Sequence[str]) -> None:
+    """Define the knobs of `tiled`, and what they are without a record."""
+    for name in spatial:
+        cfg.define_split(f"tile_{name}", loops[name], num_outputs=4)
+    for name in reduce:
+        cfg.define_split(f"tile_{name}", loops[name], num_outputs=2)
+    cfg.define_knob("auto_unroll_max_step", list(UNROLL_STEPS))
+    cfg.define_knob("unroll_explicit", [0, 1])
+    extent = loops[reduce[0]].extent
+    cfg.define_knob("parts", [n for n in PARTS if n == 1 or (extent % n == 0 and extent >= 4 * n)])
+    if cfg.is_fallback:
+        _pick_fallback(cfg, spatial, reduce)
+
+
 def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: str) -> None:
-    """Fill a shared buffer at a loop, with all threads of the block: `counts` of them on each of `axes`."""
+    """Fetch cooperatively: fill a shared buffer at a loop with all threads of the block, `counts` along `axes`."""
     before = {str(loop) for loop in sch.get_loops(copy)}
     sch.compute_at(copy, at, unit_loops=True)
     path = sch.get_loops(copy)
@@ -78,7 +82,7 @@ def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: st
 
 
 def split_among_blocks(made: Computation, target: Target | None, loop: Any, parts: Any) -> tuple[str, Any]:
-    """Let blocks of their own take parts of a reduction; a second kernel, a thread for each result, adds up.
+    """Split a reduction among thread blocks (split-K); a second kernel, a thread for each result, sums the parts.
 
     Returns the block of the partial results and the rest of the loop.
     """

@@ -1,4 +1,4 @@
-"""What the templates for Mali share: tiles of blocks, threads and elements, vectors of neighbours, no shared memory."""
+"""Tiling for Mali, shared by templates: blocks, threads and elements, vectors of neighbours, no shared memory."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from ._gpu import AXES, fetch_together, split_among_blocks
 @template("conv2d_no_batching")
 def conv2d_no_batching(cfg: Config, *args: Any) -> Any:
     """As `_operators.conv2d_nchw`, for one image. Spatial axes in four: blocks, virtual threads, threads, elements;
-    reduce axes in three, the channels' over blocks, fills of shared memory, and what is in it."""
+    reduce axes in three, the channels' over blocks, fills of shared memory, and what is in it.
+    """
     made = start(cfg, operators.conv2d_nchw(*args))
     sch, block = made.sch, made.block
     batch, f, y, x, rc, ry, rx = made.loops.values()

@@ -96,35 +96,39 @@ def _bias_behind(op: ApplyOp) -> ApplyOp | None:
     return user if isinstance(user, ApplyOp) and user.operator.data == "bias_add" else None
 
 
+def _first(x: Any, layout: str) -> Any:
+    """Move channels to the front, where PyTorch has them."""
+    return x.movedim(-1, 1) if layout.endswith("C") else x
+
+
+def _back(x: Any, layout: str) -> Any:
+    """Move channels back to where the layout has them."""
+    return x.movedim(1, -1) if layout.endswith("C") else x
+
+
 def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
     """PyTorch's form of each operator, with our options as keywords."""
     F = torch.nn.functional
 
-    def first(x: Any, layout: str) -> Any:
-        return x.movedim(-1, 1) if layout.endswith("C") else x
-
-    def back(x: Any, layout: str) -> Any:
-        return x.movedim(1, -1) if layout.endswith("C") else x
-
     def conv(function: Any) -> Callable[..., Any]:
         def convolve(x: Any, w: Any, bias: Any = None, *, layout: str, **options: Any) -> Any:
             found = [options[name] for name in ("stride", "padding", "dilation", "groups")]
-            return back(function(first(x, layout), w, bias, *found), layout)
+            return _back(function(_first(x, layout), w, bias, *found), layout)
 
         return convolve
 
     def conv2d_transpose(
         x: Any, w: Any, *, stride: Any, padding: Any, output_padding: Any, groups: int, layout: str
     ) -> Any:
-        return back(F.conv_transpose2d(first(x, layout), w, None, stride, padding, output_padding, groups), layout)
+        return _back(F.conv_transpose2d(_first(x, layout), w, None, stride, padding, output_padding, groups), layout)
 
     def max_pool(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, layout: str) -> Any:
-        return back(F.max_pool2d(first(x, layout), kernel, stride, padding, dilation, ceil_mode), layout)
+        return _back(F.max_pool2d(_first(x, layout), kernel, stride, padding, dilation, ceil_mode), layout)
 
     def avg_pool(
         x: Any, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, layout: str
     ) -> Any:
-        return back(F.avg_pool2d(first(x, layout), kernel, stride, padding, ceil_mode, count_include_pad), layout)
+        return _back(F.avg_pool2d(_first(x, layout), kernel, stride, padding, ceil_mode, count_include_pad), layout)
 
     def global_avg_pool(x: Any, *, layout: str) -> Any:
         axes = tuple(range(1, x.ndim - 1)) if layout.endswith("C") else tuple(range(2, x.ndim))

@@ -10,9 +10,11 @@ import signal
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import effort
 import pytest
+from _pytest._code.code import TerminalRepr
 from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
@@ -108,7 +110,7 @@ class CheckedOpt(xDSLOptMain):
         super().__init__(args=args)
         self.stdin = stdin
 
-    def get_input_stream(self) -> tuple[io.BufferedIOBase, str]:
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
         if self.args.input_file is None:
             return io.BytesIO(self.stdin.encode()), "mlir"
         return super().get_input_stream()
@@ -214,7 +216,7 @@ class RunLine(pytest.Item):
     def _failed(self, complaint: str, output: str) -> FileCheckFailed:
         return FileCheckFailed(f"$ {self.command}\n{complaint}\n--- output\n{output}")
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> object:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str | TerminalRepr:  # type: ignore[override]
         return str(excinfo.value) if isinstance(excinfo.value, FileCheckFailed) else super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:

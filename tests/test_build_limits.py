@@ -65,7 +65,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_what_would_take_for_ever_to_build_is_a_sentence(task, name, tmp_path):
+def test_what_would_take_for_ever_to_build_is_a_sentence(task, name, tmp_path: Path) -> None:
     """By hand, from records, and as a candidate."""
     schedule, sentence = STRANGE[name]
     with pytest.raises((lw.ScheduleError, NotEnoughMemory)) as caught:
@@ -94,7 +94,7 @@ def stranger(task, schedule, versions):
     )
 
 
-def test_the_command_line_says_it_with_exit_code_2(task, tmp_path, capsys):
+def test_the_command_line_says_it_with_exit_code_2(task, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "product.mlir"
     path.write_text(str(task.compute_dag.module))
     for name in ("copies", "aligned"):
@@ -103,7 +103,7 @@ def test_the_command_line_says_it_with_exit_code_2(task, tmp_path, capsys):
         assert STRANGE[name][1] in said and len(said.strip().splitlines()) == 1
 
 
-def test_callers_set_the_limits(task):
+def test_callers_set_the_limits(task) -> None:
     small = lw.SearchTask(product, args=(8, 8, 8), target="llvm cores=1")
     schedule = steps(*ALL)
     a, b = small.reference.inputs
@@ -121,7 +121,7 @@ def test_callers_set_the_limits(task):
 
 
 @pytest.mark.parametrize("field", [f.name for f in fields(BuildLimits)])
-def test_limits_that_make_no_sense_are_refused(field):
+def test_limits_that_make_no_sense_are_refused(field) -> None:
     for value in (0, -1, 1.5, True, "many"):
         with pytest.raises(ValueError, match=f"{field} must be a whole number of at least 1, got"):
             BuildLimits(**{field: value})
@@ -130,7 +130,7 @@ def test_limits_that_make_no_sense_are_refused(field):
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_is_refused_before_work_starts_with_the_bytes(monkeypatch, task):
+def test_what_does_not_fit_is_refused_before_work_starts_with_the_bytes(monkeypatch: pytest.MonkeyPatch, task) -> None:
     huge = lw.SearchTask(product, args=(1 << 20, 1 << 20, 1 << 4), target="llvm cores=1")
     with pytest.raises(NotEnoughMemory, match=r"'T_dense' has 4,398,046,511,104 bytes, takes 4,398,180,728,832 bytes"):
         huge.build("")
@@ -151,7 +151,7 @@ def lowered(size, others):
     return lower_to_kernel(te.create_module([data, out]), "llvm cores=1")
 
 
-def test_bytes_of_a_reference_bound_what_making_it_takes():
+def test_bytes_of_a_reference_bound_what_making_it_takes() -> None:
     """Inputs, stages in their types, and one of them in double precision: NumPy's own peak is not above that."""
     import tracemalloc
 
@@ -167,7 +167,9 @@ def test_bytes_of_a_reference_bound_what_making_it_takes():
 
 
 @pytest.mark.parametrize(("limit", "used"), [("4096", "1024"), ("max", "0")])
-def test_a_container_has_what_it_may_have(monkeypatch, tmp_path, limit, used):
+def test_a_container_has_what_it_may_have(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, used: str
+) -> None:
     paths = tmp_path / "memory.max", tmp_path / "memory.current"
     for path, text in zip(paths, (limit, used), strict=True):
         path.write_text(text + "\n")
@@ -178,12 +180,12 @@ def test_a_container_has_what_it_may_have(monkeypatch, tmp_path, limit, used):
         assert host_memory_bytes() == 4096 and available_bytes() == 3072
 
 
-def test_a_limit_of_the_address_space_counts(monkeypatch):
+def test_a_limit_of_the_address_space_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_memory.resource, "getrlimit", lambda which: (1 << 20, 1 << 20))
     assert host_memory_bytes() == 1 << 20 and available_bytes() == 0
 
 
-def test_outputs_that_do_not_fit_are_refused_when_they_are_made(monkeypatch):
+def test_outputs_that_do_not_fit_are_refused_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_memory, "available_bytes", lambda: 1 << 20)
     data = te.placeholder((4,), name="data")
     out = te.compute((1 << 27,), lambda i: data[i % 4], name="out")
@@ -192,7 +194,7 @@ def test_outputs_that_do_not_fit_are_refused_when_they_are_made(monkeypatch):
         kernel(np.zeros(4, np.float32))
 
 
-def test_a_device_says_what_it_has_where_a_buffer_is_larger():
+def test_a_device_says_what_it_has_where_a_buffer_is_larger() -> None:
     pytest.importorskip("pyopencl")
     with pytest.raises(NotEnoughMemory, match="a buffer of opencl:0 takes 1,125,899,906,842,624 bytes"):
         lw.opencl(0).allocate(1 << 50)

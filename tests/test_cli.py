@@ -13,6 +13,7 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,6 +50,7 @@ def call(*argv: str) -> tuple[int, str, str]:
         try:
             code = main(argv)
         except SystemExit as stop:
+            assert isinstance(stop.code, int)
             code = stop.code
     return code, out.getvalue(), err.getvalue()
 
@@ -385,13 +387,17 @@ def test_replay_of_a_bad_schedule(tuned: Tuned, schedule: str, sentence: str) ->
     assert sentence in err
 
 
+def _kernel_of(result: np.ndarray) -> Any:
+    return lambda *_: result.copy()
+
+
 def test_a_wrong_kernel_is_told_from_a_right_one() -> None:
     workload = named_workloads()["matmul"]
     task = lw.SearchTask(workload, arguments(workload, {"m": 4, "n": 4, "k": 4}))
     right = task.reference.expected[0]
-    assert check(task, lambda *_: right.copy()).right
+    assert check(task, _kernel_of(right)).right
     for wrong in (right + 0.1, np.full_like(right, np.nan), np.where(np.eye(4) > 0, np.inf, right)):
-        found = check(task, lambda *_, wrong=wrong: wrong)
+        found = check(task, _kernel_of(wrong))
         assert not found.right
         assert str(found).startswith("WRONG")
 

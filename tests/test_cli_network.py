@@ -38,7 +38,7 @@ def call(*argv):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A folder, which we are in, with a model whose batch is open and one whose batch is 1."""
     monkeypatch.chdir(tmp_path)
     onnx.save(small_network(open_batch=True), "open.onnx")
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_tune_compile_run_and_bench(folder):
+def test_tune_compile_run_and_bench(folder) -> None:
     code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6", "--json")
     assert code == 0, err
     report = json.loads(out)
@@ -80,7 +80,7 @@ def test_tune_compile_run_and_bench(folder):
     assert len(report["times_s"]) == 2 and report["tuned_kernels"] == 3 and report["onnxruntime_s"] is None
 
 
-def test_open_extents_are_given_on_the_command_line(folder):
+def test_open_extents_are_given_on_the_command_line(folder) -> None:
     code, _, err = call("run", "open.onnx")
     assert code == 2 and "give its extents, shapes={'x': (...)} (--input-shape)" in err
     code, out, err = call("run", "open.onnx", "--input-shape", "x=2,3,12,12", "--json")
@@ -89,7 +89,7 @@ def test_open_extents_are_given_on_the_command_line(folder):
     assert "tune it (lw.TaskScheduler, or loopwright tune)" in err
 
 
-def test_a_layout_is_for_tuning_and_compiling_alike(folder):
+def test_a_layout_is_for_tuning_and_compiling_alike(folder) -> None:
     flags = ["--target", "llvm cores=1", "--layout", "NHWC"]
     code, out, err = call("tune", "net.onnx", *flags, "--trials", "3", "--json")
     assert code == 0 and "[[1, 12, 12, 3], [3, 3, 3, 8], [1, 1, 1, 8], [1, 12, 12, 8]]" in err
@@ -99,7 +99,7 @@ def test_a_layout_is_for_tuning_and_compiling_alike(folder):
     assert code == 0 and "2 of 3 kernels have no record" in err
 
 
-def test_networks_by_name_in_another_layout(folder):
+def test_networks_by_name_in_another_layout(folder) -> None:
     given = argparse.Namespace(layout="auto", batch=None, input_shape=[], constant=[])
     assert read_network(given, "squeezenet_v1.1").inputs["data"].shape == (1, 224, 224, 3)
     code, out, err = call("compile", "mlp", "--batch", "3", "-o", "three.lw", "--json")
@@ -108,13 +108,13 @@ def test_networks_by_name_in_another_layout(folder):
     assert report["inputs"]["data"][1][0] == 3 and report["file_bytes"] == os.path.getsize("three.lw")
 
 
-def one_node(path, operator, dtype=TensorProto.FLOAT, **attributes):
+def one_node(path, operator, dtype=TensorProto.FLOAT, **attributes) -> None:
     """Write a model of one operator on a tensor."""
     node = helper.make_node(operator, ["x"], ["y"], **attributes)
     onnx.save(model([node], {"x": (2, 3)}, ["y"], dtype=dtype), path)
 
 
-def test_what_onnxruntime_refuses_is_timed_here(folder):
+def test_what_onnxruntime_refuses_is_timed_here(folder) -> None:
     one_node("half.onnx", "Relu", TensorProto.BFLOAT16)
     code, out, err = call("bench", "half.onnx", "--min-repeat-ms", "2")
     assert code == 0, err
@@ -125,7 +125,7 @@ def test_what_onnxruntime_refuses_is_timed_here(folder):
     assert "NOT_IMPLEMENTED" in report["onnxruntime_error"]
 
 
-def test_rounds_of_single_runs_take_turns():
+def test_rounds_of_single_runs_take_turns() -> None:
     seen = []
     one, other = (lambda: seen.append("a")), (lambda: seen.append("b"))
     assert all(seconds > 0 for seconds in alternate(one, other, rounds=2, round_ms=0))
@@ -133,14 +133,14 @@ def test_rounds_of_single_runs_take_turns():
 
 
 @pytest.mark.parametrize(("operator", "attributes"), [("Relu", {}), ("Flatten", {"axis": 0})])
-def test_a_network_without_reductions_has_nothing_to_tune(folder, operator, attributes):
+def test_a_network_without_reductions_has_nothing_to_tune(folder, operator: str, attributes) -> None:
     one_node("plain.onnx", operator, **attributes)
     code, _, err = call("tune", "plain.onnx")
     assert code == 2 and "plain.onnx has nothing to tune: no kernel of it has a reduction" in err
     assert call("run", "plain.onnx")[0] == 0
 
 
-def test_inputs_are_made_constants_on_the_command_line(folder):
+def test_inputs_are_made_constants_on_the_command_line(folder) -> None:
     proto = model([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (2, 6)}, ["y"])
     proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
     onnx.save(proto, "shape.onnx")
@@ -152,8 +152,8 @@ def test_inputs_are_made_constants_on_the_command_line(folder):
 
 
 @pytest.mark.parametrize("command", ["compile", "run", "bench", "tune"])
-def test_what_is_missing_is_a_sentence_and_exit_code_1(folder, monkeypatch, command):
-    def nothing():
+def test_what_is_missing_is_a_sentence_and_exit_code_1(folder, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    def nothing() -> None:
         raise MissingCuda("running on CUDA needs a driver")
 
     monkeypatch.setattr(driver, "pycuda_driver", nothing)
@@ -162,8 +162,8 @@ def test_what_is_missing_is_a_sentence_and_exit_code_1(folder, monkeypatch, comm
     assert code == 1 and err.startswith("loopwright: running on CUDA needs ") and "Traceback" not in err
 
 
-def test_a_kernel_that_does_not_compile_is_a_sentence(folder, monkeypatch):
-    def fail(*_):
+def test_a_kernel_that_does_not_compile_is_a_sentence(folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_) -> None:
         raise BuildError("kernel conv2d does not compile: lw-split: no loop 'i'")
 
     monkeypatch.setattr(compiler, "build_all", fail)
@@ -199,7 +199,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("argv", "sentence"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
-def test_bad_input_is_exit_code_2(folder, argv, sentence):
+def test_bad_input_is_exit_code_2(folder, argv, sentence) -> None:
     Path("net.lw").write_bytes(b"nothing")
     Path("broken.onnx").write_bytes(b"nothing")
     np.save("x.npy", np.zeros(2, np.float32))

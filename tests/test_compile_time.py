@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture
-def compile_time(monkeypatch: pytest.MonkeyPatch):
+def compile_time(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     sys.modules.pop("compile_time", None)
     import compile_time
@@ -18,14 +19,14 @@ def compile_time(monkeypatch: pytest.MonkeyPatch):
     return compile_time
 
 
-def test_the_same_bytes_each_time(compile_time) -> None:
+def test_the_same_bytes_each_time(compile_time: Any) -> None:
     assert len(compile_time.STEPS) == 40
     module, schedule = compile_time.workload(), ",".join(compile_time.STEPS)
     first, second = (compile_time.compile_once(module, schedule)[1].source for _ in range(2))
     assert first == second
 
 
-def test_what_is_timed_is_right(compile_time) -> None:
+def test_what_is_timed_is_right(compile_time: Any) -> None:
     from loopwright.backends.build import build
     from loopwright.passes.pipeline_text import apply_schedule
     from loopwright.topi.testing import conv2d_nchw_python

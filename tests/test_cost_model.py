@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from loopwright.search.cost_model import BoostedTrees, Linear, Unknowing, make_model, relative_speed
+from loopwright.search.cost_model import BoostedTrees, Floats, Linear, Unknowing, make_model, relative_speed
 
 
-def landscape(rng, n, width=20):
+def landscape(rng: np.random.Generator, n: int, width: int = 20) -> tuple[Floats, Floats]:
     features = rng.random((n, width)).astype(np.float32)
     log_time = 4 * np.abs(features[:, 0] - 0.3) + 3 * (features[:, 1] > 0.6) + features[:, 2] * features[:, 3]
     return features, np.exp2(log_time)
 
 
-def rank_correlation(a, b):
+def rank_correlation(a: Floats, b: Floats) -> float:
     return np.corrcoef(np.argsort(np.argsort(a)), np.argsort(np.argsort(b)))[0, 1]
 
 
-def test_scores_are_relative_to_the_best_of_their_task():
+def test_scores_are_relative_to_the_best_of_their_task() -> None:
     times = np.array([2.0, 1.0, np.inf, 8.0, 4.0, np.inf])
     tasks = np.array([0, 0, 0, 1, 1, 2])
     assert relative_speed(times, tasks).tolist() == [0.5, 1.0, 0.0, 0.5, 1.0, 0.0]
@@ -24,7 +24,7 @@ def test_scores_are_relative_to_the_best_of_their_task():
 
 
 @pytest.mark.parametrize(("samples", "least"), [(16, 0.3), (64, 0.75), (500, 0.93), (4000, 0.97)])
-def test_trees_rank_unseen_candidates(samples, least):
+def test_trees_rank_unseen_candidates(samples: int, least: float) -> None:
     rng = np.random.default_rng(0)
     features, times = landscape(rng, samples)
     unseen, their_times = landscape(rng, 1000)
@@ -35,7 +35,7 @@ def test_trees_rank_unseen_candidates(samples, least):
     assert mean.shape == spread.shape == (1000,) and (spread >= 0).all() and spread.any()
 
 
-def test_trees_beat_the_linear_baseline():
+def test_trees_beat_the_linear_baseline() -> None:
     rng = np.random.default_rng(0)
     features, times = landscape(rng, 300)
     unseen, their_times = landscape(rng, 1000)
@@ -46,7 +46,7 @@ def test_trees_beat_the_linear_baseline():
     assert correlations[0] > correlations[1] > 0.3
 
 
-def test_failures_teach():
+def test_failures_teach() -> None:
     rng = np.random.default_rng(0)
     features, times = landscape(rng, 200)
     times[features[:, 5] > 0.5] = np.inf
@@ -57,7 +57,7 @@ def test_failures_teach():
 
 
 @pytest.mark.parametrize("name", ["trees", "linear", "random"])
-def test_models_that_know_nothing_say_so(name):
+def test_models_that_know_nothing_say_so(name: str) -> None:
     model = make_model(name, seed=3)
     features = np.ones((40, 5), np.float32)
     assert not model.ready
@@ -69,7 +69,7 @@ def test_models_that_know_nothing_say_so(name):
     assert mean.shape == (40,) and (spread > 0).all()
 
 
-def test_features_may_be_constant_or_missing():
+def test_features_may_be_constant_or_missing() -> None:
     features = np.full((12, 4), np.nan, np.float32)
     features[:, 1] = np.arange(12)
     features[0, 2] = np.inf
@@ -80,7 +80,7 @@ def test_features_may_be_constant_or_missing():
         assert model.predict(features[:0])[0].shape == (0,)
 
 
-def test_the_same_seed_learns_the_same():
+def test_the_same_seed_learns_the_same() -> None:
     features, times = landscape(np.random.default_rng(0), 100)
     predictions = []
     for seed in (1, 1, 2):
@@ -90,7 +90,7 @@ def test_the_same_seed_learns_the_same():
     assert (predictions[0] == predictions[1]).all() and (predictions[0] != predictions[2]).any()
 
 
-def test_unknown_models_are_refused():
+def test_unknown_models_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown cost model 'xgb'; there are: trees, rank, linear, roofline, random"):
         make_model("xgb")
     assert isinstance(make_model("random"), Unknowing)

@@ -1,5 +1,6 @@
 """Cost models of every kind: tasks of their own scale, files, what is known beforehand, baselines."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +18,7 @@ from loopwright.search.records.file import ErrorCode, Record, append
 LEARNING = ("trees", "rank", "linear")
 
 
-def landscape(rng, n, width=20, scale=1.0):
+def landscape(rng, n, width: int = 20, scale: float = 1.0):
     features = rng.random((n, width)).astype(np.float32)
     log_time = 4 * features[:, 0] + 3 * (features[:, 1] > 0.6) - 2 * features[:, 2] * features[:, 3]
     return features, scale * np.exp2(log_time)
@@ -28,7 +29,7 @@ def quality(model, features, times_s):
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_tasks_of_any_scale_teach_one_model(name):
+def test_tasks_of_any_scale_teach_one_model(name) -> None:
     rng = np.random.default_rng(0)
     parts = [landscape(rng, 100, scale=scale) for scale in (1e-6, 1e-3, 1.0)]
     times_s = np.concatenate([t for _, t in parts])
@@ -39,7 +40,7 @@ def test_tasks_of_any_scale_teach_one_model(name):
     assert quality(model, *landscape(rng, 500)) > 0.85
 
 
-def test_ranks_are_learned_within_tasks_only():
+def test_ranks_are_learned_within_tasks_only() -> None:
     """A column that tells a slow task from a fast one must not be taken for what makes a candidate fast."""
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 400)
@@ -56,7 +57,7 @@ def test_ranks_are_learned_within_tasks_only():
 
 
 @pytest.mark.parametrize("name", ("trees", "rank"))
-def test_samples_far_from_all_known_ones_are_less_sure(name):
+def test_samples_far_from_all_known_ones_are_less_sure(name: str) -> None:
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 100)
     model = make_model(name)
@@ -66,7 +67,7 @@ def test_samples_far_from_all_known_ones_are_less_sure(name):
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_ten_thousand_records_teach_as_few_do(name):
+def test_ten_thousand_records_teach_as_few_do(name) -> None:
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 10_000, len(names()) + 1)
     model = make_model(name)
@@ -75,7 +76,7 @@ def test_ten_thousand_records_teach_as_few_do(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_nothing_to_learn_from_is_no_error(name):
+def test_nothing_to_learn_from_is_no_error(name) -> None:
     model = make_model(name)
     width = len(names()) + 1
     for times_s in (np.zeros(0), np.full(4, 1.0), np.full(50, np.inf)):
@@ -86,7 +87,7 @@ def test_nothing_to_learn_from_is_no_error(name):
     assert np.isfinite(model.predict(np.ones((3, width), np.float32))[0]).all()
 
 
-def test_columns_that_order_alike_are_seen_once():
+def test_columns_that_order_alike_are_seen_once() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.random(50), rng.random(50)
     features = np.stack([np.ones(50), a, a**3, -a, b, 5 - np.log(b), np.round(a)], axis=1)
@@ -95,7 +96,7 @@ def test_columns_that_order_alike_are_seen_once():
     assert distinct_columns(np.ones((5, 3))).tolist() == []
 
 
-def test_snapped_columns_keep_their_order():
+def test_snapped_columns_keep_their_order() -> None:
     values = np.random.default_rng(0).normal(size=(500, 2))
     values[:, 1] = np.round(values[:, 1])
     found = snapped(values, 20)
@@ -107,7 +108,7 @@ def test_snapped_columns_keep_their_order():
 # -- baselines ------------------------------------------------------------------------------------------------------
 
 
-def test_roofline_believes_the_rules_then_the_bounds():
+def test_roofline_believes_the_rules_then_the_bounds() -> None:
     model = make_model("roofline")
     columns = [*names(), PRIOR.name]
     features = np.zeros((3, len(columns)), np.float32)
@@ -119,7 +120,7 @@ def test_roofline_believes_the_rules_then_the_bounds():
         model.predict(np.zeros((3, 20)))
 
 
-def test_a_search_can_be_led_by_each_model():
+def test_a_search_can_be_led_by_each_model() -> None:
     from fake_space import FakeSpace
 
     from loopwright.search.strategies.evolution import Evolution
@@ -141,7 +142,7 @@ def test_a_search_can_be_led_by_each_model():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_saved_model_predicts_the_same(name, tmp_path):
+def test_a_saved_model_predicts_the_same(name, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 60, len(names()) + 1)
     model = make_model(name, 3)
@@ -160,7 +161,7 @@ def test_a_saved_model_predicts_the_same(name, tmp_path):
 # -- what is known beforehand ---------------------------------------------------------------------------------------
 
 
-def test_what_is_known_of_other_tasks_helps_from_the_start():
+def test_what_is_known_of_other_tasks_helps_from_the_start() -> None:
     rng = np.random.default_rng(0)
     known, their_times = landscape(rng, 300, scale=1e-4)
     model = Pretrained(make_model("trees"), known, relative_speed(their_times), np.zeros(300))
@@ -204,7 +205,7 @@ def tasks():
     return [lw.SearchTask(matmul, args=args, target=target) for args in ((64, 96, 128), (80, 48, 64))]
 
 
-def test_records_of_tasks_become_samples(tasks, tmp_path):
+def test_records_of_tasks_become_samples(tasks, tmp_path: Path) -> None:
     records = [*fake_records(tasks[0], 20, 0), *fake_records(tasks[1], 12, 1)]
     append(tmp_path / "records.jsonl", records)
     history = history_of(tmp_path / "records.jsonl", tasks)
@@ -222,7 +223,7 @@ def vars_of(record):
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
-def test_a_model_trained_on_one_task_ranks_another(tasks, tmp_path):
+def test_a_model_trained_on_one_task_ranks_another(tasks, tmp_path: Path) -> None:
     model = lw.train_cost_model(fake_records(tasks[0], 60, 0), tasks[:1])
     model.save(tmp_path / "rank.model")
     other = history_of(fake_records(tasks[1], 40, 1), tasks[1:])
@@ -233,7 +234,7 @@ def test_a_model_trained_on_one_task_ranks_another(tasks, tmp_path):
         lw.train_cost_model([], tasks)
 
 
-def test_quality_is_told_batch_by_batch():
+def test_quality_is_told_batch_by_batch() -> None:
     features, times_s = landscape(np.random.default_rng(0), 100)
     history = SimpleNamespace(features=features, times_s=times_s)
     found = ranking_by_round(history, make_model("trees"), 16)

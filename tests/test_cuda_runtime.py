@@ -190,7 +190,7 @@ def test_dlpack_frees_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (1, 0)
 
-    seen = np.from_dlpack(Exporter())
+    seen = np.from_dlpack(Exporter())  # type: ignore[arg-type]
     np.testing.assert_array_equal(seen, X.reshape(2, 2))
     assert np.shares_memory(seen, X) and not freed
     del seen

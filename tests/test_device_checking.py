@@ -1,5 +1,7 @@
 """Checks on a device say what the checks on the host say, and CUDA's compile."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -39,10 +41,10 @@ def saved(folder, **arrays):
 class Copying:
     """A kernel on the host's side of a device: it writes given arrays to the outputs, and perhaps elsewhere."""
 
-    def __init__(self, checks, outputs, after=None):
+    def __init__(self, checks, outputs, after=None) -> None:
         self.checks, self.outputs, self.after = checks, outputs, after
 
-    def run_on(self, buffers, args):
+    def run_on(self, buffers, args) -> None:
         for array, buffer in zip(self.outputs, buffers[-len(self.outputs) :], strict=True):
             self.checks.upload(buffer, array)
         if self.after is not None:
@@ -51,7 +53,7 @@ class Copying:
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "int32", "int8", "bool"])
 @pytest.mark.parametrize("tolerance", [(0.0, 0.0), (0.1, 1e-2)])
-def test_the_device_judges_as_the_host_does(checks, tmp_path, dtype, tolerance):
+def test_the_device_judges_as_the_host_does(checks, tmp_path: Path, dtype, tolerance: tuple[float, ...]) -> None:
     kind = known(dtype)
     rng = np.random.default_rng(0)
     is_float = dtype in DTYPES
@@ -72,7 +74,7 @@ def test_the_device_judges_as_the_host_does(checks, tmp_path, dtype, tolerance):
         assert buffers.trespass() is None
 
 
-def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path):
+def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path: Path) -> None:
     x, y = np.arange(37, dtype=np.float32), np.arange(7, dtype=np.float16)
     buffers = DeviceBuffers(checks, saved(tmp_path, x=x), saved(tmp_path, y=y), 0.0, 0.0)
 
@@ -80,7 +82,7 @@ def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path):
         """Write a word somewhere around an argument."""
         place = (*buffers._inputs, *buffers._outputs)[argument]
 
-        def write(_):
+        def write(_) -> None:
             whole = np.empty_like(place.whole)
             checks.download(whole, place.buffer)
             whole[4096 + byte : 4096 + byte + 4] ^= 0xFF
@@ -103,16 +105,16 @@ def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_cuda_checks_compile(dtype):
+def test_cuda_checks_compile(dtype) -> None:
     assert compile_cubin(wrong_source("cuda", dtype), 90).resources[0].spill_store_bytes == 0
     assert compile_cubin(unlike_source("cuda"), 75).code
 
 
-def test_as_many_blocks_as_are_of_use():
+def test_as_many_blocks_as_are_of_use() -> None:
     assert [blocks(n) for n in (0, 1, 256, 257, 1 << 30)] == [1, 1, 1, 2, 2048]
 
 
-def test_poison_fits_its_type():
+def test_poison_fits_its_type() -> None:
     for dtype in ("float16", "float32", "float64", "int8", "int64"):
         for values in ([1, 2], [1, np.nan] if dtype.startswith("float") else [3, 4]):
             expected = np.array(values).astype(dtype)

@@ -89,6 +89,24 @@ def test_readme_links_every_page() -> None:
     assert not [page.name for page in all_pages()[1:] if f"docs/{page.name}" not in readme]
 
 
+def written_pages() -> list[Path]:
+    return [*all_pages(), *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=p.name) for p in written_pages()])
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", page.read_text())
+    assert not [link for link in links if "://" not in link and not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/glossary.md"])
+def test_paths_that_pages_name_exist(name: str) -> None:
+    """Where a page sends somebody there is something, in the root or a folder of it; `my_...` and `N` are examples."""
+    paths = re.findall(r"`([a-z_.]+/(?!\S*my_|N`)[\w./-]*)`", (ROOT / name).read_text())
+    folders = [ROOT, *(folder for folder in ROOT.iterdir() if folder.is_dir())]
+    assert not [path for path in paths if not any((folder / path).exists() for folder in folders)]
+
+
 def test_type_checkers_see_every_public_name() -> None:
     tree = ast.parse((ROOT / "__init__.py").read_text())
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]

@@ -9,7 +9,7 @@ from loopwright.search.sketch.space import SpaceError
 from loopwright.search.strategies.evolution import Evolution
 
 
-def search(model, spaces, seed, trials=64, batch=16):
+def search(model, spaces, seed, trials: int = 64, batch: int = 16):
     """Return the best time found; measuring is exact and instantaneous."""
     evolution, best = Evolution(spaces, seed), np.inf
     for done in range(0, trials, batch):
@@ -23,7 +23,7 @@ def search(model, spaces, seed, trials=64, batch=16):
     return best
 
 
-def test_the_model_finds_the_optimum_sooner_than_chance():
+def test_the_model_finds_the_optimum_sooner_than_chance() -> None:
     spaces = [FakeSpace("good", failing=0.1), FakeSpace("bad", slowdown=2.0)]
     best_s = spaces[0].best_s()
     guided = [search(make_model("trees", seed), spaces, seed, trials=112) / best_s for seed in range(2)]
@@ -31,21 +31,21 @@ def test_the_model_finds_the_optimum_sooner_than_chance():
     assert np.median(guided) < 1.15 < 1.5 < np.median(by_chance)
 
 
-def fitted(evolution, seed=0):
+def fitted(evolution, seed: int = 0):
     model = make_model("trees", seed)
     features, times = evolution.training_set()
     model.fit(features, relative_speed(times))
     return model
 
 
-def filled(spaces, seed=0, count=32):
+def filled(spaces, seed: int = 0, count: int = 32):
     evolution = Evolution(spaces, seed)
     for p in evolution.propose(make_model("random"), count):
         evolution.observe(p.space, p.row, spaces[p.space].times(np.array([p.row]))[0])
     return evolution
 
 
-def test_proposals_are_legal_distinct_and_new():
+def test_proposals_are_legal_distinct_and_new() -> None:
     spaces = [FakeSpace("a"), FakeSpace("b", slowdown=1.2)]
     evolution, seen = filled(spaces), set()
     model = fitted(evolution)
@@ -59,13 +59,13 @@ def test_proposals_are_legal_distinct_and_new():
             seen.add(p.schedule)
 
 
-def test_every_space_is_tried_before_anything_is_known():
+def test_every_space_is_tried_before_anything_is_known() -> None:
     spaces = [FakeSpace(name) for name in "abc"]
     counts = np.bincount([p.space for p in Evolution(spaces).propose(make_model("random"), 15)])
     assert counts.tolist() == [5, 5, 5]
 
 
-def test_the_better_space_gets_more_of_the_trials():
+def test_the_better_space_gets_more_of_the_trials() -> None:
     spaces = [FakeSpace("good"), FakeSpace("bad", slowdown=20.0)]
     spaces[0].features = lambda rows: np.c_[FakeSpace().features(rows), np.zeros(len(rows))]
     spaces[1].features = lambda rows: np.c_[FakeSpace().features(rows), np.ones(len(rows))]
@@ -74,7 +74,7 @@ def test_the_better_space_gets_more_of_the_trials():
     assert sum(p.space == 0 for p in proposals) >= 13
 
 
-def test_the_same_seed_and_history_give_the_same_proposals():
+def test_the_same_seed_and_history_give_the_same_proposals() -> None:
     spaces = [FakeSpace("a")]
     batches = []
     for seed in (3, 3, 4):
@@ -109,7 +109,7 @@ class TinySpace(FakeSpace):
 
 
 @pytest.mark.parametrize("name", ["trees", "random"])
-def test_a_small_space_is_used_up_and_no_schedule_comes_twice(name):
+def test_a_small_space_is_used_up_and_no_schedule_comes_twice(name: str) -> None:
     space, schedules = TinySpace(), []
     evolution, model = Evolution([space]), make_model(name)
     evolution.skip("n=3")
@@ -146,7 +146,7 @@ class NothingToDecide(TinySpace):
         return np.ones(len(rows))
 
 
-def test_a_sketch_without_decisions_is_one_candidate():
+def test_a_sketch_without_decisions_is_one_candidate() -> None:
     evolution = filled([NothingToDecide(), FakeSpace("a")], count=16)
     proposals = evolution.propose(fitted(evolution), 16)
     assert len(proposals) == 16 and {p.space for p in proposals} == {1}
@@ -154,7 +154,7 @@ def test_a_sketch_without_decisions_is_one_candidate():
     assert len(times) == 16 and (times == 1.0).sum() == 1
 
 
-def test_spaces_without_candidates_are_no_obstacle():
+def test_spaces_without_candidates_are_no_obstacle() -> None:
     model = make_model("random")
     assert Evolution([]).propose(model, 4) == []
     assert Evolution([NothingLegal()]).propose(model, 4) == []
@@ -163,7 +163,7 @@ def test_spaces_without_candidates_are_no_obstacle():
     assert len(proposals) == 8 and {p.space for p in proposals} == {1}
 
 
-def test_when_everything_fails_candidates_are_drawn_at_random():
+def test_when_everything_fails_candidates_are_drawn_at_random() -> None:
     space = FakeSpace("a", failing=1.0)
     evolution = filled([space])
     model = fitted(evolution)
@@ -174,7 +174,7 @@ def test_when_everything_fails_candidates_are_drawn_at_random():
 class Adopter(FakeSpace):
     """Takes over rows as they are, and remembers that it did."""
 
-    def __init__(self, name, slowdown=1.0):
+    def __init__(self, name, slowdown: float = 1.0) -> None:
         super().__init__(name, slowdown)
         self.adopted = 0
 
@@ -184,7 +184,7 @@ class Adopter(FakeSpace):
         return rows
 
 
-def test_the_best_rows_of_a_sketch_are_tried_in_others():
+def test_the_best_rows_of_a_sketch_are_tried_in_others() -> None:
     spaces = [Adopter("a"), Adopter("b", slowdown=1.1)]
     evolution = filled(spaces)
     proposals = evolution.propose(fitted(evolution), 16)
@@ -195,7 +195,7 @@ def test_the_best_rows_of_a_sketch_are_tried_in_others():
 class Failing(FakeSpace):
     """Raises in one of its methods from the `after`-th call on."""
 
-    def __init__(self, method, after=0):
+    def __init__(self, method, after: int = 0) -> None:
         super().__init__("failing")
         asked = getattr(self, method)
         calls = iter(range(10**6))
@@ -211,7 +211,7 @@ class Failing(FakeSpace):
 @pytest.mark.parametrize("method", ["sample", "legal", "features", "schedule", "mutate", "crossover"])
 @pytest.mark.parametrize("after", [0, 2])
 @pytest.mark.few(2)
-def test_a_space_that_raises_is_left_out_and_the_others_are_searched(method, after):
+def test_a_space_that_raises_is_left_out_and_the_others_are_searched(method: str, after: int) -> None:
     notes = []
     spaces = [FakeSpace("a"), Failing(method, after), FakeSpace("b")]
     evolution = Evolution(spaces, note=notes.append)
@@ -228,7 +228,7 @@ def test_a_space_that_raises_is_left_out_and_the_others_are_searched(method, aft
     assert all(p.space != 1 for p in proposals)
 
 
-def test_when_every_space_raises_the_search_says_so():
+def test_when_every_space_raises_the_search_says_so() -> None:
     evolution = Evolution([Failing("sample"), Failing("features")])
     with pytest.raises(SpaceError, match=r"no sketch is left to search: sketch 'failing' .* KeyError"):
         for _ in range(2):
@@ -236,7 +236,7 @@ def test_when_every_space_raises_the_search_says_so():
                 evolution.observe(p.space, p.row, 1.0)
 
 
-def test_a_row_out_of_range_is_no_candidate_and_costs_the_sketch_nothing():
+def test_a_row_out_of_range_is_no_candidate_and_costs_the_sketch_nothing() -> None:
     """Decisions come from record files, which may be anyone's."""
 
     class Choosy(FakeSpace):

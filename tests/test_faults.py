@@ -27,7 +27,7 @@ OPTIONS = MeasureOptions(
 MARK = f"LOOPWRIGHT_TEST=faults {os.getpid()}"
 
 
-def storing(pointer, offset, value="3.0"):
+def storing(pointer, offset, value: str = "3.0"):
     return f"%at = getelementptr float, ptr {pointer}, i64 {offset}\n store float {value}, ptr %at"
 
 
@@ -50,7 +50,7 @@ def right(number):
     return DOUBLE + storing("%y", number, f"{2.0 * number}")
 
 
-def test_each_fault_has_its_code_and_spares_the_next():
+def test_each_fault_has_its_code_and_spares_the_next() -> None:
     with Measurer(OPTIONS) as measurer:
         measurer.use(TASK)
         schedules = [s for n, (body, _, _) in enumerate(FAULTS.values()) for s in (body, right(n))]
@@ -62,7 +62,7 @@ def test_each_fault_has_its_code_and_spares_the_next():
     assert not any(map(alive, pids))
 
 
-def test_candidates_cannot_harm_the_process_they_run_in():
+def test_candidates_cannot_harm_the_process_they_run_in() -> None:
     options = replace(OPTIONS, env=dict([MARK.split("=")]))
     with Measurer(options) as measurer:
         measurer.use(TASK)
@@ -75,7 +75,7 @@ def test_candidates_cannot_harm_the_process_they_run_in():
     assert not marked_processes(MARK)
 
 
-def test_a_candidate_that_forks_without_end_is_ended_before_its_time():
+def test_a_candidate_that_forks_without_end_is_ended_before_its_time() -> None:
     options = replace(OPTIONS, run_timeout_s=60, env=dict([MARK.split("=")]))
     with Measurer(options) as measurer:
         measurer.use(TASK)
@@ -114,7 +114,7 @@ class Faulty:
         return one_line(faults[number % len(faults)][0] + f"\n ; {number}")
 
 
-def test_a_search_among_faults_ends_with_a_right_schedule(tmp_path):
+def test_a_search_among_faults_ends_with_a_right_schedule(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     default = one_line(FAULTS["writes to nowhere"][0])
     task = TuningTask("faults", "k", "none", "llvm", [Faulty()], default, [SOURCE], [2 * SOURCE], 1e-6, 1e-6)
@@ -135,7 +135,7 @@ def worker(pid):
     return False
 
 
-def test_the_same_machine_code_is_measured_once():
+def test_the_same_machine_code_is_measured_once() -> None:
     with Measurer(OPTIONS) as measurer:
         measurer.use(TASK)
         first, note, other = measurer.measure([DOUBLE, DOUBLE + "\n ; a note", right(1)])
@@ -163,7 +163,7 @@ ON_DEVICE = {
 
 
 @pytest.mark.slow
-def test_faults_on_an_opencl_device():
+def test_faults_on_an_opencl_device() -> None:
     pytest.importorskip("pyopencl")
     options = replace(OPTIONS, backend="raw_opencl_backend", run_timeout_s=3.0)
     with Measurer(options) as measurer:

@@ -37,7 +37,7 @@ def count(value):
     return pytest.approx(2.0**value - 1, rel=1e-3)
 
 
-def test_the_catalogue_names_each_column_once():
+def test_the_catalogue_names_each_column_once() -> None:
     assert len(set(names())) == len(names()) == len(catalogue())
     units = {f.unit for f in catalogue()}
     assert units == {"log", "log2", "log bytes", "log2/work", "1/work", "log2/ideal", "share", "count", "0 or 1"}
@@ -45,7 +45,7 @@ def test_the_catalogue_names_each_column_once():
     assert len(described()) == len(names()) + 1 - (len(SLOTS) - 1) * sum(n.startswith("main.write.") for n in names())
 
 
-def test_a_plain_product_of_matrices():
+def test_a_plain_product_of_matrices() -> None:
     f = of(matmul(8, 16, 32), LLVM)
     work = 2 * 8 * 16 * 32
     assert work == count(f["program.work"]) == times(f["program.operations"], work)
@@ -56,7 +56,7 @@ def test_a_plain_product_of_matrices():
     assert f["main.lanes"] == f["main.tasks"] == f["main.threads"] == 1.0  # one of each
 
 
-def test_accesses_of_a_plain_product():
+def test_accesses_of_a_plain_product() -> None:
     f = of(matmul(8, 16, 32), LLVM)  # i, j, k: a[i, k] b[k, j] into c[i, j]
     c, a, b = (lambda n, s=s: f[f"main.{s}.{n}"] for s in ("write", "read0", "read1"))
     work = 2 * 8 * 16 * 32
@@ -73,7 +73,7 @@ def test_accesses_of_a_plain_product():
     assert count(b("reuse_bytes")) == 4 * (32 + 32 * 16 + 16)
 
 
-def test_tiles_lanes_and_unrolling_on_a_cpu():
+def test_tiles_lanes_and_unrolling_on_a_cpu() -> None:
     f = of(
         matmul(30, 64, 32),
         LLVM,
@@ -99,7 +99,7 @@ def test_tiles_lanes_and_unrolling_on_a_cpu():
     assert count(f["main.loop.tile0"]) == 2 and count(f["main.loop.tile1"]) == 4
 
 
-def test_cache_traffic_follows_the_loop_that_fits():
+def test_cache_traffic_follows_the_loop_that_fits() -> None:
     small = of(matmul(64, 64, 64), LLVM)  # 48 KB: too much for the first cache, one row of a with all of b as well
     assert times(small["main.l2_bytes"], 2 * 64**3) == 3 * 64 * 64 * 4
     rows = 64 * (64 * 4 + 64 * 64 * 4 + 64 * 4)
@@ -107,7 +107,7 @@ def test_cache_traffic_follows_the_loop_that_fits():
     assert small["main.tile_in_l1"] == pytest.approx(np.log2(4 * (64 + 64 + 1) / 32768), abs=1e-3)
 
 
-def on_gpu(*steps, m=256, n=256, k=64, target=H200):
+def on_gpu(*steps, m: int = 256, n: int = 256, k: int = 64, target=H200):
     return of(
         matmul(m, n, k),
         target,
@@ -124,7 +124,7 @@ def on_gpu(*steps, m=256, n=256, k=64, target=H200):
     )
 
 
-def test_geometry_and_occupancy_on_a_gpu():
+def test_geometry_and_occupancy_on_a_gpu() -> None:
     f = on_gpu("lw-cache-write{B scope='local' label='tile'}", "lw-reverse-compute-at{block='tile' loop='i1_j1'}")
     assert count(f["main.tasks"]) == 8 * 4 and count(f["main.threads"]) == 128
     assert f["main.idle_lanes"] == 0 and count(f["main.waves"]) == 1
@@ -138,7 +138,7 @@ def test_geometry_and_occupancy_on_a_gpu():
     assert f["main.write.is_local"] == 1 and f["main.read0.is_local"] == 0
 
 
-def test_neighbouring_threads_on_neighbouring_elements_share_sectors():
+def test_neighbouring_threads_on_neighbouring_elements_share_sectors() -> None:
     f = on_gpu()
     assert count(f["main.read1.sectors"]) == 32 * 2 * 4 / 32  # b[k, j]: each of 32 threads reads two floats
     assert count(f["main.read0.sectors"]) == 1  # a[i, k]: all threads of a warp are in one row
@@ -153,7 +153,7 @@ def test_neighbouring_threads_on_neighbouring_elements_share_sectors():
 
 
 @pytest.mark.parametrize(("offset", "ways"), [(0, 32), (1, 1), (4, 4), (8, 8)])
-def test_bank_conflicts_of_columns_go_away_with_padding(offset, ways):
+def test_bank_conflicts_of_columns_go_away_with_padding(offset: int, ways: int) -> None:
     f = of(
         matmul(32, 64, 32),
         H200,
@@ -169,7 +169,7 @@ def test_bank_conflicts_of_columns_go_away_with_padding(offset, ways):
     assert count(f["main.shared_bytes"]) == (31 * (32 + offset) + 32) * 4  # no padding behind the last row
 
 
-def test_shared_memory_counts_stages_of_a_pipeline():
+def test_shared_memory_counts_stages_of_a_pipeline() -> None:
     def staged(*steps):
         return of(
             matmul(64, 64, 64),
@@ -190,7 +190,7 @@ def test_shared_memory_counts_stages_of_a_pipeline():
     assert deep["main.waste"] == plain["main.waste"] == 0
 
 
-def test_bounds_grow_with_what_they_bound():
+def test_bounds_grow_with_what_they_bound() -> None:
     few, many = on_gpu(k=64), on_gpu(k=128)  # twice the work: relative to it, nothing changes but what is done once
     for name in ("arithmetic", "issue", "near", "latency"):
         assert many[f"bound.{name}"] == pytest.approx(few[f"bound.{name}"], abs=0.1)
@@ -208,7 +208,7 @@ BINARY = ("add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", "less", 
 
 
 @given(st.data())
-def test_programs_compute_what_numbers_do(data):
+def test_programs_compute_what_numbers_do(data) -> None:
     columns = {
         name: np.array([1, 2, 3, 7, 16, 60], dtype=np.int64)[:: data.draw(st.sampled_from((1, -1)))] for name in "xy"
     }
@@ -237,7 +237,7 @@ def _apply(op, *args):
     return sz.NUMBERS[op](*args) if graph is None else graph.apply(op, *args)
 
 
-def test_equal_expressions_are_one():
+def test_equal_expressions_are_one() -> None:
     graph = sz.Graph()
     x, y = graph.column("x"), graph.column("y")
     assert (x + y) is (y + x) and (x * y) * 1 is y * x and (x - x) == 0 and 0 * x == 0

@@ -90,12 +90,12 @@ def differing(have, want):
 @pytest.mark.parametrize("target", TARGETS[:2], ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(8)
-def test_matrix_features_equal_those_of_the_ir(name, target):
+def test_matrix_features_equal_those_of_the_ir(name, target) -> None:
     module, device = module_of(WORKLOADS[name](), target), resolve_target(target)
     require_alike(module, device, generate_sketches(module, device), len(name), 2)
 
 
-def require_alike(module, device, sketches, seed, count):
+def require_alike(module, device, sketches, seed, count) -> None:
     rng = np.random.default_rng(seed)
     for sketch in sketches:
         rows = anywhere(sketch, rng, count)
@@ -117,12 +117,12 @@ def sample(name, target):
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.few(12)
-def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target):
+def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target) -> None:
     module, sketches = sample(name, target)
     require_alike(module, resolve_target(target), sketches, len(name), 1)
 
 
-def test_all_rows_at_once_are_the_rows_one_by_one():
+def test_all_rows_at_once_are_the_rows_one_by_one() -> None:
     sketch = generate_sketches(module_of(matmul(40, 50, 60), TARGETS[0]), resolve_target(TARGETS[0]))[0]
     rows = anywhere(sketch, np.random.default_rng(0), 5000)
     rows = np.tile(rows, (-(-5000 // len(rows)), 1))[:5000]  # more than are computed at once
@@ -132,7 +132,7 @@ def test_all_rows_at_once_are_the_rows_one_by_one():
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_features_tell_candidates_apart(target):
+def test_features_tell_candidates_apart(target) -> None:
     device = resolve_target(target)
     for sketch in generate_sketches(module_of(conv2d(1, 14, 14, 64, 64), target), device):
         rows = np.unique(anywhere(sketch, np.random.default_rng(0), 64), axis=0)
@@ -204,7 +204,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_steps_that_sketches_do_not_use_are_replayed_alike(name):
+def test_steps_that_sketches_do_not_use_are_replayed_alike(name) -> None:
     target = resolve_target("llvm" if name in ("decompose", "inline_backwards") else "cuda model=h200")
     module = te.create_module(product_and_more())
     steps = ",".join(["lw-lower-te-to-loop", *TEMPLATES[name]])
@@ -227,7 +227,7 @@ def test_steps_that_sketches_do_not_use_are_replayed_alike(name):
 class Strange(ModulePass):
     name = "lw-strange"
 
-    def apply(self, ctx, op):
+    def apply(self, ctx, op) -> None:
         """Does nothing."""
 
 
@@ -244,7 +244,7 @@ class Unfinished(Primitive):
 class Brings(Strange):
     name = "lw-brings"
 
-    def replay_sizes(self, nest, sizes):
+    def replay_sizes(self, nest, sizes) -> None:
         nest.seen = True
 
 
@@ -254,7 +254,7 @@ def test_an_unknown_step_says_what_to_add(kind):
         replay_steps(None, [kind()], None)
 
 
-def test_a_step_from_elsewhere_brings_its_replay():
+def test_a_step_from_elsewhere_brings_its_replay() -> None:
     class Nest:
         seen = False
 
@@ -267,11 +267,11 @@ def test_a_step_from_elsewhere_brings_its_replay():
 
 
 class Measured:
-    def __init__(self, sketch, decisions, schedule):
+    def __init__(self, sketch, decisions, schedule) -> None:
         self.sketch, self.decisions, self.schedule = sketch, decisions, schedule
 
 
-def test_features_of_records_come_from_decisions_or_from_the_schedule():
+def test_features_of_records_come_from_decisions_or_from_the_schedule() -> None:
     target = resolve_target(TARGETS[0])
     module = module_of(matmul(40, 50, 60), TARGETS[0])
     sketches = generate_sketches(module, target)

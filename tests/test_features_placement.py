@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from sample_workloads import SAMPLES
 from sketch_rows import anywhere
+from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te
 from loopwright.backends.build import lower_to_kernel
 from loopwright.dialects.kernel import AllocOp, LaunchOp
 from loopwright.dialects.loop import ForOp, blocks_in, loops_in
-from loopwright.dialects.target import parse_target
+from loopwright.dialects.target import Target, parse_target
 from loopwright.passes.analysis.code_size import buffer_element_bytes, copies, vectors
 from loopwright.passes.analysis.nest import functions
-from loopwright.passes.lower._buffers import place_buffers
+from loopwright.passes.analysis.placement import place_buffers
 from loopwright.passes.parametric.placement import kept_part
 from loopwright.passes.parametric.program import Program
 from loopwright.passes.parametric.read import nest_of_candidate
@@ -39,13 +40,13 @@ CASES = [
 ]
 
 
-def module_of(name, target):
+def module_of(name: str, target: str) -> ModuleOp:
     return te.create_module(SAMPLES[name](), parse_target(target))
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
 @pytest.mark.few(8)
-def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
+def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
         graph = Graph()
@@ -64,7 +65,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target, name):
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
 @pytest.mark.few(6)
-def test_usage_of_all_candidates_is_that_of_each(target, name):
+def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None:
     module, device = module_of(name, target), parse_target(target)
     for sketch in generate_sketches(module, device):
         graph = Graph()
@@ -79,14 +80,15 @@ def test_usage_of_all_candidates_is_that_of_each(target, name):
             assert dict(zip(used, numbers, strict=True)) == want, sketch.schedule(row)
 
 
-def exact_usage(module, target):
+def exact_usage(module: ModuleOp, target: Target) -> dict[str, int]:
     """The usage as the IR and its placed buffers have it."""
     (func,) = functions(module)
     written = [copies(b) * (1 if target.is_gpu else vectors(b, target.vector_bytes)) for b in blocks_in(func)]
     used = asdict(Usage(steps=sum(written)))
     places = place_buffers(func, True)
     for nest in (op for op in func.body.block.ops if isinstance(op, ForOp) and target.is_gpu):
-        sizes, blocks = {}, list(blocks_in(nest))
+        sizes: dict[str, int] = {}
+        blocks = list(blocks_in(nest))
         for loop in (nest, *loops_in(nest)):
             if loop.loop_kind.startswith("threadIdx"):
                 sizes[loop.loop_kind] = max(loop.size, sizes.get(loop.loop_kind, 1))
@@ -101,7 +103,7 @@ def exact_usage(module, target):
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "attention"])
-def test_shared_memory_is_what_the_kernel_allocates(name):
+def test_shared_memory_is_what_the_kernel_allocates(name: str) -> None:
     """Of the largest launch; within what a logarithm in single precision tells."""
     module = module_of(name, CUDA)
     column = names().index("program.shared_bytes")
@@ -118,6 +120,6 @@ def test_shared_memory_is_what_the_kernel_allocates(name):
             assert read[column] == pytest.approx(features[column], rel=1e-5)
 
 
-def _shared_bytes(launch):
+def _shared_bytes(launch: LaunchOp) -> int:
     found = [op.buffer.type for op in launch.walk() if isinstance(op, AllocOp)]
     return 4 * sum(prod(t.get_shape()) for t in found if getattr(t.memory_space, "data", "") == "shared")

@@ -4,6 +4,7 @@ import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from gpu_programs import opencl_device
@@ -91,11 +92,11 @@ def test_full_sizes_fit_an_h200() -> None:
     depthwise, softmax = example("gpu_depthwise"), example("gpu_softmax")
     sch = lw.Schedule(depthwise.depthwise(112, 32), target="cuda model=h200")
     depthwise.schedule(sch)
-    kernel = lw.build(sch)
+    kernel: Any = lw.build(sch)
     assert "*reinterpret_cast<float4*>(&T_relu[" in kernel.source and "const float4 data" in kernel.source
     rows = lw.Schedule(softmax.softmax(8192, 4096), target="cuda model=h200")
     softmax.schedule(rows)
-    joined = lw.build(rows)
+    joined: Any = lw.build(rows)
     assert "__shfl_xor_sync" in joined.source and "*reinterpret_cast<float4*>(&T_softmax_norm[" in joined.source
     for (resources,) in (kernel.resources, joined.resources):
         assert resources.stack_bytes == 0 and resources.registers <= 80

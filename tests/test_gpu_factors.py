@@ -48,21 +48,21 @@ def anywhere(sketch, count):
         (4097, {17}, {17}),
     ],
 )
-def test_divisors_of_a_reduction_are_tried(extent, steps, parts):
+def test_divisors_of_a_reduction_are_tried(extent: int, steps, parts) -> None:
     sketches = task_of(matmul(32, 32, extent), H200).sketches
     plain = next(s for s in sketches if s.name == "j")
     assert steps <= choices(plain, "_step")
     assert parts == {n for s in sketches if s.name == "j_split" for n in choices(s, "_parts")}
 
 
-def test_divisors_of_tiles_are_tried():
+def test_divisors_of_tiles_are_tried() -> None:
     sketch = next(s for s in task_of(matmul(225, 45, 64), H200).sketches if s.name == "j")
     assert {3, 5, 9, 15} <= choices(sketch, "_inner")
     assert {25, 75} <= choices(sketch, "_threads")
 
 
 @pytest.mark.parametrize("tensors", [lambda: matmul(1024, 1000, 512), lambda: conv2d(1, 7, 7, 512, 512)])
-def test_what_powers_of_two_and_sevens_divide_is_as_it_was(tensors):
+def test_what_powers_of_two_and_sevens_divide_is_as_it_was(tensors) -> None:
     for sketch in task_of(tensors(), H200).sketches:
         assert choices(sketch, "_inner") <= {1, 2, 4, 7, 8}
         assert choices(sketch, "_step") <= {2, 4, 8, 16, 32, 64}
@@ -80,7 +80,7 @@ ODD = {
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(2)
-def test_odd_extents_are_right(name):
+def test_odd_extents_are_right(name) -> None:
     opencl_device()
     task = task_of(ODD[name](), OPENCL)
     assert any(s.name.endswith("_split") for s in task.sketches)
@@ -97,7 +97,7 @@ def test_odd_extents_are_right(name):
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(3)
-def test_matrix_features_equal_those_of_the_ir(name):
+def test_matrix_features_equal_those_of_the_ir(name) -> None:
     task = task_of(ODD[name](), H200)
     for sketch in task.sketches:
         rows = anywhere(sketch, 2)

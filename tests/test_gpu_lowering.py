@@ -348,7 +348,7 @@ def test_parallel_loops() -> None:
 
 
 def test_blocks_inside_of_serial_loops() -> None:
-    rule = "'blockIdx.x' is bound to blockIdx.x inside of 'i0'; reorder it outside"
+    rule = "'i1' is bound to blockIdx.x inside of 'i0'; reorder it outside"
     refuse(doubled(4, 8), lambda sch: sch.bind("y", "i1", "blockIdx.x"), rule)
 
 

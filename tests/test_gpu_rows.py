@@ -18,7 +18,7 @@ SMALL = "opencl cores=4 max_threads_per_block=64 max_shared_bytes=8192 max_vthre
 """Little of everything: rows of a few thousand elements are long."""
 
 
-def softmax(*shape, axis=-1):
+def softmax(*shape, axis: int = -1):
     data = te.placeholder(shape, name="data")
     return [data, topi.nn.softmax(data, axis)]
 
@@ -27,7 +27,7 @@ def task_of(tensors, target):
     return lw.SearchTask(te.create_module(tensors), target=target)
 
 
-def schedules(task, seed=0, count=2):
+def schedules(task, seed: int = 0, count: int = 2):
     """The default and some candidates of each sketch."""
     rng = np.random.default_rng(seed)
     return [s.schedule(row) for s in task.sketches for row in (s.default, *s.sample(rng, count))]
@@ -40,7 +40,7 @@ def launches(task, schedule):
     return [tuple(tuple(n.data for n in size) for size in (op.grid, op.block)) for op in found]
 
 
-def check_on_opencl(task, some):
+def check_on_opencl(task, some) -> None:
     opencl_device()
     reference = task.reference
     for schedule in dict.fromkeys(some):
@@ -59,14 +59,14 @@ def check_on_opencl(task, some):
     [("cuda model=h200", 57800), ("cuda model=gtx1080ti", 12000), ("opencl model=mali-t860", 8192)],
 )
 @pytest.mark.parametrize("longer", [0, 2000, 60000])
-def test_rows_of_any_length_are_within_shared_memory(target, longest, longer):
+def test_rows_of_any_length_are_within_shared_memory(target: str, longest: int, longer: int) -> None:
     task = task_of(softmax(3, longest + longer), target)
     for schedule in schedules(task):
         assert len(launches(task, schedule)) == 1
     assert ('lw-compute-inline{block="T_softmax_exp"}' in task.default_schedule) == (longer > 0)
 
 
-def test_long_rows_compile_for_cuda():
+def test_long_rows_compile_for_cuda() -> None:
     task = task_of(softmax(3, 60001), "cuda model=h200")
     artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
     (launch,) = artifact.kernel.launches
@@ -74,12 +74,12 @@ def test_long_rows_compile_for_cuda():
 
 
 @pytest.mark.parametrize("extent", [1999, 2047, 3001])
-def test_long_rows_are_right(extent):
+def test_long_rows_are_right(extent: int) -> None:
     task = task_of(softmax(5, extent), SMALL)
     check_on_opencl(task, schedules(task))
 
 
-def test_long_rows_are_right_where_the_rest_of_a_chain_is_inside():
+def test_long_rows_are_right_where_the_rest_of_a_chain_is_inside() -> None:
     data = te.placeholder((5, 3001), name="data")
     weights = topi.nn.softmax(data)
     task = task_of([data, topi.sqrt(topi.nn.softmax(topi.exp(weights)))], SMALL)
@@ -129,7 +129,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", FEW_RESULTS)
-def test_long_reductions_go_to_many_blocks(name):
+def test_long_reductions_go_to_many_blocks(name) -> None:
     task = task_of(FEW_RESULTS[name](), H200)
     for schedule in schedules(task):
         sizes = [np.prod(grid) for grid, _ in launches(task, schedule)]
@@ -139,14 +139,14 @@ def test_long_reductions_go_to_many_blocks(name):
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(3)
-def test_parts_on_many_blocks_are_right(name):
+def test_parts_on_many_blocks_are_right(name) -> None:
     task = task_of(ODD[name](), MANY)
     assert all("_parts" in sketch.name for sketch in task.sketches)
     check_on_opencl(task, schedules(task, count=1))
 
 
 @pytest.mark.parametrize("target", ["cuda model=gtx1080ti", "opencl model=mali-t860"])
-def test_parts_are_within_the_limits_of_small_devices(target):
+def test_parts_are_within_the_limits_of_small_devices(target: str) -> None:
     for tensors in FEW_RESULTS.values():
         task = task_of(tensors(), target)
         for schedule in schedules(task, count=1):
@@ -155,7 +155,7 @@ def test_parts_are_within_the_limits_of_small_devices(target):
 
 @pytest.mark.parametrize("shape", [(64,), (1, 5000), (5000,)])
 @pytest.mark.few(1)
-def test_a_single_argmax_is_right(shape):
+def test_a_single_argmax_is_right(shape: tuple[int, ...]) -> None:
     for kept in (False, True):
         task = task_of(unary(lambda x, k=kept: topi.argmax(x, len(shape) - 1, k), *shape), MANY)
         check_on_opencl(task, schedules(task, count=1))
@@ -204,7 +204,7 @@ FUSED = {
 
 
 @pytest.mark.parametrize("name", FUSED)
-def test_chains_are_one_kernel(name):
+def test_chains_are_one_kernel(name) -> None:
     task = task_of(FUSED[name][0](), H200)
     for schedule in schedules(task):
         assert len(launches(task, schedule)) == 1
@@ -214,28 +214,28 @@ def test_chains_are_one_kernel(name):
 
 @pytest.mark.parametrize("name", FUSED)
 @pytest.mark.few(4)
-def test_chains_in_one_kernel_are_right(name):
+def test_chains_in_one_kernel_are_right(name) -> None:
     task = task_of(FUSED[name][1](), "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 max_vthreads=8")
     assert task.sketches[0].name.endswith("_rows")
     check_on_opencl(task, schedules(task, count=2))
 
 
 @pytest.mark.parametrize("name", ["softmax_inner", "softmax_short", "instance_norm", "argmax_rows"])
-def test_chains_in_one_kernel_compile_for_cuda(name):
+def test_chains_in_one_kernel_compile_for_cuda(name: str) -> None:
     task = task_of(FUSED[name][1](), H200)
     artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
     assert len(artifact.kernel.launches) == 1
 
 
 @pytest.mark.parametrize("name", ["batch_norm", "softmax_first", "variance", "global_pool_nhwc"])
-def test_chains_in_one_kernel_stay_inside_of_buffers(name):
+def test_chains_in_one_kernel_stay_inside_of_buffers(name: str) -> None:
     task = task_of(FUSED[name][1](), SMALL)
     for schedule in schedules(task, seed=1, count=1):
         assert not outside(scheduled_kernel(str(task.module), schedule)), schedule
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ODD])
-def test_matrix_features_equal_those_of_the_ir(name):
+def test_matrix_features_equal_those_of_the_ir(name) -> None:
     task = task_of(FUSED[name][1]() if name in FUSED else ODD[name](), H200)
     for sketch in task.sketches:
         rows = sketch.sample(np.random.default_rng(2), 2)
@@ -244,6 +244,6 @@ def test_matrix_features_equal_those_of_the_ir(name):
             np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
 
 
-def test_rows_of_some_length_are_as_before():
+def test_rows_of_some_length_are_as_before() -> None:
     for shape in ((512, 1000), (1, 1000), (8192, 8192), (3, 5, 64)):
         assert [sketch.name for sketch in task_of(softmax(*shape), H200).sketches] == ["plain"]

@@ -20,7 +20,7 @@ def selfcheck():
     return module
 
 
-def test_its_kernels_compile(selfcheck):
+def test_its_kernels_compile(selfcheck) -> None:
     for name, (body, code, _) in selfcheck.FAULTS.items():
         if code == "COMPILE_ERROR":
             with pytest.raises(CompileError, match="frobnicate"):
@@ -32,11 +32,11 @@ def test_its_kernels_compile(selfcheck):
     assert selfcheck._artifact(80, selfcheck.TWO_LAUNCHES, (1024,), [launch]).architecture == "sm_80"
 
 
-def test_each_check_is_a_line(selfcheck, capsys):
-    def missing():
+def test_each_check_is_a_line(selfcheck, capsys: pytest.CaptureFixture[str]) -> None:
+    def missing() -> None:
         raise selfcheck.Missing("no such package")
 
-    def failing():
+    def failing() -> None:
         raise AssertionError("3 us instead of 2")
 
     verdicts = [
@@ -47,7 +47,7 @@ def test_each_check_is_a_line(selfcheck, capsys):
     assert lines[0].startswith("PASS a: fine [") and lines[2].startswith("FAIL c: AssertionError: 3 us instead of 2 [")
 
 
-def test_without_a_device_it_is_a_sentence(selfcheck, capsys):
+def test_without_a_device_it_is_a_sentence(selfcheck, capsys: pytest.CaptureFixture[str]) -> None:
     if "pycuda" in sys.modules or importlib.util.find_spec("pycuda"):
         pytest.skip("pycuda is here")
     assert selfcheck.main([]) == 2
@@ -56,6 +56,6 @@ def test_without_a_device_it_is_a_sentence(selfcheck, capsys):
 
 @pytest.mark.gpu
 @pytest.mark.slow
-def test_all_of_it_on_a_device(selfcheck, monkeypatch):
+def test_all_of_it_on_a_device(selfcheck, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(PATH.parent))
     assert selfcheck.main([]) == 0

@@ -10,16 +10,17 @@ from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.opencl import device as opencl
 from loopwright.search.measure.reference import make_reference
 from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
+from loopwright.search.sketch.sketch import Sketch
 
 OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
 
 
-def batch_matmul():
+def batch_matmul() -> list[te.Tensor]:
     a, b = te.placeholder((3, 70, 128), name="a"), te.placeholder((3, 50, 128), name="b")
     return [a, b, topi.nn.batch_matmul(a, b, False, True)]
 
 
-def with_epilogue():
+def with_epilogue() -> list[te.Tensor]:
     x, w = te.placeholder((40, 96), name="x"), te.placeholder((96, 36), name="w")
     bias = te.placeholder((36,), name="bias")
     product = topi.nn.matmul(x, w)
@@ -35,7 +36,7 @@ WORKLOADS = {
 }
 
 
-def sliced(name, target):
+def sliced(name: str, target: str) -> tuple[lw.SearchTask, Sketch]:
     task = lw.SearchTask(WORKLOADS[name], target=target)
     (sketch,) = [s for s in task.sketches if s.name.endswith("_sliced")]
     return task, sketch
@@ -43,7 +44,7 @@ def sliced(name, target):
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(1)
-def test_slices_add_up(name):
+def test_slices_add_up(name: str) -> None:
     opencl_device()
     task, sketch = sliced(name, OPENCL)
     reference = make_reference(task.module)
@@ -59,7 +60,7 @@ def test_slices_add_up(name):
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(2)
-def test_candidates_within_the_limits_are_within_those_of_the_kernel(name):
+def test_candidates_within_the_limits_are_within_those_of_the_kernel(name: str) -> None:
     """Lowering refuses what asks for more threads or shared memory than the target has."""
     task, sketch = sliced(name, "cuda model=h200")
     for row in sketch.sample(np.random.default_rng(5), 12):

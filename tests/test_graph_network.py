@@ -50,7 +50,7 @@ def test_constants_keep_their_values_and_get_their_own_names() -> None:
     number = net.constant(0.1)
     assert [v.name for v in (first, second)] == ["w", "w"]  # SSA names lose their number; the label keeps it
     assert set(net.params) == {"w", "w_1"}
-    assert (first.constant == np.arange(4)).all()
+    assert np.array_equal(np.asarray(first.constant), np.arange(4))
     assert number.constant == np.float32(0.1) and number.dtype == "float32"
     assert x.constant is None
     net.output(x + first + second + number)

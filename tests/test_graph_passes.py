@@ -178,6 +178,7 @@ def test_factors_of_channels_go_into_the_weights(kind: str, layout: str) -> None
     def constant(*shape: int) -> Any:
         return net.constant(random.standard_normal(shape, dtype="float32"))
 
+    channel: tuple[int, ...]
     if kind in ("dense", "matmul"):
         x, channel = net.input("x", (3, 6)), (6,)
         y = net.dense(x, constant(6, 6)) if kind == "dense" else net.matmul(x, constant(6, 6))

@@ -1,7 +1,9 @@
 """A share of the long run's repeated calls: nothing stays behind but what is made once."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 @pytest.fixture
-def growth(monkeypatch):
+def growth(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from trust import growth
 
@@ -18,7 +20,7 @@ def growth(monkeypatch):
 
 
 @pytest.mark.slow
-def test_repeated_calls_leave_nothing_behind(growth, monkeypatch):
+def test_repeated_calls_leave_nothing_behind(growth: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "TUNINGS", 4)
     monkeypatch.setattr(growth, "BUILDS", 20)
     rows = list(growth.run(1.0, 0, 1))
@@ -29,7 +31,7 @@ def test_repeated_calls_leave_nothing_behind(growth, monkeypatch):
     assert not rows[1].bad["growing maps"], rows[1].examples  # four tunings are too few to tell
 
 
-def test_what_grows_is_found(growth):
+def test_what_grows_is_found(growth: Any) -> None:
     """Descriptors, threads and memory that stay are seen for what they are."""
     first = growth.Usage(descriptors=5, threads=2, children=0, maps=100, rss_bytes=100 << 20)
     steady = [(n, first) for n in range(10)]
@@ -42,7 +44,7 @@ def test_what_grows_is_found(growth):
     assert growth._row("one jump", 10, jump, 1.0).holds
 
 
-def test_this_process_is_seen_as_it_is(growth):
+def test_this_process_is_seen_as_it_is(growth: Any) -> None:
     before = growth.Usage.now()
     with open("/dev/null"):
         assert growth.Usage.now().descriptors == before.descriptors + 1

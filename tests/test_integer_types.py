@@ -77,14 +77,14 @@ def expected(dtype, names):
         return [OPERATIONS[name][1](*arrays(dtype)) for name in names]
 
 
-def check(results, dtype, names):
+def check(results, dtype, names) -> None:
     for name, got, wanted in zip(names, results, expected(dtype, names), strict=True):
         assert got.dtype == wanted.dtype or name in ("less",), name
         np.testing.assert_array_equal(np.asarray(got), wanted, err_msg=f"{name} of {dtype}")
 
 
 @pytest.mark.parametrize("dtype", ["int16", *UNSIGNED])
-def test_operations_agree_with_numpy(dtype):
+def test_operations_agree_with_numpy(dtype) -> None:
     names = list(OPERATIONS)
     task = task_of(dtype, names, "llvm cores=1")
     check(run_te(task.module, arrays(dtype)), dtype, names)
@@ -96,7 +96,7 @@ def test_operations_agree_with_numpy(dtype):
 
 @pytest.mark.parametrize("dtype", ["int16", *UNSIGNED])
 @pytest.mark.few(2)
-def test_vectors_and_opencl_agree_with_numpy(dtype):
+def test_vectors_and_opencl_agree_with_numpy(dtype) -> None:
     opencl_device()
     names = [name for name in OPERATIONS if dtype != "uint64" or not name.startswith("from float")]
     for target in ("llvm cores=2", "opencl"):
@@ -105,7 +105,7 @@ def test_vectors_and_opencl_agree_with_numpy(dtype):
 
 @pytest.mark.parametrize("dtype", UNSIGNED)
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
-def test_reductions_of_unsigned_integers(dtype, target):
+def test_reductions_of_unsigned_integers(dtype, target: str) -> None:
     if target == "opencl":
         opencl_device()
     data = arrays(dtype)[0][:36].reshape(4, 9)
@@ -119,7 +119,7 @@ def test_reductions_of_unsigned_integers(dtype, target):
         assert [np.asarray(r).tolist() for r in results] == [data.max(1).tolist(), data.min(1).tolist()]
 
 
-def test_types_meet_in_one_that_holds_both():
+def test_types_meet_in_one_that_holds_both() -> None:
     def meet(left, right):
         return (te.const(1, left) + te.const(1, right)).dtype
 
@@ -137,7 +137,7 @@ def test_types_meet_in_one_that_holds_both():
 
 @pytest.mark.parametrize(("source", "result"), [("float32", "uint32"), ("int32", "float32"), ("float64", "int64")])
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
-def test_bits_of_another_type(source, result, target):
+def test_bits_of_another_type(source: str, result: str, target: str) -> None:
     if target == "opencl":
         opencl_device()
     data = np.random.default_rng(0).standard_normal(LENGTH)
@@ -157,7 +157,7 @@ def test_bits_of_another_type(source, result, target):
         te.bitcast(te.const(1.0), "int16")
 
 
-def test_combiners_of_unsigned_types():
+def test_combiners_of_unsigned_types() -> None:
     for name in UNSIGNED:
         element = DTYPES[name]
         assert dtype_name(element) == name

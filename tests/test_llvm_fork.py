@@ -40,7 +40,7 @@ def forked(work):
     return os.waitpid(child, 0)[1] == 0
 
 
-def test_in_a_child_and_in_its_children(kernel):
+def test_in_a_child_and_in_its_children(kernel) -> None:
     threads = []
 
     def in_child():
@@ -53,7 +53,7 @@ def test_in_a_child_and_in_its_children(kernel):
         assert is_right(kernel)
 
 
-def test_in_workers_of_multiprocessing(kernel):
+def test_in_workers_of_multiprocessing(kernel) -> None:
     global _shared
     _shared = kernel
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
@@ -67,7 +67,7 @@ def _in_worker(_):
 
 
 @pytest.mark.parametrize("has_helpers", [True, False])
-def test_forked_by_another_thread(kernel, has_helpers):
+def test_forked_by_another_thread(kernel, has_helpers: bool) -> None:
     def fork_here():
         return (not has_helpers or is_right(kernel)) and forked(lambda: is_right(kernel)) and is_right(kernel)
 
@@ -77,11 +77,11 @@ def test_forked_by_another_thread(kernel, has_helpers):
 
 
 @pytest.mark.parametrize("work", ["run", "build"])
-def test_forked_while_another_thread_is_at_work(kernel, work):
+def test_forked_while_another_thread_is_at_work(kernel, work: str) -> None:
     """That thread holds the kernel's lock, or LLVM's, and is not there in the child to let go."""
     stop, wrong = threading.Event(), []
 
-    def go_on():
+    def go_on() -> None:
         while not stop.is_set():
             if not is_right(kernel if work == "run" else parallel_kernel()):
                 wrong.append(work)
@@ -96,7 +96,7 @@ def test_forked_while_another_thread_is_at_work(kernel, work):
     assert not wrong and is_right(kernel)
 
 
-def test_children_do_without_threads_where_the_runtime_cannot_start_anew():
+def test_children_do_without_threads_where_the_runtime_cannot_start_anew() -> None:
     """As GNU's before OpenMP 5.0, which came with wheels of scikit-learn 1.6."""
     script = f"""
         import os, sys

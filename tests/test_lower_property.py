@@ -2,7 +2,7 @@
 
 from random import Random
 
-from effort import examples
+from effort import examples, exploring
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from lowered_runs import check_lowering, exact_inputs, instances
@@ -13,7 +13,7 @@ from loopwright.passes.pipeline_text import schedule_text
 
 MOST = 10_000_000
 """Instances of blocks: producers computed anew for each element of a deep nest make billions."""
-EXAMPLES = examples(100) if settings.default.derandomize else 2000
+EXAMPLES = 2000 if exploring() else examples(100)
 
 
 @given(st.integers(0, 2**32))

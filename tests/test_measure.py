@@ -32,7 +32,7 @@ OPTIONS = MeasureOptions(
 )
 
 
-def doubling_task(n=64):
+def doubling_task(n: int = 64):
     source = np.arange(n, dtype=np.float32)
     return MeasureTask("workload", [source], [source * 2], atol=1e-6, rtol=1e-6)
 
@@ -44,14 +44,14 @@ def measuring(options=OPTIONS, task=None):
         yield measurer
 
 
-def wait_until(condition, seconds=10.0):
+def wait_until(condition, seconds: float = 10.0):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
     return condition()
 
 
-def test_good_candidates_are_timed_and_slow_ones_stopped():
+def test_good_candidates_are_timed_and_slow_ones_stopped() -> None:
     with measuring() as measurer:
         fast, slow, near = measurer.measure(["time=0.001", "time=0.01", "time=0.0015"])
         assert measurer.device == "fake device" and measurer.versions["lw-fake"] == "1"
@@ -83,7 +83,7 @@ MISBEHAVIOUR = [
 ]
 
 
-def test_misbehaviour_becomes_a_code_and_spares_the_next_candidate():
+def test_misbehaviour_becomes_a_code_and_spares_the_next_candidate() -> None:
     with measuring() as measurer:
         schedules = [
             s for n, (text, _, _) in enumerate(MISBEHAVIOUR) for s in (f"{text} time=0.001", f"time=0.001 after={n}")
@@ -95,7 +95,7 @@ def test_misbehaviour_becomes_a_code_and_spares_the_next_candidate():
             assert good.ok, text
 
 
-def test_refused_schedules_are_instantiation_errors():
+def test_refused_schedules_are_instantiation_errors() -> None:
     primitive = pytest.importorskip("loopwright.passes.primitive")
     assert issubclass(primitive.ScheduleError, Exception)
     with measuring() as measurer:
@@ -103,7 +103,7 @@ def test_refused_schedules_are_instantiation_errors():
         assert found.error is ErrorCode.INSTANTIATION_ERROR
 
 
-def test_hangs_end_at_their_timeouts():
+def test_hangs_end_at_their_timeouts() -> None:
     options = replace(OPTIONS, build_timeout_s=0.3, run_timeout_s=0.3)
     with measuring(options) as measurer:
         found = measurer.measure(["build=hang", "run=hang time=1", "run=spin time=1", "time=0.001"])
@@ -112,7 +112,7 @@ def test_hangs_end_at_their_timeouts():
         assert "longer than 0.3 s" in found[1].message and found[1].run_s >= 0.3
 
 
-def test_children_of_a_builder_die_with_it():
+def test_children_of_a_builder_die_with_it() -> None:
     def sleepers():
         return [p for p in os.listdir("/proc") if p.isdigit() and "sleep\x00987" in command_line(p)]
 
@@ -128,7 +128,7 @@ def command_line(pid):
     return ""
 
 
-def test_a_worker_killed_while_idle_costs_no_candidate():
+def test_a_worker_killed_while_idle_costs_no_candidate() -> None:
     with measuring() as measurer:
         for pid in measurer.pids:
             os.kill(pid, signal.SIGKILL)
@@ -136,7 +136,7 @@ def test_a_worker_killed_while_idle_costs_no_candidate():
 
 
 @pytest.mark.parametrize("role", ["builder", "runner"])
-def test_a_worker_killed_at_work_from_outside_gets_a_second_chance(role):
+def test_a_worker_killed_at_work_from_outside_gets_a_second_chance(role: str) -> None:
     options = replace(OPTIONS, overlap=True, run_timeout_s=20.0, build_timeout_s=20.0)
     with measuring(options) as measurer:
         slow = "build=sleep time=0.001" if role == "builder" else "run=slowly time=0.001"
@@ -149,7 +149,7 @@ def test_a_worker_killed_at_work_from_outside_gets_a_second_chance(role):
         assert found.ok and worker.pid not in measurer.pids
 
 
-def test_every_error_code_is_tested_for():
+def test_every_error_code_is_tested_for() -> None:
     tested = {code for _, code, _ in MISBEHAVIOUR}
     elsewhere = {
         ErrorCode.OK,
@@ -160,12 +160,12 @@ def test_every_error_code_is_tested_for():
     assert tested | elsewhere == set(ErrorCode)
 
 
-def test_a_device_that_stays_lost_ends_measuring():
+def test_a_device_that_stays_lost_ends_measuring() -> None:
     with measuring() as measurer, pytest.raises(MeasureError, match="lost 5 times in a row"):
         measurer.measure([f"run=lost n={n}" for n in range(6)])
 
 
-def test_equal_artifacts_are_run_once(tmp_path):
+def test_equal_artifacts_are_run_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     same = f"run=log,path={log},time=0.001".replace(",", "\t")
     schedules = [f"{same} build=none n={n}" for n in range(3)]
@@ -178,7 +178,7 @@ def test_equal_artifacts_are_run_once(tmp_path):
         assert log.read_text() == "run\nrun\n"
 
 
-def test_laps_time_candidates_in_turn(tmp_path):
+def test_laps_time_candidates_in_turn(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with measuring(replace(OPTIONS, backend="order_backend")) as measurer:
         found = measurer.measure([f"name={n} path={log} time=0.00{n}" for n in (1, 2)], fresh=True, laps=3)
@@ -187,7 +187,7 @@ def test_laps_time_candidates_in_turn(tmp_path):
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-def test_builds_and_runs_overlap_only_on_request(tmp_path, overlap):
+def test_builds_and_runs_overlap_only_on_request(tmp_path: Path, overlap: bool) -> None:
     options = replace(OPTIONS, backend="order_backend", overlap=overlap)
     log = tmp_path / "log"
     with measuring(options) as measurer:
@@ -201,7 +201,7 @@ def test_builds_and_runs_overlap_only_on_request(tmp_path, overlap):
 OVERLAPPING = replace(OPTIONS, overlap=True)
 
 
-def test_work_goes_on_while_the_caller_thinks(tmp_path):
+def test_work_goes_on_while_the_caller_thinks(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with measuring(replace(OVERLAPPING, backend="order_backend")) as measurer:
         measurer.submit([f"name={n} path={log} time=1e-3" for n in range(6)])
@@ -210,7 +210,7 @@ def test_work_goes_on_while_the_caller_thinks(tmp_path):
         assert [m.ok for m in measurer.results()] == [True] * 6 and measurer.pending == 0
 
 
-def test_what_ends_measuring_reaches_the_caller_of_an_overlapping_one():
+def test_what_ends_measuring_reaches_the_caller_of_an_overlapping_one() -> None:
     with measuring(OVERLAPPING) as measurer:
         with pytest.raises(MeasureError, match="lost 5 times in a row"):
             measurer.measure([f"run=lost n={n}" for n in range(6)])
@@ -218,7 +218,7 @@ def test_what_ends_measuring_reaches_the_caller_of_an_overlapping_one():
     assert not any(map(alive, pids))
 
 
-def test_overlapping_measurers_end_whatever_they_do():
+def test_overlapping_measurers_end_whatever_they_do() -> None:
     for schedule in ("time=0.001", "run=hang time=1", "build=hang"):
         with measuring(OVERLAPPING) as measurer:
             measurer.submit([schedule] * 3)
@@ -231,14 +231,14 @@ def test_overlapping_measurers_end_whatever_they_do():
         assert measurer.measure(["time=0.001"])[0].ok
 
 
-def test_workers_are_recycled():
+def test_workers_are_recycled() -> None:
     with measuring(replace(OPTIONS, recycle_after=2)) as measurer:
         before = measurer.pids
         assert all(m.ok for m in measurer.measure([f"time=0.001 n={n}" for n in range(5)]))
         assert not set(before) & set(measurer.pids)
 
 
-def test_another_task_takes_other_data():
+def test_another_task_takes_other_data() -> None:
     with measuring() as measurer:
         assert measurer.measure(["time=0.001"])[0].ok
         measurer.use(doubling_task(n=8))
@@ -248,7 +248,7 @@ def test_another_task_takes_other_data():
         assert "8 of 8" in found[1].message
 
 
-def test_a_backend_that_cannot_start_says_why():
+def test_a_backend_that_cannot_start_says_why() -> None:
     with (
         pytest.raises(WorkerStartError, match="'no_such_backend' cannot be imported"),
         measuring(replace(OPTIONS, backend="no_such_backend")),
@@ -261,7 +261,7 @@ def test_a_backend_that_cannot_start_says_why():
         pass
 
 
-def test_no_process_stays_after_leaving():
+def test_no_process_stays_after_leaving() -> None:
     with measuring() as measurer:
         pids = measurer.pids
         assert all(map(alive, pids))
@@ -272,7 +272,7 @@ def test_no_process_stays_after_leaving():
     assert not any(map(alive, pids))
 
 
-def start_parent(tmp_path, run="hang", overlap=False, before=""):
+def start_parent(tmp_path: Path, run: str = "hang", overlap: bool = False, before: str = ""):
     """Start a program that measures a candidate which never ends; the process, and the guards of its workers."""
     script = textwrap.dedent(f"""
         import signal, sys
@@ -299,7 +299,7 @@ def start_parent(tmp_path, run="hang", overlap=False, before=""):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
-def test_nothing_outlives_its_measurer(tmp_path, number, run, overlap):
+def test_nothing_outlives_its_measurer(tmp_path: Path, number, run: str, overlap: bool) -> None:
     parent, _ = start_parent(tmp_path, run, overlap)
     assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 5, "itself, a builder, a runner, and their guards"
     parent.send_signal(number)
@@ -313,7 +313,7 @@ def test_nothing_outlives_its_measurer(tmp_path, number, run, overlap):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path):
+def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path: Path) -> None:
     parent, _ = start_parent(tmp_path, before="signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))")
     parent.terminate()
     assert parent.wait(10) == 7
@@ -321,7 +321,7 @@ def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path):
     assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) and not list(tmp_path.iterdir())
 
 
-def test_signals_are_handled_as_before_after_measuring():
+def test_signals_are_handled_as_before_after_measuring() -> None:
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     before = [signal.getsignal(number) for number in numbers]
     with measuring() as measurer:
@@ -330,7 +330,7 @@ def test_signals_are_handled_as_before_after_measuring():
     assert [signal.getsignal(number) for number in numbers] == before
 
 
-def test_a_forked_child_ends_neither_workers_nor_files():
+def test_a_forked_child_ends_neither_workers_nor_files() -> None:
     with measuring() as measurer:
         child = os.fork()
         if child == 0:
@@ -341,7 +341,7 @@ def test_a_forked_child_ends_neither_workers_nor_files():
 
 
 @pytest.mark.parametrize("role", ["builder", "runner"])
-def test_a_worker_killed_as_it_starts_is_started_again(role):
+def test_a_worker_killed_as_it_starts_is_started_again(role: str) -> None:
     with measuring(replace(OPTIONS, recycle_after=1)) as measurer:
         assert measurer.measure(["time=0.001"])[0].ok
         measurer._dispatch()  # starts both anew
@@ -351,7 +351,7 @@ def test_a_worker_killed_as_it_starts_is_started_again(role):
         assert measurer.measure(["time=0.002"])[0].ok and starting.pid not in measurer.pids
 
 
-def test_what_a_worker_cannot_be_started_with_is_a_sentence(tmp_path, monkeypatch):
+def test_what_a_worker_cannot_be_started_with_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/proc/self/fd"))
     for spare in range(2, 14, 3):
@@ -367,7 +367,7 @@ def test_what_a_worker_cannot_be_started_with_is_a_sentence(tmp_path, monkeypatc
         measuring().__enter__()
 
 
-def test_data_too_large_for_the_temporary_folder_is_a_sentence():
+def test_data_too_large_for_the_temporary_folder_is_a_sentence() -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with Measurer(OPTIONS) as measurer:
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
@@ -381,7 +381,7 @@ def test_data_too_large_for_the_temporary_folder_is_a_sentence():
 class FakeClock:
     """Runs that take the given seconds each; the last one for ever after."""
 
-    def __init__(self, *seconds):
+    def __init__(self, *seconds) -> None:
         self.seconds, self.numbers = list(seconds), []
 
     def __call__(self, number):
@@ -389,21 +389,21 @@ class FakeClock:
         return number * (self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0])
 
 
-def test_repeats_are_long_enough_even_after_a_cold_probe():
+def test_repeats_are_long_enough_even_after_a_cold_probe() -> None:
     run = FakeClock(0.1, 0.001)
     times, stopped = measure_times(run, TimingSettings(repeat=2, min_repeat_ms=50), None)
     assert times == pytest.approx([0.001, 0.001]) and not stopped
     assert run.numbers == [1, 1, 50, 50]
 
 
-def test_a_slow_probe_gets_another_chance():
+def test_a_slow_probe_gets_another_chance() -> None:
     assert measure_times(FakeClock(0.5, 0.001), TimingSettings(min_repeat_ms=0), 0.001)[1] is False
     assert measure_times(FakeClock(0.5, 0.4, 0.3), TimingSettings(), 0.1) == ([0.3], True)
     assert measure_times(FakeClock(*[3e-3] * 5, 1e-3), TimingSettings(min_repeat_ms=0), 1e-3)[1] is False
     assert measure_times(FakeClock(0.3), TimingSettings(stop_factor=None, min_repeat_ms=0), 0.1)[1] is False
 
 
-def test_probes_of_short_kernels_are_long_enough_to_count():
+def test_probes_of_short_kernels_are_long_enough_to_count() -> None:
     """A kernel of 4 us whose single runs take 10 us more is not slower than twice 3 us."""
 
     def run(number):
@@ -415,7 +415,7 @@ def test_probes_of_short_kernels_are_long_enough_to_count():
     assert stopped and times[0] == pytest.approx(4e-6, rel=0.05)
 
 
-def test_warming_up_is_not_timed():
+def test_warming_up_is_not_timed() -> None:
     run = FakeClock(0.01, 0.01, 0.001)
     times, _ = measure_times(run, TimingSettings(repeat=2, min_repeat_ms=10, warm_up_ms=50), None)
     assert times == pytest.approx([0.001, 0.001])
@@ -423,12 +423,12 @@ def test_warming_up_is_not_timed():
 
 
 @pytest.mark.parametrize("wrong", [{"repeat": 0}, {"number": 0}, {"stop_factor": 1.0}])
-def test_impossible_timing_is_refused(wrong):
+def test_impossible_timing_is_refused(wrong) -> None:
     with pytest.raises(ValueError, match="must be"):
         TimingSettings(**wrong)
 
 
-def test_flushing_precedes_every_run():
+def test_flushing_precedes_every_run() -> None:
     calls = []
     run = FakeClock(0.001)
     settings = TimingSettings(number=3, repeat=2, min_repeat_ms=0, flush_bytes=1)
@@ -438,7 +438,7 @@ def test_flushing_precedes_every_run():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.int8, np.bool_])
-def test_poisoned_outputs_are_never_right(tmp_path, dtype):
+def test_poisoned_outputs_are_never_right(tmp_path: Path, dtype) -> None:
     expected = np.zeros((3, 5), dtype)
     np.save(tmp_path / "e.npy", expected)
     buffers = Buffers([], [str(tmp_path / "e.npy")], atol=1e-6, rtol=1e-6)
@@ -449,7 +449,7 @@ def test_poisoned_outputs_are_never_right(tmp_path, dtype):
     assert buffers.wrong() is None and buffers.trespass() is None
 
 
-def test_infinite_and_undefined_results_are_compared_as_such(tmp_path):
+def test_infinite_and_undefined_results_are_compared_as_such(tmp_path: Path) -> None:
     expected = np.array([np.inf, -np.inf, np.nan, 1.0])
     np.save(tmp_path / "e.npy", expected)
     buffers = Buffers([], [str(tmp_path / "e.npy")], atol=0.1, rtol=1e-3)
@@ -464,7 +464,7 @@ def test_infinite_and_undefined_results_are_compared_as_such(tmp_path):
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-def test_what_is_withdrawn_is_not_begun(tmp_path, overlap):
+def test_what_is_withdrawn_is_not_begun(tmp_path: Path, overlap: bool) -> None:
     log = tmp_path / "log"
     schedules = [f"time=0.001 run=log path={log} n={n}" for n in range(6)]
     with measuring(replace(OPTIONS, overlap=overlap)) as m:
@@ -477,12 +477,12 @@ def test_what_is_withdrawn_is_not_begun(tmp_path, overlap):
         assert len(m.measure(["time=0.5"])) == 1  # and it goes on with others
 
 
-def test_repeats_timed_in_turn_end_where_they_are():
+def test_repeats_timed_in_turn_end_where_they_are() -> None:
     schedules = [f"time=0.00{n}" for n in (1, 2, 3)]
     with measuring() as m:
         calls = []
 
-        def meanwhile():
+        def meanwhile() -> None:
             calls.append(1)
             if len(calls) > 12:
                 m.withdraw()

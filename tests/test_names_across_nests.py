@@ -10,7 +10,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.backends.context import create_context
 from loopwright.dialects.loop import blocks_in, loops_in
-from loopwright.passes.lower._apart import spelled, tell_loops_apart
+from loopwright.passes.lower.tell_loops_apart import spelled, tell_loops_apart
 from loopwright.passes.primitive import ScheduleError
 from loopwright.passes.schedule.parallel import Parallel
 from loopwright.search.sketch.sketch import Draft

@@ -78,7 +78,7 @@ class ArenaDriver(FakeDriver):
         count = min(len(x), len(y), 32)
         y[:count].view(np.float32)[:] = x[:count].view(np.float32) + 1
 
-    def at(self, address: int) -> np.ndarray[Any, Any]:
+    def at(self, address: int, size: int | None = None) -> np.ndarray[Any, Any]:
         starts = sorted(self.memory)
         start = starts[bisect.bisect_right(starts, address) - 1]
         return self.memory[start][address - start :]
@@ -89,7 +89,7 @@ class ArenaDriver(FakeDriver):
         self.kernels[name](*(self.at(address) for address in args))
 
     def memcpy_htod_async(self, address: int, array: np.ndarray[Any, Any], stream: Any) -> None:
-        data = np.asarray(memoryview(array)).reshape(-1).view(np.uint8)
+        data = np.asarray(array.data).reshape(-1).view(np.uint8)
         self.at(address)[: data.size] = data
 
     def memcpy_dtoh_async(self, array: np.ndarray[Any, Any], address: int, stream: Any) -> None:

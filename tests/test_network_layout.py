@@ -18,7 +18,7 @@ from onnx_models import model  # noqa: E402
 TARGET = "llvm cores=1"
 
 
-def chain(depth: int = 3, shuffled: bool = False) -> onnx.ModelProto:
+def chain(depth: int = 3, shuffled: bool = False) -> Any:
     """Convolutions with relu behind each, (1, 3, 16, 16) -> (1, 8, 8, 8); `shuffled` moves channels between them."""
     random = np.random.default_rng(0)
     nodes, weights, last, channels = [], {}, "x", 3

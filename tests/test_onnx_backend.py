@@ -13,7 +13,7 @@ from loopwright.backends import build
 from loopwright.backends.cuda.driver import MissingCuda
 
 
-def test_it_is_a_backend():
+def test_it_is_a_backend() -> None:
     assert issubclass(onnx_backend.Backend, onnx.backend.base.Backend)
     x = np.linspace(-1, 1, 432, dtype=np.float32).reshape(1, 3, 12, 12)
     proto = small_network()
@@ -26,7 +26,7 @@ def test_it_is_a_backend():
     np.testing.assert_allclose(onnx_backend.run_model(proto, [x])[0], wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_a_node_alone():
+def test_a_node_alone() -> None:
     node = helper.make_node("Mul", ["a", "b"], ["c"])
     (found,) = onnx_backend.run_node(node, [np.arange(3.0, dtype=np.float32), np.full(3, 2, np.float32)])
     assert found.tolist() == [0, 2, 4]
@@ -35,13 +35,13 @@ def test_a_node_alone():
     assert np.allclose(found, 0.25)
 
 
-def test_other_shapes_are_compiled_when_they_come():
+def test_other_shapes_are_compiled_when_they_come() -> None:
     prepared = onnx_backend.prepare(small_network(open_batch=True))
     for batch in (1, 2, 1):
         assert prepared.run([np.ones((batch, 3, 12, 12), np.float32)])[0].shape == (batch, 5)
 
 
-def test_inputs_that_decide_shapes_are_constants_of_what_is_compiled():
+def test_inputs_that_decide_shapes_are_constants_of_what_is_compiled() -> None:
     proto = model([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (2, 6)}, ["y"])
     proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
     x, prepared = np.arange(12, dtype=np.float32).reshape(2, 6), onnx_backend.prepare(proto)
@@ -49,7 +49,7 @@ def test_inputs_that_decide_shapes_are_constants_of_what_is_compiled():
         assert np.array_equal(prepared.run([x, np.array(shape)])[0], x.reshape(shape))
 
 
-def test_devices_and_compatibility():
+def test_devices_and_compatibility() -> None:
     assert onnx_backend.supports_device("CPU") and not onnx_backend.supports_device("TPU")
     with pytest.raises(ValueError, match="there is no device TPU here; devices are CPU and CUDA"):
         onnx_backend.prepare(small_network(), "TPU")
@@ -71,14 +71,14 @@ def test_devices_and_compatibility():
         prepared.run({"x": x, "z": x})
 
 
-def test_a_device_that_is_not_there_is_not_compatible(monkeypatch):
+def test_a_device_that_is_not_there_is_not_compatible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "named_target", lambda _: (_ for _ in ()).throw(MissingCuda("no driver")))
     for proto in (small_network(), small_network(open_batch=True)):
         assert onnx_backend.is_compatible(proto, "CPU:0") and not onnx_backend.is_compatible(proto, "CUDA")
     assert not onnx_backend.supports_device("CPU:1")
 
 
-def test_an_open_shape_hides_nothing_that_is_not_supported():
+def test_an_open_shape_hides_nothing_that_is_not_supported() -> None:
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("NonZero", ["r"], ["y"])]
     proto = model(nodes, {"x": ["N"]}, ["y"])
     assert not onnx_backend.is_compatible(proto)
@@ -87,7 +87,7 @@ def test_an_open_shape_hides_nothing_that_is_not_supported():
     assert refused.value.reasons == ("operator NonZero is not supported (node 'y')",)
 
 
-def test_what_is_not_there_is_an_attribute_error():
+def test_what_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         onnx_backend.nothing  # noqa: B018
 
@@ -102,14 +102,14 @@ def test_what_is_not_there_is_an_attribute_error():
         ("bvlc_alexnet", 30, 20),
     ],
 )
-def test_light_models_are_imported(name, operators, tasks):
+def test_light_models_are_imported(name: str, operators: int, tasks: int) -> None:
     net = lw.from_onnx(LIGHT / f"light_{name}.onnx", layout=None)
     found = [op for op in net.module.walk() if op.name == "lw_graph.apply"]
     assert len(found) == operators
     assert 5 < len(lw.extract_tasks(net)[0]) <= tasks
 
 
-def test_a_light_model_agrees_with_onnxruntime():
+def test_a_light_model_agrees_with_onnxruntime() -> None:
     """SqueezeNet with random weights; benchmarks/onnx_models.py does all of them."""
     proto = without_softmax(with_random_weights(onnx.load(LIGHT / "light_squeezenet.onnx")))
     x = np.random.default_rng(1).uniform(0, 1, (1, 3, 224, 224)).astype(np.float32)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -27,7 +28,7 @@ def agrees(proto, **feeds):
     return net
 
 
-def random(*shape, seed=0):
+def random(*shape, seed: int = 0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
@@ -40,7 +41,7 @@ def operators(net):
     return [op.operator.data for op in net.module.walk() if op.name == "lw_graph.apply"]
 
 
-def test_a_network_in_every_form_it_may_come_in(tmp_path):
+def test_a_network_in_every_form_it_may_come_in(tmp_path: Path) -> None:
     proto = small_network()
     net = agrees(proto, x=random(1, 3, 12, 12))
     assert operators(net) == ["conv2d", "bias_add", "relu", "global_avg_pool", "reshape", "dense", "add"]
@@ -52,7 +53,7 @@ def test_a_network_in_every_form_it_may_come_in(tmp_path):
     assert lw.from_onnx(path).name == "small" and lw.from_onnx(str(path), name="mine").name == "mine"
 
 
-def test_weights_beside_the_model_are_read(tmp_path):
+def test_weights_beside_the_model_are_read(tmp_path: Path) -> None:
     proto, path = small_network(), tmp_path / "external.onnx"
     onnx.save(onnx.ModelProto.FromString(proto.SerializeToString()), path, save_as_external_data=True, size_threshold=0)
     assert path.stat().st_size < 1500
@@ -61,7 +62,7 @@ def test_weights_beside_the_model_are_read(tmp_path):
     assert np.array_equal(lw.from_onnx(path).evaluate(x=x)[0], wanted)
 
 
-def test_large_weights_are_never_handed_to_onnx_as_a_whole(tmp_path, monkeypatch):
+def test_large_weights_are_never_handed_to_onnx_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its checker, shape inference and inliner fail on models of more than 2 GB."""
     proto, path = small_network(), tmp_path / "external.onnx"
     proto.functions.append(twice())
@@ -96,7 +97,7 @@ def twice():
     return helper.make_function("mine", "Twice", ["a"], ["b"], [node], [helper.make_opsetid("", 17)])
 
 
-def test_functions_are_inlined_in_a_fresh_process(tmp_path):
+def test_functions_are_inlined_in_a_fresh_process(tmp_path: Path) -> None:
     proto = model([helper.make_node("Twice", ["x"], ["y"], domain="mine")], {"x": (4,)}, ["y"])
     proto.functions.append(twice())
     proto.opset_import.append(helper.make_opsetid("mine", 1))
@@ -107,7 +108,7 @@ def test_functions_are_inlined_in_a_fresh_process(tmp_path):
     assert 'lw_graph.apply "add"' in done.stdout, done.stderr
 
 
-def test_weights_that_are_cut_off_are_named(tmp_path):
+def test_weights_that_are_cut_off_are_named(tmp_path: Path) -> None:
     path = tmp_path / "cut.onnx"
     onnx.save(small_network(), path, save_as_external_data=True, size_threshold=0, location="cut.bin")
     data = (tmp_path / "cut.bin").read_bytes()
@@ -122,7 +123,7 @@ def test_weights_that_are_cut_off_are_named(tmp_path):
         lw.from_onnx(proto)
 
 
-def test_open_extents_are_asked_for_and_given():
+def test_open_extents_are_asked_for_and_given() -> None:
     proto = small_network(open_batch=True)
     with pytest.raises(lw.OnnxImportError, match=r"input 'x' is of shape \(N, 3, 12, 12\): give its extents"):
         lw.from_onnx(proto)
@@ -141,7 +142,7 @@ def test_open_extents_are_asked_for_and_given():
     assert lw.from_onnx(proto, {"x": (2, 3, 12, 12)}).outputs["y"].shape == (2, 5)
 
 
-def test_everything_that_is_not_supported_is_listed_before_any_work():
+def test_everything_that_is_not_supported_is_listed_before_any_work() -> None:
     nodes = [
         helper.make_node("TopK", ["x", "k"], ["v", "i"], name="best"),
         helper.make_node("NonZero", ["v"], ["n"], name="places"),
@@ -169,7 +170,7 @@ def test_everything_that_is_not_supported_is_listed_before_any_work():
     assert str(refused.value).startswith("model 'tested' cannot be imported, for 6 reasons:\n  input 'u' has")
 
 
-def test_nodes_after_a_refused_one_are_looked_at_too():
+def test_nodes_after_a_refused_one_are_looked_at_too() -> None:
     """What follows from values that are not known is no reason of its own: `odd` is not named."""
     nodes = [
         helper.make_node("TopK", ["x", "k"], ["v", "i"], name="best"),
@@ -188,7 +189,7 @@ def test_nodes_after_a_refused_one_are_looked_at_too():
     assert top == "operator TopK is not supported (node 'best')"
 
 
-def test_what_does_not_fit_names_its_node():
+def test_what_does_not_fit_names_its_node() -> None:
     proto = model([helper.make_node("MatMul", ["a", "b"], ["y"], name="product")], {"a": (2, 3), "b": (4, 5)}, ["y"])
     with pytest.raises(lw.OnnxImportError, match=r"MatMul 'product': .*3 columns against 4 rows"):
         lw.from_onnx(proto)
@@ -198,7 +199,7 @@ def test_what_does_not_fit_names_its_node():
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
-def test_pads_that_are_not_two_for_each_axis_are_refused(mode):
+def test_pads_that_are_not_two_for_each_axis_are_refused(mode: str) -> None:
     proto = model(
         [helper.make_node("Pad", ["x", "p"], ["y"], mode=mode)], {"x": (2, 3)}, ["y"], {"p": np.array([1, 2])}
     )
@@ -206,7 +207,7 @@ def test_pads_that_are_not_two_for_each_axis_are_refused(mode):
         lw.from_onnx(proto)
 
 
-def test_inputs_may_be_made_constants():
+def test_inputs_may_be_made_constants() -> None:
     proto = model([helper.make_node("Expand", ["x", "s"], ["y"])], {"x": (3, 1)}, ["y"])
     proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
     net = lw.from_onnx(proto, constants={"s": np.array([3, 4])})
@@ -218,12 +219,12 @@ def test_inputs_may_be_made_constants():
 
 
 @pytest.mark.parametrize("what", [b"no model", b"\x08\x08", "missing.onnx"])
-def test_what_is_no_model_is_refused_in_a_sentence(what):
+def test_what_is_no_model_is_refused_in_a_sentence(what) -> None:
     with pytest.raises(lw.OnnxImportError, match=r"this is no ONNX model|it is not valid|cannot read missing.onnx"):
         lw.from_onnx(what)
 
 
-def test_models_with_flipped_bits_are_read_or_refused_in_a_sentence():
+def test_models_with_flipped_bits_are_read_or_refused_in_a_sentence() -> None:
     data, rng, refused = small_network().SerializeToString(), np.random.default_rng(0), 0
     for _ in range(150):
         changed = bytearray(data)
@@ -236,7 +237,7 @@ def test_models_with_flipped_bits_are_read_or_refused_in_a_sentence():
     assert 20 < refused < 130
 
 
-def test_operator_sets_must_be_named_and_known():
+def test_operator_sets_must_be_named_and_known() -> None:
     proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": (2,)}, ["y"], opset=99)
     with pytest.raises(lw.OnnxImportError, match=r"its operator set is 99; the newest that onnx .* knows is"):
         lw.from_onnx(proto)
@@ -245,13 +246,13 @@ def test_operator_sets_must_be_named_and_known():
         lw.from_onnx(proto)
 
 
-def test_a_model_that_is_not_valid_is_refused():
+def test_a_model_that_is_not_valid_is_refused() -> None:
     proto = model([helper.make_node("Relu", ["nothing"], ["y"])], {"x": (2,)}, ["y"])
     with pytest.raises(lw.OnnxImportError, match=r"it is not valid: Nodes in a graph must be topologically sorted"):
         lw.from_onnx(proto)
 
 
-def test_initializers_among_the_inputs_are_constants():
+def test_initializers_among_the_inputs_are_constants() -> None:
     """As in models of IR version 3."""
     proto = small_network()
     for tensor in proto.graph.initializer:
@@ -259,7 +260,7 @@ def test_initializers_among_the_inputs_are_constants():
     assert lw.from_onnx(proto).input_names == ["x"]
 
 
-def test_shapes_computed_from_shapes_are_constants():
+def test_shapes_computed_from_shapes_are_constants() -> None:
     """x.reshape(x.shape[0], -1), as exporters write it."""
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
@@ -273,7 +274,7 @@ def test_shapes_computed_from_shapes_are_constants():
     assert operators(net) == ["reshape"]
 
 
-def test_known_branches_are_taken():
+def test_known_branches_are_taken() -> None:
     def branch(name, operator):
         out = helper.make_value_info(name, onnx.TypeProto())
         return helper.make_graph([helper.make_node(operator, ["x"], [name])], name, [], [out])
@@ -284,7 +285,7 @@ def test_known_branches_are_taken():
         assert operators(net) == [operator]
 
 
-def test_functions_are_inlined_and_definitions_expanded():
+def test_functions_are_inlined_and_definitions_expanded() -> None:
     nodes = [helper.make_node("Twice", ["x"], ["t"], domain="mine"), helper.make_node("HardSwish", ["t"], ["y"])]
     proto = model(nodes, {"x": (4,)}, ["y"])
     proto.functions.append(twice())
@@ -295,7 +296,7 @@ def test_functions_are_inlined_and_definitions_expanded():
     agrees(proto, x=random(2, 4, 3))
 
 
-def test_old_operator_sets_mean_what_they_meant():
+def test_old_operator_sets_mean_what_they_meant() -> None:
     """Softmax before version 13 goes over all axes from `axis` on; Upsample lives until version 9."""
     softmax = helper.make_node("Softmax", ["x"], ["y"], axis=1)
     x = random(2, 3, 4)
@@ -311,7 +312,7 @@ def test_old_operator_sets_mean_what_they_meant():
     assert operators(net) == ["repeat", "repeat"]
 
 
-def test_resizing_is_linear_in_the_pixels():
+def test_resizing_is_linear_in_the_pixels() -> None:
     sizes = np.array([1, 2, 7, 5])
     for mode, extra in (("cubic", {}), ("linear", {"antialias": 1}), ("linear", {})):
         node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, **extra)
@@ -320,7 +321,7 @@ def test_resizing_is_linear_in_the_pixels():
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
-def test_convolutions_of_every_rank_both_ways(dims):
+def test_convolutions_of_every_rank_both_ways(dims: int) -> None:
     x, spatial = random(2, 4, *[7, 6, 5][:dims]), [7, 6, 5][:dims]
     options = {"strides": [2] * dims, "pads": [1] * dims + [0] * dims, "dilations": [1] * (dims - 1) + [2], "group": 2}
     forward = helper.make_node("Conv", ["x", "w", "b"], ["y"], **options)
@@ -334,7 +335,7 @@ def test_convolutions_of_every_rank_both_ways(dims):
 
 
 @pytest.mark.parametrize("shape", [(32,), (1, 1, 32)])
-def test_normalisations_of_rows_are_one_kernel(shape):
+def test_normalisations_of_rows_are_one_kernel(shape: tuple[int, ...]) -> None:
     weights = {"s": random(*shape), "b": random(*shape, seed=1)}
     layer = helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"])
     assert groups(agrees(model([layer], {"x": [2, 32, 32]}, ["y"], weights), x=random(2, 32, 32))) == ["layer_norm"]
@@ -344,13 +345,13 @@ def test_normalisations_of_rows_are_one_kernel(shape):
 
 
 @pytest.mark.parametrize("shape", [(1,), (32, 1), (2, 32, 32)])
-def test_scales_of_rows_may_be_of_any_shape_that_broadcasts(shape):
+def test_scales_of_rows_may_be_of_any_shape_that_broadcasts(shape: tuple[int, ...]) -> None:
     layer = helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"])
     for scales in ({"s": random(*shape), "b": random(32)}, {"s": random(32), "b": random(*shape)}):
         agrees(model([layer], {"x": [2, 32, 32]}, ["y"], scales), x=random(2, 32, 32))
 
 
-def test_images_of_bytes_are_inputs():
+def test_images_of_bytes_are_inputs() -> None:
     """As exporters write them: bytes, converted, scaled, and a mask of the brightest."""
     nodes = [
         helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
@@ -363,12 +364,12 @@ def test_images_of_bytes_are_inputs():
     agrees(proto, x=np.random.default_rng(0).integers(0, 256, (1, 3, 4, 4), np.uint8))
 
 
-def quantised(*shape, dtype=np.uint8, seed=0):
+def quantised(*shape, dtype=np.uint8, seed: int = 0):
     limits = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
-def test_a_quantised_convolution_agrees_with_onnxruntime():
+def test_a_quantised_convolution_agrees_with_onnxruntime() -> None:
     """A scale and a zero point of each output channel, of bytes without a sign and with one, and padding."""
     weights = {
         "xs": np.float32(0.02),
@@ -389,7 +390,7 @@ def test_a_quantised_convolution_agrees_with_onnxruntime():
     assert got.dtype == np.uint8 and np.abs(got.astype(int) - wanted).max() <= 1 and (got == wanted).mean() > 0.98
 
 
-def test_quantised_and_back_around_a_product():
+def test_quantised_and_back_around_a_product() -> None:
     """As quantising tools write it: every tensor is quantised and read back."""
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["q"]),
@@ -418,7 +419,7 @@ def test_quantised_and_back_around_a_product():
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
-def test_scattered_elements_of_less_than_the_data(reduction):
+def test_scattered_elements_of_less_than_the_data(reduction: str) -> None:
     """Places are read only where there are updates; of several at one place the last counts, or all do."""
     node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1, reduction=reduction)
     places = np.array([[4, -1, 0], [2, 2, 3]]) if reduction != "none" else np.array([[4, -2, 0], [2, 1, 3]])
@@ -426,7 +427,7 @@ def test_scattered_elements_of_less_than_the_data(reduction):
     agrees(proto, x=random(3, 5))
 
 
-def test_scattered_slices_and_truth_values():
+def test_scattered_slices_and_truth_values() -> None:
     node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
     weights = {"i": np.array([[[1, 0]], [[0, 2]]]), "u": random(2, 1, 4) > 0}
     x = random(2, 3, 4, seed=1) > 0
@@ -434,7 +435,7 @@ def test_scattered_slices_and_truth_values():
 
 
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
-def test_tensors_without_elements_are_known(tmp_path):
+def test_tensors_without_elements_are_known(tmp_path: Path) -> None:
     """What is computed of one is known, and may be an output, also of a network that was saved."""
     nodes = [
         helper.make_node("Slice", ["x", "from", "to"], ["nothing"]),

@@ -1,5 +1,7 @@
 """ONNX models that ask for more than there is, or for nothing: refused with bytes, or run as onnxruntime does."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -15,7 +17,15 @@ from loopwright.frontends.onnx.importer import from_onnx
 FAR = 2**40
 
 
-def one(operator, inputs, weights=None, opset=17, results=("y",), dtype=TensorProto.FLOAT, **attributes):
+def one(
+    operator,
+    inputs,
+    weights=None,
+    opset: int = 17,
+    results: tuple[str, ...] = ("y",),
+    dtype=TensorProto.FLOAT,
+    **attributes,
+):
     """A model of one node; its inputs are those given and the weights, in this order."""
     node = helper.make_node(operator, [*inputs, *(weights or {})], list(results), **attributes)
     return model([node], inputs, [r for r in results if r], weights, opset, dtype)
@@ -40,13 +50,13 @@ def refusal(proto):
         ((0.0, float("inf"), 1.0), "from 0.0 to inf"),
     ],
 )
-def test_ranges_without_end_are_refused(bounds, says):
+def test_ranges_without_end_are_refused(bounds, says: str) -> None:
     text = refusal(one("Range", {}, {name: np.array(value) for name, value in zip("abc", bounds, strict=True)}))
     assert says in text
 
 
 @pytest.mark.parametrize("bounds", [(3, 9, 2), (9, 3, -2), (3, 9, -1), (0.5, 2.0, 0.25), (1.0, 1.0, 1.0)])
-def test_ranges_are_those_of_onnxruntime(bounds):
+def test_ranges_are_those_of_onnxruntime(bounds) -> None:
     proto = one("Range", {}, {name: np.array(value) for name, value in zip("abc", bounds, strict=True)})
     (got,) = from_onnx(proto).evaluate()
     (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {})
@@ -77,19 +87,19 @@ LARGE["Resize"] = model([LARGE["Resize"]], {"x": (1, 1, 2, 3)}, ["y"], {"s": np.
 
 
 @pytest.mark.parametrize("what", LARGE)
-def test_what_memory_does_not_hold_is_refused_with_its_bytes(what):
+def test_what_memory_does_not_hold_is_refused_with_its_bytes(what) -> None:
     text = refusal(LARGE[what])
     assert ",000 bytes" in text or any(c.isdigit() for c in text.partition(" bytes")[0][-3:]), text
 
 
-def test_constants_of_moderate_size_together_are_bounded(monkeypatch):
+def test_constants_of_moderate_size_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopwright.frontends.onnx.importer.host_memory_bytes", lambda: 3000)
     nodes = [helper.make_node("ConstantOfShape", ["s"], [f"c{k}"]) for k in range(9)]
     proto = model([*nodes, helper.make_node("Sum", [n.output[0] for n in nodes], ["y"])], {}, ["y"], {"s": [100]})
     assert "constants computed up to here take 3,200 bytes, too many to hold" in refusal(proto)
 
 
-def test_inputs_and_weights_are_bounded_together(monkeypatch):
+def test_inputs_and_weights_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fits alone."""
     monkeypatch.setattr("loopwright.frontends.onnx.importer.host_memory_bytes", lambda: 3000)
     monkeypatch.setattr("loopwright.frontends.onnx.sizes.host_memory_bytes", lambda: 3000)
@@ -104,11 +114,11 @@ SLICE = helper.make_node("Slice", ["x", "from", "to"], ["y"])
 
 
 @pytest.fixture
-def followed(monkeypatch):
+def followed(monkeypatch: pytest.MonkeyPatch):
     """The models of which onnx follows the values of shapes: none with a long row, for which it takes gigabytes."""
     seen, infer_shapes = [], onnx.shape_inference.infer_shapes
 
-    def checked(model, *args, data_prop=False):
+    def checked(model, *args, data_prop: bool = False):
         found = infer_shapes(model, *args)
         if not data_prop:
             return found
@@ -122,7 +132,7 @@ def followed(monkeypatch):
     return seen
 
 
-def test_weights_that_name_more_numbers_than_they_have(followed):
+def test_weights_that_name_more_numbers_than_they_have(followed) -> None:
     """What reads them is replaced by a stand-in of the type that onnx infers."""
     nodes = [SLICE, helper.make_node("Relu", ["y"], ["z"])]
     proto = model(nodes, {"x": (4, 6)}, ["z"], {"from": np.array([1]), "to": np.array([3])})
@@ -130,12 +140,12 @@ def test_weights_that_name_more_numbers_than_they_have(followed):
     assert refusal(proto).count("initializer 'from' cannot be read") == 1
 
 
-def test_rows_too_long_to_be_bounds_of_a_slice(followed):
+def test_rows_too_long_to_be_bounds_of_a_slice(followed) -> None:
     proto = one("Slice", {"x": (4, 6), "from": (1 << 22,), "to": (1 << 22,)}, dtype=TensorProto.INT64)
     assert "Slice" in refusal(proto)
 
 
-def test_rows_that_are_only_known_by_following_shapes(followed):
+def test_rows_that_are_only_known_by_following_shapes(followed) -> None:
     """No row is written down: its length is a product of shapes, which inference without values does not know."""
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
@@ -147,7 +157,7 @@ def test_rows_that_are_only_known_by_following_shapes(followed):
     assert all(node.op_type != "Slice" for proto in followed for node in proto.graph.node)
 
 
-def test_rows_too_long_to_describe_a_tensor():
+def test_rows_too_long_to_describe_a_tensor() -> None:
     """As lists of numbers in Python they would take ten times the memory that the constant may."""
     row = np.ones(1 << 20, np.int64)
     assert "starts has 1,048,576 numbers, it may have 16,383" in refusal(
@@ -155,7 +165,7 @@ def test_rows_too_long_to_describe_a_tensor():
     )
 
 
-def test_short_rows_are_followed(followed):
+def test_short_rows_are_followed(followed) -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
         helper.make_node("Reshape", ["x", "s"], ["y"]),
@@ -166,7 +176,7 @@ def test_short_rows_are_followed(followed):
     assert "operator Mine of domain mine" in refusal(proto) and followed
 
 
-def test_weights_of_a_file_that_memory_does_not_hold(tmp_path):
+def test_weights_of_a_file_that_memory_does_not_hold(tmp_path: Path) -> None:
     path = tmp_path / "wide.onnx"
     proto = one("Add", {"x": (4,)}, {"w": np.ones(4, np.float32)})
     onnx.save(proto, path, save_as_external_data=True, size_threshold=0, location="wide.bin")
@@ -186,7 +196,7 @@ def test_weights_of_a_file_that_memory_does_not_hold(tmp_path):
         from_onnx(tmp_path / "large.onnx")
 
 
-def test_networks_that_memory_does_not_hold_are_refused_when_compiled():
+def test_networks_that_memory_does_not_hold_are_refused_when_compiled() -> None:
     """As those with inputs of 2^38 elements each, of which a machine may hold one but not all."""
     net = lw.Network("wide")
     net.output(net.add(net.input("a", (2**50,)), net.input("b", (2**50,))))
@@ -196,7 +206,7 @@ def test_networks_that_memory_does_not_hold_are_refused_when_compiled():
         lw.compile(net, "llvm cores=1")
 
 
-def test_inputs_are_held_beside_what_a_step_computes(monkeypatch):
+def test_inputs_are_held_beside_what_a_step_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     net = lw.Network("chain")
     total = net.input("x0", (100,))
     for k in range(1, 5):
@@ -214,7 +224,7 @@ def function(name, *calls):
 
 
 @pytest.mark.parametrize("last", ["F29", "F0"])
-def test_functions_that_never_end_are_refused(last):
+def test_functions_that_never_end_are_refused(last: str) -> None:
     """Each calls the one before ten times; or the first calls the last."""
     proto = model([helper.make_node("F29", ["x"], ["y"], domain="mine")], {"x": (4,)}, ["y"])
     proto.opset_import.append(helper.make_opsetid("mine", 1))
@@ -230,7 +240,7 @@ def twice():
     return helper.make_function("mine", "F0", ["a"], ["b"], [node], [helper.make_opsetid("", 17)])
 
 
-def test_loops_of_constants_are_not_run():
+def test_loops_of_constants_are_not_run() -> None:
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Add", ["v", "v"], ["w"])],
         "body",
@@ -250,7 +260,7 @@ def test_loops_of_constants_are_not_run():
 
 
 @pytest.mark.parametrize("depth", [30, 2000])
-def test_graphs_nested_deeply_are_refused(depth):
+def test_graphs_nested_deeply_are_refused(depth: int) -> None:
     proto = model([], {"x": (2,)}, ["r"], {"flag": np.array(True)})
     graph = proto.graph
     for _ in range(depth):
@@ -265,7 +275,7 @@ def test_graphs_nested_deeply_are_refused(depth):
 
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
-def test_inputs_without_elements_stay_in_the_signature(target, tmp_path):
+def test_inputs_without_elements_stay_in_the_signature(target: str, tmp_path: Path) -> None:
     """All of them, read or not, beside what they give: as in onnxruntime."""
     if target == "opencl":
         opencl_device()
@@ -308,7 +318,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("what", EMPTY)
-def test_results_without_elements_are_those_of_onnxruntime(what):
+def test_results_without_elements_are_those_of_onnxruntime(what) -> None:
     proto = EMPTY[what]
     (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, _zeros(proto))
     (got,) = from_onnx(proto).evaluate(**_zeros(proto))
@@ -323,13 +333,13 @@ def _zeros(proto):
     }
 
 
-def test_the_backend_takes_inputs_without_elements():
+def test_the_backend_takes_inputs_without_elements() -> None:
     proto = one("Relu", {"x": ("N", 3)})
     prepared = onnx_backend.prepare(proto)
     assert prepared.run([np.zeros((0, 3), np.float32)])[0].shape == (0, 3)
 
 
-def test_sums_so_far_of_infinite_numbers():
+def test_sums_so_far_of_infinite_numbers() -> None:
     x = np.array([[1, np.inf, 2, -1], [np.nan, 1, 2, 3]], np.float32)
     for attributes in ({}, {"exclusive": 1}, {"reverse": 1}, {"exclusive": 1, "reverse": 1}):
         proto = one("CumSum", {"x": (2, 4)}, {"a": np.array(1)}, **attributes)

@@ -1,5 +1,7 @@
 """Single nodes and pairs that random graphs found wrong once, compiled, beside onnxruntime."""
 
+from typing import Any
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -12,13 +14,15 @@ WHOLE = {"int32": TensorProto.INT32, "int64": TensorProto.INT64, "uint8": Tensor
 FLOAT = TensorProto.FLOAT
 
 
-def node(operator, inputs, weights=None, dtype="float32", opset=17, **attributes):
+def node(
+    operator: str, inputs: Any, weights: Any = None, dtype: str = "float32", opset: int = 17, **attributes: Any
+) -> Any:
     """A model of one node, which reads its inputs, then its weights."""
     made = helper.make_node(operator, [*inputs, *(weights or {})], ["y"], **attributes)
     return model([made], inputs, ["y"], weights, opset, WHOLE.get(dtype, FLOAT))
 
 
-def chain(*operators, inputs, weights, opset=17, dtype="float32"):
+def chain(*operators: Any, inputs: Any, weights: Any, opset: int = 17, dtype: str = "float32") -> Any:
     """A model of nodes (operator, names of inputs, attributes) whose results are y0, y1, ..."""
     nodes = [helper.make_node(o, i, [f"y{k}"], **a) for k, (o, i, a) in enumerate(operators)]
     return model(nodes, inputs, [f"y{len(nodes) - 1}"], weights, opset, WHOLE.get(dtype, FLOAT))
@@ -100,7 +104,7 @@ CASES = {
 
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 @pytest.mark.parametrize("case", CASES)
-def test_nodes_give_what_onnxruntime_gives(case):
+def test_nodes_give_what_onnxruntime_gives(case: str) -> None:
     proto, rng = CASES[case], np.random.default_rng(0)
     feeds = {}
     for info in proto.graph.input:

@@ -1,29 +1,31 @@
 """Random ONNX graphs beside onnxruntime: a few of those of the long run (benchmarks/trust/onnx_graphs.py)."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
 from gpu_programs import opencl_device
 from onnx_trials import attempt, smallest, try_graph
-from random_onnx import OPSETS, Tensor, random_graph
+from random_onnx import OPSETS, Sample, Tensor, random_graph
 
 SEEDS = range(1_000, 1_000 + len(OPSETS))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_graphs_agree_with_onnxruntime(seed):
+def test_random_graphs_agree_with_onnxruntime(seed: int) -> None:
     assert try_graph("llvm", seed, 5, 9).kind == "right"
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("backend", 2_000), ("backend", 2_001), ("opencl", 3_000)])
-def test_random_graphs_in_other_ways(kind, seed):
+def test_random_graphs_in_other_ways(kind: str, seed: int) -> None:
     if kind == "opencl":
         opencl_device()
     assert try_graph(kind, seed, 5, 9).kind == "right"
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 4))
-def test_graphs_are_valid_reproducible_and_of_the_operator_set(seed):
+def test_graphs_are_valid_reproducible_and_of_the_operator_set(seed: int) -> None:
     sample, again = random_graph(seed), random_graph(seed)
     assert sample.model.SerializeToString() == again.model.SerializeToString()
     onnx.checker.check_model(sample.model, full_check=True)
@@ -31,12 +33,12 @@ def test_graphs_are_valid_reproducible_and_of_the_operator_set(seed):
     assert sample.model.opset_import[0].version == OPSETS[seed % len(OPSETS)]
 
 
-def test_what_is_wrong_is_found_and_made_small():
+def test_what_is_wrong_is_found_and_made_small() -> None:
     """An importer that takes every Relu for the identity."""
     seed = next(s for s in range(100) if _relu_counts(random_graph(s)))
     sample = random_graph(seed)
 
-    def call(model, feeds):
+    def call(model: Any, feeds: Any) -> Any:
         changed = onnx.ModelProto()
         changed.CopyFrom(model)
         for node in changed.graph.node:
@@ -51,13 +53,13 @@ def test_what_is_wrong_is_found_and_made_small():
     assert ended.kind == "wrong" and [node.op_type for node in model.graph.node] == ["Relu"]
 
 
-def _relu_counts(sample):
+def _relu_counts(sample: Sample) -> bool:
     """Whether a Relu that changes something is seen at an output."""
     relus = [n for n in sample.graph.nodes if n.op_type == "Relu"]
     return any((sample.graph.tensors[n.input[0]].value < -0.1).any() and n.output[0] in sample.wanted for n in relus)
 
 
-def test_how_far_results_may_be_off_follows_from_how_far_inputs_are():
+def test_how_far_results_may_be_off_follows_from_how_far_inputs_are() -> None:
     value = np.ones(4, np.float32)
     near, far = Tensor("a", value, value), Tensor("b", value, value * np.float32(1.001))
     assert near.tolerance < 1e-4 < far.tolerance < 0.1

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,7 +131,8 @@ def test_constants_stay_on_the_device() -> None:
     weights[:] = 0
     expected = np.tile(np.arange(8, dtype=np.float32), (4, 1))
     np.testing.assert_array_equal(kernel(values), expected)
-    np.testing.assert_array_equal(kernel(lw.opencl().array(values)).numpy(), expected)
+    result: Any = kernel(lw.opencl().array(values))
+    np.testing.assert_array_equal(result.numpy(), expected)
     assert kernel.benchmark(min_repeat_ms=1, repeat=1).median > 0
 
 

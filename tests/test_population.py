@@ -1,5 +1,7 @@
 """Rows of sketches: drawn within the limits, group by group; changed, crossed, and carried over to another sketch."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sample_workloads import SAMPLES
@@ -39,7 +41,7 @@ def test_limits_divide_the_holes_into_groups() -> None:
 
 
 def test_a_limit_that_names_nothing_ties_all_holes() -> None:
-    population = Population(tiled("a"), (), (lambda c: sum(v for v in c.values()) < 100,))
+    population = Population(tiled("a"), (), (lambda c: np.sum([*c.values()], axis=0) < 100,))
     assert [g.members for g in population.groups] == [(0, 1, 2)]
 
 
@@ -125,7 +127,8 @@ def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) ->
 
     rng = np.random.default_rng(0)
     kept = []
-    for name, workload in {**SAMPLES, **named_workloads()}.items():
+    workloads: dict[str, Any] = {**SAMPLES, **named_workloads()}
+    for name, workload in workloads.items():
         for sketch in lw.SearchTask(workload, target=TARGETS[target]).sketches:
             assert sketch.legal(sketch.default[None]).all(), f"{name} {sketch.name}: the defaults break a limit"
             rows = sketch.sample(rng, 64)

@@ -7,7 +7,7 @@ import loopwright as lw
 from loopwright import te, topi
 
 
-def product(target):
+def product(target: str) -> tuple[lw.Schedule, str, str]:
     a, b = te.placeholder((12, 40), name="a"), te.placeholder((40, 48), name="b")
     sch = lw.Schedule([a, b, topi.nn.matmul(a, b)], target=target)
     block = "T_matmul"
@@ -20,7 +20,7 @@ def product(target):
 
 
 @pytest.mark.parametrize("distance", [1, 3])
-def test_what_is_computed_stays_the_same_and_lines_are_asked_for_once(distance):
+def test_what_is_computed_stays_the_same_and_lines_are_asked_for_once(distance: int) -> None:
     sch, block, k0 = product("llvm cores=1 vector_bytes=64")
     sch.prefetch(block, "b", k0, distance=distance)
     kernel = lw.build(sch)
@@ -31,13 +31,13 @@ def test_what_is_computed_stays_the_same_and_lines_are_asked_for_once(distance):
     assert kernel.source.count("call void @llvm.prefetch") == 4
 
 
-def test_a_gpu_whose_threads_hide_latency_gets_no_hint():
+def test_a_gpu_whose_threads_hide_latency_gets_no_hint() -> None:
     sch, block, k0 = product("opencl max_threads_per_block=64")
     sch.prefetch(block, "b", k0, distance=3)
     assert "prefetch" not in lw.build(sch).source
 
 
-def test_a_scalar_that_moves_within_a_line_asks_for_it_once():
+def test_a_scalar_that_moves_within_a_line_asks_for_it_once() -> None:
     sch, block, k0 = product("llvm cores=1 vector_bytes=64")
     sch.prefetch(block, "a", k0, distance=4)
     assert lw.build(sch).source.count("call void @llvm.prefetch") == 1

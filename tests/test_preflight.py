@@ -1,11 +1,14 @@
 """Before the first trial a tiny kernel goes the whole way; what is missing is one sentence."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_space import FakeSpace
+from xdsl.dialects.builtin import ModuleOp
 
 import loopwright as lw
 from loopwright.backends.c_family.artifact import Artifact
@@ -17,7 +20,7 @@ from loopwright.search.task import resolve_target
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 
-def tiny(schedule):
+def tiny(schedule: str) -> Callable[[], tuple[MeasureTask, str]]:
     source = np.arange(8, dtype=np.float32)
     return lambda: (MeasureTask("tiny", [source], [source * 2], 0.0, 0.0), schedule)
 
@@ -26,7 +29,7 @@ OPTIONS = MeasureOptions("fake_backend", builders=1, build_timeout_s=0.5, run_ti
 
 
 @pytest.mark.parametrize("target", ["llvm cores=2", "opencl"])
-def test_targets_of_this_machine_pass(target):
+def test_targets_of_this_machine_pass(target: str) -> None:
     if target == "opencl":
         pytest.importorskip("pyopencl")
     options = lw.SearchTask(te_module(), target=target).measure_options()
@@ -37,14 +40,14 @@ def test_targets_of_this_machine_pass(target):
             measurer.submit([""])
 
 
-def te_module():
+def te_module() -> ModuleOp:
     from loopwright import te
 
     a = te.placeholder((8,), name="a")
     return te.create_module([a, te.compute((8,), lambda i: a[i] * 2.0, name="b")])
 
 
-def test_the_tiny_task_uses_what_trials_use():
+def test_the_tiny_task_uses_what_trials_use() -> None:
     _, on_cores = preflight(resolve_target("llvm cores=2"))
     assert "lw-parallel" in on_cores and "lw-vectorize" in on_cores
     task, on_gpu = preflight(resolve_target("cuda model=h200"))
@@ -63,7 +66,7 @@ def test_the_tiny_task_uses_what_trials_use():
         ("run=wrong", "a kernel that adds 1 gives something else on fake device: output 0: 8 of 8 elements"),
     ],
 )
-def test_what_does_not_work_is_one_sentence(schedule, sentence):
+def test_what_does_not_work_is_one_sentence(schedule: str, sentence: str) -> None:
     pids = []
     with (
         pytest.raises(PreflightError) as caught,
@@ -75,7 +78,7 @@ def test_what_does_not_work_is_one_sentence(schedule, sentence):
     assert not pids
 
 
-def test_tuning_does_not_begin_without_it(tmp_path):
+def test_tuning_does_not_begin_without_it(tmp_path: Path) -> None:
     source = np.arange(8, dtype=np.float32)
     task = TuningTask("d", "k", "w", "fake", [FakeSpace()], "time=1e-3", [source], [source * 2], 0.0, 0.0)
     options = TuningOptions(num_measure_trials=4, records=tmp_path / "r.jsonl", progress=False)
@@ -86,7 +89,7 @@ def test_tuning_does_not_begin_without_it(tmp_path):
     assert result.state.done == 4 and not any(r.reused for r in result.trials)
 
 
-def test_a_missing_package_is_one_sentence(monkeypatch):
+def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     if pytest.importorskip("importlib.util").find_spec("pycuda"):
         pytest.skip("pycuda is here")
     options = MeasureOptions("loopwright.backends.cuda.device", builders=1)
@@ -98,7 +101,7 @@ def test_a_missing_package_is_one_sentence(monkeypatch):
     assert "\n" not in str(caught.value) and "Traceback" not in str(caught.value)
 
 
-def test_artifacts_of_the_same_code_are_one():
+def test_artifacts_of_the_same_code_are_one() -> None:
     """Names in the source do not matter to CUDA, the machine code does; to OpenCL the source does."""
     task, schedule = preflight(resolve_target("cuda model=h200"))
     artifact = Artifact.from_bytes(cuda.build(task.workload, schedule), "cuda")
@@ -126,11 +129,11 @@ def test_artifacts_of_the_same_code_are_one():
         ("nonsense", "some CPU"),
     ],
 )
-def test_a_device_that_is_the_targets_needs_no_word(target, device):
+def test_a_device_that_is_the_targets_needs_no_word(target: str, device: str) -> None:
     assert measured_elsewhere(target, device) == ""
 
 
-def test_another_device_is_named():
+def test_another_device_is_named() -> None:
     assert "cuda model=h200 is measured on NVIDIA A100-SXM4-80GB:" in measured_elsewhere(
         "cuda model=h200", "NVIDIA A100-SXM4-80GB"
     )

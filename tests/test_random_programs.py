@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import program_trials
 import pytest
+from effort import exploring
 from gpu_programs import opencl_device
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from loopwright.dialects import kernel as kernel_dialect
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.kernel.types import int_attr
 
-EXPLORE = not settings.default.derandomize
+EXPLORE = exploring()
 
 
 def programs(count: int) -> range:

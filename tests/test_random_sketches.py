@@ -4,8 +4,8 @@ from random import Random
 
 import numpy as np
 import pytest
+from effort import exploring
 from gpu_programs import opencl_device
-from hypothesis import settings
 from random_workloads import random_workload
 
 import loopwright as lw
@@ -21,7 +21,7 @@ CUDA = (
     "cuda cores=132 max_threads_per_block=1024 max_shared_bytes=232448 warp_size=32 max_vthreads=8 "
     "compute_capability=90"
 )
-EXPLORE = not settings.default.derandomize
+EXPLORE = exploring()
 GENERATED = range(1000, 3000) if EXPLORE else (*range(10, 33), 54, 71)
 
 

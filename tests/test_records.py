@@ -23,7 +23,7 @@ from loopwright.search.report.group import groups
 from loopwright.search.template.history import pick_best
 
 
-def record(time_s=1e-3, **changes):
+def record(time_s: float = 1e-3, **changes):
     base = Record(
         workload_key='["conv", 1]',
         workload_hash="abc",
@@ -44,7 +44,7 @@ def failed(error=ErrorCode.COMPILE_ERROR, **changes):
     return record(times_s=(), error=error, message="why", **changes)
 
 
-def test_a_record_is_one_line_that_reads_back():
+def test_a_record_is_one_line_that_reads_back() -> None:
     original = record(message='two\nlines and "quotes" é', times_s=(0.5, 0.25), build_s=1.5)
     line = original.to_json()
     assert "\n" not in line and Record.from_json(line) == original
@@ -52,7 +52,7 @@ def test_a_record_is_one_line_that_reads_back():
     assert Record.from_json(failed().to_json()) == failed()
 
 
-def test_append_and_load_keep_the_order(tmp_path):
+def test_append_and_load_keep_the_order(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "r.jsonl"
     rec.append(path, [record(seed=1), record(seed=2)])
     rec.append(path, [])
@@ -61,7 +61,7 @@ def test_append_and_load_keep_the_order(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30])
-def test_a_torn_last_line_costs_itself_alone(tmp_path, cut):
+def test_a_torn_last_line_costs_itself_alone(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "r.jsonl"
     rec.append(path, [record(seed=1), record(seed=2)])
     path.write_bytes(path.read_bytes()[:-cut])
@@ -74,20 +74,20 @@ def test_a_torn_last_line_costs_itself_alone(tmp_path, cut):
 
 
 @pytest.mark.parametrize("line", ["[]", "null", "{}", '{"schema":1}', '{"schema":1,"decisions":3}', "\x00\x00"])
-def test_lines_that_are_no_records_are_skipped(tmp_path, line):
+def test_lines_that_are_no_records_are_skipped(tmp_path: Path, line: str) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(line + "\n" + record().to_json() + "\n\n")
     with pytest.warns(RecordWarning, match="line 1"):
         assert rec.load(path) == [record()]
 
 
-def test_another_schema_is_refused():
+def test_another_schema_is_refused() -> None:
     line = json.dumps(json.loads(record().to_json()) | {"schema": 99})
     with pytest.raises(RecordVersionError, match="schema 99 cannot be read, this version reads 1"):
         Record.from_json(line)
 
 
-def test_another_version_of_a_used_primitive_is_refused(tmp_path):
+def test_another_version_of_a_used_primitive_is_refused(tmp_path: Path) -> None:
     now = {"loopwright": "9", "lw-split": "2", "lw-reorder": "1"}
     with pytest.raises(RecordVersionError, match="lw-split version 1, this is version 2: tune again"):
         rec.check_replayable(record(), now)
@@ -100,12 +100,12 @@ def test_another_version_of_a_used_primitive_is_refused(tmp_path):
         assert [r.schedule for r in rec.load(path, now)] == ["lw-reorder{}"]
 
 
-def test_a_full_disk_is_a_sentence():
+def test_a_full_disk_is_a_sentence() -> None:
     with pytest.raises(RecordError, match="cannot write record file '/dev/full': No space left"):
         rec.append("/dev/full", [record()])
 
 
-def test_a_failed_append_leaves_no_half_line(tmp_path):
+def test_a_failed_append_leaves_no_half_line(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     rec.append(path, [record(seed=1)])
     script = f"""
@@ -125,14 +125,14 @@ def test_a_failed_append_leaves_no_half_line(tmp_path):
     assert path.read_text() == record(seed=1).to_json() + "\n"
 
 
-def test_unreadable_files_are_a_sentence(tmp_path):
+def test_unreadable_files_are_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="No such file"):
         rec.load(tmp_path / "none.jsonl")
     with pytest.raises(RecordError, match="Is a directory"):
         rec.append(tmp_path, [record()])
 
 
-def test_several_processes_append_whole_lines(tmp_path):
+def test_several_processes_append_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     rec.append(path, [record(message="x" * 9000)])
     script = f"""
@@ -161,7 +161,7 @@ def test_several_processes_append_whole_lines(tmp_path):
         assert len(rec.load(path)) == 1 + 3 * 100
 
 
-def test_best_is_the_fastest_right_one_that_matches():
+def test_best_is_the_fastest_right_one_that_matches() -> None:
     fast = record(1e-4, workload_hash="other")
     slow, slower = record(2e-3), record(3e-3)
     wrong = failed(ErrorCode.WRONG_RESULT)
@@ -173,7 +173,7 @@ def test_best_is_the_fastest_right_one_that_matches():
         rec.best([wrong, wrong], workload_hash="abc")
 
 
-def test_a_run_off_overrules_the_trials_before_it():
+def test_a_run_off_overrules_the_trials_before_it() -> None:
     lucky = record(1e-3, timestamp=1)
     winner = record(1.2e-3, timestamp=2, role=Role.WINNER)
     loser = record(1.1e-3, timestamp=2, role=Role.FINAL)
@@ -183,12 +183,12 @@ def test_a_run_off_overrules_the_trials_before_it():
     assert rec.best([winner, newer]) == newer
 
 
-def test_a_trial_stopped_early_is_not_the_best_beside_one_timed_to_the_end():
+def test_a_trial_stopped_early_is_not_the_best_beside_one_timed_to_the_end() -> None:
     assert rec.best([record(1e-3, stopped_early=True), record(2e-3)]).time_s == 2e-3
     assert rec.best([record(1e-3, stopped_early=True)]).time_s == 1e-3
 
 
-def test_distill_merge_stats():
+def test_distill_merge_stats() -> None:
     a1, a2, b = record(2e-3, timestamp=1), record(1e-3, timestamp=3), record(5e-3, workload_hash="b", timestamp=2)
     bad = failed(timestamp=4)
     assert rec.merge([[a2, a1], [b, a1], [bad]]) == [a1, b, a2, bad]
@@ -199,7 +199,7 @@ def test_distill_merge_stats():
     assert rec.stats([bad])[0].best_s == math.inf
 
 
-def test_load_best_by_task_name_key_and_hash(tmp_path):
+def test_load_best_by_task_name_key_and_hash(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     mine = record(workload_key='["conv", [1], "abcd12"]', workload_hash="abcd12")
     other = record(1e-9, workload_key="no json", workload_hash="ffff", target="cuda", device="gpu")
@@ -216,13 +216,13 @@ def test_load_best_by_task_name_key_and_hash(tmp_path):
         load_best(path, "conv", target="cuda")
 
 
-def test_stats_count_what_was_not_timed_whole():
+def test_stats_count_what_was_not_timed_whole() -> None:
     trials = [record(round=1), record(round=1, stopped_early=True), record(round=2, reused=True, seed=8)]
     (stats,) = rec.stats([*trials, record(role=Role.WINNER)])
     assert (stats.stopped_early, stats.reused, stats.rounds, stats.seeds) == (1, 1, 2, (7, 8))
 
 
-def test_lines_of_before_and_after_read_the_same():
+def test_lines_of_before_and_after_read_the_same() -> None:
     """Without fields that came later, and with some that are still to come."""
     line = record().to_json()
     assert not {"round", "predicted", "flop", "resources", "template"} & set(json.loads(line))
@@ -232,13 +232,13 @@ def test_lines_of_before_and_after_read_the_same():
     assert Record.from_json(whole.to_json()) == whole
 
 
-def test_every_field_is_documented():
+def test_every_field_is_documented() -> None:
     page = Path(lw.__file__).parent / "docs" / "records.md"
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page.read_text(), re.MULTILINE))))
     assert named == {field.name for field in fields(Record)}
 
 
-def test_hash_of_a_workload_is_stable():
+def test_hash_of_a_workload_is_stable() -> None:
     assert rec.workload_hash('["conv", 1]') == rec.workload_hash('["conv", 1]') != rec.workload_hash('["conv", 2]')
     assert len(rec.workload_hash("")) == 16
 
@@ -274,12 +274,12 @@ WRONG = {
 }
 
 
-def test_a_wrong_value_for_each_field_is_known():
+def test_a_wrong_value_for_each_field_is_known() -> None:
     assert set(WRONG) == {field.name for field in fields(Record)}
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_field_of_another_type_or_out_of_range_makes_no_record(name):
+def test_a_field_of_another_type_or_out_of_range_makes_no_record(name) -> None:
     for value in WRONG[name]:
         line = json.dumps(json.loads(record().to_json()) | {name: value})
         with pytest.raises(RecordError, match=f"schema|{name}") as caught:
@@ -302,7 +302,7 @@ def test_a_field_of_another_type_or_out_of_range_makes_no_record(name):
     ],
     ids=["lists", "overflow", "objects", "nan", "infinity", "minus", "digits", "seed", "long"],
 )
-def test_deep_long_and_endless_lines_block_nothing(tmp_path, line):
+def test_deep_long_and_endless_lines_block_nothing(tmp_path: Path, line) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text("\n".join([record(seed=1).to_json(), line, record(seed=2).to_json(), ""]))
     with pytest.warns(RecordWarning, match=r"1 line\(s\) skipped; line 2: ") as caught:
@@ -310,7 +310,7 @@ def test_deep_long_and_endless_lines_block_nothing(tmp_path, line):
     assert len(caught) == 1
 
 
-def test_one_warning_names_the_lines_that_are_skipped(tmp_path):
+def test_one_warning_names_the_lines_that_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text("{}\n" + f"{record().to_json()}\n[]\n" * 12)
     with pytest.warns(RecordWarning) as caught:
@@ -340,7 +340,7 @@ def _mutated(rng, line):
     return json.dumps(values).encode()
 
 
-def test_whatever_a_line_holds_it_is_skipped_or_a_record_for_every_reader(tmp_path):
+def test_whatever_a_line_holds_it_is_skipped_or_a_record_for_every_reader(tmp_path: Path) -> None:
     """Thousands of damaged lines among good ones: the good ones are read, and nothing that reads them raises."""
     rng = np.random.default_rng(0)
     data = te.placeholder((8, 8), name="data")
@@ -383,7 +383,7 @@ def run_off(stamp, **times_s):
 
 
 @pytest.mark.parametrize("stamp", [0.0, 20.0, 4e9])
-def test_no_stamp_of_a_winner_hides_a_better_trial_or_brings_back_a_beaten_one(stamp):
+def test_no_stamp_of_a_winner_hides_a_better_trial_or_brings_back_a_beaten_one(stamp: float) -> None:
     search = [tried(1.0, "a"), tried(1.02, "b"), tried(1.03, "c"), tried(1.5, "d")]
     final = list(run_off(stamp, b=1.1, a=1.2))
     assert rec.best([*search, *final]).role is Role.WINNER  # a, b competed; c, d are no faster than b was
@@ -395,20 +395,20 @@ def test_no_stamp_of_a_winner_hides_a_better_trial_or_brings_back_a_beaten_one(s
 
 
 @pytest.mark.parametrize("stamp", [0.0, 20.0, 4e9])
-def test_winners_of_two_files_do_not_hide_one_another(stamp):
+def test_winners_of_two_files_do_not_hide_one_another(stamp: float) -> None:
     one = [tried(1.0, "a"), tried(1.1, "b"), *run_off(stamp, a=1.0, b=1.1)]
     two = [tried(0.7, "c"), tried(0.8, "d"), *run_off(10.0, c=0.7, d=0.9)]
     for mixed in ([*one, *two], [*two, *one], rec.merge([one, two])):
         assert rec.best(mixed).schedule == "c"
 
 
-def test_a_schedule_that_competes_again_has_the_time_of_its_last_run_off():
+def test_a_schedule_that_competes_again_has_the_time_of_its_last_run_off() -> None:
     first = [tried(1.0, "a"), tried(1.1, "b"), *run_off(20.0, a=1.0, b=1.1)]
     again = [tried(0.95, "c"), *run_off(5.0, b=1.05, a=1.3, c=1.2)]
     assert rec.best([*first, *again]) == again[1]
 
 
-def test_an_untuned_schedule_that_wins_stands_for_what_the_others_stood_for():
+def test_an_untuned_schedule_that_wins_stands_for_what_the_others_stood_for() -> None:
     search = [tried(2.0, "u", sketch="default"), tried(1.0, "a"), tried(1.2, "b"), tried(1.05, "c")]
     final = list(run_off(20.0, u=1.1, a=1.3, c=1.4))
     assert rec.best([*search, *final]).schedule == "u"

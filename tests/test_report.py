@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -26,7 +27,7 @@ from loopwright.search.report.svg import Scale
 from loopwright.search.report.write import write_report
 
 
-def record(time_s=1e-3, **changes):
+def record(time_s: float = 1e-3, **changes):
     base = Record(
         workload_key='["conv", [1], "abc"]',
         workload_hash="abc",
@@ -63,24 +64,24 @@ VOID = {"meta", "br", "hr", "img"}
 class Page(HTMLParser):
     """Reads a page: its text, and whether all that is opened is closed."""
 
-    def __init__(self, text):
+    def __init__(self, text) -> None:
         super().__init__()
         self.open, self.words, self.links = [], [], []
         self.feed(text)
         assert self.open == []
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs) -> None:
         self.links += [value for name, value in attrs if name in ("href", "src")]
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs):
+    def handle_startendtag(self, tag, attrs) -> None:
         pass
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag) -> None:
         assert self.open.pop() == tag
 
-    def handle_data(self, data):
+    def handle_data(self, data) -> None:
         if "style" not in self.open:
             self.words.append(data)
 
@@ -100,7 +101,7 @@ def read(path):
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory):
+def tuned(tmp_path_factory: pytest.TempPathFactory):
     path = tmp_path_factory.mktemp("report") / "matmul.jsonl"
     code, out, err = call(
         *("tune", "matmul", "--m", "20", "--n", "36", "--k", "16", "--trials", "20", "--target", "llvm cores=1"),
@@ -110,7 +111,7 @@ def tuned(tmp_path_factory):
     return path
 
 
-def test_the_command_writes_a_page_a_stranger_can_read(tuned):
+def test_the_command_writes_a_page_a_stranger_can_read(tuned) -> None:
     code, out, _ = call("report", str(tuned), "--no-measure")
     assert code == 0 and out.startswith(str(tuned.with_suffix(".html")))
     raw, text = read(tuned.with_suffix(".html"))
@@ -135,7 +136,7 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned):
     assert raw.count("<circle") >= 20
 
 
-def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path, monkeypatch):
+def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from loopwright.backends.llvm import peak
 
     monkeypatch.setattr(peak, "peak_gflops_per_s", lambda *_: 100.0)
@@ -149,7 +150,9 @@ def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
 @pytest.mark.few(1)
-def test_tuning_leaves_all_that_showing_and_reporting_need(target, tmp_path, monkeypatch):
+def test_tuning_leaves_all_that_showing_and_reporting_need(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from loopwright.backends.llvm import peak
 
     if target == "opencl":
@@ -178,7 +181,7 @@ def test_tuning_leaves_all_that_showing_and_reporting_need(target, tmp_path, mon
         assert said in text
 
 
-def test_data_sheets_and_unknown_devices():
+def test_data_sheets_and_unknown_devices() -> None:
     assert "data sheets are at hand for h200" in why_unknown("cuda model=unheard-of")
     assert "z80 allows at most was not measured" in why_unknown("llvm model=z80")
     assert why_unknown("nonsense") == "What 'nonsense' allows at most is not known."
@@ -197,7 +200,7 @@ def many(count, **changes):
     ]
 
 
-def test_what_mattered_is_found(tmp_path):
+def test_what_mattered_is_found(tmp_path: Path) -> None:
     config = {"tile_x": 1, "tile_y": 2, "unroll": 3}
     template = {"name": "my_template", "args": [1], "index": 5, "config": config}
     path = write_report(many(40, template=template), tmp_path / "r.html")
@@ -207,7 +210,7 @@ def test_what_mattered_is_found(tmp_path):
     assert "The workload's IR is not at hand" in text and "conv" in text
 
 
-def test_a_file_of_several_workloads_and_all_kinds_of_trouble(tmp_path):
+def test_a_file_of_several_workloads_and_all_kinds_of_trouble(tmp_path: Path) -> None:
     records = [
         *many(3),
         failed(ErrorCode.WRONG_RESULT, timestamp=9.0),
@@ -226,7 +229,7 @@ def test_a_file_of_several_workloads_and_all_kinds_of_trouble(tmp_path):
     assert "Too few valid trials" in text and "the winner of that run-off reached" in text
 
 
-def test_the_curve_alone(tmp_path):
+def test_the_curve_alone(tmp_path: Path) -> None:
     path = write_report(many(5), tmp_path / "curve.svg")
     root = ElementTree.fromstring(path.read_text())
     assert root.tag == "{http://www.w3.org/2000/svg}svg" and path.read_text().count("<circle") == 5
@@ -234,7 +237,7 @@ def test_the_curve_alone(tmp_path):
         write_report([*many(2), record(workload_hash="other")], tmp_path / "curve.svg")
 
 
-def test_nothing_to_report_is_a_sentence(tmp_path):
+def test_nothing_to_report_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(RecordError, match=r"no record to report on in .*empty.jsonl: tune first"):
         write_report(tmp_path / "empty.jsonl", tmp_path / "r.html")
@@ -247,7 +250,7 @@ def test_nothing_to_report_is_a_sentence(tmp_path):
     assert code == 2 and "would replace the record file" in err
 
 
-def test_every_primitive_has_a_sentence():
+def test_every_primitive_has_a_sentence() -> None:
     for name in map(pass_name, module_stems("schedule")):
         step_class = pass_factories()[name]()
         options = {n: _example(kind) for n, kind in step_class.__annotations__.items() if n != "name"}
@@ -264,7 +267,7 @@ def _example(kind):
     return 2 if text.startswith(("int", "<class 'int'")) else "threadIdx.x"
 
 
-def test_steps_show_what_changes():
+def test_steps_show_what_changes() -> None:
     a = te.placeholder((8,), name="a")
     task = lw.SearchTask(te.create_module([a, te.compute((8,), lambda i: a[i] * 2.0, name="b")]), target="llvm cores=1")
     schedule = 'lw-lower-te-to-loop,lw-split{block="b" loop="i" factors=0,4},lw-vectorize{block="b" loop="i1"}'
@@ -281,7 +284,7 @@ def test_steps_show_what_changes():
     )
 
 
-def test_figures():
+def test_figures() -> None:
     (group,) = groups([record(2e-3, timestamp=2.0), record(1e-3, timestamp=3.0), failed(timestamp=1.0)])
     assert group.curve == [float("inf"), 2e-3, 1e-3] and group.errors == {"COMPILE_ERROR": 1}
     assert [duration(t) for t in (2.0, 1.5e-3, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 us", "3 ns"]

@@ -70,7 +70,7 @@ def parse(text):
     return Parser(ctx, text).parse_module()
 
 
-def conv(c=3, h=7, o=5, stride=1):
+def conv(c: int = 3, h: int = 7, o: int = 5, stride: int = 1):
     """The module on loops, its inputs, and the result that NumPy computes."""
     y = (h - 1) // stride + 1
     module = parse(CONV.format(c=c, h=h, o=o, y=y, t=stride))
@@ -82,7 +82,7 @@ def conv(c=3, h=7, o=5, stride=1):
     return module, (data, kernel), np.maximum(np.einsum("cyxrs,ocrs->oyx", windows, kernel), 0)
 
 
-def apply(module, steps):
+def apply(module, steps) -> None:
     for step in steps:
         step.run(module)
         module.verify()
@@ -90,7 +90,7 @@ def apply(module, steps):
     assert str(parse(text)) == text
 
 
-def check(module, inputs, expected):
+def check(module, inputs, expected) -> None:
     np.testing.assert_allclose(run_loops(module, inputs)[0], expected, rtol=1e-5, atol=1e-5)
 
 
@@ -125,13 +125,13 @@ CACHED = {
 
 @pytest.mark.parametrize("steps", CACHED.values(), ids=CACHED.keys())
 @pytest.mark.parametrize(("c", "h", "o", "stride"), SHAPES)
-def test_a_cache_changes_no_value(steps, c, h, o, stride):
+def test_a_cache_changes_no_value(steps, c, h, o, stride) -> None:
     module, inputs, expected = conv(c, h, o, stride)
     apply(module, steps)
     check(module, inputs, expected)
 
 
-def test_names_scope_and_shape_of_what_is_made():
+def test_names_scope_and_shape_of_what_is_made() -> None:
     module, _, _ = conv()
     apply(module, [CacheRead("conv", "data", "shared", ("rc", "ry*rx", "yy*xx/16", "yy*xx%16"), "panel")])
     copy = find_block(None, module, "panel")
@@ -147,14 +147,14 @@ def test_names_scope_and_shape_of_what_is_made():
     assert scope_of(relu.loads[0].buffer) == "global"
 
 
-def test_a_masked_read_is_masked_in_the_copy_only():
+def test_a_masked_read_is_masked_in_the_copy_only() -> None:
     module, _, _ = conv()
     apply(module, [CacheRead("conv", "data", layout=("rc", "ry", "rx", "yy", "xx"))])
     copied, read = (find_block(None, module, name).loads[0] for name in ("data_packed", "conv"))
     assert len(copied.conditions) == 4 and read.conditions == ()
 
 
-def test_the_padding_of_a_panel_is_zero():
+def test_the_padding_of_a_panel_is_zero() -> None:
     """A panel of 25 pixels in tiles of 16, made the output: the last 7 places of the second tile."""
     text = """
     func.func @f(%x : tensor<5x5xf32> {lw.name = "x"}) -> tensor<32xf32> {
@@ -191,7 +191,7 @@ IM2COL = [
 
 @pytest.mark.parametrize("pixels", [("yy*xx",), ("yy*xx/16", "yy*xx%16")])
 @pytest.mark.parametrize(("c", "h", "o", "stride"), SHAPES)
-def test_panels_computed_where_they_are_used(pixels, c, h, o, stride):
+def test_panels_computed_where_they_are_used(pixels: tuple[str, ...], c, h, o, stride) -> None:
     module, inputs, expected = conv(c, h, o, stride)
     steps = [
         CacheRead("conv", "data", layout=(pixels[0], "rc", "ry", "rx", *pixels[1:])),
@@ -207,7 +207,7 @@ def test_panels_computed_where_they_are_used(pixels, c, h, o, stride):
     check(module, inputs, expected)
 
 
-def test_a_panel_of_fused_and_split_pixels_holds_a_tile_and_is_read_in_order():
+def test_a_panel_of_fused_and_split_pixels_holds_a_tile_and_is_read_in_order() -> None:
     """49 pixels in tiles of 16: the copy of a tile has 16 places, and the reader's place is the pixel itself."""
     module, _, _ = conv()
     apply(module, [CacheRead("conv", "data", layout=("rc", "ry", "rx", "yy*xx")), *IM2COL])
@@ -219,7 +219,7 @@ def test_a_panel_of_fused_and_split_pixels_holds_a_tile_and_is_read_in_order():
     assert [loop.size for loop in own] == [2, 3, 3, 16]
 
 
-def test_a_decomposed_reduction_writes_to_one_cache():
+def test_a_decomposed_reduction_writes_to_one_cache() -> None:
     module, inputs, expected = conv()
     apply(module, [Reorder("conv", ("rc", "xx")), Reorder("conv", ("xx", "rc"))])
     apply(module, [DecomposeReduction("conv", "rc")])
@@ -229,7 +229,7 @@ def test_a_decomposed_reduction_writes_to_one_cache():
     check(module, inputs, expected)
 
 
-def test_the_block_that_initialises_may_be_the_one_named():
+def test_the_block_that_initialises_may_be_the_one_named() -> None:
     module, inputs, expected = conv()
     apply(module, [DecomposeReduction("conv", "rc")])
     (init,) = (b.block_name for b in _writers(module, "conv") if not b.is_reduction)
@@ -237,7 +237,7 @@ def test_the_block_that_initialises_may_be_the_one_named():
     check(module, inputs, expected)
 
 
-def test_outputs_of_a_pair_are_cached_one_by_one():
+def test_outputs_of_a_pair_are_cached_one_by_one() -> None:
     module = parse(ARGMAX)
     lower_te_to_loop(module)
     x = np.random.default_rng(1).standard_normal((5, 7)).astype(np.float32)
@@ -250,7 +250,7 @@ def test_outputs_of_a_pair_are_cached_one_by_one():
     np.testing.assert_array_equal(value, x.max(1))
 
 
-def test_a_scalar_is_cached():
+def test_a_scalar_is_cached() -> None:
     module = parse("""
     func.func @sum(%x : tensor<7xf32> {lw.name = "x"}) -> tensor<f32> {
       %s = lw_te.compute "s" [reduce k = 7] add -> tensor<f32> {
@@ -270,7 +270,7 @@ def test_a_scalar_is_cached():
     np.testing.assert_array_equal(run_loops(module, [x])[0], 42.0)
 
 
-def test_padding_that_nobody_writes_is_not_copied():
+def test_padding_that_nobody_writes_is_not_copied() -> None:
     module, inputs, expected = conv()
     apply(module, [TransformLayout("conv", "conv", ("ff/4", "yy", "xx", "ff%4"))])
     with pytest.raises(ScheduleError, match="all of 'conv' must be written, its padding is not"):
@@ -279,7 +279,7 @@ def test_padding_that_nobody_writes_is_not_copied():
     check(module, inputs, expected)
 
 
-def test_what_is_written_in_the_same_nest_is_refused_with_the_order_to_take():
+def test_what_is_written_in_the_same_nest_is_refused_with_the_order_to_take() -> None:
     module, inputs, expected = conv()
     apply(module, [ComputeAt("conv", "y")])
     before = str(module)

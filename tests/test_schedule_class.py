@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
 
@@ -39,7 +40,7 @@ def test_every_primitive_is_a_method() -> None:
         method = "software_pipeline" if stem == "pipeline" else stem
         assert callable(getattr(sch, method)), stem
         assert method in dir(sch)
-    assert "Requires:" in sch.bind.__doc__
+    assert "Requires:" in str(sch.bind.__doc__)
     with pytest.raises(AttributeError, match="a Schedule has no 'tile'; primitives: bind, "):
         sch.tile  # noqa: B018
 
@@ -145,7 +146,7 @@ def test_text_replays_on_the_workload_in_xdsl() -> None:
     sch.cache_write(c, layout=["j", "i"], scope="shared")
     passes = Universe.get_multiverse().all_passes
     module = sch.workload
-    PassPipeline.parse_spec(passes, sch.pipeline).apply(None, module)
+    PassPipeline.parse_spec(passes, sch.pipeline).apply(Context(), module)
     assert str(module) == str(sch)
     again = lw.Schedule(sch.workload)
     again.apply(sch.pipeline)

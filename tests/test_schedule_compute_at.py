@@ -275,7 +275,8 @@ def test_iterations_that_run_at_once_keep_their_own_data() -> None:
 
 
 def test_a_recomputed_producer_is_not_followed() -> None:
-    steps = [CacheRead("conv", "pad_temp"), ComputeAt("pad_temp_local", "f"), ComputeAt("pad_temp", "f")]
+    steps: list[Primitive[Any]] = [CacheRead("conv", "pad_temp"), ComputeAt("pad_temp_local", "f")]
+    steps.append(ComputeAt("pad_temp", "f"))
     module = hold_to_numpy(conv_relu(), steps)
     text = refusal(module, ReverseComputeAt("pad_temp_local", "f", "pad_temp"))
     assert "would run again in each iteration of 'f'" in text

@@ -1,5 +1,6 @@
 """Inlining producers into readers and elementwise consumers into producers keeps the result."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -219,9 +220,8 @@ def test_every_step_of_the_space_is_legal_and_right(make: Any) -> None:
 @given(st.data())
 @settings(max_examples=50)
 def test_random_inlining_among_moves(data: st.DataObject) -> None:
-    module = data.draw(
-        st.sampled_from([conv_relu, softmax, stencils, upsample, elementwise, padded_chain, best_index])
-    )()
+    workloads: list[Callable[[], ModuleOp]] = [conv_relu, softmax, stencils, upsample, elementwise]
+    module = data.draw(st.sampled_from([*workloads, padded_chain, best_index]))()
     loops = module.clone()
     lower_te_to_loop(loops)
     kinds: list[type[Primitive[Any]]] = [ComputeInline, ReverseComputeInline, Split, Fuse, ComputeAt, ReverseComputeAt]

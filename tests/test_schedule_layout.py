@@ -62,7 +62,7 @@ def context():
     return ctx
 
 
-def window(c=3, h=11, o=5, stride=2):
+def window(c: int = 3, h: int = 11, o: int = 5, stride: int = 2):
     """The module on loops, its inputs and the result that NumPy computes."""
     y = (h - 1) // stride + 1
     text = WINDOW.format(c=c, h=h, p=h + 2, o=o, y=y, t=stride, last=y - 1)
@@ -107,7 +107,7 @@ def layouts(draw, extents):
 
 @given(st.data())
 @settings(max_examples=150)
-def test_forward_and_inverse_undo_each_other(data):
+def test_forward_and_inverse_undo_each_other(data) -> None:
     sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
     extents = {f"n{k}x": size for k, size in enumerate(sizes)}
     layout = parse_layout(data.draw(layouts(extents)), extents)
@@ -131,7 +131,7 @@ def test_forward_and_inverse_undo_each_other(data):
 
 @given(st.data())
 @settings(max_examples=100)
-def test_packing_is_the_forward_map(data):
+def test_packing_is_the_forward_map(data) -> None:
     sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
     extents = {f"n{k}x": size for k, size in enumerate(sizes)}
     texts = data.draw(layouts(extents))
@@ -146,7 +146,7 @@ def test_packing_is_the_forward_map(data):
     np.testing.assert_array_equal(packed, expected)
 
 
-def test_packing_refuses_another_shape():
+def test_packing_refuses_another_shape() -> None:
     with pytest.raises(ValueError, match=r"shape \(4, 2\) is to be packed, got \(2, 4\)"):
         pack(np.zeros((2, 4)), ["a", "b"], {"a": 4, "b": 2})
 
@@ -169,12 +169,12 @@ def test_packing_refuses_another_shape():
         (("i", "j/2", "j/2", "j%2"), "covered more than once"),
     ],
 )
-def test_what_is_no_layout_is_refused(texts, message):
+def test_what_is_no_layout_is_refused(texts, message: str) -> None:
     with pytest.raises(LayoutError, match=message):
         parse_layout(texts, {"i": 4, "j": 7, "one": 1})
 
 
-def test_names_of_extent_one_may_be_left_out():
+def test_names_of_extent_one_may_be_left_out() -> None:
     layout = parse_layout(("j%8",), {"i": 1, "j": 7})
     assert layout.shape == (8,)
     assert layout.inverse(["d"])["i"].is_constant and layout.inverse(["d"])["j"] == axis("d")
@@ -191,14 +191,14 @@ STEPS = [
 
 @pytest.mark.parametrize("steps", [*([s] for s in STEPS), [STEPS[1], STEPS[3], STEPS[4]]], ids=str)
 @pytest.mark.parametrize(("c", "h", "o", "stride"), [(3, 11, 5, 2), (1, 7, 1, 1), (2, 13, 8, 3)])
-def test_a_new_layout_computes_the_same(steps, c, h, o, stride):
+def test_a_new_layout_computes_the_same(steps, c: int, h: int, o: int, stride: int) -> None:
     module, inputs, expected = window(c, h, o, stride)
     for step in steps:
         step.run(module)
     np.testing.assert_allclose(run(module, inputs), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_where_a_reader_has_no_name_for_a_dimension_its_number_is():
+def test_where_a_reader_has_no_name_for_a_dimension_its_number_is() -> None:
     module, inputs, expected = window()
     TransformLayout("conv", "pad", ("d1", "rc")).run(module)
     pad = find_block(None, module, "pad")
@@ -209,7 +209,7 @@ def test_where_a_reader_has_no_name_for_a_dimension_its_number_is():
 
 @given(st.data())
 @settings(max_examples=40)
-def test_random_layouts_of_everything(data):
+def test_random_layouts_of_everything(data) -> None:
     c, h, o = (data.draw(st.integers(1, 4)), data.draw(st.integers(2, 9)), data.draw(st.integers(1, 5)))
     stride = data.draw(st.integers(1, 2))
     module, inputs, expected = window(c, h, o, stride)
@@ -234,7 +234,7 @@ def test_random_layouts_of_everything(data):
     np.testing.assert_allclose(run(module, inputs), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_packed_constant_says_how():
+def test_a_packed_constant_says_how() -> None:
     module, (_, w), _ = window()
     TransformLayout("conv", "w", ("co/4", "rc", "ry", "co%4")).run(module)
     func = next(iter(module.ops))
@@ -247,7 +247,7 @@ def test_a_packed_constant_says_how():
         TransformLayout("conv", "w", ("d0", "d3", "rc", "ry")).run(module)
 
 
-def test_a_layout_of_an_argument_that_changes_is_refused_with_the_step_to_take():
+def test_a_layout_of_an_argument_that_changes_is_refused_with_the_step_to_take() -> None:
     module, inputs, expected = window()
     with pytest.raises(ScheduleError, match="not constant") as refused:
         TransformLayout("out", "out", ("y", "f")).run(module)
@@ -256,7 +256,7 @@ def test_a_layout_of_an_argument_that_changes_is_refused_with_the_step_to_take()
     np.testing.assert_allclose(run(module, inputs), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_scope_and_alignment_are_kept_by_each_other_and_printed():
+def test_scope_and_alignment_are_kept_by_each_other_and_printed() -> None:
     module, inputs, expected = window()
     StorageAlign("pad", 0, 8, 1).run(module)
     SetScope("pad", "shared").run(module)
@@ -265,7 +265,7 @@ def test_scope_and_alignment_are_kept_by_each_other_and_printed():
     np.testing.assert_allclose(run(module, inputs), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_steps_parse_back_from_their_text():
+def test_steps_parse_back_from_their_text() -> None:
     steps = (
         TransformLayout("conv", "w", ("co/4", "rc*ry", "co%4")),
         TransformLayout("conv", "w", ("co*rc*ry",)),
@@ -282,7 +282,7 @@ def test_steps_parse_back_from_their_text():
     assert PassPipeline.parse_spec(Universe.get_multiverse().all_passes, text).passes == steps
 
 
-def test_every_offered_step_applies():
+def test_every_offered_step_applies() -> None:
     ctx = context()
     offered = []
     for primitive in (TransformLayout, SetScope, StorageAlign, CacheRead, CacheWrite):
@@ -295,7 +295,7 @@ def test_every_offered_step_applies():
         np.testing.assert_allclose(run(module, inputs), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_panels_of_loops_fused_and_split_are_read_in_order():
+def test_panels_of_loops_fused_and_split_are_read_in_order() -> None:
     """7 x 7 pixels, fused and split by 16: the place in the panel is the pixel, without division."""
     module, _, _ = window(h=7, o=7, stride=1)
     CacheWrite("conv", layout=("co*yy",)).run(module)

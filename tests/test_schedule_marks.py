@@ -143,7 +143,7 @@ def test_lanes_join_by_named_combiners_only(combine: str, legal: bool) -> None:
         return
     with pytest.raises(lw.ScheduleError, match="lanes join by add, mul, max or min only") as caught:
         sch.vectorize(loop)
-    sch.apply(caught.value.fix)
+    sch.apply(str(caught.value.fix))
     sch.vectorize(f"{reduction}_rf", loop)
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdsl.context import Context
@@ -81,7 +82,7 @@ def test_every_primitive_offers_steps_and_each_of_them_applies() -> None:
         offered = get_condensed_pass_list(Context(), module, ours)
         assert str(module) == before
         for option in offered:
-            step = option.module_pass
+            step: Any = option.module_pass
             changed = module.clone()
             step.apply(Context(), changed)
             changed.verify()

@@ -1,14 +1,18 @@
 """Reductions taken apart: partial results, and a start of their own."""
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import TensorType
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
+from loopwright.passes.analysis.nest import functions
 
 
 def assert_same(sch: lw.Schedule) -> None:
@@ -16,14 +20,15 @@ def assert_same(sch: lw.Schedule) -> None:
     sch.module.verify()
     rng = np.random.default_rng(3)
     workload = sch.workload
-    func = workload.body.block.first_op
-    inputs = [rng.permutation(160)[: np.prod(t.get_shape())].reshape(t.get_shape()) for t in func.function_type.inputs]
-    inputs = [(a - 80).astype(np.float32) / 8 for a in inputs]
+    (func,) = functions(workload)
+    shapes = [t.get_shape() for t in func.function_type.inputs if isinstance(t, TensorType)]
+    drawn = [rng.permutation(160)[: np.prod(shape)].reshape(shape) for shape in shapes]
+    inputs = [(a - 80).astype(np.float32) / 8 for a in drawn]
     for result, wanted in zip(run_loops(sch.module, inputs), run_te(workload, inputs), strict=True):
         np.testing.assert_allclose(result, wanted, rtol=1e-6)
 
 
-REDUCERS = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}
+REDUCERS: dict[str, Callable[..., Any]] = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}
 
 
 def rows(combiner: str, m: int, n: int) -> list[te.Tensor]:
@@ -60,7 +65,8 @@ def test_the_final_reduction_follows_the_outermost_reduce_loop(order: tuple[str,
         assert_same(other)
         shared = order.index("i") < min(order.index("k0"), order.index("k1"))
         assert other.get_loops("y") == ["i", loop]
-        finals = other.module.body.block.first_op.body.block
+        (func,) = functions(other.module)
+        finals = func.body.block
         assert len([op for op in finals.ops if op.name == "lw_loop.for"]) == (1 if shared else 2)
 
 

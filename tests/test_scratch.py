@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +13,12 @@ from loopwright.search.measure.scratch import Scratch, sweep
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
 
-def killed(root, code):
+def killed(root: Path, code: str) -> None:
     """Run code that ends by SIGKILL, with `root` for temporary files."""
     script = f"""
         import os, sys
@@ -30,7 +31,7 @@ def killed(root, code):
     assert subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment).returncode == -9
 
 
-def test_the_next_one_sweeps_what_a_killed_process_left(root):
+def test_the_next_one_sweeps_what_a_killed_process_left(root: Path) -> None:
     living = Scratch()
     killed(root, "folder = scratch.Scratch(); (folder.path / 'data.npy').write_text('much')")
     assert len(list(root.iterdir())) == 2 and living.path.is_dir()
@@ -42,7 +43,7 @@ def test_the_next_one_sweeps_what_a_killed_process_left(root):
     assert not list(root.iterdir())
 
 
-def test_one_killed_as_it_was_made_is_swept(root):
+def test_one_killed_as_it_was_made_is_swept(root: Path) -> None:
     made = "made = scratch.tempfile.mkdtemp"
     then_dies = "scratch.tempfile.mkdtemp = lambda **how: (made(**how), os.kill(os.getpid(), 9))"
     killed(root, f"{made}; {then_dies}; scratch.Scratch()")
@@ -52,7 +53,7 @@ def test_one_killed_as_it_was_made_is_swept(root):
     assert not list(root.iterdir())
 
 
-def test_what_is_not_ours_stays(root):
+def test_what_is_not_ours_stays(root: Path) -> None:
     results = root / "loopwright-scratch-results"
     results.mkdir()
     (results / "best.jsonl").write_text("of days")
@@ -66,7 +67,7 @@ def test_what_is_not_ours_stays(root):
     assert (elsewhere / "owner.lock").exists()
 
 
-def test_a_forked_child_does_not_remove_it(root):
+def test_a_forked_child_does_not_remove_it(root: Path) -> None:
     folder = Scratch()
     child = os.fork()
     if child == 0:
@@ -78,7 +79,7 @@ def test_a_forked_child_does_not_remove_it(root):
     folder.remove()
 
 
-def test_it_goes_even_where_there_are_no_descriptors_to_look_inside(root):
+def test_it_goes_even_where_there_are_no_descriptors_to_look_inside(root: Path) -> None:
     folder = Scratch()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))

@@ -10,11 +10,15 @@ from loopwright import te, topi
 from loopwright.dialects.presets import resolve_target
 from loopwright.dialects.target import TargetAttr
 from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.sketch.population import Rows
+from loopwright.search.sketch.sketch import Sketch
 
 TARGET = "llvm cores=2 vector_bytes=64 vector_registers=32"
 
 
-def of(shape: tuple[int, ...], function: Callable[[te.Tensor], te.Tensor], dtype: str = "float32"):
+def of(
+    shape: tuple[int, ...], function: Callable[[te.Tensor], te.Tensor], dtype: str = "float32"
+) -> Callable[[], list[te.Tensor]]:
     def tensors() -> list[te.Tensor]:
         data = te.placeholder(shape, dtype, "data")
         return [data, function(data)]
@@ -22,7 +26,7 @@ def of(shape: tuple[int, ...], function: Callable[[te.Tensor], te.Tensor], dtype
     return tensors
 
 
-def bias(*shape: int):
+def bias(*shape: int) -> Callable[[], list[te.Tensor]]:
     def tensors() -> list[te.Tensor]:
         data, scale = te.placeholder(shape, name="data"), te.placeholder((shape[1], 1, 1), name="scale")
         return [data, scale, topi.nn.relu(data + scale)]
@@ -133,7 +137,7 @@ def task(request: pytest.FixtureRequest) -> lw.SearchTask:
     return lw.SearchTask(WORKLOADS[request.param], target=TARGET)
 
 
-def rows_of(sketch, seed: int, count: int):
+def rows_of(sketch: Sketch, seed: int, count: int) -> Rows:
     """The defaults, and rows from anywhere within the limits."""
     rows = sketch.population.sample(np.random.default_rng(seed), count)
     return np.unique(np.concatenate([sketch.default[None], rows]), axis=0) if sketch.holes else sketch.default[None]
@@ -165,7 +169,7 @@ def test_features_are_those_of_the_ir(task: lw.SearchTask) -> None:
             np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
 
 
-def product_and(follow: Callable[[te.Tensor], te.Tensor], m: int, n: int, k: int):
+def product_and(follow: Callable[[te.Tensor], te.Tensor], m: int, n: int, k: int) -> Callable[[], list[te.Tensor]]:
     def tensors() -> list[te.Tensor]:
         a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
         return [a, b, follow(topi.matmul(a, b))]

@@ -1,5 +1,7 @@
 """Constant operands in sketches: laid out for the lanes before any run, where one block reads them."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def gram() -> list[te.Tensor]:
     return [weight, topi.matmul(weight, weight, transpose_b=True)]
 
 
-def names(workload: object) -> dict[str, str]:
+def names(workload: Callable[[], list[te.Tensor]]) -> dict[str, str]:
     return {s.name: s.template for s in lw.SearchTask(workload, target=CPU).sketches}
 
 
@@ -44,7 +46,7 @@ def test_constants_are_packed_ahead_and_others_are_copied() -> None:
 
 
 @pytest.mark.parametrize("workload", [dense, pointwise, gram])
-def test_packed_candidates_are_right_however_constants_come(workload: object) -> None:
+def test_packed_candidates_are_right_however_constants_come(workload: Callable[[], list[te.Tensor]]) -> None:
     task = lw.SearchTask(workload, target=CPU)
     inputs, expected = task.reference.inputs, task.reference.expected[0]
     constants = [t for t in task.build().arguments if t.constant]

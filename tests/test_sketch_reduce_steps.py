@@ -9,6 +9,8 @@ from loopwright.dialects.presets import resolve_target
 from loopwright.dialects.target import TargetAttr
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.rules._reduce_steps import steps_of
+from loopwright.search.sketch.population import Rows
+from loopwright.search.sketch.sketch import Sketch
 
 TARGET = "llvm cores=2 vector_bytes=64 vector_registers=32"
 
@@ -21,7 +23,7 @@ def product(m: int, n: int, k: int, dtype: str = "float32") -> lw.SearchTask:
     return lw.SearchTask(tensors, target=TARGET)
 
 
-def steps_columns(sketch, rows):
+def steps_columns(sketch: Sketch, rows: Rows) -> tuple[Rows, Rows]:
     columns = sketch.columns(rows)
     (block,) = (n for n in columns if n.endswith("_k_block"))
     return columns[block], columns[block.replace("_block", "_unroll")]

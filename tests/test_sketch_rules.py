@@ -70,7 +70,7 @@ def test_a_registered_rule_adds_sketches_that_are_right() -> None:
 def test_registering_again_replaces() -> None:
     class Late(OuterParallel):
         order = 90
-        name = "outer_parallel"  # type: ignore[assignment]
+        name = "outer_parallel"
 
     lw.register_sketch_rule(OuterParallel())
     lw.register_sketch_rule(Late())

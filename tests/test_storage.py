@@ -128,7 +128,8 @@ def test_what_a_killed_writer_left_is_swept_and_a_living_one_is_left_alone(tmp_p
 def test_a_writer_whose_file_was_swept_before_it_had_the_lock_makes_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, swept = fcntl.flock, []
+    swept: list[str] = []
+    lock = fcntl.flock
 
     def sweep_first(descriptor: int, kind: int) -> None:
         if not swept:

@@ -35,7 +35,7 @@ MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repea
 SOURCE = np.arange(16, dtype=np.float32)
 
 
-def fake_task(number, slowdown=1.0, space=None, default=None, target="fake"):
+def fake_task(number, slowdown: float = 1.0, space=None, default=None, target: str = "fake"):
     """A task that at its best takes `slowdown` times as long as FakeSpace does."""
     space = FakeSpace(slowdown=slowdown) if space is None else space
     default = f"time={0.002 * slowdown}" if default is None else default
@@ -49,7 +49,7 @@ def quietly(trials, **options):
     )
 
 
-def histories(*latencies, flop=1.0, group=None):
+def histories(*latencies, flop: float = 1.0, group=None):
     return [TaskHistory(flop, group, list(one)) for one in latencies]
 
 
@@ -60,7 +60,7 @@ def trials_of(path):
 # -- strategies -----------------------------------------------------------------------------------------------------
 
 
-def test_every_task_has_a_round_before_any_has_two():
+def test_every_task_has_a_round_before_any_has_two() -> None:
     tasks = histories([5.0], [], [])
     for strategy in (Gradient(), RoundRobin()):
         assert strategy.choose(tasks, sum) == 1
@@ -68,7 +68,7 @@ def test_every_task_has_a_round_before_any_has_two():
     assert Gradient().choose(tasks, sum) == RoundRobin().choose(tasks, sum) == 2
 
 
-def test_round_robin_goes_round():
+def test_round_robin_goes_round() -> None:
     tasks = histories([], [], [])
     chosen = []
     for _ in range(7):
@@ -77,7 +77,7 @@ def test_round_robin_goes_round():
     assert chosen == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_gradient_follows_weight_latency_rounds_and_progress():
+def test_gradient_follows_weight_latency_rounds_and_progress() -> None:
     def total(latencies):
         return latencies[0] + 10 * latencies[1]
 
@@ -89,7 +89,7 @@ def test_gradient_follows_weight_latency_rounds_and_progress():
     assert Gradient().choose(histories([1.0], [0.2]), lambda g: max(g)) == 0  # an objective that is no sum
 
 
-def test_gains_are_those_of_the_formula():
+def test_gains_are_those_of_the_formula() -> None:
     gains = Gradient(alpha=0.2, beta=2.0, gamma=0.0, window=3).gains(
         histories([8.0, 6.0, 5.0, 4.0]), lambda g: 3 * g[0]
     )
@@ -98,7 +98,7 @@ def test_gains_are_those_of_the_formula():
     assert faster == [pytest.approx(4.0 / 16, rel=1e-6)]
 
 
-def test_a_task_far_behind_its_group_has_more_to_gain():
+def test_a_task_far_behind_its_group_has_more_to_gain() -> None:
     alone = histories([1.0] * 4, [0.1] * 4)
     together = histories([1.0] * 4, [0.1] * 4, group="conv")
     plain, alike = (Gradient(alpha=0.0, beta=2.0).gains(tasks, sum) for tasks in (alone, together))
@@ -108,7 +108,7 @@ def test_a_task_far_behind_its_group_has_more_to_gain():
     assert Gradient(alpha=0.0, beta=2.0).gains(unlike, sum)[0] < 0.1
 
 
-def test_a_task_without_a_right_trial_is_tried_again_before_others():
+def test_a_task_without_a_right_trial_is_tried_again_before_others() -> None:
     tasks = histories([1.0], [math.inf])
     assert Gradient().choose(tasks, sum) == 1
     tasks[1].alive = False
@@ -118,12 +118,12 @@ def test_a_task_without_a_right_trial_is_tried_again_before_others():
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 1.5}, {"beta": 0.5}, {"gamma": -1.0}, {"window": 0}])
-def test_constants_out_of_range_are_refused(wrong):
+def test_constants_out_of_range_are_refused(wrong) -> None:
     with pytest.raises(ValueError, match="needs 0 <= alpha <= 1"):
         Gradient(**wrong)
 
 
-def test_unknown_strategy_is_refused():
+def test_unknown_strategy_is_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown strategy 'best'; there are: gradient, round-robin"):
         make_strategy("best")
 
@@ -164,7 +164,7 @@ def trials_until(share, strategy, slowdowns, weights, seed):
     return result.state.done
 
 
-def test_gradient_needs_at_most_60_percent_of_round_robins_trials():
+def test_gradient_needs_at_most_60_percent_of_round_robins_trials() -> None:
     """Two heavy layers and six light ones, on a device of known optimum."""
     slowdowns, weights = (3.0, 0.1, 2.0, 0.05, 0.2, 0.02, 0.05, 0.01), (5, 1, 4, 1, 1, 1, 2, 1)
     trials = Counter()
@@ -187,7 +187,7 @@ def rounds_until(share, strategy, network, curves):
     return sum(t.rounds for t in tasks)
 
 
-def test_gradient_is_better_over_many_networks():
+def test_gradient_is_better_over_many_networks() -> None:
     """Random networks with shares as uneven as those of real ones, whose tasks improve now and then, by chance."""
     rng = np.random.default_rng(0)
     total = Counter()
@@ -200,7 +200,7 @@ def test_gradient_is_better_over_many_networks():
     assert total["new"] <= 0.85 * total["round robin"] and total["new"] <= 0.75 * total["classic"], total
 
 
-def test_it_never_spends_more_than_it_was_given_and_says_where(tmp_path):
+def test_it_never_spends_more_than_it_was_given_and_says_where(tmp_path: Path) -> None:
     path = tmp_path / "net.jsonl"
     scheduler = lw.TaskScheduler([fake_task(0), fake_task(1, 0.1), fake_task(2, 0.01)], [1, 2, 1])
     result = scheduler.tune(quietly(61, records=path), MEASURE)
@@ -213,7 +213,7 @@ def test_it_never_spends_more_than_it_was_given_and_says_where(tmp_path):
     assert Counter(r.role for r in rec.load(path))[Role.WINNER] == 3
 
 
-def test_resuming_goes_on_as_if_it_had_never_stopped(tmp_path):
+def test_resuming_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
     tasks = [fake_task(0), fake_task(1, 0.4), fake_task(2, 0.1)]
     whole = lw.TaskScheduler(tasks, load_records=tmp_path / "whole.jsonl")
     whole.tune(quietly(64), MEASURE, trials_per_round=8)
@@ -227,7 +227,7 @@ def test_resuming_goes_on_as_if_it_had_never_stopped(tmp_path):
     assert parts.read_text() == before and again.best == result.best
 
 
-def test_records_to_start_from_and_records_to_write_may_differ(tmp_path):
+def test_records_to_start_from_and_records_to_write_may_differ(tmp_path: Path) -> None:
     old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
     tasks = [fake_task(0), fake_task(1)]
     lw.TaskScheduler(tasks, load_records=old).tune(quietly(16), MEASURE)
@@ -252,7 +252,7 @@ class TwoRows(FakeSpace):
         return self._clip(super().mutate(rng, rows))
 
 
-def test_a_task_that_is_used_up_leaves_its_trials_to_others():
+def test_a_task_that_is_used_up_leaves_its_trials_to_others() -> None:
     tasks = [fake_task(0, 10.0, TwoRows(slowdown=10.0)), fake_task(1, 0.1)]
     result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
     assert [row.tuning.done for row in result.state.rows] == [3, 61]
@@ -260,7 +260,7 @@ def test_a_task_that_is_used_up_leaves_its_trials_to_others():
     assert only.state.done == 3 and only.best[0].ok
 
 
-def test_tasks_stop_early_and_so_does_all():
+def test_tasks_stop_early_and_so_does_all() -> None:
     tasks = [fake_task(0, 1.0), fake_task(1, 0.2)]
     by_task = lw.TaskScheduler(tasks).tune(quietly(2000, cost_model="random"), MEASURE, early_stopping_task=16)
     for row in by_task.state.rows:
@@ -269,7 +269,7 @@ def test_tasks_stop_early_and_so_does_all():
     assert together.state.done < 800 and math.isfinite(together.latency_s)
 
 
-def test_a_time_limit_ends_it():
+def test_a_time_limit_ends_it() -> None:
     start = time.monotonic()
     result = lw.TaskScheduler([fake_task(0), fake_task(1)]).tune(quietly(100_000, time_limit_s=3.0), MEASURE)
     assert time.monotonic() - start < 10 and 8 <= result.state.done < 100_000
@@ -286,7 +286,7 @@ class SlowData(TuningTask):
         return super().measured()
 
 
-def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path):
+def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path: Path) -> None:
     """72 tasks, whose data alone would take 72 s, in 15 s: a sentence says what was left out."""
     clock, shown = [0.0], io.StringIO()
     plain = [fake_task(number) for number in range(72)]
@@ -310,11 +310,11 @@ def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path):
 class TooLarge(TuningTask):
     """A task whose data does not fit into memory."""
 
-    def measured(self):
+    def measured(self) -> None:
         raise NotEnoughMemory(f"data of {self.name} takes 1 bytes of memory, there are 0")
 
 
-def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence():
+def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence() -> None:
     shown, plain = io.StringIO(), fake_task(0)
     large = TooLarge(**{f.name: getattr(plain, f.name) for f in fields(plain)})
     result = lw.TaskScheduler([large, fake_task(1)]).tune(quietly(16), MEASURE, progress=Lines(shown))
@@ -324,7 +324,7 @@ def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence():
         lw.TaskScheduler([large]).tune(quietly(16), MEASURE)
 
 
-def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept():
+def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept() -> None:
     data = te.placeholder((64, 64), name="data")
     tasks = [lw.SearchTask(te.create_module([data, topi.nn.relu(data)]), target="llvm cores=1") for _ in range(3)]
     kept = KeptData(most_bytes=2 * 2 * 64 * 64 * 4)
@@ -341,14 +341,14 @@ def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept():
     assert "reference" in vars(tasks[0])
 
 
-def test_callbacks_see_rounds_and_trials():
+def test_callbacks_see_rounds_and_trials() -> None:
     rounds, trials = [], []
     scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[lambda state: rounds.append(state.done)])
     scheduler.tune(quietly(32, callbacks=[lambda state, record: trials.append(record)]), MEASURE)
     assert rounds == [8, 16, 24, 32] and len(trials) == 32
 
 
-def test_an_objective_of_ones_own():
+def test_an_objective_of_ones_own() -> None:
     tasks = [fake_task(0, 1.0), fake_task(1, 0.9), fake_task(2, 0.8)]
     result = lw.TaskScheduler(tasks, objective=lambda latencies_s: latencies_s[2]).tune(
         quietly(64, cost_model="random"), MEASURE
@@ -362,7 +362,7 @@ class Failing(FakeSpace):
         return f"run=raise row={','.join(map(str, row))}"
 
 
-def test_a_task_that_always_fails_does_not_stop_the_others():
+def test_a_task_that_always_fails_does_not_stop_the_others() -> None:
     tasks = [fake_task(0, space=Failing(), default="run=raise"), fake_task(1)]
     result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
     assert result.best[0] is None and result.best[1].ok and math.isinf(result.latency_s)
@@ -371,7 +371,7 @@ def test_a_task_that_always_fails_does_not_stop_the_others():
         lw.TaskScheduler(tasks[:1]).tune(quietly(64, cost_model="random"), MEASURE)
 
 
-def test_one_model_for_all_tasks_carries_over():
+def test_one_model_for_all_tasks_carries_over() -> None:
     """With few trials each, tasks that share a model are faster than tasks that each learn alone."""
     tasks = [fake_task(number, slowdown) for number, slowdown in enumerate((1.0, 0.9, 0.8, 0.7))]
     latency_s = {}
@@ -381,7 +381,7 @@ def test_one_model_for_all_tasks_carries_over():
     assert latency_s[True] < latency_s[False]
 
 
-def test_a_shared_model_keeps_features_of_other_widths_apart():
+def test_a_shared_model_keeps_features_of_other_widths_apart() -> None:
     shared = SharedModel(Linear(fewest=2))
     wide, narrow = shared.view(0), shared.view(1)
     rng = np.random.default_rng(0)
@@ -394,7 +394,7 @@ def test_a_shared_model_keeps_features_of_other_widths_apart():
     assert np.corrcoef(narrow.predict(y)[0], -y[:, 1])[0, 1] > 0.9
 
 
-def test_arguments_that_make_no_sense_are_refused():
+def test_arguments_that_make_no_sense_are_refused() -> None:
     one = fake_task(0)
     with pytest.raises(ValueError, match="there is no task to tune"):
         lw.TaskScheduler([])
@@ -413,7 +413,7 @@ def test_arguments_that_make_no_sense_are_refused():
 # -- what people see --------------------------------------------------------------------------------------------------
 
 
-def test_the_table_and_the_lines():
+def test_the_table_and_the_lines() -> None:
     out = io.StringIO()
     tasks = [fake_task(0), replace(fake_task(1, 0.1), flop=0.0)]
     lw.TaskScheduler(tasks, [1, 3]).tune(quietly(24), MEASURE, progress=Lines(out))
@@ -425,7 +425,7 @@ def test_the_table_and_the_lines():
     assert "Estimated total latency: -  Trials: 8  Used time: " in text and "Next ID: 1\n" in text
 
 
-def test_a_terminal_gets_a_live_table():
+def test_a_terminal_gets_a_live_table() -> None:
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -443,7 +443,7 @@ def test_a_terminal_gets_a_live_table():
 class Terminal(io.StringIO):
     """Lines of a terminal of a height: what left it at the top, and what is on it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.lines, self.row = [""], 0
 
@@ -466,7 +466,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("height", [14, 60])
-def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch, height):
+def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, height: int) -> None:
     monkeypatch.setenv("LINES", str(height))
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
@@ -482,7 +482,7 @@ def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch, hei
     assert ("shown are tasks 0 to 4 of 20" in shown) == (height == 14)
 
 
-def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path):
+def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:
     path = tmp_path / "net.jsonl"
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
     command = [sys.executable, str(SCRIPT), str(path)]
@@ -504,7 +504,7 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path):
 # -- for this machine -------------------------------------------------------------------------------------------------
 
 
-def test_search_tasks_are_tuned_and_applied(tmp_path):
+def test_search_tasks_are_tuned_and_applied(tmp_path: Path) -> None:
     def product(m, n, k):
         a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
         return [a, b, topi.matmul(a, b)]

@@ -51,7 +51,7 @@ def published_space():
     return space
 
 
-def test_space_prints_as_the_tutorial_does():
+def test_space_prints_as_the_tutorial_does() -> None:
     assert str(published_space()).splitlines() == [
         "ConfigSpace (len=10454400, space_map=",
         "   0 tile_f: Split(policy=factors, product=512, num_outputs=4) len=220",
@@ -67,7 +67,7 @@ def test_space_prints_as_the_tutorial_does():
 
 
 @pytest.mark.parametrize("index", PUBLISHED)
-def test_published_index_is_the_published_config(index):
+def test_published_index_is_the_published_config(index) -> None:
     space = published_space()
     values = dict(zip(NAMES, PUBLISHED[index], strict=True))
     row = space.rows([index])[0]
@@ -78,7 +78,7 @@ def test_published_index_is_the_published_config(index):
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_index_and_row_are_one(sizes, random):
+def test_index_and_row_are_one(sizes, random) -> None:
     space = ConfigSpace()
     for number, size in enumerate(sizes):
         space.add(ChoiceKnob(f"k{number}", list(range(size))))
@@ -95,7 +95,7 @@ def _first_free(sizes):
     return next(i for i, size in enumerate(sizes) if size > 1)
 
 
-def test_space_of_more_than_a_billion_points_is_not_enumerated():
+def test_space_of_more_than_a_billion_points_is_not_enumerated() -> None:
     space = ConfigSpace()
     cfg = Config(space, collecting=True)
     for number in range(4):
@@ -106,7 +106,7 @@ def test_space_of_more_than_a_billion_points_is_not_enumerated():
 
 
 @given(st.integers(1, 60), st.integers(1, 4))
-def test_factors_are_all_ordered_factorisations_innermost_slowest(extent, parts):
+def test_factors_are_all_ordered_factorisations_innermost_slowest(extent, parts) -> None:
     knob = SplitKnob("s", extent, num_outputs=parts)
     divisors = [d for d in range(1, extent + 1) if extent % d == 0]
     inner = [c for c in itertools.product(divisors, repeat=parts - 1) if extent % prod(c) == 0]
@@ -114,7 +114,7 @@ def test_factors_are_all_ordered_factorisations_innermost_slowest(extent, parts)
     assert all(prod(knob.value(p)) == extent for p in range(len(knob)))
 
 
-def test_policies_of_splits():
+def test_policies_of_splits() -> None:
     def inner(**options):
         return [v[1] for v in SplitKnob("s", 12, **options).sizes.tolist()]
 
@@ -134,11 +134,11 @@ def defined_twice(again):
     return cfg
 
 
-def test_the_same_knob_may_be_defined_again():
+def test_the_same_knob_may_be_defined_again() -> None:
     assert len(defined_twice(lambda cfg: cfg.define_knob("k", [1])).space.knobs) == 1
 
 
-def test_numbers_of_numpy_become_those_of_python():
+def test_numbers_of_numpy_become_those_of_python() -> None:
     knob = ChoiceKnob("k", np.array([1, 2]))
     assert [type(v) for v in knob.candidate] == [int, int] and knob.parts()[0].tolist() == [1, 2]
     mixed = ChoiceKnob("k", [np.float32(0.5), np.bool_(True), np.str_("a"), None, [np.int8(3), (4,)], np.arange(2)])
@@ -181,7 +181,7 @@ def test_numbers_of_numpy_become_those_of_python():
         (lambda: SplitKnob("s", 8).position_of([2, 3]), "has no choice"),
     ],
 )
-def test_bad_input_is_one_sentence(make, sentence):
+def test_bad_input_is_one_sentence(make, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence) as error:
         make()
     assert "\n" not in str(error.value)
@@ -189,12 +189,12 @@ def test_bad_input_is_one_sentence(make, sentence):
 
 @pytest.mark.parametrize("ask", [lambda s, i: s.rows([i]), lambda s, i: s.get(i), lambda s, i: s[i]])
 @pytest.mark.parametrize("index", [10454400, -1])
-def test_index_out_of_range(ask, index):
+def test_index_out_of_range(ask, index: int) -> None:
     with pytest.raises(IndexError, match=rf"a config index is in \[0, 10454400\), got {index}"):
         ask(published_space(), index)
 
 
-def test_configs_of_a_space_by_index_and_one_after_the_other():
+def test_configs_of_a_space_by_index_and_one_after_the_other() -> None:
     space = published_space()
     assert space.get(430132).values == space[np.int64(430132)].values == space.values(space.rows([430132])[0])
     assert space[430132].index == 430132
@@ -205,7 +205,7 @@ def test_configs_of_a_space_by_index_and_one_after_the_other():
         space.get(1.5)
 
 
-def test_policies_of_reorder():
+def test_policies_of_reorder() -> None:
     def orders(*axes, **options):
         return [ReorderKnob("r", axes, **options).value(p) for p in range(len(ReorderKnob("r", axes, **options)))]
 
@@ -218,7 +218,7 @@ def test_policies_of_reorder():
     assert all(set(m[:2]) == {0, 2} for m in merged)
 
 
-def test_policies_of_annotate():
+def test_policies_of_annotate() -> None:
     def marks(axes, policy, **options):
         knob = AnnotateKnob("a", axes, policy, **options)
         return [knob.value(p) for p in range(len(knob))]
@@ -234,7 +234,7 @@ def test_policies_of_annotate():
     ]
 
 
-def test_mutation_moves_one_knob_and_features_are_numbers():
+def test_mutation_moves_one_knob_and_features_are_numbers() -> None:
     space = published_space()
     rng = np.random.default_rng(0)
     rows = space.sample(rng, 200)

@@ -4,6 +4,7 @@ import io
 import json
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def made_task(args=ARGS, target=TARGET):
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory):
+def tuned(tmp_path_factory: pytest.TempPathFactory):
     """A task, the file of its records, and what tuning it returned."""
     path = tmp_path_factory.mktemp("records") / "matmul.jsonl"
     task = made_task()
@@ -42,7 +43,7 @@ def tuned(tmp_path_factory):
     return task, path, result, bar.getvalue()
 
 
-def test_every_trial_is_a_record_with_its_config(tuned):
+def test_every_trial_is_a_record_with_its_config(tuned) -> None:
     task, path, result, _ = tuned
     records = load(path)
     assert records == list(result.trials) and len(records) == 6
@@ -60,14 +61,14 @@ def test_every_trial_is_a_record_with_its_config(tuned):
     assert result.best.time_s == min(r.time_s for r in records)
 
 
-def test_progress_bar_is_the_published_one(tuned):
+def test_progress_bar_is_the_published_one(tuned) -> None:
     _, _, _, bar = tuned
     lines = bar.split("\r")
     assert len(lines) == 7 and lines[-1].endswith(" Done.\n")
     assert lines[3].startswith("[Task  1/ 1] Current/Best: ") and "GFLOPS | Progress: (3/6) | " in lines[3]
 
 
-def test_template_and_sketch_records_share_a_file_and_a_best(tuned, tmp_path):
+def test_template_and_sketch_records_share_a_file_and_a_best(tuned, tmp_path: Path) -> None:
     task, path, result, _ = tuned
     a, b = te.placeholder((16, 8), name="a"), te.placeholder((8, 24), name="b")
     search = lw.SearchTask(lambda: [a, b, topi.matmul(a, b)], target=TARGET)
@@ -87,7 +88,7 @@ def test_template_and_sketch_records_share_a_file_and_a_best(tuned, tmp_path):
     assert best.time_s <= result.best.time_s and best.role in ("winner", "trial")
 
 
-def test_tuner_resumes_without_measuring_again(tuned):
+def test_tuner_resumes_without_measuring_again(tuned) -> None:
     task, path, result, _ = tuned
     measured = []
 
@@ -102,7 +103,7 @@ def test_tuner_resumes_without_measuring_again(tuned):
     assert not {c.index for c in measured} & {r.template["index"] for r in result.trials}
 
 
-def test_history_is_a_context_and_a_function(tuned):
+def test_history_is_a_context_and_a_function(tuned) -> None:
     task, path, result, _ = tuned
     history = lw.apply_history_best(path)
     assert history.query(task.target, task.compute_dag.hash) == result.best
@@ -116,7 +117,7 @@ def test_history_is_a_context_and_a_function(tuned):
     assert histories() == ()
 
 
-def test_a_history_is_asked_as_in_the_classic_autotuner(tuned):
+def test_a_history_is_asked_as_in_the_classic_autotuner(tuned) -> None:
     task, path, result, _ = tuned
     history = lw.apply_history_best(path)
     for workload in (task.workload, task.workload_key, task.compute_dag.hash, task, task.search_task):
@@ -127,14 +128,14 @@ def test_a_history_is_asked_as_in_the_classic_autotuner(tuned):
         history.query(task.target, 3)
 
 
-def test_llvm_alone_is_this_machine():
+def test_llvm_alone_is_this_machine() -> None:
     task = made_task(target="llvm")
     record = lw.tuners.RandomTuner(task).tune(1, lambda task, configs: [1.0]).best
     assert "cores=" in record.target or "model=" in record.target
     assert lw.apply_history_best(record).query("llvm", task.workload) == record
 
 
-def test_histories_of_files_and_records(tuned, tmp_path):
+def test_histories_of_files_and_records(tuned, tmp_path: Path) -> None:
     task, path, result, _ = tuned
     slower = max(result.trials, key=lambda r: r.time_s)
     append(tmp_path / "one.jsonl", [slower])
@@ -147,7 +148,7 @@ def test_histories_of_files_and_records(tuned, tmp_path):
         lw.apply_history_best([None])
 
 
-def test_records_that_break_the_limits_of_this_target_are_passed_over():
+def test_records_that_break_the_limits_of_this_target_are_passed_over() -> None:
     wide = lw.TemplateTask("dense", (64, 64, 64), "cuda model=h200")
     narrow = lw.TemplateTask("dense", (64, 64, 64), "cuda model=h200 max_threads_per_block=64")
     rows = wide.config_space.sample(np.random.default_rng(0), 512)
@@ -171,7 +172,7 @@ def test_records_that_break_the_limits_of_this_target_are_passed_over():
     assert history.query(narrow.target, narrow).time_s == 1.0  # of any template, and whatever it takes
 
 
-def test_inner_contexts_are_asked_first(tuned):
+def test_inner_contexts_are_asked_first(tuned) -> None:
     result = tuned[2]
     ranked = sorted(result.trials, key=lambda r: r.time_s)
     with lw.apply_history_best(ranked[:1]):
@@ -183,12 +184,12 @@ def test_inner_contexts_are_asked_first(tuned):
 
 
 @pytest.fixture
-def nothing_said_yet(monkeypatch):
+def nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopwright.search.template.history._warned", set())
 
 
 @pytest.mark.usefixtures("nothing_said_yet")
-def test_without_a_record_a_fallback_is_used_and_said_once():
+def test_without_a_record_a_fallback_is_used_and_said_once() -> None:
     with pytest.warns(FallbackWarning, match="a config nobody measured is used$") as caught:
         sch = template_workloads.matmul(*ARGS, target=TARGET)
         template_workloads.matmul(*ARGS, target=TARGET)
@@ -212,7 +213,7 @@ def test_without_a_record_a_fallback_is_used_and_said_once():
         (lambda cfg: cfg.__setitem__("vec", 1), "lw-vectorize.*"),
     ],
 )
-def test_a_fallback_that_cannot_be_is_named(choose, refusal):
+def test_a_fallback_that_cannot_be_is_named(choose, refusal: str) -> None:
     @lw.template("tests_mistaken")
     def mistaken(cfg, n, mistake):
         x = te.placeholder((n,), name="x")
@@ -232,14 +233,14 @@ def test_a_fallback_that_cannot_be_is_named(choose, refusal):
         mistaken(16, 0, target=TARGET)
 
 
-def test_fixed_config_by_index_and_by_values():
+def test_fixed_config_by_index_and_by_values() -> None:
     task = made_task()
     values = task.config(77).values
     by_index = template_workloads.matmul(*ARGS, target=TARGET, config=77).pipeline
     assert by_index == template_workloads.matmul(*ARGS, target=TARGET, config=values).pipeline == task.schedule(77)
 
 
-def test_config_of_the_space_is_one_that_the_task_takes():
+def test_config_of_the_space_is_one_that_the_task_takes() -> None:
     task = made_task()
     config = task.config_space.get(77)
     assert config.target == task.target and config.index == 77
@@ -257,12 +258,12 @@ def test_config_of_the_space_is_one_that_the_task_takes():
         (10**6, IndexError, r"a config index is in \[0, \d+\), got 1000000"),
     ],
 )
-def test_config_that_is_none_is_one_sentence(config, error, sentence):
+def test_config_that_is_none_is_one_sentence(config, error, sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         made_task().config(config)
 
 
-def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path):
+def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path: Path) -> None:
     _, path, result, _ = tuned
     out = tmp_path / "best.jsonl"
     assert lw.pick_best(path, out) == [result.best] == load(out)
@@ -271,7 +272,7 @@ def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path)
     assert lw.pick_best(path.with_suffix(".other"), out) == [result.best]
 
 
-def test_pick_best_keeps_the_best_of_each_template_too(tuned, tmp_path):
+def test_pick_best_keeps_the_best_of_each_template_too(tuned, tmp_path: Path) -> None:
     task, path, result, _ = tuned
     faster = replace(result.best, sketch="cpu/tiles", template={}, times_s=(result.best.time_s / 2,))
     out = tmp_path / "best.jsonl"
@@ -282,7 +283,9 @@ def test_pick_best_keeps_the_best_of_each_template_too(tuned, tmp_path):
 
 
 @pytest.mark.usefixtures("nothing_said_yet")
-def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(tuned, tmp_path, monkeypatch):
+def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(
+    tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task, path, result, _ = tuned
     monkeypatch.setattr(pretuned, "FOLDER", tmp_path)
     pretuned.history.cache_clear()
@@ -302,14 +305,14 @@ def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(tuned, tmp
         pretuned.history.cache_clear()
 
 
-def test_shipped_pretuned_records_are_whole():
+def test_shipped_pretuned_records_are_whole() -> None:
     for file in pretuned.files():
         for line in file.read_text().splitlines():
             record = Record.from_json(line)
             assert record.ok and record.device and record.timestamp and record.versions["xdsl"]
 
 
-def test_measure_option_reaches_the_measurer():
+def test_measure_option_reaches_the_measurer() -> None:
     option = lw.measure_option(lw.LocalBuilder(timeout=7, n_parallel=3), lw.LocalRunner(5, 6, 7, 8, 0.25))
     options = option.options(made_task().measure_options())
     assert (options.build_timeout_s, options.builders, options.run_timeout_s) == (7, 3, 8)
@@ -319,7 +322,7 @@ def test_measure_option_reaches_the_measurer():
         lw.measure_option(runner="local")
 
 
-def test_without_a_check_any_output_passes(tmp_path):
+def test_without_a_check_any_output_passes(tmp_path: Path) -> None:
     np.save(tmp_path / "ones.npy", np.ones(8, np.float32))
     files = [str(tmp_path / "ones.npy")]
     for check_correctness in (True, False):
@@ -331,7 +334,7 @@ def test_without_a_check_any_output_passes(tmp_path):
         assert buffers.trespass() is None
 
 
-def test_flops_are_counted_or_given():
+def test_flops_are_counted_or_given() -> None:
     @lw.template("tests_counted")
     def counted(cfg, n, given):
         x = te.placeholder((n,), name="x")
@@ -345,7 +348,7 @@ def test_flops_are_counted_or_given():
     assert lw.TemplateTask(counted, (32, 1e9), TARGET).flops == 1e9
 
 
-def test_bad_templates_are_one_sentence():
+def test_bad_templates_are_one_sentence() -> None:
     with pytest.raises(
         ConfigError, match="there is no template 'no_such' for target 'llvm'; there are: batch_matmul_cpu"
     ):
@@ -363,7 +366,7 @@ def test_bad_templates_are_one_sentence():
         made_task().config(0)["parallel"] = 1
 
 
-def test_template_that_computes_something_else_for_some_configs_is_refused():
+def test_template_that_computes_something_else_for_some_configs_is_refused() -> None:
     @lw.template("tests_changing")
     def changing(cfg):
         cfg.define_knob("n", [8, 16])
@@ -374,7 +377,7 @@ def test_template_that_computes_something_else_for_some_configs_is_refused():
     assert "computes something else" in task.why_not(1)
 
 
-def test_shipped_templates_are_found_by_file_name_and_target():
+def test_shipped_templates_are_found_by_file_name_and_target() -> None:
     from loopwright.dialects.presets import resolve_target
 
     for name in ("conv2d_nchw", "conv2d_nhwc", "depthwise_conv2d_nchw", "dense", "batch_matmul"):
@@ -395,7 +398,7 @@ def test_shipped_templates_are_found_by_file_name_and_target():
     ],
 )
 @pytest.mark.few(2)
-def test_shipped_templates_are_right(name, args):
+def test_shipped_templates_are_right(name: str, args) -> None:
     on_opencl = name in ("conv2d_nchw", "dense")  # PoCL takes a second for each kernel
     for target, count in ((TARGET, 2), ("opencl model=pocl", int(on_opencl))):
         task = lw.TemplateTask(name, args, target)
@@ -417,14 +420,14 @@ def test_shipped_templates_are_right(name, args):
         ("depthwise_conv2d_nchw", (1, 8, 6, 6, 3, 3), "xx"),
     ],
 )
-def test_sums_of_a_vector_lie_side_by_side(name, args, vector):
+def test_sums_of_a_vector_lie_side_by_side(name: str, args: tuple[int, ...], vector: str) -> None:
     task = lw.TemplateTask(name, args, TARGET)
     made = task.instantiate(fallback_config(task))
     (block,) = [b for func in functions(made.module) for b in blocks_in(func) if b.is_reduction]
     assert str(block.write_indices[0][-1]) == vector
 
 
-def test_record_of_a_template_is_one_line_of_the_common_format(tuned):
+def test_record_of_a_template_is_one_line_of_the_common_format(tuned) -> None:
     _, path, _, _ = tuned
     line = json.loads(path.read_text().splitlines()[0])
     assert line["sketch"] == "template:tests_matmul" and line["schema"] == 1

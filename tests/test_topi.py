@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -454,13 +455,13 @@ def test_layer_and_rms_norm() -> None:
 
 
 def test_batch_norm() -> None:
-    def expected(x: Array, g: Array, b: Array, m: Array, v: Array, shape: Sequence[int]) -> Array:
-        g, b, m, v = (a.astype(np.float64).reshape(shape) for a in (g, b, m, v))
+    def expected(shape: Sequence[int], x: Array, *vectors: Array) -> Array:
+        g, b, m, v = (a.astype(np.float64).reshape(shape) for a in vectors)
         return (x - m) / np.sqrt(v + 1e-5) * g + b
 
     vectors = (f32(7), f32(7), f32(7), positive(7))
-    check(topi.nn.batch_norm, lambda *a: expected(*a, (1, 7, 1, 1)), f32(2, 7, 5, 3), *vectors)
-    check(lambda *a: topi.nn.batch_norm(*a, axis=-1), lambda *a: expected(*a, (1, 1, 1, 7)), f32(2, 5, 3, 7), *vectors)
+    check(topi.nn.batch_norm, lambda *a: expected((1, 7, 1, 1), *a), f32(2, 7, 5, 3), *vectors)
+    check(partial(topi.nn.batch_norm, axis=-1), lambda *a: expected((1, 1, 1, 7), *a), f32(2, 5, 3, 7), *vectors)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5])

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,16 +42,16 @@ def measured(task: lw.SearchTask, count: int, slowdown: float = 1.0, device: str
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path):
     return tmp_path / "r.jsonl"
 
 
-def put(path, task, records):
+def put(path, task, records) -> None:
     rec.append(path, records)
     write_workload(path, task.compute_dag.hash, str(task.module))
 
 
-def test_records_of_other_tasks_are_samples_relative_to_their_best(path):
+def test_records_of_other_tasks_are_samples_relative_to_their_best(path) -> None:
     first, second = task_of(32), task_of(56)
     put(path, first, measured(first, 20))
     put(path, second, [*measured(second, 12, 100.0), *measured(second, 8, 3.0, "another")])
@@ -64,14 +65,14 @@ def test_records_of_other_tasks_are_samples_relative_to_their_best(path):
     assert history.features.shape == (40, len(first.sketches[0].feature_names))
 
 
-def test_records_of_the_task_itself_or_of_another_target_are_left_alone(path):
+def test_records_of_the_task_itself_or_of_another_target_are_left_alone(path) -> None:
     task, other = task_of(32), task_of(56, "llvm cores=1 vector_bytes=64")
     put(path, task, measured(task, 20))
     put(path, other, measured(other, 20))
     assert transfer_to(task, path) is None
 
 
-def test_what_cannot_be_made_again_is_skipped_and_counted(path):
+def test_what_cannot_be_made_again_is_skipped_and_counted(path) -> None:
     first, second = task_of(32), task_of(56)
     rec.append(path, measured(first, 20))
     assert str(transfer_to(task_of(80), path)) == "the cost model starts from nothing; 20 records cannot be used"
@@ -83,7 +84,7 @@ def test_what_cannot_be_made_again_is_skipped_and_counted(path):
     assert transfer_to(task_of(80), path).samples == 0
 
 
-def test_the_latest_records_of_few_tasks_are_looked_at(path, monkeypatch):
+def test_the_latest_records_of_few_tasks_are_looked_at(path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, m in enumerate((32, 40, 48)):
         task = task_of(m)
         put(path, task, [replace(r, timestamp=r.timestamp + 1000 * number) for r in measured(task, 20)])
@@ -94,7 +95,7 @@ def test_the_latest_records_of_few_tasks_are_looked_at(path, monkeypatch):
     assert (found.samples, found.tasks, found.skipped) == (20, 1, 30)
 
 
-def test_a_model_that_starts_from_others_is_asked_when_it_knows_the_task(path):
+def test_a_model_that_starts_from_others_is_asked_when_it_knows_the_task(path) -> None:
     task = task_of(32)
     put(path, task, measured(task, 20))
     model = transfer_to(task_of(80), path).model(0)
@@ -104,7 +105,7 @@ def test_a_model_that_starts_from_others_is_asked_when_it_knows_the_task(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"transfer": False}, {"cost_model": "linear"}])
-def test_tuning_learns_from_the_file_unless_told_otherwise(path, options, monkeypatch):
+def test_tuning_learns_from_the_file_unless_told_otherwise(path, options, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
     fit = BoostedTrees.fit
     monkeypatch.setattr(

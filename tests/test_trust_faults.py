@@ -1,11 +1,13 @@
 """A few of the faults that the long run goes through: the rows hold, and count what was tried."""
 
+from pathlib import Path
+
 import pytest
 from trust import faults
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch):
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "_TRIALS_A_KILL", 8)
 
 
@@ -14,13 +16,13 @@ def short(monkeypatch):
     [("_kill_main", "scheduler", 1), ("_kill_workers", "task", 2), ("_hostile", "scheduler", 2)],
 )
 @pytest.mark.few(1)
-def test_a_disturbed_run_loses_nothing_and_leaves_nothing(disturb, kind, times):
+def test_a_disturbed_run_loses_nothing_and_leaves_nothing(disturb: str, kind: str, times: int) -> None:
     row = faults._row(disturb, kind, getattr(faults, disturb), times, 0)
     assert row.holds, row.examples
     assert row.tried >= times
 
 
-def test_lost_records_and_what_is_left_would_be_seen(tmp_path):
+def test_lost_records_and_what_is_left_would_be_seen(tmp_path: Path) -> None:
     tally = faults.Tally()
     campaign = faults.Campaign(tmp_path, "task", tally)
     run = campaign.start(4)

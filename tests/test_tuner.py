@@ -31,7 +31,7 @@ SCRIPT = Path(__file__).parent / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 
 
-def doubling(*spaces, default="time=0.002", flop=0.0):
+def doubling(*spaces, default: str = "time=0.002", flop: float = 0.0):
     source = np.arange(16, dtype=np.float32)
     return TuningTask(
         "doubling", "key", "workload text", "fake", spaces, default, [source], [source * 2], 1e-6, 1e-6, flop
@@ -42,7 +42,7 @@ def quietly(**options):
     return TuningOptions(**{"progress": False, **options})
 
 
-def test_tuning_finds_a_good_schedule_and_records_everything(tmp_path):
+def test_tuning_finds_a_good_schedule_and_records_everything(tmp_path: Path) -> None:
     path, space = tmp_path / "r.jsonl", FakeSpace(failing=0.1)
     task = doubling(space)
     result = tune(task, quietly(num_measure_trials=96, records=path, seed=1), MEASURE)
@@ -63,7 +63,7 @@ def test_tuning_finds_a_good_schedule_and_records_everything(tmp_path):
     assert result.default in finals and all(len(r.times_s) == 8 for r in finals)
 
 
-def test_search_is_better_than_chance():
+def test_search_is_better_than_chance() -> None:
     space = FakeSpace()
     best = {
         model: tune(doubling(space), quietly(num_measure_trials=80, cost_model=model, seed=2), MEASURE).best.time_s
@@ -72,7 +72,7 @@ def test_search_is_better_than_chance():
     assert best["trees"] < 0.8 * best["random"]
 
 
-def test_the_same_seed_measures_the_same():
+def test_the_same_seed_measures_the_same() -> None:
     runs = [
         tune(doubling(FakeSpace()), quietly(num_measure_trials=24, batch_size=12, seed=s), MEASURE) for s in (5, 5, 6)
     ]
@@ -80,7 +80,7 @@ def test_the_same_seed_measures_the_same():
     assert schedules[0] == schedules[1] != schedules[2]
 
 
-def test_resuming_measures_nothing_twice(tmp_path):
+def test_resuming_measures_nothing_twice(tmp_path: Path) -> None:
     path, task = tmp_path / "r.jsonl", doubling(FakeSpace(failing=0.1))
     tune(task, quietly(num_measure_trials=24, records=path), MEASURE)
     first = rec.load(path)
@@ -94,7 +94,7 @@ def test_resuming_measures_nothing_twice(tmp_path):
     assert again.best == result.best and path.read_text() == before
 
 
-def test_records_of_others_are_left_alone(tmp_path):
+def test_records_of_others_are_left_alone(tmp_path: Path) -> None:
     path, task = tmp_path / "r.jsonl", doubling(FakeSpace())
     result = tune(task, quietly(num_measure_trials=8), MEASURE)
     foreign = [
@@ -113,14 +113,14 @@ def test_records_of_others_are_left_alone(tmp_path):
     assert len(result.trials) == 8
 
 
-def test_the_untuned_schedule_wins_where_it_is_the_fastest(tmp_path):
+def test_the_untuned_schedule_wins_where_it_is_the_fastest(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     result = tune(doubling(FakeSpace(), default="time=1e-9"), quietly(num_measure_trials=12, records=path), MEASURE)
     assert result.best.sketch == "default" and result.speedup == 1.0
     assert rec.best(rec.load(path)).schedule == "time=1e-9"
 
 
-def test_records_hold_what_was_expected_of_them(tmp_path):
+def test_records_hold_what_was_expected_of_them(tmp_path: Path) -> None:
     path, task = tmp_path / "r.jsonl", doubling(FakeSpace(failing=0.1), flop=1e9)
     result = tune(task, quietly(num_measure_trials=40, records=path, batch_size=8), MEASURE)
     trials = [r for r in rec.load(path) if r.role is Role.TRIAL]
@@ -134,7 +134,7 @@ def test_records_hold_what_was_expected_of_them(tmp_path):
     assert [len(r.records) for r in resumed.rounds] == [8] * 6 and resumed.curve[:40] == result.state.curve
 
 
-def test_a_resumed_search_goes_on_as_if_never_interrupted(tmp_path):
+def test_a_resumed_search_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
     """Search policy and cost model are those of the records: the same candidates follow."""
     path, task = tmp_path / "r.jsonl", doubling(FakeSpace(failing=0.1))
     whole = tune(task, quietly(num_measure_trials=48, batch_size=8, seed=3), MEASURE)
@@ -144,13 +144,13 @@ def test_a_resumed_search_goes_on_as_if_never_interrupted(tmp_path):
     assert [r.predicted for r in resumed.trials] == pytest.approx([r.predicted for r in whole.trials])
 
 
-def test_a_failing_default_does_not_end_tuning():
+def test_a_failing_default_does_not_end_tuning() -> None:
     result = tune(doubling(FakeSpace(), default="run=wrong time=1"), quietly(num_measure_trials=12), MEASURE)
     assert result.default is None and math.isnan(result.speedup)
     assert result.best.ok and result.trials[0].error is ErrorCode.WRONG_RESULT
 
 
-def test_when_everything_fails_the_first_error_is_shown_whole(tmp_path):
+def test_when_everything_fails_the_first_error_is_shown_whole(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     task = doubling(FakeSpace(failing=1.0), default="build=raise")
     with pytest.raises(TuningError) as caught:
@@ -161,7 +161,7 @@ def test_when_everything_fails_the_first_error_is_shown_whole(tmp_path):
     assert len(rec.load(path)) == 24
 
 
-def test_a_full_disk_costs_the_records_not_the_result():
+def test_a_full_disk_costs_the_records_not_the_result() -> None:
     shown = io.StringIO()
     options = TuningOptions(num_measure_trials=12, records="/dev/full", progress=Lines(shown))
     result = tune(doubling(FakeSpace()), options, MEASURE)
@@ -170,11 +170,11 @@ def test_a_full_disk_costs_the_records_not_the_result():
     assert "record(s) could not be saved" in shown.getvalue()
 
 
-def test_a_disk_full_for_a_while_costs_nothing(tmp_path, monkeypatch):
+def test_a_disk_full_for_a_while_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, calls, shown = tmp_path / "r.jsonl", [], io.StringIO()
     append = rec.append
 
-    def sometimes(file, records):
+    def sometimes(file, records) -> None:
         calls.append(len(records))
         if 3 <= len(calls) <= 6:
             raise RecordError("cannot write record file: No space left on device")
@@ -187,12 +187,12 @@ def test_a_disk_full_for_a_while_costs_nothing(tmp_path, monkeypatch):
     assert shown.getvalue().count("No space left") == 1 and "could not be saved" not in shown.getvalue()
 
 
-def test_a_record_file_that_cannot_be_is_refused_before_measuring(tmp_path):
+def test_a_record_file_that_cannot_be_is_refused_before_measuring(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="cannot open record file"):
         tune(doubling(FakeSpace()), quietly(records=tmp_path), MEASURE)
 
 
-def test_a_backend_that_cannot_start_ends_tuning():
+def test_a_backend_that_cannot_start_ends_tuning() -> None:
     with pytest.raises(WorkerStartError, match="no_such_backend"):
         tune(doubling(FakeSpace()), quietly(), replace(MEASURE, backend="no_such_backend"))
 
@@ -208,12 +208,12 @@ class ThreeRows(FakeSpace):
         return a
 
 
-def test_a_space_used_up_ends_tuning():
+def test_a_space_used_up_ends_tuning() -> None:
     assert len(tune(doubling(ThreeRows()), quietly(num_measure_trials=50), MEASURE).trials) == 4
     assert len(tune(doubling(), quietly(num_measure_trials=50), MEASURE).trials) == 1
 
 
-def test_a_space_used_up_is_said_in_one_line():
+def test_a_space_used_up_is_said_in_one_line() -> None:
     shown = io.StringIO()
     space = FakeSpace()
     rows = space.all_rows()[:3]
@@ -223,7 +223,7 @@ def test_a_space_used_up_is_said_in_one_line():
     assert said == ["the search space is used up after 4 trials: there are no others"]
 
 
-def test_a_sketch_that_fails_does_not_end_tuning():
+def test_a_sketch_that_fails_does_not_end_tuning() -> None:
     shown = io.StringIO()
     broken = FakeSpace("broken")
     broken.features = lambda rows: [][0]
@@ -234,7 +234,7 @@ def test_a_sketch_that_fails_does_not_end_tuning():
     assert said == "sketch 'broken' is left out of the search: it raised IndexError: list index out of range"
 
 
-def test_when_every_sketch_fails_tuning_says_why(tmp_path):
+def test_when_every_sketch_fails_tuning_says_why(tmp_path: Path) -> None:
     broken = FakeSpace("broken")
     broken.sample = lambda rng, n: [][0]
     options = quietly(num_measure_trials=24, records=tmp_path / "r.jsonl")
@@ -243,7 +243,7 @@ def test_when_every_sketch_fails_tuning_says_why(tmp_path):
     assert [r.sketch for r in rec.load(tmp_path / "r.jsonl")] == ["default"]
 
 
-def test_early_stopping_and_time_limit():
+def test_early_stopping_and_time_limit() -> None:
     task = doubling(FakeSpace(), default="time=1e-9")
     options = quietly(num_measure_trials=500, batch_size=8, early_stopping=20)
     assert 20 < len(tune(task, options, MEASURE).trials) <= 32
@@ -253,26 +253,26 @@ def test_early_stopping_and_time_limit():
 class Clock:
     """Seconds that pass when somebody says so."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now_s = 1000.0
 
     def __call__(self):
         return self.now_s
 
-    def passes(self, seconds):
+    def passes(self, seconds) -> None:
         self.now_s += seconds
 
 
 class Notes(Silent):
-    def __init__(self):
+    def __init__(self) -> None:
         self.said = []
 
-    def note(self, text):
+    def note(self, text) -> None:
         self.said.append(text)
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-def test_a_time_limit_holds_within_one_candidates_time(overlap):
+def test_a_time_limit_holds_within_one_candidates_time(overlap: bool) -> None:
     """A second passes with each trial: a batch that is under way is not gone on with when time is up."""
     clock, notes = Clock(), Notes()
     options = quietly(time_limit_s=10.0, callbacks=[lambda state, record: clock.passes(1.0)], progress=notes)
@@ -296,7 +296,7 @@ class SlowData(TuningTask):
         return super().measured()
 
 
-def test_a_time_limit_counts_from_the_call_and_covers_making_data_and_the_run_off():
+def test_a_time_limit_counts_from_the_call_and_covers_making_data_and_the_run_off() -> None:
     plain, clock, notes = doubling(FakeSpace()), Clock(), Notes()
     task = SlowData(**{f.name: getattr(plain, f.name) for f in fields(plain)}, clock=clock)
     options = TuningOptions(num_measure_trials=500, time_limit_s=50.0, progress=notes)
@@ -312,7 +312,7 @@ def test_a_time_limit_counts_from_the_call_and_covers_making_data_and_the_run_of
     assert notes.said[-1].startswith("the time limit left none for comparing the best")
 
 
-def test_part_of_the_limit_is_kept_for_what_comes_at_the_end():
+def test_part_of_the_limit_is_kept_for_what_comes_at_the_end() -> None:
     clock = Clock()
     deadline = Deadline.after(100.0, clock)
     assert not deadline.is_within(lambda: 1e9, share=0.2)
@@ -323,21 +323,21 @@ def test_part_of_the_limit_is_kept_for_what_comes_at_the_end():
     assert Deadline.after(None, clock).left_s == math.inf and not Deadline.after(None, clock).is_within(lambda: 1e9, 1)
 
 
-def test_callbacks_see_every_trial():
+def test_callbacks_see_every_trial() -> None:
     seen = []
     options = quietly(num_measure_trials=20, callbacks=[lambda state, record: seen.append((state.done, record))])
     result = tune(doubling(FakeSpace()), options, MEASURE)
     assert [n for n, _ in seen] == list(range(1, 21)) and [r for _, r in seen] == result.trials
 
 
-def test_overlapping_builds_and_runs_give_the_same_trials():
+def test_overlapping_builds_and_runs_give_the_same_trials() -> None:
     result = tune(doubling(FakeSpace()), quietly(num_measure_trials=48), replace(MEASURE, overlap=True, builders=2))
     assert len(result.trials) == 48 == len({r.schedule for r in result.trials})
     assert result.speedup > 3
 
 
 @pytest.mark.parametrize("wrong", [{"num_measure_trials": 0}, {"batch_size": 0}, {"final_laps": 0}])
-def test_impossible_options_are_refused(wrong):
+def test_impossible_options_are_refused(wrong) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got 0"):
         TuningOptions(**wrong)
 
@@ -354,16 +354,16 @@ def test_impossible_options_are_refused(wrong):
         ({"final_candidates": 0}, "final_candidates must be at least 1, got 0"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(wrong, said):
+def test_options_that_make_no_sense_are_refused(wrong, said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
         TuningOptions(**wrong)
 
 
-def test_options_may_be_numbers_of_numpy():
+def test_options_may_be_numbers_of_numpy() -> None:
     assert TuningOptions(num_measure_trials=np.int64(8), time_limit_s=np.float32(0.5)).num_measure_trials == 8
 
 
-def test_another_device_than_the_target_names_is_said_once():
+def test_another_device_than_the_target_names_is_said_once() -> None:
     shown = io.StringIO()
     for target in ("opencl model=mali-t860", "opencl cores=2"):
         task = replace(doubling(FakeSpace()), target=target)
@@ -373,7 +373,7 @@ def test_another_device_than_the_target_names_is_said_once():
     assert said == [f"target opencl model=mali-t860 is measured on fake device: {rest}"]
 
 
-def start_script(path, trials, build="none"):
+def start_script(path, trials, build: str = "none"):
     mark = f"LOOPWRIGHT_TEST_MARK={uuid.uuid4().hex}"
     name, value = mark.split("=")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), name: value}
@@ -381,14 +381,14 @@ def start_script(path, trials, build="none"):
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), mark
 
 
-def wait_until(condition, seconds=20.0):
+def wait_until(condition, seconds: float = 20.0):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
     return condition()
 
 
-def test_a_script_needs_no_main_guard(tmp_path):
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     script, mark = start_script(tmp_path / "r.jsonl", 10)
     out, err = script.communicate(timeout=60)
     assert script.returncode == 0, err
@@ -397,7 +397,7 @@ def test_a_script_needs_no_main_guard(tmp_path):
     assert marked_processes(mark) == []
 
 
-def test_interrupting_keeps_what_was_measured(tmp_path):
+def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     script, mark = start_script(path, 1000, "sleep")
     assert wait_until(lambda: path.exists() and path.read_text().count("\n") >= 3), script.poll()
@@ -413,7 +413,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path):
     assert f"end {kept + 2}" in out
 
 
-def test_two_tuners_share_a_record_file(tmp_path):
+def test_two_tuners_share_a_record_file(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     scripts = [start_script(path, 20)[0] for _ in range(2)]
     for script in scripts:
@@ -424,7 +424,7 @@ def test_two_tuners_share_a_record_file(tmp_path):
     assert sum(r.role is Role.WINNER for r in records) >= 1
 
 
-def test_lines_tell_how_it_goes():
+def test_lines_tell_how_it_goes() -> None:
     shown = io.StringIO()
     task = doubling(FakeSpace(failing=0.2), flop=1e9)
     tune(task, TuningOptions(num_measure_trials=40, progress=Lines(shown, every=10)), MEASURE)
@@ -443,7 +443,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_gets_a_table(monkeypatch):
+def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TERM", "xterm")
     shown = Terminal()

@@ -1,4 +1,4 @@
-"""What operators take beside tensors (strides, paddings, axes) brought to one form and checked."""
+"""Arguments of operators beside tensors (strides, paddings, axes), brought to one form and checked."""
 
 from __future__ import annotations
 

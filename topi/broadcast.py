@@ -86,12 +86,12 @@ def greater_equal(a: Value, b: Value) -> Tensor:
 
 
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
-    """Both of two conditions (tensors of type bool)."""
+    """Logical and of two conditions (tensors of type bool)."""
     return broadcast("T_logical_and", te.all, a, b)
 
 
 def logical_or(a: Tensor, b: Tensor) -> Tensor:
-    """One of two conditions (tensors of type bool)."""
+    """Logical or of two conditions (tensors of type bool)."""
     return broadcast("T_logical_or", te.any, a, b)
 
 

@@ -83,22 +83,22 @@ def abs(data: Tensor) -> Tensor:
 
 
 def floor(data: Tensor) -> Tensor:
-    """Rounded down."""
+    """Round down."""
     return elementwise(data, te.floor, "T_floor")
 
 
 def ceil(data: Tensor) -> Tensor:
-    """Rounded up."""
+    """Round up."""
     return elementwise(data, te.ceil, "T_ceil")
 
 
 def round(data: Tensor) -> Tensor:
-    """Rounded to the nearest whole number, halves to the even one."""
+    """Round to the nearest whole number, halves to the even one."""
     return elementwise(data, te.round, "T_round")
 
 
 def trunc(data: Tensor) -> Tensor:
-    """Without the fraction."""
+    """Drop the fraction."""
     return elementwise(data, te.trunc, "T_trunc")
 
 
@@ -125,10 +125,10 @@ def clip(data: Tensor, low: float, high: float) -> Tensor:
 
 
 def cast(data: Tensor, dtype: str) -> Tensor:
-    """Converted to `dtype`; floats become integers by dropping the fraction, numbers become bool by != 0."""
+    """Convert to `dtype`; floats become integers by dropping the fraction, numbers become bool by != 0."""
     return data.astype(dtype)
 
 
 def logical_not(data: Tensor) -> Tensor:
-    """True where a condition (bool) is false."""
+    """Negate a condition (a tensor of type bool)."""
     return elementwise(data, te.logical_not, "T_logical_not")

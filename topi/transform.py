@@ -26,7 +26,7 @@ def transpose(data: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def reshape(data: Tensor, shape: Sequence[int]) -> Tensor:
-    """The elements in row-major order under another shape; one extent may be -1."""
+    """Give the elements another shape, in row-major order; one extent may be -1."""
     total = prod(data.shape)
     wanted = list(shape)
     if wanted.count(-1) == 1:
@@ -45,7 +45,7 @@ def flatten(data: Tensor) -> Tensor:
 
 
 def squeeze(data: Tensor, axis: Ints | None = None) -> Tensor:
-    """Without the axes `axis` of extent 1 (all such axes for None)."""
+    """Remove the axes `axis` of extent 1 (all such axes for None)."""
     unit = [d for d, n in enumerate(data.shape) if n == 1]
     dropped = unit if axis is None else list(several_axes("squeeze", axis, data.ndim))
     if not set(dropped) <= set(unit):
@@ -59,21 +59,21 @@ def squeeze(data: Tensor, axis: Ints | None = None) -> Tensor:
 
 
 def expand_dims(data: Tensor, axis: int, count: int = 1) -> Tensor:
-    """With `count` axes of extent 1 before axis `axis`."""
+    """Insert `count` axes of extent 1 before axis `axis`."""
     place = one_axis("expand_dims", axis, data.ndim + 1)
     shape = (*data.shape[:place], *(1,) * count, *data.shape[place:])
     return _moved(shape, lambda *i: data[(*i[:place], *i[place + count :])], "T_expand_dims")
 
 
 def broadcast_to(data: Tensor, shape: Sequence[int]) -> Tensor:
-    """Stretched to `shape` by NumPy's rules."""
+    """Broadcast to `shape` by NumPy's rules."""
     if broadcast_shape("broadcast_to", data.shape, shape) != tuple(shape):
         raise ShapeError(f"broadcast_to: data {format_shape(data.shape)} does not stretch to {tuple(shape)}")
     return _moved(tuple(shape), lambda *i: data[broadcast_indices(data, i)], "T_broadcast_to")
 
 
 def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """One after the other along an axis; the other extents agree."""
+    """Concatenate along an axis; the other extents agree."""
     place = _common_axis("concatenate", tensors, axis, skip=True)
     starts = [0]
     for t in tensors:
@@ -88,7 +88,7 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Along a new axis; the shapes agree."""
+    """Stack along a new axis; the shapes agree."""
     _common_axis("stack", tensors, 0, skip=False)
     place = one_axis("stack", axis, tensors[0].ndim + 1)
 
@@ -101,7 +101,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def split(data: Tensor, indices_or_sections: Ints, axis: int = 0) -> list[Tensor]:
-    """Into equal sections (one integer), or before each of the given positions."""
+    """Split into equal sections (one integer), or before each of the given positions."""
     place = one_axis("split", axis, data.ndim)
     extent = data.shape[place]
     if isinstance(indices_or_sections, int):
@@ -124,7 +124,7 @@ def strided_slice(
     strides: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
 ) -> Tensor:
-    """Elements begin, begin + stride, ... before end, by Python's rules for negative and too large positions."""
+    """Take elements begin, begin + stride, ... before end, by Python's rules for negative and too large positions."""
     places = list(range(len(begin))) if axes is None else [one_axis("strided_slice", a, data.ndim) for a in axes]
     steps = [1] * len(places) if strides is None else list(strides)
     if not len(places) == len(begin) == len(end) == len(steps) <= data.ndim or 0 in steps:
@@ -144,14 +144,14 @@ def strided_slice(
 
 
 def flip(data: Tensor, axis: int = 0) -> Tensor:
-    """Backwards along an axis."""
+    """Reverse along an axis."""
     place = one_axis("flip", axis, data.ndim)
     last = data.shape[place] - 1
     return _moved(data.shape, lambda *i: data[(*i[:place], last - i[place], *i[place + 1 :])], "T_flip")
 
 
 def tile(data: Tensor, repeats: Sequence[int]) -> Tensor:
-    """The whole tensor `repeats[k]` times along axis k."""
+    """Repeat the whole tensor `repeats[k]` times along axis k."""
     if len(repeats) != data.ndim or min(repeats) < 1:
         raise ShapeError(f"tile: repeats {tuple(repeats)} do not fit data {format_shape(data.shape)}")
     shape = tuple(n * r for n, r in zip(data.shape, repeats, strict=True))
@@ -159,7 +159,7 @@ def tile(data: Tensor, repeats: Sequence[int]) -> Tensor:
 
 
 def repeat(data: Tensor, repeats: int, axis: int = 0) -> Tensor:
-    """Every element `repeats` times in a row along an axis."""
+    """Repeat every element `repeats` times in a row along an axis."""
     place = one_axis("repeat", axis, data.ndim)
     if repeats < 1:
         raise ShapeError(f"repeat: repeats must be at least 1, got {repeats}")
@@ -189,7 +189,7 @@ def take(data: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
 
 
 def full(shape: Sequence[int], value: float, dtype: str = "float32") -> Tensor:
-    """Every element `value`."""
+    """Fill a tensor with `value`."""
     return _moved(tuple(shape), lambda *i: te.const(value, dtype), "T_full")
 
 

@@ -17,7 +17,7 @@ class CompileError(Exception):
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread or block of a kernel takes, as its compiler says."""
+    """Resources that one thread or block of a kernel takes, as its compiler says."""
 
     name: str
     registers: int
@@ -68,7 +68,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class _Header:
-    """What an artifact is besides a binary."""
+    """An artifact's header: all but the binary."""
 
     kind: str
     architecture: str

@@ -1,4 +1,4 @@
-"""Kernels that compare arrays where they are, as CUDA C and OpenCL C: nothing but a count goes to the host."""
+"""Comparison kernels in CUDA C and OpenCL C: arrays stay on the device, and only a count is copied to the host."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ DTYPES = tuple(_TYPES)
 
 
 def unlike_source(kind: str) -> str:
-    """The kernel `unlike` for `cuda` or `opencl`."""
+    """Return the kernel `unlike`, which counts words that differ, in `cuda` or `opencl`."""
     return _LANGUAGES[kind] + UNLIKE
 
 
 def wrong_source(kind: str, dtype: str) -> str:
-    """The kernel `wrong` for an element type, in `cuda` or `opencl`."""
+    """Return the kernel `wrong`, which counts elements out of tolerance, for an element type, in `cuda` or `opencl`."""
     element, real, read, largest = _TYPES[dtype]
     names = f"#define TYPE {element}\n#define REAL {real}\n#define READ(x) {read}\n#define LARGEST {largest}\n"
     double = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if (kind, dtype) == ("opencl", "float64") else ""
@@ -76,5 +76,5 @@ def wrong_source(kind: str, dtype: str) -> str:
 
 
 def blocks(count: int) -> int:
-    """How many blocks of BLOCK threads look at so many items."""
+    """Return how many thread blocks of BLOCK threads look at so many items."""
     return max(1, min(MOST_BLOCKS, -(-count // BLOCK)))

@@ -28,23 +28,18 @@ def loop(p: KernelPrinter, op: Operation) -> None:
     body = op.regions[0].blocks[0]
     counter = body.args[0]
     bounds = [p.scalar(value) if _is_number(p.scalar(value)) else p.atoms(value)[0] for value in (low, high, step)]
-    numbers = [bound.number for bound in bounds]
-    trips: int | None = None
-    if None not in numbers:
-        first, end, by = cast("list[int]", numbers)
-        trips = max(0, -(-(end - first) // by))
-        if trips == 0:
-            return
-        if trips == 1:
-            p.define_literal(counter, [p.literal(first, "index")])
-            p.block(body)
-            return
+    lowest, trips = bounds[0].number, _trips([bound.number for bound in bounds])
+    if trips == 0:
+        return
+    if trips == 1:
+        p.define_literal(counter, [p.literal(cast("int", lowest), "index")])
+        p.block(body)
+        return
     p.settle_all()
     unroll = op.attributes.get(UNROLL)
     if unroll is not None:
         p.line(p.language.unroll(_factor(unroll)))
     start, end_text, by_text = (bound.text for bound in bounds)
-    lowest = bounds[0].number
     with p.scope():
         name = p.names.fresh(counter.name_hint or "i")
         p.define_literal(counter, [Expr(name, natural=lowest is not None and lowest >= 0)])
@@ -56,6 +51,14 @@ def loop(p: KernelPrinter, op: Operation) -> None:
             factor = unroll_factor(trips, len(p.lines) - before - 2, p.language.unrolled_statements)
             if factor > 1:
                 p.lines.insert(before, f"{p.indent}{p.language.unroll(None if factor == trips else factor)}")
+
+
+def _trips(bounds: list[int | None]) -> int | None:
+    """Return how often a loop from, to and by these numbers runs; None where one is not known."""
+    first, end, by = bounds
+    if first is None or end is None or by is None:
+        return None
+    return max(0, -(-(end - first) // by))
 
 
 _KEEPS_LOOP = (scf.ForOp, kernel.BarrierOp)
@@ -101,7 +104,7 @@ def _body(p: KernelPrinter, block: Block) -> None:
 
 
 def thread(p: KernelPrinter, op: Operation) -> None:
-    """Print where the thread is."""
+    """Print a block or thread index."""
     assert isinstance(op, kernel.ThreadOp)
     axis = op.axis.data
     known = p.axes.get(axis)
@@ -118,7 +121,7 @@ def thread(p: KernelPrinter, op: Operation) -> None:
 
 
 def barrier(p: KernelPrinter, op: Operation) -> None:
-    """Print a barrier of a block."""
+    """Print a barrier of the thread block."""
     p.settle_all(keep_local=True)
     p.line(p.language.barrier(global_memory=bool(p.passed)))
 

@@ -1,4 +1,4 @@
-"""What to call a value that the IR gives no name: after the buffer it is a place in or from, or how it is computed."""
+"""Names for values without one in the IR: after the buffer they index or are loaded from, or their operation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _plain(value: SSAValue) -> str:
 
 
 def _loaded(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
-    """`A3` for what is read from `A_shared`."""
+    """Name a loaded value after its buffer: `A3` for `A_shared`."""
     if not isinstance(value.owner, kernel.LoadOp):
         return None
     name = name_of(value.owner.buffer)
@@ -39,7 +39,7 @@ def _loaded(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str |
 
 
 def _place(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
-    """`A_at` for an index of elements of `A` alone."""
+    """Name an index after the one buffer that it addresses: `A_at`."""
     if kind_of(value.type) != "index":
         return None
     buffers = {_addressed(use.operation, value) for use in value.uses}
@@ -53,7 +53,7 @@ def _addressed(op: Operation, value: SSAValue) -> SSAValue | None:
 
 
 def _part(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
-    """`thread_x_div32` and `thread_x_mod32` for the parts of a thread's number, or of a loop's."""
+    """Name quotients and remainders of a thread or loop index: `thread_x_div32`, `thread_x_mod32`."""
     parts: list[str] = []
     while isinstance(value.owner, arith.DivUIOp | arith.RemUIOp) and len(parts) < _MOST_PARTS:
         whole, by = value.owner.operands

@@ -1,4 +1,4 @@
-"""What a buffer of a thread starts from: the constants stored to it first, written at its declaration."""
+"""Initializers of buffers in registers: constants that are stored first, written at the declaration."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .operations import constant_lanes
 
 
 class Initial(NamedTuple):
-    """The value of all elements, and the stores that say so."""
+    """An initializer: the constant in all elements, and the stores that it replaces."""
 
     value: int | float
     stores: tuple[Operation, ...]
 
 
 def initial_value(alloc: kernel.AllocOp) -> Initial | None:
-    """Return what a buffer's declaration makes it; None where its elements are stored before they are read.
+    """Return the initializer of a buffer's declaration; None where its elements are stored before they are read.
 
     That is the constant that its first uses store to every element, or zero where a store depends on a condition: a
     call with a variable that was never set has no defined behavior, also where nothing uses its result.

@@ -1,4 +1,4 @@
-"""What a language of the C family must say for itself: the words its printer uses, and overrides of operations."""
+"""The interface of a language of the C family: words that the shared printer uses, and overrides of operations."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Language:
         raise NotImplementedError
 
     def barrier(self, global_memory: bool) -> str:
-        """Return what lets the threads of a block wait for each other, and for their writes to shared memory.
+        """Return the barrier of a thread block: all wait, and see each other's writes to shared memory.
 
         With `global_memory` also for those to global memory.
         """

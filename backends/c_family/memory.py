@@ -56,20 +56,17 @@ def load(p: KernelPrinter, op: Operation) -> None:
         return
     hint = p.hint(op.value)
     condition = p.atoms(op.mask)[0] if op.mask is not None else None
-    lanes = []
-    for chunk in chunks:
-        if chunk.lanes == 1:
-            element = _masked(p, buffer.kind, [_element(p, buffer, places[chunk.first])], condition and [condition])
-            lanes += [p.variable(buffer.kind, hint, element[0])]
-        else:
-            lanes += _load_chunk(p, buffer, places[chunk.first], chunk.lanes, hint, condition)
-    p.define_literal(op.value, lanes)
+    loaded = [_load_chunk(p, buffer, places[chunk.first], chunk.lanes, hint, condition) for chunk in chunks]
+    p.define_literal(op.value, [lane for chunk in loaded for lane in chunk])
 
 
 def _load_chunk(
     p: KernelPrinter, buffer: Buffer, place: Place, lanes: int, hint: str, condition: Expr | None
 ) -> list[Expr]:
     kind, words = buffer.kind, p.language
+    if lanes == 1:
+        element = _masked(p, kind, [_element(p, buffer, place)], condition and [condition])
+        return [p.variable(kind, hint, element[0])]
     name = p.names.fresh(hint)
     value = words.vector_load(buffer.name, place_text(place), kind, lanes, buffer.scope == "shared")
     vector = words.vector_type(kind, lanes)
@@ -108,7 +105,7 @@ def store(p: KernelPrinter, op: Operation) -> None:
 
 
 def _untangled(p: KernelPrinter, kind: str, lanes: list[Expr], places: Sequence[Place]) -> list[Expr]:
-    """Return the lanes such that none reads what an earlier lane's store has overwritten."""
+    """Copy lanes to variables where one reads what an earlier lane's store overwrites."""
     if not any(lane.reads for lane in lanes):
         return lanes
     tangled = any(
@@ -205,7 +202,7 @@ def scope_of(op: kernel.AllocOp) -> str:
 
 
 def places_of(p: KernelPrinter, buffer: SSAValue, index: SSAValue, offset: int, stride: int, lanes: int) -> list[Place]:
-    """Return the elements that the lanes of an access name."""
+    """Return the element that each lane of an access addresses."""
     base = p.scalar(index)
     if base.reads:
         (base,) = p.atoms(index)

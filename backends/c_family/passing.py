@@ -1,4 +1,4 @@
-"""Buffers in global memory through which the threads of a block pass values to each other."""
+"""Global buffers through which the threads of a block communicate: they need fences, and no `restrict`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WRITES = (kernel.StoreOp, kernel.ScatterOp)
 
 
 def passed_between_threads(launch: kernel.LaunchOp) -> frozenset[SSAValue]:
-    """The buffers from outside of a launch that it both writes and reads, where its threads wait for each other.
+    """Return the buffers from outside that a launch with barriers both writes and reads.
 
     They need a barrier that orders global memory, and pointers that are not `restrict`: compilers take that to mean
     that no other thread writes there, and move a load from behind the barrier to before it (NVRTC 13 does).

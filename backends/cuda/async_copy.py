@@ -1,4 +1,4 @@
-"""How CUDA C says that the device is to copy to shared memory by itself: `cp.async` (PTX ISA), from sm_80 on."""
+"""Asynchronous copies to shared memory in CUDA C: `cp.async` (PTX ISA), from sm_80 on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def helper(name: str, size: str) -> str:
 
 
 def copy(p: KernelPrinter, op: Operation) -> None:
-    """Print a copy."""
+    """Print an asynchronous copy."""
     assert isinstance(op, kernel.AsyncCopyOp)
     if p.language.compute_capability < 80:  # type: ignore[attr-defined]
         raise UnsupportedError("sm_80 is the first architecture that copies to shared memory by itself")
@@ -54,13 +54,13 @@ def copy(p: KernelPrinter, op: Operation) -> None:
 
 
 def commit(p: KernelPrinter, op: Operation) -> None:
-    """Print the end of a group."""
+    """Print the commit of a group of asynchronous copies."""
     p.settle_all()
     p.line('asm volatile("cp.async.commit_group;" ::: "memory");')
 
 
 def wait(p: KernelPrinter, op: Operation) -> None:
-    """Print the wait for all groups but the last ones."""
+    """Print the wait for all groups of asynchronous copies but the last ones."""
     assert isinstance(op, kernel.WaitOp)
     p.settle_all()
     p.line(f'asm volatile("cp.async.wait_group {op.pending.data};" ::: "memory");')

@@ -13,7 +13,7 @@ from .nvrtc import compile_cubin
 
 
 class CudaChecks(CudaDevice):
-    """A device with kernels that compare; counts add up until they are asked for."""
+    """Compares arrays in the memory of a CUDA device; counts accumulate until they are read."""
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
@@ -21,7 +21,7 @@ class CudaChecks(CudaDevice):
         self._count = self.allocate(4)
 
     def part(self, buffer: Any, start: int, size: int) -> Any:
-        """Return what kernels take for a part of a buffer."""
+        """Return the device pointer to a part of a buffer, as kernels take it."""
         return int(buffer) + start
 
     def copy(self, to: Any, to_start: int, source: Any, size: int) -> None:

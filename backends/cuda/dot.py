@@ -1,4 +1,4 @@
-"""Sums of four products of 8-bit integers by one instruction: `__dp4a`, from sm_61 on."""
+"""Dot products of four 8-bit integers by one instruction: `__dp4a`, from sm_61 on."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from .driver import MissingCuda
 
 
 def can_replay() -> bool:
-    """Whether the package that graphs need is here."""
+    """True where CUDA graphs can be recorded: the package that they need is installed."""
     import importlib.util
 
     return importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None

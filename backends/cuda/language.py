@@ -220,7 +220,7 @@ class Cuda(Language):
 
 
 def shuffle(p: KernelPrinter, op: Operation) -> None:
-    """Print an exchange of registers within a warp."""
+    """Print a warp shuffle."""
     assert isinstance(op, kernel.ShuffleOp)
     kind = kind_of(op.value.type)
     mask = (

@@ -75,7 +75,7 @@ class CudaRuntime(CudaDevice):
         return float(end.time_since(start)) * 1e-3
 
     def _timed_after_flush(self, driver: Any, pointers: Sequence[int], flush_bytes: int, graph: bool) -> float:
-        """Time one run; the host has put it into the stream before the flush is over."""
+        """Time one run behind a cache flush; it is enqueued before the flush is over, so no launch is counted."""
         if self._flush is None or self._flush[0] < flush_bytes:
             self._flush = (flush_bytes, driver.mem_alloc(flush_bytes))
         address = int(self._flush[1])

@@ -1,4 +1,4 @@
-"""Tests of every address of a kernel, as LLVM text: an access outside of its buffer is recorded, and ends the kernel.
+"""Bounds checks of every access of a kernel, as LLVM text: one outside of its buffer is recorded, and ends the kernel.
 
 Before each access a branch tests the elements that it is about to touch, of masked ones those of active lanes. The
 access itself is printed as ever, so the code that runs without the tests is what is tested. The first access that fails
@@ -45,7 +45,7 @@ _KINDS: dict[type[Operation], str] = {
 
 
 def check_access(f: Function, op: Operation) -> None:
-    """Print the test before an operation that loads or stores; nothing before others."""
+    """Print the bounds check before an operation that loads or stores; nothing before others."""
     if isinstance(op, kernel.LoadOp | kernel.StoreOp):
         lanes, stride = lanes_of(op.value.type) or 1, op.stride.data
         place, offset = f.names[op.index], op.offset.data

@@ -1,4 +1,4 @@
-"""Which instructions kernels are compiled to: those of this CPU, or of a level that many CPUs have."""
+"""CPU features that kernels are compiled for: this CPU's, or those of a level that many CPUs have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MissingFeatures(MissingRequirement):
 
 @dataclass(frozen=True)
 class Cpu:
-    """What LLVM compiles for: its name of a CPU, and the features that code may use, the architecture first."""
+    """A CPU as LLVM compiles for it: its name, and the features that code may use, the architecture first."""
 
     name: str
     features: tuple[str, ...]

@@ -67,7 +67,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class _Header:
-    """What an artifact is besides code."""
+    """An artifact's header: all but the code."""
 
     name: str
     arguments: tuple[Argument, ...]

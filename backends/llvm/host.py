@@ -38,7 +38,7 @@ def _cores() -> int:
 
 @cache
 def host_model() -> str:
-    """The name that LLVM has for this CPU."""
+    """Return the name that LLVM has for this CPU."""
     import llvmlite.binding as llvm
 
     return str(llvm.get_host_cpu_name())

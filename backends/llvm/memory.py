@@ -20,7 +20,7 @@ _WIDEST_SHUFFLED_STRIDE = 4
 
 
 def emit_alloc(f: Function, op: Operation) -> None:
-    """A buffer on the stack or in the workspace."""
+    """Print an allocation: on the stack or in the workspace."""
     buffer = op.results[0]
     buffer_type = cast(MemRefType[Attribute], buffer.type)
     label = cast(StringAttr, op.properties["label"]).data
@@ -31,7 +31,7 @@ def emit_alloc(f: Function, op: Operation) -> None:
 
 
 def _identifier(label: str) -> str:
-    """What LLVM takes for the name of a value without quotes."""
+    """Make a name one that LLVM takes for a value without quotes."""
     name = "".join(c if (c.isascii() and c.isalnum()) or c in "_.$-" else "_" for c in label[:LONGEST_NAME])
     return f"_{name}" if name[:1].isdigit() else name
 
@@ -59,7 +59,7 @@ def address(f: Function, buffer: SSAValue, index: SSAValue, offset: int, element
 
 
 def emit_load(f: Function, op: Operation) -> None:
-    """A scalar or vector load: plain, masked, broadcast, strided."""
+    """Print a scalar or vector load: plain, masked, broadcast, strided."""
     buffer, index, *masks = op.operands
     result = op.results[0]
     element = _element(f, buffer)
@@ -192,7 +192,7 @@ def splat(f: Function, scalar: str, element: str, vector: str, lanes: int) -> st
 
 
 def emit_store(f: Function, op: Operation) -> None:
-    """A scalar or vector store: plain, masked, strided."""
+    """Print a scalar or vector store: plain, masked, strided."""
     value, buffer, index, *masks = op.operands
     element = _element(f, buffer)
     pointer = address(f, buffer, index, _integer(op, "offset"), element)
@@ -268,7 +268,7 @@ def scatter(f: Function, value: str, pointer: str, places: str, stored: str, lan
 
 
 def emit_gather(f: Function, op: Operation) -> None:
-    """A load of lanes at places of their own."""
+    """Print a gather: each lane loads from a place of its own."""
     buffer, indices, mask = op.operands
     element = _element(f, buffer)
     lanes = lanes_of(op.results[0].type)
@@ -279,7 +279,7 @@ def emit_gather(f: Function, op: Operation) -> None:
 
 
 def emit_scatter(f: Function, op: Operation) -> None:
-    """A store of lanes at places of their own."""
+    """Print a scatter: each lane stores to a place of its own."""
     value, buffer, indices, mask = op.operands
     element = _element(f, buffer)
     lanes = lanes_of(value.type)
@@ -292,14 +292,14 @@ def emit_scatter(f: Function, op: Operation) -> None:
 
 
 def emit_lanes(f: Function, op: Operation) -> None:
-    """The constant 0, 1, 2, ..."""
+    """Print the lane numbers: the constant 0, 1, 2, ..."""
     lanes = lanes_of(op.results[0].type) or 1
     element = f.type(op.results[0].type).rpartition(" ")[2].rstrip(">")
     f.names[op.results[0]] = f"<{', '.join(f'{element} {lane}' for lane in range(lanes))}>"
 
 
 def emit_mask(f: Function, op: Operation) -> None:
-    """Lane l is on where `start + l * step >= 0`; a constant where start is one."""
+    """Print a mask: lane l is on where `start + l * step >= 0`; a constant where start is one."""
     start, step = f.names[op.operands[0]], _integer(op, "step")
     lanes = lanes_of(op.results[0].type)
     if start[0] != "%":
@@ -320,7 +320,7 @@ def emit_mask(f: Function, op: Operation) -> None:
 
 
 def emit_prefetch(f: Function, op: Operation) -> None:
-    """A hint that may name any address."""
+    """Print a prefetch, a hint that may name any address."""
     buffer, index = op.operands
     pointer = address(f, buffer, index, _integer(op, "offset"), _element(f, buffer))
     f.call("void", "@llvm.prefetch.p0", ("ptr", pointer), ("i32", "0"), ("i32", "3"), ("i32", "1"))

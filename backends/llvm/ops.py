@@ -161,7 +161,7 @@ def _divided(f: Function, op: Operation) -> tuple[str, str, str, str, str]:
 
 
 def _divisor(f: Function, op: Operation) -> str:
-    """The second operand; in vectors 1 for 0: lanes that a mask leaves out hold 0, and dividing by it traps."""
+    """Return the divisor; in vectors with 1 for 0: lanes that a mask leaves out hold 0, and dividing by it traps."""
     b, kind = f.names[op.operands[1]], f.type(op.operands[1].type)
     lanes = lanes_of(op.operands[1].type)
     if lanes is None:

@@ -1,4 +1,4 @@
-"""What a kernel that checks its addresses reports: the accesses it has, and the error for one outside of its buffer."""
+"""Reports of kernels with bounds checks: their accesses, and the error for one outside of its buffer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OutsideBufferError(Exception):
 
 
 class TrapRecord:
-    """Where a loaded kernel writes its first access outside of a buffer: its number, then the element."""
+    """The place where a loaded kernel writes its first access out of bounds: its number, then the element."""
 
     def __init__(self, kernel: str, accesses: Sequence[Access], address: int) -> None:
         self._kernel = kernel

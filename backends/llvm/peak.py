@@ -1,4 +1,4 @@
-"""What this CPU can do at most: fused multiply-adds in registers, and copying memory; both through our own backend."""
+"""Peaks of this CPU: fused multiply-adds in registers, and copying memory; both through our own backend."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class MissingRuntime(MissingRequirement):
 
 @cache
 def _places() -> ctypes.Array[ctypes.c_int32]:
-    """Return the CPUs this process may use, in the form that kernels read."""
+    """Return the CPUs this process may use as a table: their number, each one's position, and the CPUs in order."""
     table = (ctypes.c_int32 * (1 + 2 * MOST_CPUS))()
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if not cpus or cpus[-1] >= MOST_CPUS:

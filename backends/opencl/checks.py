@@ -15,7 +15,7 @@ _DOUBLES = "cl_khr_fp64"
 
 
 class OpenClChecks(OpenClDevice):
-    """A device with kernels that compare; counts add up until they are asked for."""
+    """Compares arrays in the memory of an OpenCL device; counts accumulate until they are read."""
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
@@ -23,7 +23,7 @@ class OpenClChecks(OpenClDevice):
         self._count = self.allocate(4)
 
     def part(self, buffer: Any, start: int, size: int) -> Any:
-        """Return what kernels take for a part of a buffer; a start must be aligned as the device asks."""
+        """Return the sub-buffer for a part of a buffer; a start must be aligned as the device asks."""
         return buffer.get_sub_region(start, max(size, 1))
 
     def copy(self, to: Any, to_start: int, source: Any, size: int) -> None:

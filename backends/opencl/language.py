@@ -185,7 +185,7 @@ def _helper(name: str, kind: str) -> str:
 
 
 def shuffle(p: KernelPrinter, op: Operation) -> None:
-    """Print an exchange of registers within a sub-group."""
+    """Print a shuffle of a sub-group (a warp)."""
     assert isinstance(op, kernel.ShuffleOp)
     p.helpers.add("shuffle i32")
     kind = kind_of(op.value.type)

@@ -26,7 +26,7 @@ class Grid:
         self._points: dict[str, Array] = {}
 
     def points(self, axis: str) -> Array:
-        """The values of an axis along its own dimension."""
+        """Return an axis's values along its own dimension, so that they broadcast over the others."""
         if axis not in self._points:
             d = list(self.axes).index(axis)
             shape = [1] * len(self.axes)
@@ -35,7 +35,7 @@ class Grid:
         return self._points[axis]
 
     def evaluate(self, expr: IndexExpr) -> Array:
-        """The expression at every point, with extent 1 along the axes it does not use."""
+        """Evaluate the expression at every point, with extent 1 along the axes it does not use."""
         total = np.full((1,) * len(self.axes), expr.const, dtype=np.int64)
         for atom, factor in expr.terms:
             if isinstance(atom, str):
@@ -47,14 +47,14 @@ class Grid:
         return total
 
     def holds(self, conditions: Sequence[IndexExpr]) -> Array:
-        """Where every `condition >= 0`."""
+        """Return a mask of the points where every `condition >= 0`."""
         result = np.ones((1,) * len(self.axes), dtype=bool)
         for condition in conditions:
             result = result & (self.evaluate(condition) >= 0)
         return result
 
     def read(self, source: Array, indices: Sequence[IndexExpr], where: Sequence[IndexExpr]) -> Array:
-        """The elements at `indices`, zero where a condition fails; IndexError where an index leaves the array."""
+        """Gather the elements at `indices`, zero where a condition fails; IndexError for an index beyond the array."""
         if where:
             return self._masked(source, indices, where)
         if all(is_affine(e) for e in indices):
@@ -62,7 +62,7 @@ class Grid:
         return self._gather(source, [self.evaluate(e) for e in indices])
 
     def view(self, source: Array, indices: Sequence[IndexExpr]) -> Array:
-        """A view without copying, with extent 1 along the axes that do not matter; indices must be affine."""
+        """Return a strided view, with extent 1 along the axes that do not matter; indices must be affine."""
         source = np.asarray(source, order="C")
         offset = 0
         steps = dict.fromkeys(self.axes, 0)

@@ -51,7 +51,7 @@ def _read_below(value: SSAValue) -> ReadOp | None:
 
 
 def contract(op: ComputeOp, product: Product, tensors: Values) -> Array:
-    """The sums over all of `op`'s domain: in double precision for floats and for int8, else in 64-bit integers."""
+    """Compute the sums over `op`'s domain: in double precision for floats and for int8, else in 64-bit integers."""
     spatial = [a.name for a in op.spatial_axes]
     reduced = [a.name for a in op.reduce_axes]
     grid = Grid([*spatial, *reduced], {a.name: (0, a.extent) for a in op.axes.data})
@@ -62,18 +62,22 @@ def contract(op: ComputeOp, product: Product, tensors: Values) -> Array:
     shape = grid.shape
     rank, inner = len(spatial), range(len(spatial), len(shape))
     scale = prod(shape[d] for d in inner if views[0].shape[d] == 1 and views[1].shape[d] == 1)
-    for k in (0, 1):
-        alone = tuple(d for d in inner if views[k].shape[d] > 1 and views[1 - k].shape[d] == 1)
-        views[k] = views[k].sum(axis=alone, keepdims=True) if alone else views[k]
-    shared = [d for d in inner if views[0].shape[d] > 1]
-    batch = [d for d in range(rank) if views[0].shape[d] > 1 and views[1].shape[d] > 1]
-    first = [d for d in range(rank) if views[0].shape[d] > 1 and d not in batch]
-    second = [d for d in range(rank) if views[1].shape[d] > 1 and d not in batch]
-    result = _multiply(views[0], views[1], batch, first, second, shared) * scale
+    left, right = _sum_alone(views[0], views[1], inner), _sum_alone(views[1], views[0], inner)
+    shared = [d for d in inner if left.shape[d] > 1]
+    batch = [d for d in range(rank) if left.shape[d] > 1 and right.shape[d] > 1]
+    first = [d for d in range(rank) if left.shape[d] > 1 and d not in batch]
+    second = [d for d in range(rank) if right.shape[d] > 1 and d not in batch]
+    result = _multiply(left, right, batch, first, second, shared) * scale
     order = [*batch, *first, *second]
     compact = result.transpose(np.argsort(order)) if order else result
     full = compact.reshape([shape[d] if d in order else 1 for d in range(rank)])
     return np.broadcast_to(full, shape[:rank])
+
+
+def _sum_alone(view: Array, other: Array, inner: range) -> Array:
+    """Sum one operand over the reduction dimensions that the other does not have."""
+    alone = tuple(d for d in inner if view.shape[d] > 1 and other.shape[d] == 1)
+    return view.sum(axis=alone, keepdims=True) if alone else view
 
 
 def _multiply(

@@ -1,4 +1,4 @@
-"""What a kernel means: its operations run one after the other on flat NumPy arrays, the oracle of the backends."""
+"""The interpreter of the kernel dialect, one operation after the other on flat NumPy arrays: the backends' oracle."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def _for(self: _Interpreter, op: Operation) -> None:
 
 
 def _parallel(self: _Interpreter, op: Operation) -> None:
-    """Backwards: no iteration may rely on another."""
+    """Run the iterations in reverse, so that one that relies on an earlier one gives a wrong result."""
     body = op.regions[0].blocks[0]
     for value in reversed(range(int(cast(Any, op.properties["extent"]).data))):
         self.values[body.args[0]] = np.int64(value)

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..combiner import combine_op, dtype_name, identity, is_unsigned
 from ..index import IndexExpr, axis, flatten
-from ..loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
+from ..loop import AllocOp, AtOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
 from ..te import IndexOp, PredicateOp, YieldOp
 from .scalar import FUNCTIONS, python_expression, wrapped
 
@@ -65,7 +65,7 @@ def _fail(what: str, name: str, index: object) -> None:
 
 
 def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
-    """For each buffer that is no argument, the innermost loop around all blocks that use it.
+    """Return for each allocated buffer the innermost loop around all blocks that use it.
 
     What a block reduces into lives outside of the loops that it reduces over, whether another block reads it or not.
     """
@@ -73,7 +73,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
     for block in blocks_in(func):
         around = block.enclosing_loops
         outputs = tuple(block.outputs)
-        for buffer in {*outputs, *(load.buffer for load in block.loads)}:
+        for buffer in dict.fromkeys((*outputs, *(load.buffer for load in block.loads))):
             if not isinstance(buffer.owner, AllocOp):
                 continue
             path = _outside_reduction(block, around) if buffer in outputs else around
@@ -89,7 +89,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
 
 
 def _outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
-    """The loops outside of the first one that the block reduces over; all of them where it is no reduction."""
+    """Return the loops outside of the first one that the block reduces over; all of them where it is no reduction."""
     reduced = {name for a in block.axes if a.reduce for name in block.bound[a.name].axes()}
     first = next((k for k, loop in enumerate(path) if loop.size > 1 and loop.loop_name in reduced), len(path))
     return path[:first]
@@ -104,7 +104,7 @@ class _Source:
         self.counter = 0
         self.owned: dict[ForOp, list[SSAValue]] = {}
         for buffer, loop in owning_loops(func).items():
-            if loop is not None:
+            if loop is not None and isinstance(buffer.owner, AllocOp) and buffer.owner.layout is None:
                 self.owned.setdefault(loop, []).append(buffer)
         for argument in func.body.block.args:
             self.buffers[argument] = f"b{len(self.buffers)}"
@@ -136,6 +136,8 @@ class _Source:
                 self.statement(child, depth + 1)
         elif isinstance(op, BlockOp):
             self.block(op, depth)
+        elif isinstance(op, AtOp):
+            raise ValueError("an expanded pipeline keeps values in the registers of threads, which are not interpreted")
 
     def block(self, op: BlockOp, depth: int) -> None:
         for condition in op.conditions:
@@ -196,7 +198,7 @@ class _Source:
         self.emit(depth, f"if {name} is None: fail('read of an unwritten element', {op.buffer.name_hint!r}, ())")
 
     def element(self, buffer: SSAValue, indices: Sequence[IndexExpr], depth: int) -> str:
-        """The element as Python source, after a check of its indices."""
+        """Return the element as Python source, after a check of its indices."""
         shape = buffer_shape(buffer)
         if not shape:
             return f"{self.buffers[buffer]}[0]"
@@ -212,7 +214,7 @@ class _Source:
 
 
 def initial_value(op: BlockOp, position: int) -> float | int:
-    """What a reduction block starts its output from."""
+    """Return what a reduction block initialises its output with."""
     if op.identity is not None:
         return constant_value(op.identity.data[position])
     output = op.outputs[position]
@@ -221,7 +223,7 @@ def initial_value(op: BlockOp, position: int) -> float | int:
 
 
 def constant_value(attribute: Attribute) -> float | int:
-    """The number in a float or integer attribute."""
+    """Return the number in a float or integer attribute."""
     assert isinstance(attribute, FloatAttr | IntegerAttr)
     value: float | int = attribute.value.data
     return value
@@ -253,5 +255,5 @@ def _iterator(name: str) -> str:
 
 
 def _word(name: str) -> str:
-    """A name as part of Python's: equal ones give equal words, different ones different words."""
+    """Return a name as part of Python's: equal ones give equal words, different ones different words."""
     return name if _WORD.fullmatch(name) else f"_0{name.encode().hex()}"

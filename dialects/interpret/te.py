@@ -87,7 +87,7 @@ class _Evaluation:
         self.shape = tuple(a.extent for a in op.spatial_axes)
 
     def run(self) -> list[Array]:
-        """One array per output, in the outputs' types."""
+        """Evaluate the compute: one array per output, in the outputs' types."""
         product = product_of(self.op)
         points = int(np.prod([a.extent for a in self.op.axes.data], dtype=np.int64))
         if product is not None and points >= CONTRACT_POINTS and self.arithmetic.wide:
@@ -107,7 +107,7 @@ class _Evaluation:
         return outputs
 
     def box(self, box: dict[str, tuple[int, int]], reduced: Sequence[int], held: Values) -> list[Array]:
-        """The outputs over one box of the spatial axes."""
+        """Compute the outputs over one box of the spatial axes."""
         axes = self.op.reduce_axes
         if not axes:
             return self.points(box, held)
@@ -121,7 +121,7 @@ class _Evaluation:
         return total
 
     def points(self, box: dict[str, tuple[int, int]], held: Values) -> list[Array]:
-        """The body at every point of a box, dimensions in the order of the axes, 1 where an axis does not matter."""
+        """Evaluate the body at every point of a box, dimensions in the axes' order, 1 where an axis does not matter."""
         grid = Grid([a.name for a in (*self.op.spatial_axes, *self.op.reduce_axes)], box)
 
         def leaf(op: Operation) -> Array | None:
@@ -137,7 +137,7 @@ class _Evaluation:
         return self.arithmetic.body(self.op.body.block.ops, {}, leaf)
 
     def start(self, shape: tuple[int, ...]) -> list[Array]:
-        """The identity of the combiner at every point."""
+        """Return the combiner's identity for every point."""
         values: list[Any] = [identity(self.op.combiner.data, e) for e in self.elements if self.op.identity is None]
         if self.op.identity is not None:
             values = [_number(v) for v in self.op.identity]
@@ -150,7 +150,7 @@ class _Evaluation:
         return np.dtype("uint64" if is_unsigned(element) else "int64")
 
     def join(self, left: list[Array], right: list[Array]) -> list[Array]:
-        """Two partial results combined."""
+        """Combine two partial results."""
         if self.op.combine is None:
             return [_JOIN[self.op.combiner.data](a, b) for a, b in zip(left, right, strict=True)]
         block = self.op.combine.block
@@ -190,7 +190,7 @@ def _split_budget(spatial: Sequence[Axis], reduced: Sequence[Axis]) -> tuple[lis
 
 
 def _boxes(axes: Sequence[Axis], steps: Sequence[int]) -> Iterator[dict[str, tuple[int, int]]]:
-    """The boxes of the given extents that cover the axes, in order."""
+    """Return the boxes of the given extents that cover the axes, in order."""
     starts = [range(0, a.extent, s) for a, s in zip(axes, steps, strict=True)]
     for corner in boxes_of(*starts):
         yield {a.name: (c, min(c + s, a.extent)) for a, c, s in zip(axes, corner, steps, strict=True)}

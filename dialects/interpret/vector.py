@@ -29,7 +29,7 @@ def _truncated_quotient(a: Array, b: Array) -> Array:
 
 
 def _on_unsigned(function: np.ufunc) -> Callable[[Array, Array], Array]:
-    """A function of the bits of two integers taken as unsigned numbers."""
+    """Return a function of the bits of two integers taken as unsigned numbers."""
 
     def applied(a: Array, b: Array) -> Array:
         held = np.asarray(a).dtype
@@ -117,7 +117,7 @@ _SPECIAL = (arith.ConstantOp, arith.CmpiOp, arith.FPToUIOp, arith.BitcastOp, *CO
 
 
 def has_meaning(op: Operation) -> bool:
-    """Whether `Arithmetic.scalar` evaluates an operation."""
+    """True where `Arithmetic.scalar` evaluates an operation."""
     if isinstance(op, arith.CmpfOp):
         return int(op.predicate.value.data) in _FLOAT_COMPARE
     if isinstance(op, arith.ConstantOp):
@@ -136,7 +136,7 @@ class Arithmetic:
         return np.dtype("float64" if self.wide and is_float(element) else dtype_name(element))
 
     def hold(self, array: Array, element: Attribute) -> Array:
-        """An array of a tensor's elements as values."""
+        """Convert a tensor's elements to the type that values are held in."""
         return array.astype(self.dtype(element), copy=False)
 
     def body(self, ops: Iterable[Operation], values: Values, leaf: Callable[[Operation], Array | None]) -> list[Array]:
@@ -149,7 +149,7 @@ class Arithmetic:
         raise AssertionError("a body ends with a yield")
 
     def scalar(self, op: Operation, operands: list[Array]) -> Array:
-        """One arith or math operation; TypeError for operations without a meaning here."""
+        """Evaluate one arith or math operation; TypeError for operations without a meaning here."""
         element = op.results[0].type
         if isinstance(op, arith.ConstantOp):
             assert isinstance(op.value, FloatAttr | IntegerAttr)

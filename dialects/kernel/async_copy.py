@@ -1,4 +1,4 @@
-"""Copies from global to shared memory that the device does by itself, in groups that a thread waits for."""
+"""Asynchronous copies from global to shared memory: copy, commit a group of copies, wait for groups."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class AsyncCopyOp(IRDLOperation):
 
 @irdl_op_definition
 class CommitOp(IRDLOperation):
-    """The thread's copies since the last commit are a group, which may be empty: `lw_kernel.commit`."""
+    """Commit the thread's copies since the last commit as a group, which may be empty: `lw_kernel.commit`."""
 
     name = "lw_kernel.commit"
     traits = traits_def(MemoryWriteEffect())

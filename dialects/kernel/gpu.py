@@ -1,4 +1,4 @@
-"""What only grids of thread blocks have: launches, thread indices, barriers and shuffles."""
+"""GPU kernels: launches of grids, block and thread indices, barriers and warp shuffles."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class LaunchOp(IRDLOperation):
 
 @irdl_op_definition
 class ThreadOp(IRDLOperation):
-    """Where this thread is in the launch: `%t = lw_kernel.thread "threadIdx.x" : index`."""
+    """A block or thread index: `%t = lw_kernel.thread "threadIdx.x" : index`."""
 
     name = "lw_kernel.thread"
     axis = prop_def(StringAttr)
@@ -96,7 +96,7 @@ class ThreadOp(IRDLOperation):
 
 @irdl_op_definition
 class BarrierOp(IRDLOperation):
-    """All threads of a block wait for each other, and see each other's writes to shared memory: `lw_kernel.barrier`."""
+    """A barrier: all threads of a block wait, and see each other's writes to shared memory: `lw_kernel.barrier`."""
 
     name = "lw_kernel.barrier"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -105,7 +105,8 @@ class BarrierOp(IRDLOperation):
 
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
-    """The value of the lane whose number differs in the bits of `distance`: `%b = lw_kernel.shuffle %a, 16 : f32`.
+    """A warp shuffle: the value of the lane whose number differs by `distance`'s bits: `lw_kernel.shuffle %a, 16 :
+    f32`.
 
     All threads of a warp take part.
     """

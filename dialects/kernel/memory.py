@@ -234,7 +234,7 @@ class ScatterOp(IRDLOperation):
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Ask for the cache line of an element: `lw_kernel.prefetch %b[%i + 64] : memref<4096xf32>`; it may lie outside."""
+    """Prefetch an element's cache line: `lw_kernel.prefetch %b[%i + 64] : memref<4096xf32>`; it may lie outside."""
 
     name = "lw_kernel.prefetch"
     buffer = operand_def(MemRefType)

@@ -16,12 +16,12 @@ def lanes_of(value_type: Attribute) -> int:
 
 
 def element_of(value_type: Attribute) -> Attribute:
-    """The element type of a vector type, the type itself for a scalar."""
+    """Return the element type of a vector type, the type itself for a scalar."""
     return value_type.element_type if isinstance(value_type, VectorType) else value_type
 
 
 def mask_type(lanes: int) -> Attribute:
-    """The type of a mask for `lanes` lanes: `i1` for a scalar."""
+    """Return the type of a mask for `lanes` lanes: `i1` for a scalar."""
     return vector_of(i1, lanes) if lanes > 1 else i1
 
 
@@ -33,5 +33,5 @@ def vector_of(element: Attribute, lanes: int) -> VectorType[Attribute]:
 
 @cache
 def int_attr(value: int) -> IntAttr:
-    """An integer attribute, made once."""
+    """Return an integer attribute, made once."""
     return IntAttr(value)

@@ -1,4 +1,4 @@
-"""What cannot be imported, and why."""
+"""Errors of the import: what cannot be imported, and why."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ a scale of its own for zeros.
 
 
 def foldable(node: NodeProto) -> bool:
-    """Whether the node gives the same for the same inputs."""
+    """True where the node gives the same for the same inputs."""
     training = node.op_type == "Dropout" and len(node.input) > 2
     loops = any(attribute.HasField("g") for attribute in node.attribute)  # which may run without end
     return node.domain in ("", "ai.onnx") and node.op_type not in _HERE and not training and not loops
@@ -37,7 +37,7 @@ def foldable(node: NodeProto) -> bool:
 def evaluate(
     node: NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int], dtypes: Sequence[str | None] | None = None
 ) -> Sequence[Array]:
-    """The results of a node; UnsupportedNode where the reference implementation does not know them.
+    """Return the results of a node; UnsupportedNode where the reference implementation does not know them.
 
     `dtypes` are the results' element types where they are known: the reference implementation sums integers of 32 bits
     in 64, and leaves it at that.

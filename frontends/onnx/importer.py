@@ -53,7 +53,7 @@ def from_onnx(
     name: str | None = None,
     layout: str | None = "auto",
 ) -> Network:
-    """The network of an ONNX model: a path (weights may lie in files beside it), its bytes, or a ModelProto.
+    """Import an ONNX model as a network: a path (weights may lie in files beside it), its bytes, or a ModelProto.
 
     `shapes` gives extents of inputs that the model leaves open, `constants` values of inputs that are to be the same in
     every run. Operator sets from 7 on. OnnxImportError lists everything that is not supported, before any work.
@@ -217,7 +217,7 @@ class _Importer:
                 self.tensors[name] = self.stand_ins.make(name, size)
 
     def _sizes(self, node: NodeProto) -> Sequence[TensorSize | None]:
-        """The sizes that onnx infers for the results of a refused node, from its inputs alone."""
+        """Return the sizes that onnx infers for the results of a refused node, from its inputs alone."""
         given = {name: operand for name in filter(None, node.input) if (operand := self.tensors.get(name)) is not None}
         plain = all(o.dtype in SUPPORTED if isinstance(o, Value) else o.dtype.name in SUPPORTED for o in given.values())
         whole = given.keys() == set(filter(None, node.input))
@@ -226,7 +226,7 @@ class _Importer:
         return inferred_sizes(node, given, self.opsets)
 
     def _node(self, node: NodeProto) -> Sequence[Operand] | None:
-        """The results of a node; None where it is refused."""
+        """Convert a node, and return its results; None where it is refused."""
         operands = [self.tensors.get(name) for name in node.input]
         if not self._convertible(node, operands):
             self.unknown.setdefault((node.domain, node.op_type), []).append(label_of(node))
@@ -264,7 +264,7 @@ class _Importer:
                 self._refuse(f"{place_of(node)}: its result '{name}' is not supported")
 
     def _convertible(self, node: NodeProto, operands: Sequence[Operand | None]) -> bool:
-        """Whether there is a converter, or none is needed because all inputs are known."""
+        """True where there is a converter, or none is needed because all inputs are known."""
         if node.domain in STANDARD and (node.op_type in converters() or node.op_type == "If"):
             return True
         return is_known(node, operands)
@@ -332,7 +332,7 @@ class _Importer:
         return arrays
 
     def _branch(self, node: NodeProto, condition: Operand | None) -> Sequence[Operand]:
-        """The results of the branch that a known condition takes."""
+        """Convert the branch that a known condition takes, and return its results."""
         if not isinstance(condition, np.ndarray):
             raise NeedsConstantError(node.input[0], "condition")
         taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
@@ -345,7 +345,7 @@ class _Importer:
         return [f for f in found if f is not None]
 
     def _operand(self, array: Array, name: str) -> Value:
-        """A tensor of the network for a constant that an operator reads."""
+        """Return a tensor of the network for a constant that an operator reads."""
         if not array.size:
             raise EmptyTensorError(f"input '{name}' has no elements")
         return self._lift(array, name)

@@ -12,7 +12,7 @@ MOST_FOLLOWED = 1 << 16
 
 
 def infer(model: ModelProto) -> ModelProto:
-    """The model with the shapes that onnx infers, from the values of shapes too unless one names too long a row.
+    """Return the model with the shapes that onnx infers, from the values of shapes too unless one names too long a row.
 
     Raises what onnx raises: InferenceError, RuntimeError, ValueError.
     """

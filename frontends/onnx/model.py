@@ -34,7 +34,7 @@ _WHOLE = frozenset({"If", "Range"})
 
 
 def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
-    """A name and the model of a path, bytes, or a ModelProto; OnnxImportError where it is none."""
+    """Read a path, bytes, or a ModelProto to a name and a model; OnnxImportError where it is none."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -166,7 +166,7 @@ def _with_output_shapes(model: ModelProto) -> ModelProto:
 
 
 def _newer(name: str, model: ModelProto, version: int) -> ModelProto:
-    """A model of an old operator set in the oldest one that is read."""
+    """Convert a model of an old operator set to the oldest one that is read."""
     from onnx import version_converter
 
     try:
@@ -177,12 +177,12 @@ def _newer(name: str, model: ModelProto, version: int) -> ModelProto:
 
 
 def opsets(model: ModelProto) -> dict[str, int]:
-    """The version of each domain, ONNX's own under the empty name."""
+    """Return the version of each domain, ONNX's own under the empty name."""
     return {("" if o.domain in STANDARD else o.domain): o.version for o in model.opset_import}
 
 
 def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
-    """The inputs that are no initializers."""
+    """Return the inputs that are no initializers."""
     constants = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     return [info for info in graph.input if info.name not in constants]
 
@@ -196,7 +196,7 @@ def declared_shape(info: ValueInfoProto) -> list[int | str] | None:
 
 
 def _extent(dim: Any) -> int | str:
-    """A number, a name, or `?`; negative numbers, which some exporters write, are extents that are not known."""
+    """Return a number, a name, or `?`; negative numbers, which some exporters write, are extents that are not known."""
     if not dim.HasField("dim_value"):
         return dim.dim_param or "?"
     return dim.dim_value if dim.dim_value >= 0 else "?"
@@ -247,7 +247,7 @@ def nodes_of(graph: GraphProto | FunctionProto) -> Sequence[NodeProto]:
 
 
 def unsupported_inputs(model: ModelProto) -> list[str]:
-    """A reason for each input that networks cannot have."""
+    """Return a reason for each input that networks cannot have."""
     reasons = []
     for info in inputs_of(model.graph):
         kind = info.type.WhichOneof("value")

@@ -25,7 +25,7 @@ class Builder(Protocol):
         """Add an operator."""
 
     def constant(self, values: Any, name: str | None = None, dtype: str | None = None) -> Value:
-        """A tensor that is the same in every run."""
+        """Return a tensor that is the same in every run."""
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         """Add the operator of that name."""
@@ -49,18 +49,18 @@ class Node:
     lift: Callable[[Array, str], Value]
 
     def has(self, position: int) -> bool:
-        """Whether an optional input is there."""
+        """True where an optional input is there."""
         return position < len(self.operands) and self.operands[position] is not None
 
     def operand(self, position: int) -> Operand:
-        """An input; UnsupportedNode where it is missing."""
+        """Return an input; UnsupportedNode where it is missing."""
         found = self.operands[position] if position < len(self.operands) else None
         if found is None:
             raise UnsupportedNode(f"input {position} is missing")
         return found
 
     def value(self, position: int = 0) -> Value:
-        """An input as a tensor of the network."""
+        """Return an input as a tensor of the network."""
         found = self.operand(position)
         return found if isinstance(found, Value) else self.lift(found, self.names[position])
 
@@ -69,16 +69,16 @@ class Node:
         return [self.value(k) for k in range(len(self.operands))]
 
     def shape(self, position: int = 0) -> tuple[int, ...]:
-        """The shape of an input."""
+        """Return the shape of an input."""
         return tuple(self.operand(position).shape)
 
     def dtype(self, position: int = 0) -> str:
-        """The element type of an input."""
+        """Return the element type of an input."""
         found = self.operand(position)
         return found.dtype if isinstance(found, Value) else found.dtype.name
 
     def constant(self, position: int, what: str = "input") -> Array:
-        """An input whose values must be known; NeedsConstantError where they are not."""
+        """Return an input whose values must be known; NeedsConstantError where they are not."""
         found = self.operand(position)
         if isinstance(found, Value):
             known = found.constant
@@ -100,13 +100,13 @@ class Node:
         return None
 
     def number(self, attribute: str, position: int, default: float) -> float:
-        """A number that is an attribute or a constant input."""
+        """Return a number that is an attribute or a constant input."""
         if attribute in self.attributes:
             return float(self.attributes[attribute])
         return float(self.constant(position, attribute).reshape(())) if self.has(position) else default
 
     def get(self, attribute: str, default: Any = None) -> Any:
-        """An attribute."""
+        """Return an attribute."""
         return self.attributes.get(attribute, default)
 
     def apply(self, operator: str, *tensors: Any, **options: Any) -> Value:
@@ -114,12 +114,12 @@ class Node:
         return self.net.apply(operator, *tensors, label=self.label, **options)
 
     def number_like(self, number: float, like: Value) -> Array:
-        """A number as an array of another tensor's type."""
+        """Return a number as an array of another tensor's type."""
         return np.asarray(number, dtype=numpy_type(like.dtype))
 
 
 def numpy_type(name: str) -> Any:
-    """What NumPy takes for the name of an element type."""
+    """Return NumPy's type for the name of an element type."""
     if name == "bfloat16":
         import ml_dtypes
 

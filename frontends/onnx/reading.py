@@ -1,4 +1,4 @@
-"""What single nodes, attributes and shapes of an ONNX model say, as Python values."""
+"""Nodes, attributes and shapes of an ONNX model as Python values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fits(shape: Sequence[int], declared: list[int | str] | None) -> bool:
-    """Whether a shape is one that a model declares, as far as it does."""
+    """True where a shape is one that a model declares, as far as it does."""
     if declared is None:
         return True
     pairs = zip(shape, declared, strict=False)
@@ -23,7 +23,7 @@ def fits(shape: Sequence[int], declared: list[int | str] | None) -> bool:
 
 
 def value_of(attribute: Any) -> Any:
-    """An attribute as a Python value: texts decoded, tensors as arrays."""
+    """Return an attribute as a Python value: texts decoded, tensors as arrays."""
     from onnx import TensorProto, helper, numpy_helper
 
     value = helper.get_attribute_value(attribute)
@@ -37,21 +37,21 @@ def value_of(attribute: Any) -> Any:
 
 
 def is_known(node: NodeProto, operands: Sequence[Operand | None]) -> bool:
-    """Whether a node can be evaluated now."""
+    """True where a node can be evaluated now."""
     present = zip(operands, node.input, strict=True)
     return foldable(node) and all(isinstance(o, np.ndarray) for o, name in present if name)
 
 
 def label_of(node: NodeProto) -> str:
-    """What a node is called: its name, else that of its first result."""
+    """Return the name of a node, else that of its first result."""
     return node.name or next((name for name in node.output if name), node.op_type)
 
 
 def place_of(node: NodeProto) -> str:
-    """A node in the words of a refusal."""
+    """Return a node in the words of a refusal."""
     return f"{node.op_type} '{label_of(node)}'"
 
 
 def identifier(name: str) -> str:
-    """A name with an underscore for each character that the IR does not take."""
+    """Return a name with an underscore for each character that the IR does not take."""
     return "".join(c if c.isalnum() or c in "_.$-" else "_" for c in name) or "model"

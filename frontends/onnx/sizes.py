@@ -1,4 +1,4 @@
-"""How large the results of a node are, before anything is allocated for them, and what does not fit into memory."""
+"""Sizes of the results of nodes, before anything is allocated for them, and what does not fit into memory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def require_memory(what: str, size: TensorSize, constant: bool = False) -> None:
 
 
 def range_length(start: Array, limit: Array, step: Array) -> int:
-    """How many numbers Range gives: max(ceil((limit - start) / step), 0); UnsupportedNode where that is no number."""
+    """Count Range's numbers: max(ceil((limit - start) / step), 0); UnsupportedNode where that is no number."""
     first, last, by = (value.reshape(()).item() for value in (start, limit, step))
     if isinstance(first, int) and isinstance(last, int) and isinstance(by, int) and by:
         return max(-((first - last) // by), 0)
@@ -68,7 +68,7 @@ def range_length(start: Array, limit: Array, step: Array) -> int:
 def inferred_sizes(
     node: NodeProto, operands: Mapping[str, Operand], opsets: Mapping[str, int]
 ) -> Sequence[TensorSize | None]:
-    """What onnx infers of each result of a node for these inputs; None where it does not, or leaves an extent open."""
+    """Infer each result's size by onnx for these inputs; None where it does not, or leaves an extent open."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -91,7 +91,7 @@ def inferred_sizes(
 
 
 def _far(operand: Operand) -> bool:
-    """Whether an operand holds whole numbers so large that their products wrap around, as the ends of slices may."""
+    """True where an operand holds whole numbers so large that their products wrap around, as ends of slices may."""
     if not isinstance(operand, np.ndarray) or operand.dtype != np.int64 or operand.size >= weights.LARGE:
         return False
     return bool((np.abs(operand.astype(np.float64)) >= 2.0**62).any())

@@ -1,4 +1,4 @@
-"""Tensors in place of the results of nodes that were refused, so that the nodes after them are looked at too."""
+"""Placeholders for the results of nodes that were refused, so that the nodes after them are checked too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StandIns:
         self._shapes.update(shapes)
 
     def make(self, name: str, size: TensorSize | None = None) -> Value | None:
-        """A tensor of this size, else of the type that onnx infers; None where networks do not have such."""
+        """Return a tensor of this size, else of the type that onnx infers; None where networks do not have such."""
         self.names.add(name)
         dtype, shape = (size.dtype, size.shape) if size is not None else self._types.get(name, ("", None))
         if dtype not in SUPPORTED or shape is None:

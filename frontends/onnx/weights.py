@@ -17,7 +17,7 @@ LARGE = 1 << 14
 
 
 def external_bytes(model: ModelProto, folder: Path) -> int:
-    """The bytes of a model's tensors that lie in files of a folder, as far as the files are there."""
+    """Return the bytes of a model's tensors that lie in files of a folder, as far as the files are there."""
     from onnx.external_data_helper import ExternalDataInfo, _get_all_tensors, uses_external_data
 
     total = 0
@@ -37,7 +37,7 @@ def require_readable(what: str, nbytes: int, most: int) -> None:
 
 
 def set_aside(model: ModelProto) -> tuple[ModelProto, list[TensorProto]]:
-    """A copy of a model with an input in place of each large initializer, and these initializers, not copied."""
+    """Return a copy of a model with an input in place of each large initializer, and these initializers, not copied."""
     large = [tensor for tensor in model.graph.initializer if tensor.dims and prod(tensor.dims) >= LARGE]
     light = _without(model, "graph")
     light.graph.MergeFrom(_without(model.graph, "initializer"))
@@ -67,7 +67,7 @@ def without_inputs(model: ModelProto, large: list[TensorProto]) -> ModelProto:
 
 
 def _without(message: Any, left_out: str) -> Any:
-    """A copy of a message without one of its fields."""
+    """Return a copy of a message without one of its fields."""
     made = type(message)()
     for field, value in message.ListFields():
         if field.name == left_out:

@@ -37,7 +37,7 @@ def _einsum(*tensors: Tensor, equation: str) -> Tensor:
 
 
 def _parsed(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
-    """One letter an axis; those under `...` are digits, the last axis 0."""
+    """Parse the equation to one letter an axis; those under `...` are digits, the last axis 0."""
     left, arrow, right = equation.partition("->")
     terms = []
     for term, tensor in zip(left.split(","), tensors, strict=False):

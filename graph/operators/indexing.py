@@ -42,7 +42,7 @@ def _max_pool_places(
     ceil_mode: bool = False,
     column_major: bool = False,
 ) -> Tensor:
-    """Where in the flattened data (N, C, ...) the first largest element of each window is, int32."""
+    """Find each window's first largest element, as an int32 place in the flattened data (N, C, ...)."""
     count = data.ndim - 2
     layout = "NC" + "DHW"[3 - count :]
     shape = topi.nn.max_pool(data, kernel, stride, padding, dilation, ceil_mode, layout).shape

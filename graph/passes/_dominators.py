@@ -1,4 +1,4 @@
-"""Where all ways from an operation come together again."""
+"""Post-dominators of the operations of a network: where all paths from one meet again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation
 
 
 def post_dominators(block: Block) -> dict[Operation, Operation | None]:
-    """For each operation, the first one that every way from its results to the end of the block leads through.
+    """Return each operation's immediate post-dominator: the first one that every path from it to the end passes.
 
     None where there is none: the results are not used, or what uses them are several ends.
     """
@@ -40,7 +40,7 @@ def _meet(
 
 
 def region_between(start: Operation, end: Operation) -> list[Operation]:
-    """The operations on the ways from `start`, left out, to `end`, which is one of them."""
+    """Return the operations on the paths from `start`, left out, to `end`, which is one of them."""
     seen: dict[Operation, None] = {}
     waiting = [start]
     while waiting:

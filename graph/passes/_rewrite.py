@@ -1,4 +1,4 @@
-"""What rewrites of networks share: adding operators in front of one, and asking what a tensor depends on."""
+"""Helpers of rewrites of networks: adding operators in front of one, and asking what a tensor depends on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Before:
         return op.outputs[0]
 
     def reshape(self, value: SSAValue, shape: Sequence[int], label: str | None = None) -> SSAValue:
-        """The value under another shape; itself where it has that shape."""
+        """Return the value under another shape; itself where it has that shape."""
         return value if shape_of(value) == tuple(shape) else self.apply("reshape", value, shape=shape, label=label)
 
 
@@ -52,24 +52,24 @@ def erase(op: Operation) -> None:
 
 
 def applied(module: ModuleOp) -> list[ApplyOp]:
-    """The operators of all networks in a module, in order, those in groups left out."""
+    """Return the operators of all networks in a module, in order, those in groups left out."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     return [op for f in functions for op in f.body.block.ops if isinstance(op, ApplyOp)]
 
 
 def producer(value: SSAValue, *names: str) -> ApplyOp | None:
-    """The operator that gives a value, if it is one of those named."""
+    """Return the operator that gives a value, if it is one of those named."""
     owner = value.owner
     return owner if isinstance(owner, ApplyOp) and owner.operator.data in names else None
 
 
 def used_once(value: SSAValue) -> bool:
-    """Whether one operation reads a value, once."""
+    """True where a value has exactly one use."""
     return value.has_one_use()
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a value depends on constants only."""
+    """True where a value depends on constants only."""
     waiting, seen = [value], set[SSAValue]()
     while waiting:
         current = waiting.pop()
@@ -86,7 +86,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def root_label(value: SSAValue) -> str:
-    """The name of the first constant that a value depends on."""
+    """Return the name of the first constant that a value depends on."""
     owner = value.owner
     while isinstance(owner, ApplyOp):
         owner = owner.inputs[0].owner
@@ -94,17 +94,17 @@ def root_label(value: SSAValue) -> str:
 
 
 def option(op: ApplyOp, name: str) -> Any:
-    """An option of an operator, or its default."""
+    """Return an option of an operator, or its default."""
     values = op.options.values
     return values[name] if name in values else operator(op.operator.data).defaults[name]
 
 
 def users(value: SSAValue) -> Iterator[Operation]:
-    """The operations that read a value, each once."""
+    """Iterate over the operations that read a value, each once."""
     return iter(dict.fromkeys(use.operation for use in value.uses))
 
 
 def with_options(op: ApplyOp, **changes: Option | None) -> dict[str, Option]:
-    """The options of an operator after changes; None takes one away."""
+    """Return the options of an operator after changes; None takes one away."""
     merged = {**op.options.values, **changes}
     return operator(op.operator.data).options(op.operator.data, {k: v for k, v in merged.items() if v is not None})

@@ -80,13 +80,13 @@ class _Conversion:
         return self._convert_between(op, rank)
 
     def _other(self, layout: str) -> str | None:
-        """The new layout of an operator; None where it has it."""
+        """Return the layout to convert an operator to; None where it has it."""
         spatial = layout.replace("N", "").replace("C", "")
         wanted = f"N{spatial}C" if self.last else f"NC{spatial}"
         return None if layout == wanted else wanted
 
     def _convert_window(self, op: ApplyOp, wanted: str) -> bool:
-        """A convolution, a pooling or a resize."""
+        """Convert a convolution, a pooling or a resize."""
         before, name = Before(op), op.operator.data
         inputs = [self._there(op.inputs[0], op)]
         for weight in op.inputs[1:]:
@@ -96,7 +96,7 @@ class _Conversion:
         return True
 
     def _convert_between(self, op: ApplyOp, rank: int) -> bool:
-        """An operator for which axes are as good in one order as in another."""
+        """Convert an operator that works in any layout."""
         found = operator(op.operator.data)
         if found.relayout is None or any(len(shape_of(v)) != rank for v in op.outputs):
             return False
@@ -120,12 +120,12 @@ class _Conversion:
         self.new.update(zip(op.outputs, made.outputs, strict=True))
 
     def _axes(self, rank: int) -> tuple[int, ...]:
-        """The transpose from the old layout to the new one."""
+        """Return the permutation from the old layout to the new one."""
         last = (0, *range(2, rank), 1)
         return last if self.last else _inverse(last)
 
     def _there(self, value: SSAValue, place: Operation, rank: int | None = None) -> SSAValue:
-        """A value in the new layout; one of lower rank is broadcast, and gets axes of extent 1."""
+        """Return a value in the new layout, transposed where needed; lower ranks get axes of extent 1."""
         shape = shape_of(value)
         rank = len(shape) if rank is None else rank
         if len(shape) < rank:
@@ -139,7 +139,7 @@ class _Conversion:
         return moved
 
     def _wide(self, value: SSAValue, place: Operation, rank: int) -> SSAValue:
-        """A value of lower rank, whose own axes in the new layout would be others, from the old layout."""
+        """Expand a value of lower rank in the old layout to full rank, then transpose it."""
         shape = shape_of(value)
         if len(shape) <= 1 and all(n == 1 for n in shape):
             return value
@@ -151,7 +151,7 @@ class _Conversion:
         return self.wide[value, rank]
 
     def _back(self, value: SSAValue, place: Operation) -> SSAValue:
-        """A value in the old layout, for an operation that wants that."""
+        """Return a value in the old layout, transposed back where needed."""
         if value not in self.old:
             moved = self.new[value]
             axes = _inverse(self._axes(len(shape_of(value))))

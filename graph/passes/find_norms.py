@@ -37,7 +37,7 @@ class FindNorms(ModulePass):
 
 @dataclass(frozen=True)
 class _Spread:
-    """The root of mean(`squared`^2) + `epsilon` over `axes`."""
+    """A root mean square that was matched: sqrt(mean(`squared`^2) + `epsilon`) over `axes`."""
 
     squared: SSAValue
     axes: tuple[int, ...]
@@ -58,7 +58,7 @@ def _norm(op: ApplyOp) -> SSAValue | None:
 
 
 def _quotients(op: ApplyOp) -> Iterator[tuple[SSAValue, _Spread]]:
-    """What an operator divides, with the root that it divides it by."""
+    """Match quotients by a root mean square: what is divided, and the root."""
     if op.operator.data == "divide":
         value, root = op.inputs
         spread = _root(root)
@@ -72,7 +72,7 @@ def _quotients(op: ApplyOp) -> Iterator[tuple[SSAValue, _Spread]]:
 
 
 def _reciprocal(value: SSAValue) -> _Spread | None:
-    """rsqrt(v), 1 / sqrt(v) or reciprocal(sqrt(v))."""
+    """Match rsqrt(v), 1 / sqrt(v) or reciprocal(sqrt(v))."""
     if (op := producer(value, "rsqrt")) is not None:
         return _variance(op.inputs[0])
     if (op := producer(value, "reciprocal")) is not None:
@@ -87,7 +87,7 @@ def _root(value: SSAValue) -> _Spread | None:
 
 
 def _variance(value: SSAValue) -> _Spread | None:
-    """mean(x^2) + epsilon."""
+    """Match mean(x^2) + epsilon."""
     op = producer(value, "add")
     if op is None:
         return None
@@ -111,7 +111,7 @@ def _square(value: SSAValue) -> SSAValue | None:
 
 
 def _centred(value: SSAValue, axes: tuple[int, ...]) -> SSAValue | None:
-    """x where a value is x - mean(x) over these axes."""
+    """Match x - mean(x) over these axes, and return x."""
     op = producer(value, "subtract")
     mean = None if op is None else producer(op.inputs[1], "mean")
     if op is None or mean is None or mean.inputs[0] is not op.inputs[0]:
@@ -126,6 +126,6 @@ def _axes(mean: ApplyOp) -> tuple[int, ...]:
 
 
 def _number(value: SSAValue) -> float | None:
-    """The number that a constant of one element is."""
+    """Return the number that a constant of one element is."""
     owner = value.owner
     return float(owner.value) if isinstance(owner, ConstantOp) and owner.value is not None else None

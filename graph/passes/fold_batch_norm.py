@@ -53,7 +53,7 @@ def _batch_norm(op: ApplyOp) -> SSAValue:
 
 
 def _multiply(op: ApplyOp) -> SSAValue | None:
-    """One constant number a channel, times a product: into its weights."""
+    """Fold a product with one constant per channel into the weights of the convolution or matrix product before it."""
     for data, factor in (tuple(op.inputs), tuple(op.inputs)[::-1]):
         product = producer(_without_bias(data)[0], *_CHANNELS)
         if product is None or shape_of(data) != shape_of(op.outputs[0]):
@@ -66,7 +66,7 @@ def _multiply(op: ApplyOp) -> SSAValue | None:
 
 
 def _add(op: ApplyOp) -> SSAValue | None:
-    """A second constant behind a product: into the first one."""
+    """Fold the second of two constant summands behind a convolution or matrix product into the first."""
     for data, shift in (tuple(op.inputs), tuple(op.inputs)[::-1]):
         source, bias = _without_bias(data)
         product = producer(source, *_CHANNELS)
@@ -79,13 +79,13 @@ def _add(op: ApplyOp) -> SSAValue | None:
 
 
 def _along(own: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
-    """Whether a tensor of shape `own` has one element for each place along `axis` of one of `shape`, and no others."""
+    """True where a tensor of shape `own` has one element for each place along `axis` of `shape`, and no others."""
     full = (1,) * (len(shape) - len(own)) + own
     return full == tuple(n if d == axis else 1 for d, n in enumerate(shape))
 
 
 def _without_bias(data: SSAValue) -> tuple[SSAValue, SSAValue | None]:
-    """What a constant is added to, and the constant, where nothing else reads the sum; else the value itself."""
+    """Split a sum that nothing else reads into source and constant bias; any other value is itself, without one."""
     added = producer(data, "add")
     if added is not None and (used_once(data) or data.first_use is None):
         for source, bias in (tuple(added.inputs), tuple(added.inputs)[::-1]):
@@ -95,13 +95,13 @@ def _without_bias(data: SSAValue) -> tuple[SSAValue, SSAValue | None]:
 
 
 def _shifted(before: Before, data: SSAValue, shift: SSAValue) -> SSAValue:
-    """The sum, of constants first."""
+    """Add a constant, joined with the bias that is there."""
     source, bias = _without_bias(data)
     return before.apply("add", source, shift if bias is None else before.apply("add", bias, shift))
 
 
 def _scaled(before: Before, data: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
-    """A product, and the constant added to it, with channels times `scale` (C,); None where that cannot be."""
+    """Scale the output channels of a product, weights and bias, by `scale` (C,); None where that cannot be."""
     source, bias = _without_bias(data)
     scaled = _scaled_weights(before, source, axis, scale) if used_once(source) and is_constant(scale) else None
     if scaled is None or bias is None:
@@ -111,7 +111,7 @@ def _scaled(before: Before, data: SSAValue, axis: int, scale: SSAValue) -> SSAVa
 
 
 def _scaled_weights(before: Before, source: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
-    """The product `source` with weights scaled along its output channels; None where that cannot be."""
+    """Scale the weights of the product `source` along its output channels; None where that cannot be."""
     op = producer(source, *_CHANNELS)
     if op is None or not is_constant(op.inputs[1]):
         return None

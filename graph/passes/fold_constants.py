@@ -59,7 +59,7 @@ class FoldConstants(ModulePass):
 
 
 def _constant_operators(block: Block) -> list[ApplyOp]:
-    """The operators that depend on constants only, in order."""
+    """Return the operators that depend on constants only, in order."""
     known = set[Operation | Block]()
     for op in block.ops:
         if isinstance(op, ConstantOp) or (isinstance(op, ApplyOp) and all(v.owner in known for v in op.inputs)):

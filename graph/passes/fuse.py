@@ -51,12 +51,12 @@ Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
 
 
 def kind_of(op: Operation) -> Kind | None:
-    """The kind of an operator; None for what is none."""
+    """Return the kind of an operator; None for what is none."""
     return operator(op.operator.data).kind if isinstance(op, ApplyOp) else None
 
 
 class _Grouping:
-    """Which operators go together, as a group number for each."""
+    """A partition of operators into groups, as a group number for each."""
 
     def __init__(self, function: FuncOp, depth: int) -> None:
         self.ops = [op for op in function.body.block.ops if isinstance(op, ApplyOp) and kind_of(op) is not Kind.VIEW]
@@ -75,16 +75,16 @@ class _Grouping:
                 self._extend(op, self._joins_chain)
 
     def groups(self) -> list[list[ApplyOp]]:
-        """The operators of each group, in order."""
+        """Return the operators of each group, in order."""
         return [sorted(members, key=self.order.__getitem__) for members in self.members.values() if members]
 
     def _heads(self, op: Operation) -> ApplyOp | None:
-        """The operator that a group is built around, if it is not a chain."""
+        """Return the anchor, reduction or the like that a group is built around; None for an elementwise chain."""
         kinds = (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS, Kind.OPAQUE)
         return next((m for m in self.members[self.group[op]] if kind_of(m) in kinds), None)
 
     def _extend(self, start: ApplyOp, joins: Joins) -> None:
-        """Take in what is behind a group for as long as all ways on come together again in something that may join."""
+        """Grow a group along its post-dominators, while all operators on the paths to the next one may join."""
         last: Operation = max(self.members[self.group[start]], key=self.order.__getitem__)
         while True:
             end = self.ends.get(last)
@@ -121,7 +121,7 @@ class _Grouping:
         return sum(prod(shape_of(v)) for v in op.outputs) <= sum(prod(shape_of(v)) for v in op.inputs)
 
     def _gives_rows(self, start: ApplyOp, op: ApplyOp) -> bool:
-        """Whether a chain works element by element, and gives what an operator over rows reads."""
+        """True where a chain is elementwise, and the input of an operator over rows."""
         members = self.members[self.group[start]]
         if kind_of(op) is not Kind.ROWS or any(kind_of(m) is not Kind.ELEMENTWISE for m in members):
             return False

@@ -127,7 +127,7 @@ def _convolution(op: ApplyOp) -> SSAValue | None:
 
 
 def _unpadded(op: ApplyOp) -> tuple[SSAValue, Any]:
-    """What a convolution reads without zeros that were put around it, and its padding with them."""
+    """Return a convolution's input without the zeros put around it, and its padding with them."""
     data, padding = op.inputs[0], option(op, "padding")
     first = 1 if str(option(op, "layout")).endswith("C") else 2
     while (pad := producer(data, "pad")) is not None:
@@ -144,7 +144,7 @@ def _unpadded(op: ApplyOp) -> tuple[SSAValue, Any]:
 
 
 def _padding_of(op: ApplyOp, data: SSAValue, padding: Any, spatial: slice) -> tuple[int, ...]:
-    """The padding of a convolution of `data` as numbers: all that are before, then all that are after."""
+    """Return the padding of a convolution of `data` as numbers: all that are before, then all that are after."""
     name, weight, count = op.operator.data, shape_of(op.inputs[1]), len(shape_of(data)) - 2
     window = weight[:count] if spatial.start == 1 else weight[2:]
     dilation = spread(name, "dilation", option(op, "dilation"), count)

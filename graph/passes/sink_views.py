@@ -60,7 +60,7 @@ def _sink(op: ApplyOp) -> None:
 
 
 def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
-    """What a value is another view of, where it has the shape given and all that reads it can read what it views."""
+    """Return the source of a view that has the shape given, if all its readers can read the source instead."""
     owner = value.owner
     if not isinstance(owner, ApplyOp) or operator(owner.operator.data).kind is not Kind.VIEW:
         return None
@@ -71,7 +71,7 @@ def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
 
 
 def _reads(op: Operation, wanted: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether an operation is elementwise with a result of the shape `wanted`, and could have one of `shape`."""
+    """True where an operation is elementwise with a result of the shape `wanted`, and could have one of `shape`."""
     if not _is_elementwise(op) or shape_of(op.outputs[0]) != wanted:
         return False
     return all(_under(shape_of(v), wanted, shape) is not None for v in op.inputs)

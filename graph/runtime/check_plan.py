@@ -30,7 +30,7 @@ _MOST_ELEMENTS = 1 << 48
 
 @dataclass(frozen=True)
 class Elements:
-    """What lies, or must lie, in a stretch of memory: so many elements of a type."""
+    """The type and number of elements that a stretch of memory holds, or must hold."""
 
     dtype: str
     count: int
@@ -44,7 +44,7 @@ class Elements:
 
 
 def elements(dtype: str, shape: Sequence[int], where: str) -> Elements:
-    """The elements of an array that a file describes; PlanError for a type or a shape that there is not."""
+    """Return the elements of an array that a file describes; PlanError for a type or a shape that there is not."""
     if len(shape) > _MOST_EXTENTS or not all(extent >= 0 for extent in shape) or prod(shape) > _MOST_ELEMENTS:
         raise PlanError(f"{where} has the shape {shown(shape)}")
     if dtype not in ELEMENT_TYPES:
@@ -110,7 +110,7 @@ class _Stretch:
 
 
 class _Arena:
-    """What the arena holds: stretches that do not meet, in order."""
+    """The arena's contents: stretches that do not overlap, in order."""
 
     def __init__(self, nbytes: int) -> None:
         self._nbytes = nbytes
@@ -119,7 +119,7 @@ class _Arena:
         self.used_bytes = 0
 
     def stretch(self, place: Place, held: Elements, where: str, is_input: bool = False) -> _Stretch:
-        """A stretch at a place, if that is in the arena."""
+        """Return a stretch at a place, if that is in the arena."""
         start, size = place.number, footprint(held.nbytes)
         if start < 0 or start % ALIGNMENT or start + size > self._nbytes:
             raise PlanError(
@@ -130,13 +130,13 @@ class _Arena:
         return _Stretch(start, held, is_input)
 
     def at(self, start: int) -> Elements | None:
-        """What lies at a byte from there on."""
+        """Return what lies from a byte on."""
         position = bisect_left(self._starts, start)
         found = position < len(self._starts) and self._starts[position] == start
         return self._stretches[position].held if found else None
 
     def put(self, stretch: _Stretch, where: str) -> None:
-        """Write a stretch; what it meets is gone."""
+        """Write a stretch, which drops every stretch that it overlaps."""
         first = self._first_ending_behind(stretch.start)
         last = bisect_left(self._starts, stretch.end)
         if any(held.is_input for held in self._stretches[first:last]):
@@ -239,7 +239,7 @@ class _Run:
 
 
 def wanted_by(argument: Argument, where: str) -> Elements:
-    """What a kernel takes for an argument: packed constants have the elements of their layout."""
+    """Return the elements that a kernel takes for an argument; packed constants have those of their layout."""
     if argument.packing is None:
         return elements(argument.dtype, argument.shape, where)
     return elements(argument.dtype, argument.packing.packed_shape, where)

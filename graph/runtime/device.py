@@ -1,4 +1,4 @@
-"""What an executor asks of the device that a network runs on."""
+"""The interface between an executor and the device that a network runs on."""
 
 from __future__ import annotations
 

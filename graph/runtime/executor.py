@@ -64,7 +64,7 @@ class Executor:
             self._ran = True
 
     def get_output(self, output: str | int = 0) -> Array:
-        """A copy of an output, by number or name."""
+        """Return a copy of an output, by number or name."""
         port = self._output(output)
         with self._lock:
             if not self._ran:
@@ -102,7 +102,7 @@ class Executor:
         return BenchmarkResult(tuple(times_s), number)
 
     def profile(self, repeat: int = 10) -> Profile:
-        """The time of each step: the median of `repeat` runs, after one to warm up."""
+        """Time each step: the median of `repeat` runs, after one to warm up."""
         with self._lock:
             self._fill()
             self._session.time_steps()

@@ -10,19 +10,19 @@ from .plan import ALIGNMENT
 
 @dataclass(frozen=True)
 class Live:
-    """A stretch of memory that is needed from step `first` to step `last`, both included."""
+    """The lifetime of a tensor: its bytes, and the steps from `first` to `last`, both included."""
 
     nbytes: int
     first: int
     last: int
 
     def meets(self, other: Live) -> bool:
-        """Whether there is a step at which both are needed."""
+        """True where the two lifetimes overlap."""
         return self.first <= other.last and other.first <= self.last
 
 
 def arrange(tensors: Sequence[Live]) -> tuple[list[int], int]:
-    """The offset of each tensor, and the bytes of the arena.
+    """Plan the memory of tensors: the offset of each, and the bytes of the arena.
 
     The largest first, each at the lowest place where nothing lies that is needed at the same time (greedy by size:
     Pisarchyk and Lee 2020, arXiv:2001.03288).
@@ -44,5 +44,5 @@ def arrange(tensors: Sequence[Live]) -> tuple[list[int], int]:
 
 
 def footprint(size: int) -> int:
-    """The bytes of the arena that a tensor of a size takes."""
+    """Return the bytes of the arena that a tensor of a size takes."""
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT

@@ -29,11 +29,11 @@ class CompiledNetwork:
 
     @property
     def kernels(self) -> tuple[KernelInfo, ...]:
-        """What is known of each kernel."""
+        """Return what is known of each kernel."""
         return self.plan.kernels
 
     def executor(self, device: int = 0) -> Executor:
-        """An executor on the target's device of that number."""
+        """Return an executor on the target's device of that number."""
         with self._lock:
             if device not in self._loaded:
                 self._loaded[device] = load(self.package, device)
@@ -55,7 +55,7 @@ class CompiledNetwork:
 
 
 def load_network(path: str | os.PathLike[str], *, trusted: bool = False) -> CompiledNetwork:
-    """The compiled network in a file; nothing is compiled.
+    """Load the compiled network in a file; nothing is compiled.
 
     The file holds native code, which runs with all rights of this process. What this user saved is known by its tag, a
     MAC with the user's key; that says who made a file, and not that it is right. PackageError for any other file,

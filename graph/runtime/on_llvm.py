@@ -82,7 +82,7 @@ class LlvmSession:
             function(pointers)
 
     def finish(self) -> None:
-        """Nothing runs on when `run` has returned."""
+        """Do nothing: `run` returns when all is complete."""
 
     def time(self, number: int) -> float:
         start_s = time.perf_counter()

@@ -83,7 +83,7 @@ class OpenClSession:
 
 
 def _sizes(network: OpenClNetwork) -> list[list[int]]:
-    """The bytes of each argument and workspace of each kernel."""
+    """Return the bytes of each argument and workspace of each kernel."""
     found = []
     for kernel in network.kernels:
         source = kernel.artifact.kernel

@@ -98,7 +98,7 @@ def require_memory(plan: Plan, most_bytes: int, where: str) -> None:
 
 
 def data_of(array: Array) -> memoryview:
-    """The bytes of an array's elements."""
+    """Return the bytes of an array's elements."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 

@@ -1,4 +1,4 @@
-"""What running a compiled network takes: its tensors' places in memory, and the kernels that are called on them."""
+"""The plan of a compiled network: where its tensors lie in memory, and the kernels that are called on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor lies: at a byte of the arena, or as the constant of a number."""
+    """The place of a tensor: a byte of the arena, or the number of a constant."""
 
     kind: str
     number: int
@@ -60,7 +60,7 @@ class Step:
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """What is known of a kernel: its operators, arithmetic operations, and the schedule that made it."""
+    """A description of a kernel: its operators, arithmetic operations, and the schedule that made it."""
 
     label: str
     workload_key: str

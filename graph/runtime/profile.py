@@ -1,4 +1,4 @@
-"""Where the time of a network goes, as a table."""
+"""The time of each step of a network, as a table."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _BROKEN = (
 
 @dataclass(frozen=True)
 class _Header:
-    """What network.json holds: the SHA-256 of each kernel, and type, shape and SHA-256 of each constant."""
+    """The contents of network.json: each kernel's SHA-256, and each constant's type, shape and SHA-256."""
 
     format: str
     plan: Plan
@@ -49,7 +49,7 @@ class _Header:
 
 
 def read_package(name: str, file: IO[bytes], trusted: bool) -> Package:
-    """The package in an open file, called `name`; PackageError says why it is not loaded."""
+    """Read the package in an open file, called `name`; PackageError says why it is not loaded."""
     size = os.fstat(file.fileno()).st_size
     try:
         with zipfile.ZipFile(file) as archive:
@@ -72,7 +72,7 @@ class _Reader:
         self._members = self._checked_members(size)
 
     def _checked_members(self, size: int) -> dict[str, zipfile.ZipInfo]:
-        """The members by name, each stored as it is, and all of them together no larger than the file."""
+        """Return the members by name, each stored as it is, and all of them together no larger than the file."""
         members: dict[str, zipfile.ZipInfo] = {}
         for info in self._archive.infolist():
             if info.filename in members:
@@ -107,7 +107,7 @@ class _Reader:
         return Package(plan, kernels, constants)
 
     def _values(self, data: bytes) -> dict[str, Any]:
-        """The header as JSON, of this format."""
+        """Return the header as JSON, of this format."""
         try:
             values = parse_json(data)
         except TypeMismatch as error:

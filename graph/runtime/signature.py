@@ -1,4 +1,4 @@
-"""What calling a network's kernels takes, as their artifacts say."""
+"""Signatures of a network's kernels, read from their artifacts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ...backends.signature import Argument
 
 @dataclass(frozen=True)
 class Signature:
-    """What calling a kernel takes: its arguments, and the bytes of each workspace."""
+    """A kernel's signature: its arguments, and the bytes of each workspace."""
 
     arguments: tuple[Argument, ...]
     workspaces: tuple[int, ...]
 
 
 def signature_of(kind: str, artifact: bytes) -> Signature:
-    """The signature of a kernel for a kind of target; ValueError where the bytes are no artifact of one."""
+    """Return the signature of a kernel for a kind of target; ValueError where the bytes are no artifact of one."""
     if kind == "llvm":
         from ...backends.llvm.executable import Artifact
 

@@ -1,1 +1,1 @@
-"""What passes and the search ask of the IR, changing nothing."""
+"""Analyses of the IR, for passes and the search; they change nothing."""

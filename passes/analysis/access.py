@@ -1,4 +1,4 @@
-"""Who reads and who writes a buffer, and whether loops may run in another order or at once."""
+"""Readers and writers of buffers, and the dependences by which loops keep their order or may run in parallel."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .nest import buffer_name, function_of, loops_reduced, reduces_over
 
 
 def writers(buffer: SSAValue) -> list[BlockOp]:
-    """The blocks that write `buffer`, in no particular order."""
+    """Return the blocks that write `buffer`, in no particular order."""
     return [use.operation for use in buffer.uses if isinstance(use.operation, BlockOp)]
 
 
 def reads(buffer: SSAValue) -> list[LoadOp]:
-    """The loads of `buffer`."""
+    """Return the loads of `buffer`."""
     return [use.operation for use in buffer.uses if isinstance(use.operation, LoadOp)]
 
 
 def readers(buffer: SSAValue) -> list[BlockOp]:
-    """The blocks that read `buffer`, each once."""
+    """Return the blocks that read `buffer`, each once."""
     found: dict[BlockOp, None] = {}
     for load in reads(buffer):
         block = load.parent_op()
@@ -34,13 +34,13 @@ def readers(buffer: SSAValue) -> list[BlockOp]:
 
 
 def producers(block: BlockOp) -> list[BlockOp]:
-    """The blocks that write what `block` reads, itself excluded."""
+    """Return the blocks that write what `block` reads, itself excluded."""
     found = {w: None for load in block.loads for w in writers(load.buffer) if w is not block}
     return list(found)
 
 
 def consumers(block: BlockOp) -> list[BlockOp]:
-    """The blocks that read what `block` writes, itself excluded."""
+    """Return the blocks that read what `block` writes, itself excluded."""
     found = {r: None for output in block.outputs for r in readers(output) if r is not block}
     return list(found)
 
@@ -61,7 +61,7 @@ def is_under(op: Operation, loop: ForOp) -> bool:
 
 
 def loops_around(op: Operation) -> Iterator[ForOp]:
-    """The loops around `op`, innermost first."""
+    """Return the loops around `op`, innermost first."""
     parent = op.parent_op()
     while isinstance(parent, ForOp):
         yield parent
@@ -69,7 +69,7 @@ def loops_around(op: Operation) -> Iterator[ForOp]:
 
 
 def shared_loops(a: BlockOp, b: BlockOp) -> list[ForOp]:
-    """The loops around both blocks, outermost first."""
+    """Return the loops around both blocks, outermost first."""
     shared = []
     for x, y in zip(a.enclosing_loops, b.enclosing_loops, strict=False):
         if x is not y:
@@ -79,7 +79,7 @@ def shared_loops(a: BlockOp, b: BlockOp) -> list[ForOp]:
 
 
 def private_to(loop: ForOp) -> set[SSAValue]:
-    """The buffers every use of which is inside `loop`: each of its iterations has its own."""
+    """Return the buffers that are used inside of `loop` only: each iteration has its own."""
     func = function_of(loop)
     return {
         b for b, owner in owning_loops(func).items() if owner is not None and (owner is loop or is_under(owner, loop))
@@ -87,29 +87,29 @@ def private_to(loop: ForOp) -> set[SSAValue]:
 
 
 def shares_a_block(loop: ForOp) -> bool:
-    """True for loops whose iterations are threads of one block of a GPU, which share its `shared` buffers."""
+    """True for loops over threads or virtual threads, whose iterations share the thread block's shared memory."""
     return loop.loop_kind == "vthread" or loop.loop_kind.startswith("threadIdx")
 
 
 def axis_bound_twice(loop: ForOp) -> ForOp | None:
-    """A loop around `loop` on the same axis of blocks or threads, where the two do not go together."""
+    """Return a loop around `loop` on the same block or thread axis, unless the two are a cooperative fetch."""
     same = _on_same_axis(loop)
     return next((outer for outer in same if not filled_together(loop, outer, loop.loop_kind)), None)
 
 
 def filled_with_all_threads(buffer: SSAValue) -> ForOp | None:
-    """A loop that fills a buffer on an axis of threads that a loop around it is on too."""
+    """Return a loop by which `buffer` is fetched cooperatively: on a thread axis that a loop around it has as well."""
     around = (loop for block in writers(buffer) for loop in block.enclosing_loops)
     return next((x for x in around if _on_same_axis(x)), None)
 
 
 def _on_same_axis(loop: ForOp) -> list[ForOp]:
-    """The loops around `loop` that are bound to the same axis."""
+    """Return the loops around `loop` that are bound to the same axis."""
     return [outer for outer in loops_around(loop) if outer.loop_kind == loop.loop_kind and "Idx" in loop.loop_kind]
 
 
 def filled_together(inner: ForOp, outer: ForOp, axis: str) -> bool:
-    """True where `inner` may be bound to an axis inside of `outer`, which is on it too.
+    """True where `inner`, bound to a thread axis that `outer` around it is bound to, is a cooperative fetch.
 
     That is so where all that is written in it is shared by the threads of a block, and the same for each of them.
     """
@@ -118,13 +118,14 @@ def filled_together(inner: ForOp, outer: ForOp, axis: str) -> bool:
     for block in blocks_in(inner):
         if any(scope_of(output) != "shared" for output in block.outputs):
             return False
-        if any(outer.loop_name in e.axes() for e in (*block.bindings.data, *block.conditions)):
+        named = inner.loop_name != outer.loop_name  # where both are called by the axis, the inner one's value is meant
+        if named and any(outer.loop_name in e.axes() for e in (*block.bindings.data, *block.conditions)):
             return False
     return True
 
 
 def split_between_threads(loop: ForOp, buffer: SSAValue) -> bool:
-    """True where each iteration of `loop` has a part of its own of a buffer that is used inside of it only."""
+    """True where each iteration of `loop` writes its own part of a buffer that is used inside of it only."""
     if buffer not in private_to(loop):
         return False
     for block in writers(buffer):

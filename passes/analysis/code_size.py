@@ -1,4 +1,4 @@
-"""How much straight-line code the loops around a block ask for, counted from the loops, before any of it is written."""
+"""The size of the straight-line code that loops ask for, counted before any of it is written."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def copying_loops(block: BlockOp) -> list[ForOp]:
 
 
 def copies(block: BlockOp) -> int:
-    """How often a block is written out, lanes apart."""
+    """Count how often a block is written out, lanes apart."""
     return prod(loop.size for loop in copying_loops(block))
 
 
 def lanes(block: BlockOp) -> int:
-    """How many elements a block computes at once."""
+    """Count the vector lanes of a block: the elements it computes at once."""
     return prod(loop.size for loop in block.enclosing_loops if loop.loop_kind == "vectorized")
 
 
 def vectors(block: BlockOp, vector_bytes: int) -> int:
-    """How many vectors of the machine a block fills at once."""
+    """Count the machine's vectors that a block fills at once."""
     return -(-lanes(block) * buffer_element_bytes(block.outputs[0]) // vector_bytes)
 
 

@@ -1,4 +1,4 @@
-"""Whether the iterations of a loop touch elements of their own only."""
+"""Proofs that the iterations of a loop touch elements of their own only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the predicate of a block says about its iterators, whatever loops these are bound to."""
+"""Conditions on a block's iterators that follow from its predicate, whatever loops they are bound to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def conditions_on_iterators(block: BlockOp) -> list[IndexExpr] | None:
 
 
 def _combination(expr: IndexExpr, bindings: Sequence[IndexExpr], names: Sequence[str]) -> IndexExpr | None:
-    """A positive multiple of `expr` as a combination of the named `bindings` and a constant, where there is one.
+    """Return a positive multiple of `expr` as a combination of the named `bindings` and a constant, where there is one.
 
     Gaussian elimination with the atoms of the bindings as unknowns; an iterator is the unknown `(name,)`.
     """
@@ -75,7 +75,7 @@ def _eliminate(row: Row, pivots: Sequence[tuple[Atom, Row]]) -> None:
 
 
 def _row(expr: IndexExpr) -> Row:
-    """The terms of `expr`, with `e mod c` as `e - c * (e floordiv c)`."""
+    """Return the terms of `expr`, with `e mod c` as `e - c * (e floordiv c)`."""
     row: Row = {}
     if expr.const:
         row[()] = Fraction(expr.const)

@@ -56,7 +56,7 @@ class Layout:
         return prod(self.shape) > prod(self.extents.values())
 
     def forward(self) -> tuple[IndexExpr, ...]:
-        """The index of each dimension over the names."""
+        """Return the index of each dimension over the names."""
         ranges = {name: (0, extent - 1) for name, extent in self.extents.items()}
         indices = []
         for item in self.items:
@@ -81,7 +81,7 @@ class Layout:
         return values
 
     def padding(self, dims: Sequence[str]) -> tuple[IndexExpr, ...]:
-        """What must not be negative for an element over dimensions called `dims` not to lie in the padding."""
+        """Return expressions that are negative just for the elements in the padding, over dimensions called `dims`."""
         ranges = self._ranges(dims)
         inside = [self._size(names) - 1 - fused for names, fused in self._groups(dims).items()]
         return tuple(e for e in inside if e.bounds(ranges)[0] < 0)
@@ -90,7 +90,7 @@ class Layout:
         return {dim: (0, extent - 1) for dim, extent in zip(dims, self.shape, strict=True)}
 
     def _groups(self, dims: Sequence[str]) -> dict[tuple[str, ...], IndexExpr]:
-        """The value of each product of names over the dimensions."""
+        """Return the value of each fused group of names over the dimensions."""
         values: dict[tuple[str, ...], IndexExpr] = {}
         for item, dim in zip(self.items, dims, strict=True):
             part = axis(dim) * item.tile if item.part == "/" else axis(dim)
@@ -108,7 +108,7 @@ class Layout:
 
 
 def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
-    """The layout that `texts` spell for names with `extents`.
+    """Parse the layout that `texts` spell for names with `extents`.
 
     Every name of an extent above 1 must be covered exactly once; LayoutError otherwise.
     """
@@ -124,7 +124,7 @@ def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
 
 
 def layout_names(texts: Sequence[str]) -> frozenset[str]:
-    """The names that `texts` lay out; LayoutError for what is no layout item."""
+    """Return the names that `texts` lay out; LayoutError for what is no layout item."""
     return frozenset(name for text in texts for name in _item_names(_matched(text)))
 
 

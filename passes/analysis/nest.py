@@ -15,8 +15,13 @@ from ..primitive import Primitive, ScheduleError
 
 
 def functions(module: ModuleOp) -> list[FuncOp]:
-    """The functions of a module that have a body."""
+    """Return the functions of a module that have a body."""
     return [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]
+
+
+def functions_on_loops(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module that loops, blocks or allocations of the loop dialect are in."""
+    return [f for f in functions(module) if any(isinstance(op, ForOp | BlockOp | AllocOp) for op in f.body.block.ops)]
 
 
 def find_block(step: Primitive[object] | object, module: ModuleOp, name: str) -> BlockOp:
@@ -37,7 +42,7 @@ def find_block(step: Primitive[object] | object, module: ModuleOp, name: str) ->
 
 
 def find_loop(step: Primitive[object] | object, block: BlockOp, name: str) -> ForOp:
-    """The loop called `name` around `block`; ScheduleError listing the loops where there is none."""
+    """Find the loop called `name` around `block`; ScheduleError listing the loops where there is none."""
     loops = block.enclosing_loops
     for loop in loops:
         if loop.loop_name == name:
@@ -47,7 +52,7 @@ def find_loop(step: Primitive[object] | object, block: BlockOp, name: str) -> Fo
 
 
 def buffer_name(buffer: SSAValue) -> str:
-    """The name of an argument or an allocation."""
+    """Return the name of an argument or an allocation."""
     owner = buffer.owner
     if isinstance(owner, AllocOp):
         return owner.label.data
@@ -59,7 +64,7 @@ def buffer_name(buffer: SSAValue) -> str:
 
 
 def function_of(op: Operation) -> FuncOp:
-    """The function around an operation."""
+    """Return the function around an operation."""
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, FuncOp):
         parent = parent.parent_op()
@@ -68,18 +73,18 @@ def function_of(op: Operation) -> FuncOp:
 
 
 def buffer_names(func: FuncOp) -> set[str]:
-    """The names of all arguments and allocations."""
+    """Return the names of all arguments and allocations."""
     args = {buffer_name(a) for a in func.body.block.args}
     return args | {op.label.data for op in func.body.block.ops if isinstance(op, AllocOp)}
 
 
 def block_names(func: FuncOp) -> set[str]:
-    """The names of all blocks."""
+    """Return the names of all blocks."""
     return {b.block_name for b in blocks_in(func)}
 
 
 def loop_names_around(loop: ForOp) -> set[str]:
-    """The names a new loop in the place of `loop` must not take: the loops around and below it, and itself."""
+    """Return the names a new loop in the place of `loop` must not take: the loops around and below it, and itself."""
     names = {inner.loop_name for inner in loops_in(loop)}
     parent: Operation | None = loop
     while isinstance(parent, ForOp):
@@ -93,7 +98,7 @@ NOT_IN_NAMES = "#"
 
 
 def made_up(name: str, number: int) -> str:
-    """A name for an axis of an analysis or a lowering, which no loop, iterator or axis in the IR can have."""
+    """Make up a name for an axis of an analysis or a lowering, which no loop, iterator or axis in the IR can have."""
     return f"{name}{NOT_IN_NAMES}{number}"
 
 
@@ -120,7 +125,7 @@ def fresh_buffer_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def only_child(loop: ForOp) -> Operation | None:
-    """The single loop or block in `loop`, None where there are several."""
+    """Return the single loop or block in `loop`, None where there are several."""
     first = loop.body.block.first_op
     return first if first is not None and first is loop.body.block.last_op else None
 
@@ -139,12 +144,12 @@ def widest_ranges(loops: Iterable[ForOp]) -> dict[str, tuple[int, int]]:
 
 
 def loops_reduced(block: BlockOp) -> set[str]:
-    """The names of the loops that reduce iterators of a block are bound to."""
+    """Return the names of the loops that reduce iterators of a block are bound to."""
     return {n for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce for n in e.axes()}
 
 
 def reduces_over(loop: ForOp) -> list[BlockOp]:
-    """The blocks below `loop` with a reduce iterator bound to it."""
+    """Return the blocks below `loop` with a reduce iterator bound to it."""
     return [block for block in blocks_in(loop) if loop.loop_name in loops_reduced(block)]
 
 
@@ -205,7 +210,7 @@ def replace_loop(old: ForOp, new: Operation) -> None:
 
 
 def new_loop(name: str, extent: int, children: Iterable[Operation] = (), kind: str = "serial") -> ForOp:
-    """A loop around `children`, which must stand nowhere else."""
+    """Make a loop around `children`, which must stand nowhere else."""
     return ForOp(name, extent, Region(IrBlock(list(children))), kind)
 
 

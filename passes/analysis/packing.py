@@ -36,7 +36,7 @@ class Packing:
         return parse_layout(self.layout, self.extents).shape
 
     def attributes(self) -> dict[str, Attribute]:
-        """The argument attributes that record it."""
+        """Return the argument attributes that record it."""
         from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
         from ...dialects.attributes import AxesAttr, Axis
@@ -47,17 +47,17 @@ class Packing:
         }
 
     def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The original array as the argument wants it."""
+        """Pack the original array into the layout that the argument has."""
         return pack(array, self.layout, self.extents)
 
 
 def argument_attributes(func: FuncOp, position: int) -> dict[str, Attribute]:
-    """The attributes of an argument of `func`."""
+    """Return the attributes of an argument of `func`."""
     return dict(func.arg_attrs.data[position].data) if func.arg_attrs is not None else {}
 
 
 def packing_of(func: FuncOp, position: int) -> Packing | None:
-    """How the argument at `position` must be packed before a call; None where it comes as it is."""
+    """Return how the argument at `position` must be packed before a call; None where it comes as it is."""
     from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
     from ...dialects.attributes import AxesAttr
@@ -71,7 +71,7 @@ def packing_of(func: FuncOp, position: int) -> Packing | None:
 
 
 def pack(array: np.ndarray[Any, Any], layout: Sequence[str], extents: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """A new array in `layout`; `extents` are the names and sizes of the dimensions of `array`, in order.
+    """Pack an array into a new one in `layout`; `extents` are names and sizes of the dimensions of `array`, in order.
 
     The padding is zero. ValueError where the array has another shape, LayoutError where the layout is not one.
     """
@@ -93,13 +93,13 @@ def pack(array: np.ndarray[Any, Any], layout: Sequence[str], extents: Mapping[st
 
 
 def _dimensions(layout: Layout, groups: Sequence[tuple[str, ...]]) -> list[tuple[tuple[str, ...], str]]:
-    """The dimensions in the order of the groups, tiles before the place in a tile."""
+    """Return the dimensions in the order of the groups, tiles before the place in a tile."""
     parts = {(item.names, item.part) for item in layout.items}
     return [(names, part) for names in groups for part in ("", "/", "%") if (names, part) in parts]
 
 
 def _tiled(value: np.ndarray[Any, Any], layout: Layout, groups: Sequence[tuple[str, ...]]) -> np.ndarray[Any, Any]:
-    """One dimension a group -> each tiled group padded to whole tiles and split in two."""
+    """Tile dimensions: one a group -> each tiled group padded to whole tiles and split in two."""
     import numpy as np
 
     extents = {(item.names, item.part): extent for item, extent in zip(layout.items, layout.shape, strict=True)}

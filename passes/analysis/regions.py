@@ -18,7 +18,7 @@ class Interval:
 
 
 def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | None = None) -> Interval:
-    """An interval that holds the values of `expr` while the axes in `inner` vary over their (inclusive) ranges.
+    """Return an interval that holds the values of `expr` while the axes in `inner` vary over their (inclusive) ranges.
 
     `caps` are expressions, without a constant, and the most they are where it matters: what a tail predicate says.
 
@@ -50,7 +50,7 @@ def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | 
 
 
 def _divided(atom: Div | Mod, inner: Ranges, caps: Mapping[IndexExpr, int]) -> tuple[IndexExpr, int]:
-    """The lowest value and the extent of a `floordiv` or `mod` over `inner`."""
+    """Return the lowest value and the extent of a `floordiv` or `mod` over `inner`."""
     part = interval_of(atom.expr, inner, caps)
     cap = caps.get(IndexExpr(atom.expr.terms, 0))
     if cap is not None and part.low.is_constant:
@@ -80,7 +80,7 @@ def union(a: Interval, b: Interval, outer: Ranges) -> Interval | None:
 def region_of(
     accesses: Sequence[Sequence[IndexExpr]], inner: Sequence[Ranges], outer: Ranges, shape: Sequence[int]
 ) -> list[Interval]:
-    """The box that holds all `accesses` of a buffer of `shape`, each with the inner axes that vary around it.
+    """Return the box that holds all `accesses` of a buffer of `shape`, each with the inner axes that vary around it.
 
     The box may stick out of the buffer, on either side, where the outer axes decide by how much. Where the accesses
     have no common start, or the box is as large as the buffer, the whole dimension is taken.
@@ -98,7 +98,7 @@ def region_of(
 
 
 def _within(part: Interval | None, extent: int, outer: Ranges) -> Interval:
-    """`part` without what is surely outside of `[0, extent)`."""
+    """Clip an interval to `[0, extent)`, as far as that is known."""
     whole = Interval(ZERO, extent)
     if part is None:
         return whole
@@ -120,7 +120,7 @@ def covers(outside: Interval, inside: Interval, extent: int, outer: Ranges) -> b
 
 
 def bind(expr: IndexExpr, bindings: Mapping[str, IndexExpr]) -> IndexExpr:
-    """An expression over a block's iterators as one over the loops around it."""
+    """Rewrite an expression over a block's iterators as one over the loops around it."""
     return expr.substitute(bindings)
 
 

@@ -3,88 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects import kernel
 from ...dialects.combiner import combine_op, element_bytes, is_float, is_unsigned
 from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
-from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
-from ..analysis.nest import buffer_name
-from ..schedule._marks import PREFETCH
+from ..analysis.placement import in_bounds
 from ._addresses import Address, Addresses
-from ._buffers import Placement, in_bounds
+from ._block_plan import Access, BlockPlan
 
 LINE_BYTES = 64
 """Of a cache, on all CPUs that the LLVM backend is for."""
 WIDEST_ACCESS_BYTES = 16
 """What a thread of a GPU moves at once at most: alignment beyond it says nothing."""
-
-
-@dataclass(frozen=True)
-class Access:
-    """A load or store of a block, over the loops: the element's indices, its flat position, and when it is read."""
-
-    place: Placement
-    buffer: SSAValue
-    indices: tuple[IndexExpr, ...]
-    offset: IndexExpr
-    where: tuple[IndexExpr, ...]
-
-
-class BlockPlan:
-    """What all instances of a block share: its addresses and conditions as expressions over the loops."""
-
-    def __init__(self, block: BlockOp, placements: Mapping[SSAValue, Placement]) -> None:
-        bound = block.bound
-        self.block = block
-        self.name = block.block_name
-        self.ops = list(block.body.block.ops)
-        self.conditions = block.conditions
-        self.loads: dict[Operation, Access] = {}
-        self.indices: dict[Operation, tuple[IndexExpr, ...]] = {}
-        for op in self.ops:
-            if isinstance(op, LoadOp):
-                place = placements[op.buffer]
-                at = tuple(e.substitute(bound) for e in op.indices.data)
-                where = tuple(e.substitute(bound) for e in op.conditions)
-                self.loads[op] = Access(place, op.buffer, at, place.offset(at), where)
-            elif isinstance(op, IndexOp):
-                self.indices[op] = (op.value.substitute(bound),)
-            elif isinstance(op, PredicateOp):
-                self.indices[op] = tuple(e.substitute(bound) for e in op.where.data)
-        self.writes: list[Access] = []
-        self.edges: set[IndexExpr] = set()
-        for output, write in zip(block.outputs, block.write_indices, strict=True):
-            place = placements[output]
-            at = tuple(e.substitute(bound) for e in write)
-            self.writes.append(Access(place, output, at, place.offset(at), ()))
-            if not place.is_argument:
-                for e, n in zip(at, place.shape, strict=True):
-                    self.edges |= {e, n - 1 - e}
-        once = {loop.loop_name for loop in block.enclosing_loops if loop.size == 1}
-        reduced = (e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce)
-        self.reduce_loops = {name for axes in reduced for name in axes} - once
-        self.fused = _fused_products(block)
-        self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
-        self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
-
-
-def _ahead(block: BlockOp, op: Operation, access: Access) -> int:
-    """How many elements ahead of a load the loops around ask for a line; 0 where none does."""
-    assert isinstance(op, LoadOp)
-    for loop in block.enclosing_loops:
-        wanted = loop.notes.get(PREFETCH)
-        distance = wanted.data.get(buffer_name(op.buffer)) if isinstance(wanted, DictionaryAttr) else None
-        if isinstance(distance, IntegerAttr) and access.offset.is_linear_in(loop.loop_name):
-            return access.offset.coefficient(loop.loop_name) * distance.value.data
-    return 0
 
 
 class BodyWriter:
@@ -502,15 +440,3 @@ def _type_of(value: Attribute) -> Attribute:
     assert isinstance(value, IntegerAttr | FloatAttr)
     result: Attribute = value.type
     return result
-
-
-def _fused_products(block: BlockOp) -> dict[SSAValue, tuple[SSAValue, SSAValue]]:
-    """Yielded products of floats that a sum can take as a fused multiply-add: value -> its factors."""
-    if block.combiner.data != "add":
-        return {}
-    found = {}
-    for value in block.yielded:
-        op = value.owner
-        if isinstance(op, arith.MulfOp) and len(list(value.uses)) == 1:
-            found[value] = (op.lhs, op.rhs)
-    return found

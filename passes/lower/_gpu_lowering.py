@@ -3,60 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from math import gcd
 
-from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp, loops_in
-from ..analysis.access import axis_bound_twice, loops_around
-from ..analysis.nest import made_up
+from ...dialects.loop import AtOp, BarrierOp, BlockOp, ForOp, is_bound
+from ..analysis.placement import Placement
 from ._addresses import Known, Scope, same_for_lanes
-from ._apart import rename_loop, spelled
-from ._block_body import Access, BlockPlan
-from ._buffers import Placement
+from ._block_plan import Access, BlockPlan
+from ._branches import branch, under
 from ._join_threads import join_threads
-from ._lowering import Lowering, loops_below
-from ._pipelines import run_ahead, write_pipeline
-from ._thread_sharing import passed_on
-from ._told_apart import element_axes, is_for_the_first, predicate_axes
-
-
-@dataclass
-class _Traffic:
-    """What passes between threads: buffers read and written since they last waited for each other, with the blocks."""
-
-    reads: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
-    writes: set[tuple[SSAValue, BlockOp]] = field(default_factory=set)
-
-    def conflicts(self, other: _Traffic) -> bool:
-        """True where `other` must not start before this is done in all threads; a block writes no element twice."""
-        return _meet(self.writes, other.reads) or _meet(self.reads, other.writes) or _meet(self.writes, other.writes)
-
-    def add(self, other: _Traffic) -> None:
-        self.reads |= other.reads
-        self.writes |= other.writes
-
-    def clear(self) -> None:
-        self.reads.clear()
-        self.writes.clear()
-
-    def copy(self) -> _Traffic:
-        return _Traffic(set(self.reads), set(self.writes))
-
-
-def _meet(a: set[tuple[SSAValue, BlockOp]], b: set[tuple[SSAValue, BlockOp]]) -> bool:
-    return any(x is y and p is not q for x, p in a for y, q in b)
-
-
-_PLACE = made_up("place", 0)
-"""A thread's place on an axis, where no loop is bound to it."""
+from ._launch import Launch, allocate_first
+from ._lowering import Lowering
+from ._run_ahead import ASYNCHRONOUS, taken_ahead
+from ._thread_sharing import launch_sizes
+from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
+from .tell_loops_apart import spelled
 
 LANES = (2, 4, 8)
 """Elements that are moved as vectors; above four, the printers take several."""
@@ -68,91 +37,45 @@ class GpuLowering(Lowering):
     A nest inside of a bound loop may be bound to the same axis again: that is how the threads of a block fill a shared
     buffer together. Virtual threads are copies of the innermost statements, so that they share copies and barriers.
     Bound loops are named after their axis, as all of them have the thread's place on it as their value. With `warps`
-    the threads of a warp pass values on directly; with `asynchronous` the device copies to shared memory by itself.
+    the threads of a warp pass values on directly.
     """
 
-    def __init__(self, func: FuncOp, warps: bool, asynchronous: bool = False) -> None:
-        bound = [loop for loop in loops_in(func) if "Idx" in loop.loop_kind]
-        for loop in bound:
-            _require_axis_once(loop)
-        for loop in bound:
-            rename_loop(loop, loop.loop_kind)
+    launch: Launch
+    """The one that is being written."""
+
+    def __init__(self, func: FuncOp, warps: bool) -> None:
         super().__init__(func, gpu=True)
         self.warps = warps
-        self.asynchronous = asynchronous
-        self.in_flight = False
-        """Whether what is being written are copies that the device does by itself."""
-        self.in_registers = False
-        """Whether what is being written are copies on their way through registers: all loops are unrolled."""
-        self.sizes: dict[str, int] = {}
-        self.threads: dict[str, SSAValue] = {}
         self.virtual: list[ForOp] = []
-        self.traffic = _Traffic()
-        self.launch_scope = self.at.scopes[0]
+        self.waiting: dict[Operation, bool] = {}
         self.allocated: set[SSAValue] = set()
-        self.passed: set[tuple[SSAValue, BlockOp, BlockOp]] = set()
-        """Buffers in global memory that two blocks of the launch touch from different threads."""
 
     def run(self) -> None:
-        self._allocate(None)
+        self._allocate_outermost()
         for op in self.func.body.block.ops:
             if isinstance(op, ForOp | BlockOp):
                 self._launch(op)
         self.entry.add_op(ReturnOp())
-        self.func.body.detach_block(0)
-        self.func.body.add_block(self.entry)
+        self._replace_body()
 
     # -- launches -----------------------------------------------------------------------------------------------------
 
     def _launch(self, op: ForOp | BlockOp) -> None:
-        loops = [op, *loops_below(op)] if isinstance(op, ForOp) else []
-        self.sizes = {}
-        for loop in loops:
-            if "Idx" in loop.loop_kind:
-                self.sizes[loop.loop_kind] = max(loop.size, self.sizes.get(loop.loop_kind, 1))
-        self._require_outside(op)
-        self.passed = passed_on(self._plans_below(op), self.sizes)
-        block = Block()
-        self.at.scopes.append(Scope(block))
-        self.launch_scope = self.at.here
-        self.threads = {}
-        for kind in sorted(k for k, n in self.sizes.items() if n > 1):
-            thread = kernel.ThreadOp(kind)
-            thread.result.name_hint = kind.replace("Idx.", "_")
-            self.threads[kind] = self.at.here.add(thread)
-        self.traffic = _Traffic()
-        self._allocate_outermost(op)
+        self.launch = Launch(self.at, launch_sizes(op))
+        self._allocate_used_in(op)
         self._initialise_before(op)
         self._guarded(op)
-        self.at.scopes.pop()
-        self.launch_scope = self.at.scopes[0]
-        grid = [self.sizes.get(f"blockIdx.{d}", 1) for d in "xyz"]
-        threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
-        self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(block)))
+        self.launch.close()
 
-    def _require_outside(self, op: ForOp | BlockOp) -> None:
-        """Blocks of threads hold loops, not the other way round."""
-        loops = [op] if isinstance(op, ForOp) else []
-        for loop in loops:
-            for inner in loops_below(loop):
-                if inner.loop_kind.startswith("blockIdx"):
-                    wrong = next(
-                        (x for x in loops_around(inner) if x.loop_kind in ("serial", "unrolled") and x.size > 1), None
-                    )
-                    if wrong is not None:
-                        where = f"bound to {inner.loop_kind} inside of '{spelled(wrong.loop_name)}'"
-                        rule = f"loop '{spelled(inner.loop_name)}' is {where}"
-                        raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; reorder it outside")
-
-    def _allocate(self, owner: ForOp | None) -> None:
-        if owner is not None:
-            super()._allocate(owner)
-            return
+    def _allocate_outermost(self) -> None:
+        """Allocate what the launches pass on, in global memory."""
         for buffer, place in self.placements.items():
             if not place.is_argument and place.owner is None and place.scope == "global":
-                self._allocate_one(buffer, place)
+                assert isinstance(buffer.type, MemRefType)
+                element = buffer.type.element_type
+                self.buffers[buffer] = allocate_first(self.entry, place.name, element, place.size, "global")
 
-    def _allocate_outermost(self, op: ForOp | BlockOp) -> None:
+    def _allocate_used_in(self, op: ForOp | BlockOp) -> None:
         """Allocate what a launch has in registers and shared memory outside of all of its loops."""
         used = {a.buffer: a.place for p in self._plans_below(op) for a in (*p.writes, *p.loads.values())}
         for buffer, place in used.items():
@@ -161,9 +84,9 @@ class GpuLowering(Lowering):
             if buffer in self.allocated:
                 rule = f"buffer '{place.name}' of scope {place.scope} is used by several launches: give it scope global"
                 raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
-            self._allocate_one(buffer, place)
+            self._allocate(buffer, place)
 
-    def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
+    def _allocate(self, buffer: SSAValue, place: Placement) -> None:
         assert isinstance(buffer.type, MemRefType)
         if buffer in self.allocated:
             return
@@ -171,43 +94,7 @@ class GpuLowering(Lowering):
         if place.scope == "global" and place.owner is not None:
             rule = f"buffer '{place.name}' is used inside of one launch only: give it scope shared or local"
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
-        self.buffers[buffer] = self.allocate(place.name, buffer.type.element_type, place.size, place.scope)
-
-    def allocate(self, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
-        """A flat buffer of the launch, or of the function where none is being written."""
-        flat: MemRefType[Attribute] = (
-            MemRefType(element, [size], memory_space=StringAttr(scope))
-            if scope != "global"
-            else MemRefType(element, [size])
-        )
-        alloc = kernel.AllocOp(name, flat)
-        block = self.launch_scope.block
-        first = block.first_op
-        if first is None:
-            block.add_op(alloc)
-        else:
-            block.insert_op_before(alloc, first)
-        return alloc.buffer
-
-    def branch(self, test: SSAValue, then: Callable[[], None]) -> None:
-        """Write `then` where `test` holds."""
-        self._branch(test, then)
-
-    def barrier(self) -> None:
-        """Let all threads of the block wait for each other."""
-        self.at.here.block.add_op(kernel.BarrierOp())
-        self.at.here.loads.clear()
-
-    def quotient(self, value: SSAValue, divisor: int, size: int) -> tuple[SSAValue, SSAValue]:
-        """A thread's place `value`, of `size` places, divided: the quotient and the remainder."""
-        place = IndexExpr(((_PLACE, 1),), 0)
-        self.at.scopes.append(Scope(self.at.here.block))
-        self.at.env[_PLACE] = Known(value, len(self.at.scopes) - 1)
-        self.at.ranges[_PLACE] = (0, size - 1)
-        parts = self.at.scalar(place // divisor), self.at.scalar(place % divisor)
-        del self.at.env[_PLACE], self.at.ranges[_PLACE]
-        self.at.scopes.pop()
-        return parts
+        self.buffers[buffer] = self.launch.allocate(place.name, buffer.type.element_type, place.size, place.scope)
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
@@ -215,7 +102,7 @@ class GpuLowering(Lowering):
         kind = loop.loop_kind
         if kind == "vectorized" and (self.at.lane is not None or not self._steps_evenly(loop)):
             return "unrolled"
-        return "unrolled" if kind == "serial" and self.in_registers else kind
+        return kind
 
     def _steps_evenly(self, loop: ForOp) -> bool:
         """True where the lanes of a loop are neighbours, or one, in everything read or written below it.
@@ -253,9 +140,8 @@ class GpuLowering(Lowering):
         return all(a in self.at.ranges for a in fixed.axes()) and fixed.bounds(self.at.ranges)[0] >= 0
 
     def _loop(self, op: ForOp) -> None:
-        copies = run_ahead(op, self.plans)
-        if copies and op.size > 1:
-            write_pipeline(self, op, copies)
+        if taken_ahead(op) is not None:  # what runs ahead counts the iterations, so none is left out
+            self._serial(op, lambda: self._children(op))
         else:
             super()._loop(op)
 
@@ -276,40 +162,23 @@ class GpuLowering(Lowering):
             body()
             del self.at.ranges[op.loop_name]
             self.virtual.pop()
-        elif "Idx" in kind:
+        elif is_bound(op):
             self._bound(op, body)
         else:
             super()._iterate(op, body, unroll, end)
 
     def _bound(self, op: ForOp, body: Callable[[], None]) -> None:
         kind = op.loop_kind
-        size = self.sizes[kind]
-        inner = kind.startswith("threadIdx")
+        size = self.launch.sizes[kind]
         if size == 1:
             self._copies(op, body)
             return
-        value = self.threads[kind]
+        value = self.launch.threads[kind]
         if op.size == size:
             self._thread(op, value, body)
             return
-        if inner and self._waits(op):
-            rule = (
-                f"loop '{op.loop_name}' has {op.size} of the {size} threads of {kind}, which wait for each other in it"
-            )
-            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give it all of them")
-        test = self.is_below(value, size, op.size)
-        self._branch(test, lambda: self._thread(op, value, body))
-
-    def is_below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
-        """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
-        self.at.scopes.append(Scope(self.at.here.block))
-        self.at.env[_PLACE] = Known(value, len(self.at.scopes) - 1)
-        self.at.ranges[_PLACE] = (0, size - 1)
-        test = self.at.condition(IndexExpr(((_PLACE, -1),), limit - 1))
-        del self.at.env[_PLACE], self.at.ranges[_PLACE]
-        self.at.scopes.pop()
-        assert not isinstance(test, bool)
-        return test
+        test = self.launch.is_below(value, size, op.size)
+        branch(self.at, test, lambda: self._thread(op, value, body))
 
     def _thread(self, op: ForOp, value: SSAValue, body: Callable[[], None]) -> None:
         # A scope of its own, in the same region: two loops of one name may be bound to different axes.
@@ -324,56 +193,57 @@ class GpuLowering(Lowering):
 
     # -- barriers -----------------------------------------------------------------------------------------------------
 
-    def _children(self, op: ForOp) -> None:
-        self._allocate(op)
-        children = [c for c in op.body.block.ops if isinstance(c, ForOp | BlockOp)]
-        if self._kind(op) == "serial" and op.size > 1:
-            self.traffic.add(self._after(children, self.traffic.copy()))
-        for child in children:
-            self.write_child(child)
+    def _child(self, child: Operation) -> None:
+        if isinstance(child, BarrierOp):
+            if not any(self.at.condition(c) is False for c in child.conditions):
+                self.launch.barrier()
+        elif isinstance(child, kernel.CommitOp | kernel.WaitOp):
+            self.at.here.block.add_op(child.clone())
+        elif isinstance(child, AtOp):
+            self._elsewhere(child)
+        else:
+            super()._child(child)
 
-    def write_child(self, child: ForOp | BlockOp) -> None:
-        """Write one of the nests in a loop, behind a barrier where it needs one."""
-        self._wait_before(child)
-        self._initialise_before(child)
-        self._guarded(child)
-        if isinstance(child, BlockOp):
-            self.traffic.add(self._of(child))
+    def _elsewhere(self, op: AtOp) -> None:
+        """Write nests for another iteration of a loop."""
+        values = [self.at.condition(c) for c in op.conditions]
+        if any(v is False for v in values):
+            return
+        test = self.at.conjunction([v for v in values if not isinstance(v, bool)], False)
+        if test is None:
+            self._at_iteration(op)
+        else:
+            branch(self.at, test, lambda: self._at_iteration(op))
 
-    def _wait_before(self, child: ForOp | BlockOp) -> None:
-        if self.traffic.conflicts(self._of(child)):
-            self.barrier()
-            self.traffic.clear()
+    def _at_iteration(self, op: AtOp) -> None:
+        at, name = self.at, op.loop_name
+        around, extent, known = at.env.get(name), at.ranges.get(name), at.known
+        iteration = at.fixed(op.value)
+        low, high = iteration.bounds(at.ranges)
+        most = [limit.const for c in op.conditions if (limit := c + op.value).is_constant]  # `limit - value >= 0`
+        if iteration.is_constant:
+            at.env[name] = iteration.const
+        else:
+            parts = [at.scalar(iteration - iteration.const), at.constant(iteration.const)]
+            sum_ = at.here.add(arith.AddiOp.create(operands=parts, result_types=[IndexType()]))
+            at.env[name] = Known(sum_, len(at.scopes) - 1)
+            at.known = frozenset(c for c in known if name not in c.axes())
+        at.ranges[name] = low, min(high, *most) if most else high
+        self._children(op)
+        del at.env[name], at.ranges[name]
+        if around is not None and extent is not None:
+            at.env[name], at.ranges[name] = around, extent
+        at.known = known
 
-    def _of(self, op: ForOp | BlockOp) -> _Traffic:
-        """All that is read from and written to shared memory in `op`, the start of reductions included."""
-        traffic = _Traffic()
-        passed = {(buffer, block) for buffer, block, _ in self.passed}
-        for plan in self._plans_below(op):
-            for accesses, into in ((plan.writes, traffic.writes), (plan.loads.values(), traffic.reads)):
-                pairs = ((a.buffer, plan.block, a.place.scope) for a in accesses)
-                into |= {(b, block) for b, block, scope in pairs if scope == "shared" or (b, block) in passed}
-        return traffic
-
-    def _after(self, children: Iterable[ForOp | BlockOp], traffic: _Traffic) -> _Traffic:
-        """What is under way behind `children`, when they start with `traffic`."""
-        for child in children:
-            if traffic.conflicts(self._of(child)):
-                traffic.clear()
-            if isinstance(child, BlockOp):
-                traffic.add(self._of(child))
-            else:
-                inner = [c for c in child.body.block.ops if isinstance(c, ForOp | BlockOp)]
-                traffic = self._after(inner, traffic)
-                if child.size > 1:
-                    traffic = self._after(inner, traffic)
-        return traffic
-
-    def _waits(self, op: ForOp | BlockOp) -> bool:
-        """True where a barrier may stand in `op`: it writes shared memory that it also reads, or joins threads."""
-        traffic = self._of(op)
-        joins = any(self._joins_threads(plan) for plan in self._plans_below(op))
-        return joins or (isinstance(op, ForOp) and traffic.conflicts(traffic))
+    def _waits(self, op: Operation) -> bool:
+        """True where threads wait for each other in `op`: at a barrier, or to join what they have."""
+        found = self.waiting.get(op)
+        if found is None:
+            found = isinstance(op, BarrierOp) or (isinstance(op, BlockOp) and joins_threads(self.plans[op]))
+            if isinstance(op, ForOp):
+                found = any(map(self._waits, op.body.block.ops))
+            self.waiting[op] = found
+        return found
 
     def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
         # Barriers stand in no branch: not in one that some threads take only, and not twice for two kinds of blocks.
@@ -381,23 +251,19 @@ class GpuLowering(Lowering):
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    def _joins_threads(self, plan: BlockPlan) -> bool:
-        """True for a reduction over the threads of a block."""
-        return any(name.startswith("threadIdx") for name in plan.reduce_loops)
-
     def _initialise_before(self, op: Operation) -> None:
-        if isinstance(op, ForOp) and all(self._joins_threads(plan) for plan in self._plans_below(op)):
+        if isinstance(op, ForOp) and all(joins_threads(plan) for plan in self._plans_below(op)):
             return
         super()._initialise_before(op)
 
     def _block(self, plan: BlockPlan) -> None:
-        if self._joins_threads(plan):
+        if joins_threads(plan):
             for _ in self._copies_of(plan):
-                join_threads(self, plan)
+                join_threads(self.launch, self.writer, plan, self.warps)
             return
 
         def write() -> None:
-            if self.in_flight:
+            if ASYNCHRONOUS in plan.block.notes:
                 self._copy_by_itself(plan)
             else:
                 super(GpuLowering, self)._block(plan)
@@ -453,7 +319,7 @@ class GpuLowering(Lowering):
             return
         lane = self.at.lane
         same = [c for c in conditions if self._open(c) and (lane is None or lane not in self.at.test(c).axes())]
-        self.under(same, write)
+        under(self.at, same, write)
 
     def _may_overshoot(self, plan: BlockPlan, conditions: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
         """True where running beyond the edge fills registers that nobody reads, from memory that is there."""
@@ -473,7 +339,7 @@ class GpuLowering(Lowering):
         if scopes == {"local"}:
             write()
             return
-        kinds = [k for k in self.threads if "global" in scopes or k.startswith("threadIdx")]
+        kinds = [k for k in self.launch.threads if "global" in scopes or k.startswith("threadIdx")]
         told_apart = {n for e in plan.block.bound.values() for n in e.axes()}
         asked = predicate_axes(plan)
         idle = [k for k in kinds if k not in told_apart | asked or is_for_the_first(plan, k, told_apart)]
@@ -486,16 +352,7 @@ class GpuLowering(Lowering):
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give them one scope (lw-set-scope)")
         tests: list[SSAValue] = []
         for kind in idle:
-            tests.append(self.is_below(self.threads[kind], self.sizes[kind], 1))
+            tests.append(self.launch.is_below(self.launch.threads[kind], self.launch.sizes[kind], 1))
         test = self.at.conjunction(tests, False)
         assert test is not None
-        self._branch(test, write)
-
-
-def _require_axis_once(loop: ForOp) -> None:
-    """Refuse a loop on an axis that a loop around it is on, unless all threads fill shared memory with it."""
-    outer = axis_bound_twice(loop)
-    if outer is not None:
-        names = f"'{spelled(loop.loop_name)}' and '{spelled(outer.loop_name)}' around it"
-        rule = f"loops {names} are both bound to {loop.loop_kind}, which only fills of shared buffers may be"
-        raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; bind one of them to another axis")
+        branch(self.at, test, write)

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
-from ._block_body import BlockPlan
+from ...dialects.target import WARP
+from ._block_body import BodyWriter
+from ._block_plan import BlockPlan
+from ._branches import branch, under
+from ._launch import Launch
 
-if TYPE_CHECKING:
-    from ._gpu_lowering import GpuLowering
 
-WARP = 32
-
-
-def join_threads(lowering: GpuLowering, plan: BlockPlan) -> None:
+def join_threads(launch: Launch, writer: BodyWriter, plan: BlockPlan, warps: bool) -> None:
     """Write the instance that each thread has of `plan`, join what the threads have, and store the result.
+
+    With `warps` the threads of a warp pass values on by shuffles.
 
     PassFailedException where the reduction is not over all threads of one axis, with a named combiner and nothing else.
     """
-    size = _size(lowering, plan)
-    position = lowering.threads["threadIdx.x"]
+    size = _size(launch, plan)
+    position = launch.threads["threadIdx.x"]
     for number, access in enumerate(plan.writes):
         element = _element(access.buffer)
-        joined = _own_value(lowering, plan, number, element)
-        if lowering.warps:
+        joined = _own_value(launch, writer, plan, number, element)
+        if warps:
             joined = _across_warps(
-                lowering, plan, number, _within_warp(lowering, plan, number, joined, size), size, position
+                launch, writer, plan, number, _within_warp(launch, writer, plan, number, joined, size), size, position
             )
         else:
-            joined = _through_memory(lowering, plan, number, joined, size, position)
-        writer = lowering.writer
+            joined = _through_memory(launch, writer, plan, number, joined, size, position)
         if plan.block.has_init:
             result = joined
         else:
@@ -42,18 +41,18 @@ def join_threads(lowering: GpuLowering, plan: BlockPlan) -> None:
         if access.place.scope == "local":
             writer.store(access, result)
         else:
-            lowering.branch(lowering.is_below(position, size, 1), partial(writer.store, access, result))
+            branch(launch.at, launch.is_below(position, size, 1), partial(writer.store, access, result))
 
 
-def _size(lowering: GpuLowering, plan: BlockPlan) -> int:
+def _size(launch: Launch, plan: BlockPlan) -> int:
     rule = ""
     if plan.reduce_loops != {"threadIdx.x"}:
         rule = "a reduction over threads is over threadIdx.x alone: rfactor its other loops first"
     elif plan.block.combiner.data == "custom":
         rule = "a reduction over threads has a named combiner"
-    size = lowering.sizes["threadIdx.x"]
+    size = launch.sizes["threadIdx.x"]
     loop = next((x for x in plan.block.enclosing_loops if x.loop_kind == "threadIdx.x"), None)
-    others = lowering.sizes.get("threadIdx.y", 1) * lowering.sizes.get("threadIdx.z", 1)
+    others = launch.sizes.get("threadIdx.y", 1) * launch.sizes.get("threadIdx.z", 1)
     if not rule and (loop is None or loop.size != size or others != 1):
         rule = "a reduction over threads takes all threads of the launch, on one axis"
     if not rule and (size & (size - 1) or size < WARP):
@@ -69,78 +68,82 @@ def _element(buffer: SSAValue) -> Attribute:
     return element
 
 
-def _own_value(lowering: GpuLowering, plan: BlockPlan, number: int, element: Attribute) -> SSAValue:
+def _own_value(launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, element: Attribute) -> SSAValue:
     """What this thread adds; the identity where its instance does not run."""
-    open_conditions = [c for c in plan.conditions if lowering.at.condition(c) is not True]
+    open_conditions = [c for c in plan.conditions if launch.at.condition(c) is not True]
     if not open_conditions:
-        return lowering.writer.value(plan, number)
-    held = lowering.allocate(f"{plan.name}_own", element, 1, "local")
-    zero = lowering.at.constant(0)
-    here = lowering.at.here.block
-    here.add_op(kernel.StoreOp(lowering.writer.identity(plan, number), held, zero, 0, 0))
+        return writer.value(plan, number)
+    held = launch.allocate(f"{plan.name}_own", element, 1, "local")
+    zero = launch.at.constant(0)
+    here = launch.at.here.block
+    here.add_op(kernel.StoreOp(writer.identity(plan, number), held, zero, 0, 0))
 
     def write() -> None:
-        value = lowering.writer.value(plan, number)
-        lowering.at.here.block.add_op(kernel.StoreOp(value, held, zero, 0, 0))
+        value = writer.value(plan, number)
+        launch.at.here.block.add_op(kernel.StoreOp(value, held, zero, 0, 0))
 
-    lowering.under(open_conditions, write)
-    return lowering.at.here.add(kernel.LoadOp(held, zero, 0, element, 0))
+    under(launch.at, open_conditions, write)
+    return launch.at.here.add(kernel.LoadOp(held, zero, 0, element, 0))
 
 
-def _within_warp(lowering: GpuLowering, plan: BlockPlan, number: int, value: SSAValue, size: int) -> SSAValue:
+def _within_warp(
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, value: SSAValue, size: int
+) -> SSAValue:
     distance = min(size, WARP) // 2
     while distance:
-        other = lowering.at.here.add(kernel.ShuffleOp(value, distance))
-        value = lowering.writer.combine(plan, number, value, other)
+        other = launch.at.here.add(kernel.ShuffleOp(value, distance))
+        value = writer.combine(plan, number, value, other)
         distance //= 2
     return value
 
 
 def _across_warps(
-    lowering: GpuLowering, plan: BlockPlan, number: int, value: SSAValue, size: int, position: SSAValue
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, value: SSAValue, size: int, position: SSAValue
 ) -> SSAValue:
     """One value of each warp through shared memory; every thread joins them all."""
     warps = size // WARP
     if warps == 1:
         return value
     element = value.type
-    shared = lowering.allocate(f"{plan.name}_warps", element, warps, "shared")
-    at = lowering.at
-    warp, lane = lowering.quotient(position, WARP, size)
-    lowering.barrier()
-    lowering.branch(
-        lowering.is_below(lane, WARP, 1), lambda: at.here.block.add_op(kernel.StoreOp(value, shared, warp, 0, 0))
+    shared = launch.allocate(f"{plan.name}_warps", element, warps, "shared")
+    at = launch.at
+    warp, lane = launch.quotient(position, WARP, size)
+    launch.barrier()
+    branch(
+        launch.at,
+        launch.is_below(lane, WARP, 1),
+        lambda: at.here.block.add_op(kernel.StoreOp(value, shared, warp, 0, 0)),
     )
-    lowering.barrier()
+    launch.barrier()
     zero = at.constant(0)
     total = at.here.add(kernel.LoadOp(shared, zero, 0, element, 0))
     for number_of_warp in range(1, warps):
         other = at.here.add(kernel.LoadOp(shared, zero, number_of_warp, element, 0))
-        total = lowering.writer.combine(plan, number, total, other)
+        total = writer.combine(plan, number, total, other)
     return total
 
 
 def _through_memory(
-    lowering: GpuLowering, plan: BlockPlan, number: int, value: SSAValue, size: int, position: SSAValue
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, value: SSAValue, size: int, position: SSAValue
 ) -> SSAValue:
     """Halve the number of values in shared memory until one is left."""
     element = value.type
-    shared = lowering.allocate(f"{plan.name}_threads", element, size, "shared")
-    at = lowering.at
+    shared = launch.allocate(f"{plan.name}_threads", element, size, "shared")
+    at = launch.at
     zero = at.constant(0)
-    lowering.barrier()
+    launch.barrier()
     at.here.block.add_op(kernel.StoreOp(value, shared, position, 0, 0))
     distance = size // 2
     while distance:
-        lowering.barrier()
+        launch.barrier()
 
         def halve(d: int = distance) -> None:
             own = at.here.add(kernel.LoadOp(shared, position, 0, element, 0))
             other = at.here.add(kernel.LoadOp(shared, position, d, element, 0))
-            joined = lowering.writer.combine(plan, number, own, other)
+            joined = writer.combine(plan, number, own, other)
             at.here.block.add_op(kernel.StoreOp(joined, shared, position, 0, 0))
 
-        lowering.branch(lowering.is_below(position, size, distance), halve)
+        branch(launch.at, launch.is_below(position, size, distance), halve)
         distance //= 2
-    lowering.barrier()
+    launch.barrier()
     return at.here.add(kernel.LoadOp(shared, zero, 0, element, 0))

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, StartOp, blocks_in, loops_in
+from ...dialects.loop_steps import LOWERED_BY
 from ..analysis.nest import widest_ranges
+from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
 from ._addresses import Addresses, Known, Scope
-from ._apart import spelled, tell_loops_apart
-from ._block_body import BlockPlan, BodyWriter
-from ._buffers import Placement, place_buffers
+from ._block_body import BodyWriter
+from ._block_plan import BlockPlan
+from ._branches import branch, under
+from ._launch import allocate_first
+from ._run_ahead import taken_ahead, work_of
+from .place_buffers import placements_of
+from .tell_loops_apart import spelled
 
 LOCAL_BYTES = 65536
 """Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""
@@ -32,7 +38,7 @@ class _Nest:
     def __init__(self, op: ForOp | BlockOp, plans: Mapping[BlockOp, BlockPlan]) -> None:
         blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
         self.plans = [plans[block] for block in blocks]
-        self.loops = (op, *loops_below(op)) if isinstance(op, ForOp) else ()
+        self.loops = (op, *loops_in(op)) if isinstance(op, ForOp) else ()
         self.ranges = widest_ranges(self.loops)
         self.named = {loop.loop_name: loop for loop in self.loops}
         self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
@@ -57,17 +63,12 @@ class Lowering:
     """Writes a function for the threads of a CPU."""
 
     def __init__(self, func: FuncOp, gpu: bool = False) -> None:
-        tell_loops_apart(func)
         self.func = func
         old = func.body.block
         self.entry = Block(arg_types=[a.type for a in old.args])
         self.at = Addresses(self.entry)
         self.buffers: dict[SSAValue, SSAValue] = {}
-        self.placements = place_buffers(func, gpu)
-        self.owned: dict[ForOp | None, list[SSAValue]] = {}
-        for buffer, place in self.placements.items():
-            if not place.is_argument:
-                self.owned.setdefault(place.owner, []).append(buffer)
+        self.placements = placements_of(func)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.nests: dict[Operation, _Nest] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
@@ -79,34 +80,38 @@ class Lowering:
             self.buffers[argument] = new
 
     def run(self) -> None:
-        self._allocate(None)
+        self._allocate_outermost()
         for op in self.func.body.block.ops:
             if isinstance(op, ForOp | BlockOp):
                 self._initialise_before(op)
                 self._guarded(op)
         self.entry.add_op(ReturnOp())
+        self._replace_body()
+
+    def _replace_body(self) -> None:
         self.func.body.detach_block(0)
         self.func.body.add_block(self.entry)
+        del self.func.attributes[LOWERED_BY]
 
     # -- buffers ------------------------------------------------------------------------------------------------------
 
-    def _allocate(self, owner: ForOp | None) -> None:
-        """Allocate the buffers of one iteration of `owner`, once for all of them, at the start of the thread's body."""
-        for buffer in self.owned.get(owner, ()):
-            self._allocate_one(buffer, self.placements[buffer])
+    def _allocate_outermost(self) -> None:
+        """Allocate what is in no loop."""
+        for buffer, place in self.placements.items():
+            if not place.is_argument and place.owner is None:
+                self._allocate(buffer, place)
 
-    def _allocate_one(self, buffer: SSAValue, place: Placement) -> None:
+    def _allocate(self, buffer: SSAValue, place: Placement) -> None:
+        """Allocate a buffer of one iteration of its loop, once for all of them, at the start of the thread's body."""
         assert isinstance(buffer.type, MemRefType)
         element = buffer.type.element_type
         local = place.scope == "local" and place.size * element_bytes(element) <= LOCAL_BYTES
-        space = StringAttr("local") if local else None
-        flat: MemRefType[Attribute] = (
-            MemRefType(element, [place.size], memory_space=space) if space else MemRefType(element, [place.size])
-        )
         scope = self._thread_scope()
         known = scope.values.get(("alloc", buffer))
         if known is None:
-            known = scope.values["alloc", buffer] = _first_in(scope.block, kernel.AllocOp(place.name, flat))
+            where = "local" if local else "global"
+            known = allocate_first(scope.block, place.name, element, place.size, where)
+            scope.values["alloc", buffer] = known
         self.buffers[buffer] = known
 
     def _thread_scope(self) -> Scope:
@@ -131,20 +136,6 @@ class Lowering:
         """True where the condition is not settled by the loops that are fixed."""
         return condition not in self.at.known
 
-    def under(self, conditions: Sequence[IndexExpr], write: Callable[[], None]) -> None:
-        """Write under predicates that are the same for all lanes; nothing where one never holds."""
-        values = [self.at.condition(c) for c in conditions]
-        if any(v is False for v in values):
-            return
-        before = self.at.known
-        self.at.known = before | set(conditions)
-        test = self.at.conjunction([v for v in values if not isinstance(v, bool)], False)
-        if test is None:
-            write()
-        else:
-            self._branch(test, write)
-        self.at.known = before
-
     def _guarded(self, op: ForOp | BlockOp) -> None:
         """Write `op` under the predicates that are decided here and shared by all blocks in it."""
         nest = self._nest(op)
@@ -166,7 +157,7 @@ class Lowering:
                 if self._open(condition) and self._varies(nest, axes) and self._may_branch(op, condition):
                     tiles.append(condition)
         if decided:
-            self.under(decided, lambda: self._versions(op, tiles))
+            under(self.at, decided, lambda: self._versions(op, tiles))
         else:
             self._versions(op, tiles)
 
@@ -217,22 +208,7 @@ class Lowering:
             self._statement(op)
             self.versioned = False
 
-        self._branch(test, whole, rest)
-
-    def _branch(self, test: SSAValue, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-        blocks = []
-        for write in (then, otherwise):
-            if write is None:
-                continue
-            block = Block()
-            self.at.scopes.append(Scope(block))
-            write()
-            self.at.scopes.pop()
-            block.add_op(scf.YieldOp.create())
-            blocks.append(block)
-        regions = [Region(b) for b in blocks] + [Region()] * (2 - len(blocks))
-        self.at.here.block.add_op(scf.IfOp.create(operands=[test], regions=regions))
-        self.at.here.loads.clear()
+        branch(self.at, test, whole, rest)
 
     # -- control flow -------------------------------------------------------------------------------------------------
 
@@ -287,15 +263,24 @@ class Lowering:
     def _steps(self, op: ForOp) -> int:
         """Copies that unrolling all loops below, lanes apart, would make."""
         total = 0
-        for child in op.body.block.ops:
+        for child in work_of(op):
             total += self._steps(child) if isinstance(child, ForOp) else 1
         return total * (1 if self._kind(op) == "vectorized" else op.size)
 
-    def _children(self, op: ForOp) -> None:
-        self._allocate(op)
+    def _children(self, op: ForOp | AtOp) -> None:
         for child in op.body.block.ops:
-            assert isinstance(child, ForOp | BlockOp)
-            self._initialise_before(child)
+            self._child(child)
+
+    def _child(self, child: Operation) -> None:
+        """Write what stands directly in a loop."""
+        if isinstance(child, AllocOp):
+            self._allocate(child.buffer, self.placements[child.buffer])
+        elif isinstance(child, StartOp):
+            loops = (op for op in _behind(child) if isinstance(op, ForOp))
+            self._initialise_before(next(loop for loop in loops if loop.loop_name == child.loop_name))
+        elif isinstance(child, ForOp | BlockOp):
+            if isinstance(child, BlockOp) or taken_ahead(child) is None:
+                self._initialise_before(child)
             self._guarded(child)
 
     def _copies(self, op: ForOp, body: Callable[[], None]) -> None:
@@ -316,11 +301,11 @@ class Lowering:
         self.at.lane, self.at.lanes = None, 1
         del self.at.ranges[op.loop_name]
 
-    def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue) -> None:
+    def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue | None = None) -> None:
         block = Block(arg_types=[IndexType()])
         self._within(op, block, body)
         block.add_op(scf.YieldOp.create())
-        bounds = [self.at.constant(0), end, self.at.constant(1)]
+        bounds = [self.at.constant(0), end or self.at.constant(op.size), self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
 
@@ -411,7 +396,7 @@ class Lowering:
     def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
         decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
-        self.under(decided, lambda: self._init_loops(plan, loops, where))
+        under(self.at, decided, lambda: self._init_loops(plan, loops, where))
 
     def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
         if not loops:
@@ -424,17 +409,9 @@ class Lowering:
         self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where), unroll)
 
 
-def _first_in(block: Block, alloc: kernel.AllocOp) -> SSAValue:
-    first = block.first_op
-    if first is None:
-        block.add_op(alloc)
-    else:
-        block.insert_op_before(alloc, first)
-    return alloc.buffer
-
-
-def loops_below(op: ForOp) -> Iterable[ForOp]:
-    for child in op.body.block.ops:
-        if isinstance(child, ForOp):
-            yield child
-            yield from loops_below(child)
+def _behind(op: Operation) -> Iterator[Operation]:
+    """The operations behind one in its block."""
+    later = op.next_op
+    while later is not None:
+        yield later
+        later = later.next_op

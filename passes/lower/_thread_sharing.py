@@ -9,11 +9,20 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.index import IndexExpr, axis
-from ...dialects.loop import BlockOp, ForOp
+from ...dialects.loop import BlockOp, ForOp, is_bound, loops_in
 from ..analysis.disjoint import determines
 from ..analysis.nest import made_up, ranges_of
 from ..analysis.regions import interval_of, union
-from ._block_body import Access, BlockPlan
+from ._block_plan import Access, BlockPlan
+
+
+def launch_sizes(nest: ForOp | BlockOp) -> dict[str, int]:
+    """The blocks and threads of a launch on each axis that a loop of its nest is bound to."""
+    sizes: dict[str, int] = {}
+    for loop in [nest, *loops_in(nest)]:
+        if isinstance(loop, ForOp) and is_bound(loop):
+            sizes[loop.loop_kind] = max(loop.size, sizes.get(loop.loop_kind, 1))
+    return sizes
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from xdsl.utils.exceptions import PassFailedException
 
-from ._block_body import BlockPlan
+from ._block_plan import BlockPlan
+
+
+def joins_threads(plan: BlockPlan) -> bool:
+    """True for a reduction over the threads of a block."""
+    return any(name.startswith("threadIdx") for name in plan.reduce_loops)
 
 
 def element_axes(plan: BlockPlan) -> set[str]:

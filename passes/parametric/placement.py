@@ -1,4 +1,4 @@
-"""How much of each buffer is kept where it lives: `passes.lower._buffers` for all candidates at once."""
+"""How much of each buffer is kept where it lives: `passes.analysis.placement` for all candidates at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def kept_part(nest: Nest, buffer: Buffer, owner: Loop | None) -> Buffer:
 
 
 def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
-    """The extents that `passes.lower._buffers` gives a buffer."""
+    """The extents that `passes.analysis.placement` gives a buffer."""
     gpu = nest.target.is_gpu
     owner = _outside_of_lanes(owner)
     stages = [s for s in nest.root.stages() if any(a.buffer is buffer for a in s.accesses)]

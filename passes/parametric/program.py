@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,14 @@ def _mod(a: Array, b: Array, out: Array) -> None:
     np.subtract(a, quotient, out=out)
 
 
+def _minimum(a: Array, b: Array, out: Array) -> None:
+    np.minimum(a, b, out=out)
+
+
+def _maximum(a: Array, b: Array, out: Array) -> None:
+    np.maximum(a, b, out=out)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -44,8 +53,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "div": np.divide,
     "floordiv": _floordiv,
     "mod": _mod,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
+    "minimum": _minimum,
+    "maximum": _maximum,
     "gcd": _gcd,
     "less": np.less,
     "equal": np.equal,
@@ -61,7 +70,9 @@ class Program:
     def __init__(self, graph: Graph, outputs: Sequence[Size]) -> None:
         needed = _needed(outputs)
         self.columns: dict[str, int] = {}
-        self.steps: list[tuple[Callable[..., Any], tuple[int | float, ...], int]] = []
+        self.steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Any]]] = []
+        """What to call, and what takes its operands and where its result goes from the list of all values."""
+        self._constants: dict[float, int] = {}
         self._slots = 0
         self.outputs = tuple(outputs)
         slot_of = self._allocate([v for v in graph.nodes if v.index in needed], _last_uses(graph, needed, outputs))
@@ -83,17 +94,21 @@ class Program:
             if node.op == "column":
                 continue
             operands = [a for a in node.args if isinstance(a, Value)]
-            args = tuple(slot_of[a.index] if isinstance(a, Value) else float(a) for a in node.args)
+            args = [slot_of[a.index] if isinstance(a, Value) else self._constant(float(a)) for a in node.args]
             if free:
                 slot = free.pop()
             else:
                 slot = self._slots
                 self._slots += 1
             slot_of[node.index] = slot
-            self.steps.append((_FUNCTIONS[node.op], args, slot))
+            self.steps.append((_FUNCTIONS[node.op], itemgetter(*args, slot)))
             for index in {a.index for a in operands if a.op != "column" and last_use[a.index] == node.index}:
                 free.append(slot_of[index])
         return slot_of
+
+    def _constant(self, value: float) -> int:
+        """The place of a constant in the list of all values, counted from its end, as there are more slots to come."""
+        return -1 - self._constants.setdefault(value, len(self._constants))
 
     def run(
         self,
@@ -121,15 +136,15 @@ class Program:
         memory: Array,
         result: npt.NDArray[np.float32],
     ) -> None:
-        buffers = list(memory)
         for name, slot in self.columns.items():
-            buffers[slot][:] = columns[name][start:end]
+            memory[slot] = columns[name][start:end]
+        values = [*memory, *reversed(self._constants)]
         with np.errstate(all="ignore"):
-            for function, args, slot in self.steps:
-                function(*[buffers[a] if type(a) is int else a for a in args], out=buffers[slot])
+            for function, operands in self.steps:
+                function(*operands(values))
         for column, value in enumerate(self._results):
             if not isinstance(value, float):
-                result[column, start:end] = buffers[value]
+                result[column, start:end] = memory[value]
 
 
 def _needed(outputs: Sequence[Size]) -> set[int]:

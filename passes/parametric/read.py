@@ -13,7 +13,7 @@ from ...dialects.combiner import element_bytes
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scope_of
 from ...dialects.target import Target, target_of
 from ..analysis.nest import buffer_name, functions
-from ..lower._buffers import place_buffers
+from ..analysis.placement import place_buffers
 from .index import Cap, Index, from_ir
 from .nest import Access, Buffer, Loop, Nest, SizedAxis, Stage
 from .sizes import Size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -16,13 +16,13 @@ from .read import nest_of_module
 from .sizes import Graph, Sizes
 
 
-def nest_of_schedule(module: ModuleOp, target: Target, schedule: str, graph: Graph) -> Nest:
-    """The nest of a schedule text with `<name>` for open numbers; each is a column of `graph`.
+def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], graph: Graph) -> Nest:
+    """The nest of a schedule with open numbers, as text or as steps; each is a column of `graph`.
 
     The steps before the first open number are applied to the IR, the others to its extents. UnknownStepError for a step
     whose effect on extents is not known.
     """
-    steps = parse_schedule(schedule)
+    steps = parse_schedule(schedule) if isinstance(schedule, str) else tuple(schedule)
     first = next((k for k, step in enumerate(steps) if open_names(step)), len(steps))
     copy = module.clone()
     apply_schedule(copy, steps[:first])

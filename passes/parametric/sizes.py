@@ -129,7 +129,7 @@ NUMBERS: dict[str, Callable[..., Number]] = {
 """What each operation is on numbers."""
 
 
-def _simplified(op: str, args: tuple[Size, ...]) -> Size | None:
+def _simplified(op: str, args: tuple[Size, ...]) -> Size | None:  # noqa: C901
     """The value of an operation that needs no node of its own."""
     if not any(isinstance(a, Value) for a in args):
         return NUMBERS[op](*args)

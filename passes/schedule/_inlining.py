@@ -1,4 +1,4 @@
-"""What the primitives that put one body into another share: copies of scalar operations over other iterators."""
+"""Inlining, shared by primitives that put one body into another: copies of scalar operations over other iterators."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def is_zero_where_masked(block: BlockOp) -> bool:
 
 
 def zero_of(element: Attribute) -> arith.ConstantOp | IndexOp:
-    """The zero of an element type as an operation."""
+    """Return the zero of an element type as an operation."""
     if is_unsigned(element):
         return unsigned_constant(0, element)
     if isinstance(element, AnyFloat):

@@ -43,7 +43,7 @@ class KindMark(Primitive[ForOp]):
 
 
 def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str) -> ForOp:
-    """The loop called `loop` around `block`; ScheduleError unless it is serial and not pipelined."""
+    """Return the loop called `loop` around `block`; ScheduleError unless it is serial and not pipelined."""
     found = find_loop(step, find_block(step, module, block), loop)
     if found.loop_kind != SERIAL:
         rule = f"loop '{loop}' must be serial to be marked, it is {found.loop_kind}"
@@ -54,7 +54,7 @@ def serial_loop(step: Primitive[ForOp], module: ModuleOp, block: str, loop: str)
 
 
 def path_through(loop: ForOp) -> Iterator[ForOp]:
-    """The loops around and below `loop`."""
+    """Return the loops around and below `loop`."""
     yield from loops_around(loop)
     yield from loops_in(loop)
 

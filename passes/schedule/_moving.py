@@ -1,4 +1,4 @@
-"""What the primitives that move or remove a block share: what it takes with it, what it leaves, what it needs there."""
+"""Moving blocks, shared by primitives that move or remove one: what goes along, what stays, what is needed there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._marks import PIPELINE_STAGES
 
 
 def path_of(loop: ForOp) -> list[ForOp]:
-    """The loops around `loop` and itself, outermost first."""
+    """Return the loops around `loop` and itself, outermost first."""
     path = [loop]
     while isinstance(parent := path[-1].parent_op(), ForOp):
         path.append(parent)
@@ -26,7 +26,7 @@ def path_of(loop: ForOp) -> list[ForOp]:
 
 
 def own_loops(block: BlockOp) -> list[ForOp]:
-    """The loops that hold nothing but `block`, outermost first."""
+    """Return the loops that hold nothing but `block`, outermost first."""
     loops: list[ForOp] = []
     op: Operation = block
     while isinstance(parent := op.parent_op(), ForOp) and only_child(parent) is op:
@@ -51,7 +51,7 @@ def _detach(op: Operation) -> None:
 
 
 def child_of(loop: ForOp, inside: Operation) -> Operation:
-    """The operation directly in `loop` that is or holds `inside`."""
+    """Return the operation directly in `loop` that is or holds `inside`."""
     op = inside
     while (parent := op.parent_op()) is not loop:
         assert parent is not None
@@ -60,12 +60,12 @@ def child_of(loop: ForOp, inside: Operation) -> Operation:
 
 
 def blocks_at(op: Operation) -> list[BlockOp]:
-    """The blocks in `op`, or `op` itself."""
+    """Return the blocks in `op`, or `op` itself."""
     return [op] if isinstance(op, BlockOp) else list(blocks_in(op))
 
 
 def program_order(block: BlockOp) -> dict[BlockOp, int]:
-    """The position of each block of the function around `block`."""
+    """Return the position of each block of the function around `block`."""
     return {b: k for k, b in enumerate(blocks_in(function_of(block)))}
 
 
@@ -92,7 +92,7 @@ def require_only_writer(step: object, block: BlockOp) -> None:
 
 
 def required_conditions(step: object, block: BlockOp) -> list[IndexExpr]:
-    """What the predicate of `block` asks of its iterators wherever it stands; refuses what only its loops can say."""
+    """Return the part of a block's predicate that holds wherever it stands; refuses what only its loops can say."""
     found = conditions_on_iterators(block)
     if found is None:
         rule = f"the predicate of '{block.block_name}' must follow from its iterators"

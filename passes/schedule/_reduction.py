@@ -1,4 +1,4 @@
-"""What the primitives that take reductions apart share: their loops, their start values, index rewriting in a body."""
+"""Taking reductions apart, shared by primitives: their loops, their start values, index rewriting in a body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..analysis.nest import new_loop, ranges_of, simplify_conditions
 
 
 def reduce_loop_names(block: BlockOp) -> set[str]:
-    """The loops that some reduce iterator of `block` is bound to."""
+    """Return the loops that some reduce iterator of `block` is bound to."""
     names: set[str] = set()
     for axis, expr in zip(block.axes, block.bindings.data, strict=True):
         if axis.reduce:
@@ -26,7 +26,7 @@ def reduce_loop_names(block: BlockOp) -> set[str]:
 
 
 def spatial_loop_names(block: BlockOp) -> set[str]:
-    """The loops that some spatial iterator of `block` is bound to."""
+    """Return the loops that some spatial iterator of `block` is bound to."""
     names: set[str] = set()
     for axis, expr in zip(block.axes, block.bindings.data, strict=True):
         if not axis.reduce:
@@ -35,7 +35,7 @@ def spatial_loop_names(block: BlockOp) -> set[str]:
 
 
 def conditions_at_start(block: BlockOp) -> list[IndexExpr]:
-    """The predicate of the first instance of each reduction: all reduce loops at zero."""
+    """Return the predicate of the first instance of each reduction: all reduce loops at zero."""
     start = dict.fromkeys(reduce_loop_names(block), ZERO)
     ranges = ranges_of(block.enclosing_loops)
     return simplify_conditions([e.substitute(start) for e in block.conditions], ranges)
@@ -85,7 +85,7 @@ def _constant(value: Attribute | float, element: Attribute) -> ConstantOp | Inde
 
 
 def element_type(buffer: SSAValue) -> Attribute:
-    """The type of a buffer's elements."""
+    """Return the type of a buffer's elements."""
     assert isinstance(buffer.type, MemRefType)
     element: Attribute = buffer.type.element_type
     return element

@@ -1,4 +1,4 @@
-"""What `pipeline` and `double_buffer` share: copies into buffers of which each iteration of a loop has its own."""
+"""Software pipelining, shared by `pipeline` and `double_buffer`: copies whose buffer gets a place for each stage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
 
 @dataclass(frozen=True)
 class StagesPlan:
-    """The loop, its copies and how many of its iterations may be under way at once."""
+    """A software pipeline: the loop, its copies, and its number of stages."""
 
     loop: ForOp
     copies: tuple[BlockOp, ...]
@@ -51,7 +51,7 @@ def require_copy_ahead(step: Primitive[StagesPlan], block: BlockOp, loop: ForOp)
 
 
 def owner_of(block: BlockOp) -> ForOp | None:
-    """The innermost loop around all that uses the buffer of `block`: each iteration has its own."""
+    """Return the innermost loop around all that uses the buffer of `block`: each iteration has its own."""
     return owning_loops(function_of(block)).get(block.outputs[0])
 
 
@@ -89,7 +89,7 @@ def add_stages(plan: StagesPlan) -> None:
 
 
 def _stage_iterator(block: BlockOp, plan: StagesPlan) -> str:
-    """The iterator of `block` that is the stage; a new one unless another buffer has brought it already."""
+    """Return the iterator of `block` that is the stage; a new one unless another buffer has brought it already."""
     name = plan.loop.loop_name
     value = (axis(name) % plan.stages).simplify({name: (0, plan.loop.size - 1)})
     for known, expr in zip(block.axes, block.bindings.data, strict=True):

@@ -1,4 +1,4 @@
-"""What the primitives that put a buffer between two blocks share: the copy, and where it and its buffer stand."""
+"""Staging, shared by primitives that put a buffer between two blocks: the copy, and where it and its buffer stand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def copy_nest(
 
 
 def dimension_names(layout: Layout) -> list[str]:
-    """A different name for each dimension of a layout."""
+    """Return a different name for each dimension of a layout."""
     names: list[str] = []
     for item in layout.items:
         names.append(fresh_name(item.identifier, names))
@@ -43,7 +43,7 @@ def dimension_names(layout: Layout) -> list[str]:
 
 
 def top_level(op: Operation) -> Operation:
-    """The operation around `op` (or itself) that stands directly in the function."""
+    """Return the operation around `op` (or itself) that stands directly in the function."""
     while not isinstance(parent := op.parent_op(), FuncOp):
         assert parent is not None
         op = parent
@@ -72,7 +72,7 @@ def scope_in_words(scope: str) -> str:
 
 
 def new_buffer_name(step: object, func: FuncOp, wanted: str, default: str, at: BlockOp) -> str:
-    """A name free for a buffer and for the block that copies it: `wanted`, else one after `default`."""
+    """Return a name free for a buffer and for the block that copies it: `wanted`, else one after `default`."""
     taken = buffer_names(func) | block_names(func)
     if not wanted:
         return fresh_buffer_name(default, taken)
@@ -84,7 +84,7 @@ def new_buffer_name(step: object, func: FuncOp, wanted: str, default: str, at: B
 
 
 def output_index(step: object, block: BlockOp, name: str) -> int:
-    """Which output of `block` is the buffer `name`; where it writes one only, the name may be empty."""
+    """Find the output of `block` that is the buffer `name`; where it writes one only, the name may be empty."""
     names = [buffer_name(output) for output in block.outputs]
     if not name and len(names) == 1:
         return 0

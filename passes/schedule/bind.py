@@ -77,7 +77,7 @@ class Bind(KindMark):
 
 
 def _may_join(loop: ForOp, thread: str) -> bool:
-    """True where reductions over the loop are joined across threads: over nothing else, with a named combiner."""
+    """True where all reductions over the loop can be joined across threads: over it alone, with a named combiner."""
     return thread == "threadIdx.x" and all(
         block.combiner.data in NAMED and sum(a.reduce and a.extent > 1 for a in block.axes) == 1
         for block in reduces_over(loop)
@@ -85,7 +85,7 @@ def _may_join(loop: ForOp, thread: str) -> bool:
 
 
 def _shared_part(loop: ForOp, thread: str) -> str | None:
-    """A buffer of scope shared that would be each thread's own."""
+    """Return a shared buffer that would become private to each thread."""
     if thread.startswith("blockIdx"):
         return None
     outputs = {output: None for block in blocks_in(loop) for output in block.outputs}
@@ -94,7 +94,7 @@ def _shared_part(loop: ForOp, thread: str) -> str | None:
 
 
 def _conflict(loop: ForOp, thread: str) -> tuple[str, ForOp] | None:
-    """Which loop around or below `loop` does not go with it on `thread`, and why."""
+    """Return a loop around or below `loop` that forbids binding it to `thread`, and why."""
     for other in path_through(loop):
         if other.loop_kind == "parallel":
             return f"a nest runs on the threads of a CPU or of a GPU, '{other.loop_name}' is parallel", other
@@ -119,7 +119,7 @@ def _is_in_block(kind: str) -> bool:
 
 
 def _excess(loop: ForOp, thread: str, target: Target) -> str | None:
-    """Which limit of the target the nest of `loop` would exceed with it on `thread`."""
+    """Say which limit of the target the nest would exceed with `loop` on `thread`."""
     if not target.is_gpu:
         return None
     if thread.startswith("threadIdx") and target.max_threads_per_block:
@@ -141,7 +141,7 @@ def _excess(loop: ForOp, thread: str, target: Target) -> str | None:
 
 
 def _vthreads_below(loop: ForOp) -> int:
-    """The most virtual threads on a path below `loop`."""
+    """Return the most virtual threads on a path below `loop`."""
     inner = (op for op in loop.body.block.ops if isinstance(op, ForOp))
     return max(((x.size if x.loop_kind == "vthread" else 1) * _vthreads_below(x) for x in inner), default=1)
 

@@ -208,7 +208,7 @@ class CacheRead(Primitive[Plan]):
 
 
 def _inside(indices: Sequence[IndexExpr], shape: Sequence[int], ranges: Ranges) -> list[IndexExpr]:
-    """What keeps `indices` inside of a buffer, where the predicate of a block did and its iterators alone do not."""
+    """Return conditions that keep `indices` in a buffer, where the block's predicate did and its iterators do not."""
     conditions: list[IndexExpr] = []
     for index, extent in zip(indices, shape, strict=True):
         lowest, highest = index.bounds(ranges)
@@ -218,7 +218,7 @@ def _inside(indices: Sequence[IndexExpr], shape: Sequence[int], ranges: Ranges) 
 
 
 def _written(writer: BlockOp, buffer: SSAValue) -> int:
-    """How many elements of `buffer` a block writes at most once each: the values of the iterators it writes at."""
+    """Count the elements of `buffer` that a block writes, at most: the values of the iterators it writes at."""
     used: set[str] = set()
     for output, indices in zip(writer.outputs, writer.write_indices, strict=True):
         if output is buffer:

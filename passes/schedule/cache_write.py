@@ -35,7 +35,7 @@ from ._staging import (
 
 @dataclass(frozen=True)
 class Write:
-    """Where one block writes the buffer now, and the indices it writes the new one at."""
+    """A write to redirect: where one block writes the buffer now, and the indices it writes the new one at."""
 
     block: BlockOp
     position: int
@@ -97,7 +97,7 @@ class CacheWrite(Primitive[Plan]):
         return Plan(func, after, buffer, label, shape, writes, axes, source, target)
 
     def _owners(self, block: BlockOp, buffer: SSAValue) -> list[BlockOp]:
-        """The block, or the pair that initialises and updates, in program order."""
+        """Return the block, or the pair that initialises and updates, in program order."""
         owners = writers(buffer)
         if len(owners) == 1:
             return owners
@@ -132,7 +132,7 @@ class CacheWrite(Primitive[Plan]):
         target: tuple[IndexExpr, ...],
         source: tuple[IndexExpr, ...],
     ) -> Write:
-        """The write of `owner`, whose iterators may have other names than those of `block`."""
+        """Return the write of `owner`, whose iterators may have other names than those of `block`."""
         position = list(owner.outputs).index(buffer)
         if owner is block:
             return Write(owner, position, source)

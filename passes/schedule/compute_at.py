@@ -100,7 +100,7 @@ class ComputeAt(Primitive[Plan]):
         return Plan(block, before, tuple(loops), bindings, tuple(simplify_conditions(where)))
 
     def _dimensions(self, block: BlockOp) -> dict[str, int]:
-        """The dimension of the buffer that each spatial iterator stands for."""
+        """Return the dimension of the buffer that each spatial iterator stands for."""
         for output in block.outputs:
             if is_argument(output):
                 rule = f"'{buffer_name(output)}' must not be an output of the function; reverse_compute_at moves"
@@ -189,7 +189,7 @@ class ComputeAt(Primitive[Plan]):
 
 
 def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Interval]:
-    """What all `readers` read of the outputs of `block` in one iteration of the last loop of `path`.
+    """Return the box of `block`'s outputs that `readers` read in one iteration of the last loop of `path`.
 
     What is in scope shared belongs to all threads of a block: then that is what any of them reads.
     """
@@ -208,7 +208,7 @@ def _box(block: BlockOp, readers: list[BlockOp], path: list[ForOp]) -> list[Inte
 
 
 def _clamp(part: Interval, extent: int) -> Interval:
-    """The whole domain `[0, extent)` in the place of a box that is as large."""
+    """Return the whole domain `[0, extent)` in the place of a box that is as large."""
     return part if part.extent < extent else Interval(ZERO, extent)
 
 

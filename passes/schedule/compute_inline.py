@@ -119,7 +119,7 @@ class ComputeInline(Primitive[Plan]):
 def _inlined(
     plan: Plan, load: LoadOp, ranges: dict[str, tuple[int, int]], always_zero: bool
 ) -> tuple[list[Operation], SSAValue]:
-    """What takes the place of `load`, and its value."""
+    """Build what takes the place of `load`, and return its value."""
     indices: tuple[IndexExpr, ...] = load.indices.data
     iterators = {name: indices[dimension] for name, dimension in plan.dimension_of.items()}
     mask = needed_conditions(load.conditions, ranges)

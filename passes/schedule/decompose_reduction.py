@@ -115,7 +115,7 @@ class DecomposeReduction(Primitive[Plan]):
 
 
 def _places(block: BlockOp) -> list[ForOp]:
-    """The loops before which `block` may be initialised."""
+    """Return the loops before which `block` may be initialised."""
     reducing = reduce_loop_names(block)
     places: list[ForOp] = []
     loops = block.enclosing_loops

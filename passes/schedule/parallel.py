@@ -55,7 +55,7 @@ class Parallel(KindMark):
 
 
 def sharing(step: Primitive[ForOp], loop: ForOp, hazard: str) -> ScheduleError:
-    """The refusal of a loop whose iterations must not run at once; for a reduction the fix is rfactor."""
+    """Return the refusal of a loop whose iterations must not run at once; for a reduction the fix is rfactor."""
     rule = f"iterations that run at once must share nothing, but for '{loop.loop_name}' {hazard}"
     reducing = reduces_over(loop)
     fix = Rfactor(reducing[0].block_name, loop.loop_name) if reducing else None

@@ -112,7 +112,7 @@ class ReverseComputeAt(Primitive[Plan]):
         return Plan(block, after, tuple(loops), bindings, tuple(simplify_conditions(where, ranges)))
 
     def _target(self, block: BlockOp, order: dict[BlockOp, int]) -> tuple[ForOp, BlockOp]:
-        """The loop, and the producer to follow."""
+        """Return the loop, and the producer to follow."""
         known = sorted(producers(block), key=lambda p: order[p])
         named = [p for p in known if not self.producer or p.block_name == self.producer]
         if not named:
@@ -170,7 +170,7 @@ class ReverseComputeAt(Primitive[Plan]):
         return first
 
     def _spatial_loops(self, producer: BlockOp, path: list[ForOp]) -> list[ForOp]:
-        """The producer's loops below the last of `path` that its spatial iterators are bound to."""
+        """Return the producer's loops below the last of `path` that its spatial iterators are bound to."""
         spatial: set[str] = set()
         reduce: set[str] = set()
         for a, e in zip(producer.axes, producer.bindings.data, strict=True):
@@ -292,7 +292,7 @@ class ReverseComputeAt(Primitive[Plan]):
 
 
 def _stays_at_0(loop: str, block: BlockOp, ranges: Ranges) -> bool:
-    """Whether the predicate of `block` lets just the first iteration of a loop run, as where a loop of 1 was split."""
+    """True where the predicate of `block` lets just the first iteration of a loop run, as after a split of 1."""
     for condition in block.conditions:
         step = dict(condition.terms).get(loop, 0)
         if step < 0 and (condition - axis(loop) * step).bounds(ranges)[1] < -step:

@@ -76,7 +76,7 @@ class ReverseComputeInline(Primitive[Plan]):
         raise self.error(refusals[0] if refusals else f"no block writes what '{self.block}' reads", at=block)
 
     def _match(self, block: BlockOp, producer: BlockOp) -> dict[str, IndexExpr] | str:
-        """The iterators of `block` over those of `producer`, or why it cannot go into it."""
+        """Match the iterators of `block` to those of `producer`, or say why it cannot go into it."""
         theirs = producer.block_name
         buffer = next(o for o in producer.outputs if any(load.buffer is o for load in block.loads))
         name = buffer_name(buffer)

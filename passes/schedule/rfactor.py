@@ -135,7 +135,7 @@ class Rfactor(Primitive[Plan]):
         return self.axis + rank + 1 if self.axis < 0 else self.axis
 
     def _masked(self, block: BlockOp, reducing: set[str]) -> tuple[IndexExpr, ...]:
-        """The conditions that may be false for all instances of one partial result."""
+        """Return the conditions that may be false for all instances of one partial result."""
         ranges = ranges_of(block.enclosing_loops)
         start = {name: ZERO for name in reducing if name != self.loop}
         masked = []
@@ -231,7 +231,7 @@ def _is_safe_divisor(value: SSAValue) -> bool:
 
 
 def _iterators_of_loops(block: BlockOp) -> dict[str, IndexExpr]:
-    """The spatial iterator that each loop is, where one is just that."""
+    """Return the spatial iterator that each loop is, where one is just that."""
     bound = zip(block.axes, block.bindings.data, strict=True)
     plain = ((a.name, e.as_axis()) for a, e in bound if not a.reduce)
     return {loop: axis(name) for name, loop in plain if loop is not None}
@@ -246,20 +246,12 @@ def _with_partial(write: Sequence[IndexExpr], position: int, partial: Axis) -> t
 
 
 def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SSAValue]) -> BlockOp:
-    """The block of partial results, with the body of `block`, which is left without one."""
+    """Build the block of partial results, with the body of `block`, which is left without one."""
     iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
     iterators.append((partial, axis(plan.loop.loop_name)))
-    reducing = reduce_loop_names(block)
-    names = {a.name for a, _ in iterators}
-    inside: dict[str, IndexExpr] = {plan.loop.loop_name: axis(partial.name)}
-    remaining = False
-    for loop in block.enclosing_loops:
-        if loop.loop_name in reducing and loop is not plan.loop:
-            name = fresh_name(loop.loop_name, names)
-            names.add(name)
-            inside[loop.loop_name] = axis(name)
-            iterators.append((Axis(name, loop.size, True), axis(loop.loop_name)))
-            remaining = True
+    remaining = _remaining_axes(block, plan.loop, {a.name for a, _ in iterators})
+    iterators += [(each, axis(loop)) for loop, each in remaining.items()]
+    inside = {plan.loop.loop_name: axis(partial.name), **{loop: axis(each.name) for loop, each in remaining.items()}}
     reduced = {a.name: e.substitute(inside) for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce}
     combine = block.combine.clone() if block.combine is not None and remaining else None
     body = block.detach_region(block.body)
@@ -281,6 +273,16 @@ def _partial_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[
     )
 
 
+def _remaining_axes(block: BlockOp, factored: ForOp, taken: set[str]) -> dict[str, Axis]:
+    """Return a reduce iterator for each loop that the partial results are still reduced over, by the loop's name."""
+    reducing, names, found = reduce_loop_names(block), set(taken), dict[str, Axis]()
+    for loop in block.enclosing_loops:
+        if loop.loop_name in reducing and loop is not factored:
+            found[loop.loop_name] = Axis(fresh_name(loop.loop_name, names), loop.size, True)
+            names.add(found[loop.loop_name].name)
+    return found
+
+
 def _mask(body: Region, conditions: list[IndexExpr], starts: Sequence[arith.ConstantOp | IndexOp]) -> None:
     """Let the body give the start values, and load nothing, where a condition fails."""
     block = body.block
@@ -299,7 +301,7 @@ def _mask(body: Region, conditions: list[IndexExpr], starts: Sequence[arith.Cons
 
 
 def _final_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SSAValue]) -> BlockOp:
-    """The block that joins the partial results, under the name of `block`."""
+    """Build the block that joins the partial results, under the name of `block`."""
     iterators = [(a, e) for a, e in zip(block.axes, block.bindings.data, strict=True) if not a.reduce]
     iterators.append((Axis(partial.name, partial.extent, True), axis(plan.loop.loop_name)))
     writes = zip(buffers, block.write_indices, strict=True)

@@ -148,7 +148,7 @@ def _dimension_names(plain: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _numbered(rank: int, own: int) -> set[str]:
-    """The names that stand for other dimensions by number."""
+    """Return the names that stand for other dimensions by number."""
     return {f"d{d}" for d in range(rank) if d != own}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dialects.target import WARP
 from ...passes.parametric.nest import KINDS, Loop, Nest, Stage
 from ...passes.parametric.sizes import (
     Size,
@@ -19,7 +20,7 @@ from ...passes.parametric.sizes import (
 from ...passes.schedule._marks import PIPELINE_STAGES
 from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
-from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, WARP, machine_of
+from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, machine_of
 from .movement import Movement
 from .occupancy import Launch, launch_of
 from .roofline import Bounds, body_requests, bounds_of, traffic, unique_bytes

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...dialects.target import WARP
 from ...passes.parametric.nest import Loop
 from ...passes.parametric.sizes import Size, equal, less, minimum, negated, where
-from .machine import BANK_BYTES, SECTOR_BYTES, WARP
+from .machine import BANK_BYTES, SECTOR_BYTES
 from .movement import Movement
 from .view import StageView
 

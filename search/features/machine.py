@@ -42,7 +42,6 @@ def machine_of(target: Target) -> Machine:
     return Machine(cores, 3.0e9, 4.0 * lanes, 5.0, 32.0, 2.0 * target.vector_bytes, 4.0, 2e-6)
 
 
-WARP = 32
 SECTOR_BYTES = 32
 """What a GPU fetches from global memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
 LINE_BYTES = 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.target import WARP
 from ...passes.parametric.nest import Buffer, Loop, Stage
 from ...passes.parametric.sizes import Size, ceil_div, maximum, minimum, product, total
 from .machine import (
@@ -13,7 +14,6 @@ from .machine import (
     REGISTERS_PER_THREAD,
     SHARED_BYTES_PER_SM,
     THREADS_PER_SM,
-    WARP,
     machine_of,
 )
 from .view import NestView, StageView, role

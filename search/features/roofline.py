@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.target import WARP
 from ...passes.parametric.sizes import Size, ceil_div, equal, less, maximum, minimum, total, where
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
-from .machine import SECTOR_BYTES, WARP, Machine, machine_of
+from .machine import SECTOR_BYTES, Machine, machine_of
 from .movement import Movement
 from .occupancy import Launch
 from .view import NestView, StageView

@@ -204,15 +204,16 @@ def _after_run_off(standing: Sequence[Record], run_off: Sequence[Record]) -> lis
     winners = {r.schedule: r for r in run_off if r.role is Role.WINNER}
     if not winners:
         return [*standing]
-    tried_s = [r.time_s for r in standing if _was_tried(r) and r.schedule in competed and r.sketch != DEFAULT_SKETCH]
+    of_template = any(r.template for r in run_off)  # whose trials were known; classic tuners have no run-off
+    known = [r for r in standing if r.role is Role.TRIAL and bool(r.template) == of_template]
+    tried_s = [r.time_s for r in known if r.schedule in competed and r.sketch != DEFAULT_SKETCH]
     known_s = max(tried_s, default=math.inf)
-    left = [r for r in standing if r.template or (r.schedule not in competed and _may_be_better(r, known_s))]
+    left = [
+        r
+        for r in standing
+        if bool(r.template) != of_template or (r.schedule not in competed and _may_be_better(r, known_s))
+    ]
     return [*left, *winners.values()]
-
-
-def _was_tried(record: Record) -> bool:
-    """True for a trial that a run-off may have known: templates have none."""
-    return record.role is Role.TRIAL and not record.template
 
 
 def _may_be_better(record: Record, known_s: float) -> bool:

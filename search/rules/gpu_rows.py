@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from ...dialects.loop import BlockOp, blocks_in, buffer_shape
-from ...dialects.target import Target
+from ...dialects.target import WARP, Target
 from ...passes.analysis.access import is_argument, reads
 from ...passes.analysis.nest import buffer_name, find_block
-from ...passes.lower._join_threads import WARP
-from ...passes.lower.lower_loop_to_kernel import SHARED_ALIGNMENT
+from ...passes.lower.write_kernel import SHARED_ALIGNMENT
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -60,6 +60,14 @@ class Estimating(Protocol):
 
     def estimate(self, rows: Rows) -> Floats | None:
         """Return rough times of legal rows `(n,)` in seconds, comparable among spaces; None where there are none."""
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A space whose rows have a description of their own in records, as configs of templates do."""
+
+    def described(self, row: Sequence[int]) -> dict[str, Any]:
+        """Return what a record says of one row, in the field `template`."""
 
 
 class SpaceError(Exception):

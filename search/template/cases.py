@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...passes.parametric.usage import Usage
 from ...passes.pipeline_text import parse_schedule
 from ...passes.primitive import ScheduleError
 from .config import Config
 from .knobs.knob import ConfigError
-from .limits import limits, usage
-from .program import MOST, Program
+from .limits import limits
+from .program import Program
 from .space import Rows
 from .symbolic import POSITION, Tracer
 from .trace import Trace
 
 if TYPE_CHECKING:
-    from ...dialects.target import Target
     from .task import TemplateTask
 
 Mask = npt.NDArray[np.bool_]
@@ -34,7 +32,7 @@ _CAREFUL_FOR = 12
 
 @dataclass
 class Case:
-    """A trace and its program; `trusted` where single configs have confirmed both."""
+    """A trace and its program; `trusted` where single configs have confirmed it."""
 
     trace: Trace
     program: Program
@@ -108,7 +106,7 @@ class Cases:
         try:
             schedule = task.template.schedule(Config(task.config_space, row, task.target, tracer=tracer), task.args)
             trace = Trace.of(tracer, schedule)
-            program = Program.of(task.module.clone(), trace.steps)
+            program = Program(task.module, task.target, trace)
         except (ScheduleError, ConfigError) as error:
             self._refused[index] = str(error)
             return None
@@ -123,62 +121,47 @@ class Cases:
         return case
 
     def _is_right(self, case: Case, row: Rows) -> bool:
-        """Compare a case with single configs that it covers, some of them: their steps, and what they take."""
+        """Compare the steps of a case with those of single configs that it covers, some of them.
+
+        A template may look at a number in a way that Python does not tell, as `range` does.
+        """
         space = self._task.config_space
         rows = space.sample(np.random.default_rng(0), _DRAWN)
         for i, name in enumerate(space.names):
             if any(name in _knobs(condition, whole=True) for condition, _ in case.trace.conditions):
                 rows[:, i] = row[i]
         columns = space.columns(rows)
-        rows = rows[case.trace.covers(columns, len(rows)) & self.keeps_limits(case, rows)]
+        rows = rows[case.trace.covers(columns, len(rows)) & self.keeps_limits(self.usage(case, rows), len(rows))]
         rows = np.concatenate([row[None], rows[:_CHECKED]])
-        columns = space.columns(rows)
-        taken = case.program.usage(columns, len(rows))
-        for i, text in enumerate(case.trace.texts(columns, len(rows))):
+        for i, text in enumerate(case.trace.texts(space.columns(rows), len(rows))):
             try:
                 made = str(self._task.instantiate(rows[i]).pipeline)
             except (ScheduleError, ConfigError):
                 return False
             if made != text and tuple(parse_schedule(made)) != tuple(parse_schedule(text)):
                 return False
-            exact = usage(self._task.search_task.schedule_module(made))
-            if not _agree({name: int(column[i]) for name, column in taken.items()}, exact, self._task.target):
-                return False
         return True
 
-    def legal(self, case: Case, rows: Rows, certainly: bool = False, known: dict[int, Any] | None = None) -> Mask:
-        """Which rows, all covered by a case, can be measured: single configs are asked where the case cannot tell.
+    def legal(self, case: Case, rows: Rows, taken: Mapping[str, Rows] | None = None) -> Mask:
+        """Which rows, all covered by a case, can be measured; single configs are asked where it is not trusted.
 
-        With `certainly`, those are left out where the case can tell of most. `known` keeps what was computed of them.
+        `taken` is their usage, where it is known.
         """
         if not case.trusted:
             return np.array([self._task.why_not(row) is None for row in rows], dtype=bool)
-        known = {} if known is None else known
-        if certainly:
-            return self.keeps_limits(case, rows, at_most=True, known=known)
-        mask = self.keeps_limits(case, rows, known=known)
-        at = np.flatnonzero(mask & ~self.keeps_limits(case, rows, at_most=True, known=known))
-        mask[at] = [self._task.why_not(row) is None for row in rows[at]]
-        return mask
+        return self.keeps_limits(self.usage(case, rows) if taken is None else taken, len(rows))
 
-    def keeps_limits(self, case: Case, rows: Rows, at_most: bool = False, known: dict[int, Any] | None = None) -> Mask:
-        """Which rows, all covered by a case, keep the limits of the target; also with the most that they may take."""
-        target = self._task.target
-        mask = np.ones(len(rows), dtype=bool)
-        if not len(rows):
-            return mask
-        taken = case.program.usage(self._task.config_space.columns(rows), len(rows), known)
-        for name, _, limit in limits(target):
+    def usage(self, case: Case, rows: Rows) -> dict[str, Rows]:
+        """What rows, all covered by a case, take of the target: the numbers of Usage."""
+        return case.program.usage(self._task.config_space.columns(rows), len(rows))
+
+    def keeps_limits(self, taken: Mapping[str, Rows], count: int) -> Mask:
+        """Which rows `(count,)` keep the limits of the target, by what they take."""
+        mask = np.ones(count, dtype=bool)
+        for name, _, limit in limits(self._task.target):
             if limit:
-                mask &= taken[MOST if at_most and name == "shared_bytes" else name] <= limit
+                mask &= taken[name] <= limit
         return mask
-
-
-def _agree(found: dict[str, int], exact: Usage, target: Target) -> bool:
-    """True where a usage from a case is that of a single config, or leaves room for it in shared memory."""
-    taken = {name: getattr(exact, name) for name, _, _ in limits(target)}
-    same = all(found[name] == number for name, number in taken.items() if name != "shared_bytes")
-    return same and ("shared_bytes" not in taken or found["shared_bytes"] <= taken["shared_bytes"] <= found[MOST])
 
 
 def _distinct(rows: Rows) -> tuple[list[tuple[int, ...]], Rows]:

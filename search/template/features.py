@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from .program import Access, Nest, Program
+from .program import ACCESSES, Program
 from .symbolic import Columns
 
 Floats = npt.NDArray[np.float64]
@@ -16,55 +16,28 @@ KINDS = ("knob", "itervar", "curve")
 """`knob`: the numbers of the knobs. `itervar`: each loop's length, place and what it touches. `curve`: how reuse and
 the amount touched go together over all loops (Chen et al., Learning to Optimize Tensor Programs, 2018)."""
 
-LOOPS = 24
-"""Loops that there are columns for, from the innermost one of the nest that computes most."""
-ACCESSES = 4
 CURVE_POINTS = 20
 
 _LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threadIdx", "blockIdx")
 
 
 def program_features(
-    program: Program, columns: Columns, count: int, kind: str, known: dict[int, Any] | None = None
+    program: Program, columns: Columns, count: int, kind: str, usage: Mapping[str, npt.NDArray[np.int64]]
 ) -> npt.NDArray[np.float32]:
-    """The features `(count, f)`; as many for each program. `known` is what was computed from the columns before."""
-    nest = program.main
-    known = {} if known is None else known
-    extents = np.ones((count, LOOPS))
-    loops = nest.loops[-LOOPS:]
-    for i, loop in enumerate(reversed(loops)):  # innermost first, so that what matters most is in the same columns
-        extents[:, i] = loop.extent.evaluate(columns, known)
-    touched = [_touched(access, nest, columns, known, extents) for access in nest.accesses[:ACCESSES]]
-    parts = _itervar(nest, extents, touched) if kind == "itervar" else _curves(extents, touched)
-    parts.append(_taken(program, columns, count, known))
+    """The features `(count, f)`; as many for each program. `usage` is what the program takes, for these columns."""
+    extents, touched, split = program.walk(columns, count)
+    parts = _itervar(program, extents, touched) if kind == "itervar" else _curves(extents, touched)
+    parts.append(_taken(usage, split))
     return np.concatenate(parts, axis=1).astype(np.float32)
 
 
-def _touched(
-    access: Access, nest: Nest, columns: Columns, known: dict[int, Any], extents: Floats
-) -> tuple[Floats, ...]:
-    """For each loop, innermost first: the step in elements, and how many elements it and the loops inside touch."""
-    step = np.zeros_like(extents)
-    elements = np.ones_like(extents)
-    inside = 1
-    for size, strides in zip(reversed(access.shape), reversed(access.strides), strict=True):
-        moves = np.zeros_like(extents)
-        for i, loop in enumerate(reversed(nest.loops[-LOOPS:])):
-            if (stride := strides.get(loop.name)) is not None:
-                moves[:, i] = stride.evaluate(columns, known)
-        step += moves * inside
-        elements *= np.minimum(size, 1 + np.cumsum(moves * (extents - 1), axis=1))
-        inside *= size
-    return step, elements
-
-
-def _itervar(nest: Nest, extents: Floats, touched: list[tuple[Floats, ...]]) -> list[Floats]:
+def _itervar(program: Program, extents: Floats, touched: list[tuple[Floats, Floats]]) -> list[Floats]:
     """Per loop: length, iterations of it and inside, outside, how it runs; and per access: step, elements, reuse."""
     lengths = np.log2(extents)
     inside = np.cumsum(lengths, axis=1)
     outside = inside[:, -1:] - inside
     kinds = np.full(extents.shape, -1.0)
-    for i, loop in enumerate(reversed(nest.loops[-LOOPS:])):
+    for i, loop in enumerate(program.loops):  # innermost first, so that what matters most is in the same columns
         family = loop.kind.partition(".")[0]
         kinds[:, i] = _LOOP_KINDS.index(family) if family in _LOOP_KINDS else -1
     parts = [lengths, inside, outside, kinds]
@@ -74,7 +47,7 @@ def _itervar(nest: Nest, extents: Floats, touched: list[tuple[Floats, ...]]) -> 
     return parts + [np.zeros_like(extents)] * (3 * (ACCESSES - len(touched)))
 
 
-def _curves(extents: Floats, touched: list[tuple[Floats, ...]]) -> list[Floats]:
+def _curves(extents: Floats, touched: list[tuple[Floats, Floats]]) -> list[Floats]:
     """Per access, at points of a logarithmic grid: reuse by elements touched, elements by reuse, and by iterations."""
     inside = np.cumsum(np.log2(extents), axis=1)
     by_inside = _first_reaching(inside)
@@ -96,18 +69,9 @@ def _first_reaching(x: Floats) -> npt.NDArray[np.int64]:
     return first
 
 
-def _taken(program: Program, columns: Columns, count: int, known: dict[int, Any]) -> Floats:
+def _taken(usage: Mapping[str, npt.NDArray[np.int64]], split: Floats) -> Floats:
     """What a launch takes: the numbers of Usage, blocks, iterations of a thread, idle threads of the last warp."""
-    usage = program.usage(columns, count, known)
-    blocks: Any = np.ones(count)
-    serial: Any = np.ones(count)
-    for loop in program.main.loops:
-        extent = loop.extent.evaluate(columns, known)
-        if loop.kind.startswith("blockIdx") or loop.kind == "parallel":
-            blocks = blocks * extent
-        elif not loop.kind.startswith("threadIdx"):
-            serial = serial * extent
     threads = usage["threads"]
     idle = -threads % 32 / np.maximum(1, threads)
-    logs = [np.log2(1 + np.maximum(0, np.asarray(v, dtype=np.float64))) for v in (*usage.values(), blocks, serial)]
+    logs = [np.log2(1 + np.maximum(0, np.asarray(v, dtype=np.float64))) for v in (*usage.values(), *split.T)]
     return np.stack([*logs, idle], axis=1)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
-from ...passes.analysis.nest import functions
 from ...passes.parametric.read import nest_of_candidate, nest_of_module
 from ...passes.parametric.usage import Usage, usage_of
 
@@ -55,8 +53,3 @@ def excess(used: Usage, target: Target) -> str | None:
         if limit and got > limit:
             return f"at most {limit} {what} on this target, got {got}"
     return None
-
-
-def blocks_of(module: ModuleOp) -> list[BlockOp]:
-    """All blocks of a module, in program order."""
-    return [block for func in functions(module) for block in blocks_in(func)]

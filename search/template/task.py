@@ -20,10 +20,13 @@ from ..measure.measurer import MeasureOptions
 from ..measure.reference import Reference
 from ..records.file import Record
 from ..task import Mode, SearchTask, resolve_target
+from ..tune.deadline import Deadline
+from ..tune.loop import TuningOptions, TuningResult, tune
 from ..workload import ComputeDAG
 from .cases import Cases
 from .config import Config
 from .features import KINDS, program_features
+from .in_search import TemplateInSearch
 from .knobs.knob import ConfigError
 from .limits import excess, usage
 from .registry import Template, find_template
@@ -35,7 +38,7 @@ _FIRST_TRIES = 64
 
 
 class TemplateTask:
-    """A template, its arguments and a target, to be tuned with one of `lw.tuners`.
+    """A template, its arguments and a target, to be tuned: `tune`, a TaskScheduler, or one of `lw.tuners`.
 
     The template is a name, a Template, or a function `f(cfg, *args)`. `print(task.config_space)` shows what may be
     chosen. `workload_key` is what records name the workload by, unless it is the template with its arguments.
@@ -195,42 +198,58 @@ class TemplateTask:
             return str(error)
         return None
 
-    def legal(self, rows: Rows, certainly: bool = False) -> npt.NDArray[np.bool_]:
-        """Which rows `(n,)` can be measured; `certainly`: without those few that would have to be scheduled to tell."""
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows `(n,)` can be measured."""
         mask = np.zeros(len(rows), dtype=bool)
         for case, at in self.cases.groups(rows):
-            if case is None:
-                continue
-            mask[at] = self.cases.legal(case, rows[at], certainly)
+            if case is not None:
+                mask[at] = self.cases.legal(case, rows[at])
         return mask
 
     def features(self, rows: Rows, kind: str = "itervar") -> Floats:
         """What a cost model sees of each row, `(n, f)`; see features.KINDS. Rows that cannot be scheduled are zeros."""
-        if kind not in KINDS:
-            raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{kind}'")
         return self._survey(rows, kind, judge=False)[1]
 
     def survey(self, rows: Rows, kind: str = "itervar") -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Which rows can certainly be measured, and the features of all, for little more than either costs."""
-        return self._survey(rows, kind, judge=True)
+        """Which rows can be measured, and the features of those, for little more than either costs."""
+        mask, features = self._survey(rows, kind, judge=True)
+        return mask, features[mask]
 
     def _survey(self, rows: Rows, kind: str, judge: bool) -> tuple[npt.NDArray[np.bool_], Floats]:
+        if kind not in KINDS:
+            raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{kind}'")
         mask = np.zeros(len(rows), dtype=bool)
         knobs = self.config_space.features(rows)
         if kind == "knob":
-            return (self.legal(rows, certainly=True) if judge else mask), knobs
+            return self.legal(rows) if judge else mask, knobs
         found: Floats | None = None
         for case, at in self.cases.groups(rows):
             if case is None:
                 continue
-            known: dict[int, Any] = {}
+            taken = self.cases.usage(case, rows[at])
             if judge:
-                mask[at] = self.cases.legal(case, rows[at], certainly=True, known=known)
-            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind, known)
+                mask[at] = self.cases.legal(case, rows[at], taken)
+            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind, taken)
             if found is None:
                 found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)
             found[at] = part
         return mask, knobs if found is None else np.concatenate([found, knobs], axis=1)
+
+    # -- tuning -------------------------------------------------------------------------------------------------------
+
+    def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
+        """Search for a fast config with the evolution that searches sketches; see `lw.SearchTask.tune`.
+
+        Its cost model, run-off, resuming, transfer and time limit are those of sketches. TuningError when no trial
+        succeeds.
+        """
+        deadline = Deadline.after(None if options is None else options.time_limit_s)
+        chosen = self.search_task.taught(options or TuningOptions())
+        return tune(TemplateInSearch(self), chosen, measure or self.measure_options(), deadline)
+
+    def forget_reference(self) -> None:
+        """Let go of `reference`, which is made again when it is asked for."""
+        self.search_task.forget_reference()
 
     # -- what was found -----------------------------------------------------------------------------------------------
 

@@ -11,26 +11,31 @@ import numpy.typing as npt
 from xdsl.passes import ModulePass
 
 from ...passes.open_number import OpenNumber, OpenText
+from ...passes.pipeline_text import schedule_text
 from .symbolic import Columns, Expr, Number, Tracer
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The steps of a schedule with numbers that follow from the knobs, and the conditions under which they hold."""
+    """The steps of a schedule with open numbers that follow from the knobs, and the conditions under which they hold.
+
+    `numbers` says how each open number follows.
+    """
 
     conditions: tuple[tuple[Expr, bool], ...]
     steps: tuple[ModulePass, ...]
-    parts: tuple[str | Expr, ...]
+    numbers: dict[str, Expr]
+    text: OpenText
 
     @classmethod
     def of(cls, tracer: Tracer, schedule: Any) -> Trace:
         """The trace of a schedule that was made with the tracer's numbers."""
         conditions = tuple(tracer.conditions)  # before anything below looks at the numbers
-        steps = tuple(schedule.asked)
-        parts: list[str | Expr] = []
-        for step in steps:
-            parts += [",", *_parts(step)] if parts else _parts(step)
-        return cls(conditions, steps, tuple(parts))
+        numbers: dict[str, Expr] = {}
+        steps = tuple(_opened(step, numbers) for step in schedule.asked)
+        return cls(conditions, steps, numbers, OpenText.of(schedule_text(steps)))
 
     def covers(self, columns: Columns, count: int) -> npt.NDArray[np.bool_]:
         """For which configs of a population `(count,)` the template does just this."""
@@ -40,31 +45,35 @@ class Trace:
             mask &= np.asarray(condition.evaluate(columns, known), dtype=bool) == outcome
         return mask
 
+    def values(self, columns: Columns, count: int) -> dict[str, Ints]:
+        """The open numbers of each config of a population, each `(count,)`."""
+        known: dict[int, Any] = {}
+        return {name: np.broadcast_to(e.evaluate(columns, known), count) for name, e in self.numbers.items()}
+
     def texts(self, columns: Columns, count: int) -> Iterator[str]:
         """The schedule text of each config of a population."""
-        known: dict[int, Any] = {}
-        filled = [
-            part if isinstance(part, str) else np.broadcast_to(part.evaluate(columns, known), count)
-            for part in self.parts
-        ]
+        values = self.values(columns, count)
         for i in range(count):
-            yield "".join(part if isinstance(part, str) else str(int(part[i])) for part in filled)
+            yield self.text.filled({name: int(column[i]) for name, column in values.items()})
 
 
-def _parts(step: ModulePass) -> list[str | Expr]:
-    """A step as text with expressions in the place of numbers that follow from the knobs."""
-    exprs: list[Expr] = []
+def _opened(step: ModulePass, numbers: dict[str, Expr]) -> ModulePass:
+    """A step with open numbers in the place of those that follow from the knobs, which `numbers` then has."""
+    found = {f.name: value for f in fields(step) if _has_number(value := getattr(step, f.name))}
+    return replace(step, **{name: _open(value, numbers) for name, value in found.items()}) if found else step
 
-    def marked(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(marked, value))
-        if not isinstance(value, Number):
-            return value
-        exprs.append(value.expr)
-        return OpenNumber(str(len(exprs) - 1))
 
-    text = OpenText.of(str(replace(step, **{f.name: marked(getattr(step, f.name)) for f in fields(step)})))
-    parts: list[str | Expr] = [text.literals[0]]
-    for name, literal in zip(text.names, text.literals[1:], strict=True):
-        parts += [exprs[int(name)], literal]
-    return [part for part in parts if part != ""]
+def _has_number(value: Any) -> bool:
+    return any(map(_has_number, value)) if isinstance(value, tuple) else isinstance(value, Number)
+
+
+def _open(value: Any, numbers: dict[str, Expr]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_open(part, numbers) for part in value)
+    if not isinstance(value, Number):
+        return value
+    if value.expr.op == "const":
+        return value.expr.value
+    name = next((n for n, known in numbers.items() if known is value.expr), f"n{len(numbers)}")
+    numbers[name] = value.expr
+    return OpenNumber(name, value.expr.value)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from ..task import SearchTask
+from ..template.task import TemplateTask
 
 MOST_BYTES = 1 << 30
 """Bytes of inputs and expected outputs that are kept: those of some 40 layers of a network for images."""
@@ -16,9 +17,9 @@ class KeptData:
     """The tasks whose data is kept, the one measured last at the end; `most_bytes` together, and one always."""
 
     most_bytes: int = MOST_BYTES
-    _bytes: OrderedDict[SearchTask, int] = field(default_factory=OrderedDict)
+    _bytes: OrderedDict[SearchTask | TemplateTask, int] = field(default_factory=OrderedDict)
 
-    def used(self, task: SearchTask) -> None:
+    def used(self, task: SearchTask | TemplateTask) -> None:
         """Keep the data of a task, and let go of what was used longest ago where that is too much."""
         data = task.reference
         self._bytes[task] = sum(array.nbytes for array in (*data.inputs, *data.expected))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, RecordError, Role
 from ..records.workload_files import workload_file, write_workload
-from ..sketch.space import SpaceError
+from ..sketch.space import Described, SpaceError
 from ..strategies.evolution import Evolution, EvolutionSettings, Proposal
 from .deadline import Deadline
 from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
@@ -320,7 +321,15 @@ class Tuner:
             predicted=None if trial is None else trial.predicted,
             flop=task.flop,
             resources=measurement.resources,
+            template=self._described(proposal),
         )
+
+    def _described(self, proposal: Proposal | None) -> dict[str, Any]:
+        """What the record of a proposal, or of the untuned schedule, says of a template."""
+        if proposal is None:
+            return self.task.described_default()
+        space = self.task.spaces[proposal.space]
+        return space.described(proposal.row) if isinstance(space, Described) else {}
 
     def _count(self, record: Record) -> None:
         """Take a trial, new or resumed, into the state."""
@@ -356,7 +365,7 @@ class Tuner:
         for record in own:
             if record.role is Role.WINNER:
                 self._known_to_winner = self.state.done
-            if record.role is not Role.TRIAL or record.template:
+            if record.role is not Role.TRIAL or not self.task.tried(record):
                 continue
             self._count(record)
             self._to_recall.append(record)
@@ -408,7 +417,7 @@ class Tuner:
     def _final(self, trial: Record, measurement: Measurement) -> Record:
         """Return the run-off's record of a schedule that was tried before."""
         again = self._record(measurement, None, Role.FINAL)
-        return replace(again, sketch=trial.sketch, decisions=trial.decisions)
+        return replace(again, sketch=trial.sketch, decisions=trial.decisions, template=trial.template)
 
     def _finalists(self) -> list[Record]:
         """Return the best trials with distinct schedules, and the default."""

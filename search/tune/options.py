@@ -52,6 +52,12 @@ class Tunable(Protocol):
     def measured(self) -> MeasureTask:
         """The workload with data to check candidates by."""
 
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial that tuning this task would have made."""
+
+    def described_default(self) -> dict[str, Any]:
+        """What records say of the untuned schedule in their field `template`."""
+
 
 class TuningError(Exception):
     """Tuning cannot give a result; the text shows the first error whole and counts the causes."""
@@ -87,6 +93,14 @@ class TuningTask:
     def measured(self) -> MeasureTask:
         """The workload with data to check candidates by."""
         return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
+
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial of sketches."""
+        return not record.template
+
+    def described_default(self) -> dict[str, Any]:
+        """Nothing: it is no template's."""
+        return {}
 
 
 Callback = Callable[[TuningState, Record], None]

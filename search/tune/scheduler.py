@@ -18,6 +18,8 @@ from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
 from ..records.file import Record
 from ..task import SearchTask, TaskInSearch
+from ..template.in_search import TemplateInSearch
+from ..template.task import TemplateTask
 from .deadline import Clock, Deadline
 from .kept_data import KeptData
 from .loop import RUN_OFF_SHARE, TuningError, TuningOptions, TuningTask
@@ -27,6 +29,8 @@ from .progress import Silent as TaskSilent
 from .state import SchedulerState, TaskRow
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
 from .table import SchedulerProgress, Silent, make_progress
+
+SchedulableTask = SearchTask | TemplateTask | TuningTask
 
 _GROUP_BASE = 1.618
 """Tasks of one group differ in their operations by up to about this factor (as in Ansor)."""
@@ -59,7 +63,7 @@ class TaskScheduler:
 
     def __init__(
         self,
-        tasks: Sequence[SearchTask | TuningTask],
+        tasks: Sequence[SchedulableTask],
         weights: Sequence[float] | None = None,
         load_records: str | os.PathLike[str] | None = None,
         *,
@@ -223,7 +227,7 @@ class _Run:
 
     def _keep_data(self, number: int) -> None:
         task = self.scheduler.tasks[number]
-        if isinstance(task, SearchTask):
+        if isinstance(task, SearchTask | TemplateTask):
             self.kept.used(task)
 
     def _may_begin(self) -> int:
@@ -345,17 +349,19 @@ class _TaskNotes(TaskSilent):
         self._shown.note(f"{self._task}: {text}")
 
 
-def _tunable(task: SearchTask | TuningTask) -> Tunable:
+def _tunable(task: SchedulableTask) -> Tunable:
+    if isinstance(task, TemplateTask):
+        return TemplateInSearch(task)
     return task if isinstance(task, TuningTask) else TaskInSearch(task)
 
 
-def _measure_options(task: SearchTask | TuningTask) -> MeasureOptions:
+def _measure_options(task: SchedulableTask) -> MeasureOptions:
     if isinstance(task, TuningTask):
         raise ValueError(f"task {task.name} does not say how it is measured: pass MeasureOptions")
     return task.measure_options()
 
 
-def _group(task: SearchTask | TuningTask) -> str | None:
+def _group(task: SchedulableTask) -> str | None:
     """Return what tasks of the same computation and about as many operations have in common."""
     if isinstance(task, TuningTask):
         return None

@@ -209,7 +209,7 @@ class GradientBoostingTuner(Tuner):
         def score(rows: Rows) -> Floats:
             legal, features = self.task.survey(rows, self.feature_type)
             found = np.full(len(rows), -np.inf)
-            mean, spread = self._expect(features[legal])
+            mean, spread = self._expect(features)
             found[legal] = mean + _EXPLORE * spread
             return found
 

@@ -6,6 +6,8 @@ moving what each loop level touches between the memories it no longer fits in, p
 
 import numpy as np
 
+from loopwright.search.template.program import touched
+
 LEVELS = ((512, 4e11), (32 << 10, 1.5e11), (1 << 20, 5e10))
 """Bytes that fit (registers, first and second cache), and bytes a second from the memory behind."""
 PEAK = 4e11
@@ -30,38 +32,29 @@ def _rough(indices):
 
 
 def _case_seconds(program, columns, count):
-    """All nests, one after the other: what adds up partial results, too."""
-    return 1e-6 + sum(_nest_seconds(program, nest, columns, count) for nest in program.nests)
+    """All stages, one after the other: what adds up partial results, too."""
+    return 1e-6 + sum(_stage_seconds(program, s, columns, count) for s in program.nest.root.stages())
 
 
-def _nest_seconds(program, nest, columns, count):
-    known = {}
-    loops = list(reversed(nest.loops))
-    extents = np.ones((count, len(loops)))
-    for i, loop in enumerate(loops):
-        extents[:, i] = loop.extent.evaluate(columns, known)
+def _stage_seconds(program, stage, columns, count):
+    loops = stage.loops[::-1]
+    sizes = [x.extent for x in loops]
+    for (_, elements), access in zip(touched(stage, loops), stage.accesses, strict=True):
+        sizes += [n * access.buffer.element_bytes for n in elements]
+    found = program.compiled(sizes)(columns, count).astype(np.float64).reshape(-1, len(loops), count)
+    extents, bytes_touched = found[0].T, found[1:].sum(axis=0).T
     iterations = np.cumprod(extents, axis=1)
-    touched = np.zeros((count, len(loops)))
-    for access in nest.accesses:
-        elements = np.ones((count, len(loops)))
-        for size, strides in zip(access.shape, access.strides, strict=True):
-            moves = np.zeros((count, len(loops)))
-            for i, loop in enumerate(loops):
-                stride = strides.get(loop.name)
-                moves[:, i] = 0 if stride is None else stride.evaluate(columns, known)
-            elements *= np.minimum(size, 1 + np.cumsum(moves * (extents - 1), axis=1))
-        touched += elements * access.element_bytes
     total = iterations[:, -1]
     seconds = np.zeros(count)
     for fits, speed in LEVELS:
-        inside = np.maximum(1, (touched <= fits).sum(axis=1)) - 1
+        inside = np.maximum(1, (bytes_touched <= fits).sum(axis=1)) - 1
         at = np.arange(count)
-        seconds += total / iterations[at, inside] * touched[at, inside] / speed
-    seconds += nest.operations * total / (PEAK * _efficiency(program, nest, loops, extents, columns, count))
-    return seconds
+        seconds += total / iterations[at, inside] * bytes_touched[at, inside] / speed
+    operations = sum(stage.arithmetic.values())
+    return seconds + operations * total / (PEAK * _efficiency(program, loops, extents, columns, count))
 
 
-def _efficiency(program, nest, loops, extents, columns, count):
+def _efficiency(program, loops, extents, columns, count):
     """Share of the peak: full vectors, a body of 16 to 512 statements, warps that are full, every core busy."""
     found = np.ones(count)
     body = np.ones(count)

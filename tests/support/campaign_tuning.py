@@ -27,7 +27,7 @@ class Programs:
 
     n_decisions = 1
 
-    def __init__(self, name, hostile):
+    def __init__(self, name, hostile) -> None:
         self.name, self.hostile = name, hostile
 
     def sample(self, rng, n):
@@ -67,7 +67,7 @@ def name_of(record):
     return hashlib.sha256(f"{record.workload_key} {record.schedule}".encode()).hexdigest()[:16]
 
 
-def main():
+def main() -> None:
     path, trials, kind, seed, hostile = sys.argv[1:]
     default = PROCESS_FAULTS["returns twice"][0] if hostile == "1" else DOUBLE
     tasks = [

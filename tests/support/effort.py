@@ -18,6 +18,13 @@ def everything() -> bool:
     return os.environ.get(VARIABLE) == "1"
 
 
+def exploring() -> bool:
+    """True where Hypothesis draws new examples (`--hypothesis-profile=explore`)."""
+    from hypothesis import settings
+
+    return settings.default is not None and not settings.default.derandomize
+
+
 def examples(most: int) -> int:
     """How many of `most` random examples to draw."""
     return most if everything() else most // _SHARE

@@ -42,36 +42,48 @@ def build(workload, schedule):
     return (workload + "\n" + fields.get("artifact", schedule)).encode()
 
 
+def _raise(error) -> None:
+    raise error
+
+
+def _lose() -> None:
+    from loopwright.search.measure.backend_api import DeviceLost
+
+    raise DeviceLost("the device fell off the bus")
+
+
+ENDS = {
+    "raise": lambda: _raise(RuntimeError("launch failed")),
+    "disk": lambda: _raise(OSError(28, "No space left on device")),
+    "hang": lambda: ctypes.CDLL(None).pause(),
+    "spin": lambda: ctypes.PyDLL(None).pause(),  # never lets go of the interpreter
+    "segv": lambda: ctypes.string_at(0),
+    "exit": lambda: os._exit(3),
+    "sysexit": lambda: sys.exit(3),
+    "lost": _lose,
+}
+"""How a run ends that gives no result."""
+
+
 class Kernel:
-    def __init__(self, text):
+    def __init__(self, text) -> None:
         self.fields = _fields(text)
         self.runs = 0
 
-    def run(self, args):
-        source, result = args
+    def run(self, args) -> None:
         self.runs += 1
-        match self.fields.get("run"):
-            case "raise":
-                raise RuntimeError("launch failed")
-            case "disk":
-                raise OSError(28, "No space left on device")
-            case "hang":
-                ctypes.CDLL(None).pause()
-            case "spin":  # never lets go of the interpreter
-                ctypes.PyDLL(None).pause()
-            case "segv":
-                ctypes.string_at(0)
-            case "exit":
-                os._exit(3)
-            case "sysexit":
-                sys.exit(3)
+        kind = self.fields.get("run")
+        if kind in ENDS:
+            ENDS[kind]()
+        else:
+            self._compute(kind, *args)
+
+    def _compute(self, kind, source, result) -> None:
+        """Double the source, or something like it."""
+        match kind:
             case "twice":
                 os.fork()
                 result[...] = source * 2
-            case "lost":
-                from loopwright.search.measure.backend_api import DeviceLost
-
-                raise DeviceLost("the device fell off the bus")
             case "wrong":
                 result[...] = source * 2 + 1
             case "partial":
@@ -114,6 +126,6 @@ def versions():
     return {"fake": "1.0", "lw-fake": "1"}
 
 
-def data(n=64):
+def data(n: int = 64):
     source = np.arange(n, dtype=np.float32)
     return source, source * 2

@@ -27,12 +27,22 @@ class FakeDriver(ModuleType):
         self.launch_gap_ms = 0.0
         self.capturing: list[Any] | None = None
         self.streams = itertools.count(1)
+        self.free_bytes = 1 << 30
+        self._add_contexts()
+        self._add_devices()
+        self._add_streams()
+        self._add_functions()
+
+    def _add_contexts(self) -> None:
         driver = self
 
         class Error(Exception):
             pass
 
         class LaunchError(Error):
+            pass
+
+        class NoMemory(Error):
             pass
 
         class Context:
@@ -52,6 +62,11 @@ class FakeDriver(ModuleType):
                 assert driver.stack
                 driver.log.append("synchronize")
 
+        self.Error, self.LaunchError, self.MemoryError, self.Context = Error, LaunchError, NoMemory, Context
+
+    def _add_devices(self) -> None:
+        driver = self
+
         class Device:
             def __init__(self, index: int) -> None:
                 self.index = index
@@ -66,8 +81,8 @@ class FakeDriver(ModuleType):
             def compute_capability(self) -> tuple[int, int]:
                 return (9, 0)
 
-            def retain_primary_context(self) -> Context:
-                return Context(self.index)
+            def retain_primary_context(self) -> Any:
+                return driver.Context(self.index)
 
             def total_memory(self) -> int:
                 return 1 << 37
@@ -81,6 +96,12 @@ class FakeDriver(ModuleType):
             def __getattr__(self, name: str) -> str:
                 return name
 
+        self.Device = Device
+        self.device_attribute = self.function_attribute = Attributes()
+
+    def _add_streams(self) -> None:
+        driver = self
+
         class Event:
             def record(self, stream: Any = None) -> None:
                 self.at = driver.clock_ms
@@ -90,6 +111,19 @@ class FakeDriver(ModuleType):
 
             def time_since(self, other: "Event") -> float:
                 return self.at - other.at
+
+        class Stream:
+            def __init__(self) -> None:
+                self.handle = next(driver.streams)
+
+            def synchronize(self) -> None:
+                assert driver.stack
+                driver.check()
+
+        self.Event, self.Stream = Event, Stream
+
+    def _add_functions(self) -> None:
+        driver = self
 
         class Function:
             def __init__(self, name: str) -> None:
@@ -117,14 +151,6 @@ class FakeDriver(ModuleType):
                 struct.pack(self.formats, *args)
                 driver.kernels[self.name](driver, *args)
 
-        class Stream:
-            def __init__(self) -> None:
-                self.handle = next(driver.streams)
-
-            def synchronize(self) -> None:
-                assert driver.stack
-                driver.check()
-
         class Module:
             def __init__(self, code: bytes) -> None:
                 assert code[:4] == b"\x7fELF"
@@ -132,13 +158,7 @@ class FakeDriver(ModuleType):
             def get_function(self, name: str) -> Function:
                 return Function(name)
 
-        class NoMemory(Error):
-            pass
-
-        self.MemoryError, self.free_bytes = NoMemory, 1 << 30
-        self.Error, self.LaunchError, self.Context, self.Device = Error, LaunchError, Context, Device
-        self.Event, self.module_from_buffer, self.Stream = Event, Module, Stream
-        self.device_attribute = self.function_attribute = Attributes()
+        self.module_from_buffer = Module
 
     def init(self) -> None:
         pass
@@ -169,7 +189,7 @@ class FakeDriver(ModuleType):
     def memcpy_htod(self, address: int, array: np.ndarray) -> None:
         assert self.stack and array.flags.c_contiguous
         self.log.append("upload")
-        memoryview(array)  # which bfloat16 does not have
+        memoryview(array.data)  # which bfloat16 does not have
         self.at(address, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
 
     def memcpy_dtoh(self, array: np.ndarray, address: int) -> None:

@@ -6,6 +6,10 @@ Decisions (as exponents of two): tile of i, j, k, inner tile of i, j, vector wid
 import itertools
 
 import numpy as np
+import numpy.typing as npt
+
+from loopwright.search.cost_model import Floats
+from loopwright.search.sketch.population import Rows
 
 SIZES = (8, 8, 8, 5, 5, 5, 6)
 
@@ -13,39 +17,39 @@ SIZES = (8, 8, 8, 5, 5, 5, 6)
 class FakeSpace:
     n_decisions = len(SIZES)
 
-    def __init__(self, name="tiled", slowdown=1.0, failing=0.0):
+    def __init__(self, name: str = "tiled", slowdown: float = 1.0, failing: float = 0.0) -> None:
         self.name = name
         self.slowdown = slowdown
         self.failing = failing
 
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return rng.integers(SIZES, size=(n, len(SIZES)), dtype=np.int64)
 
-    def mutate(self, rng, rows):
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         rows = rows.copy()
         column = rng.integers(rows.shape[1], size=len(rows))
         rows[np.arange(len(rows)), column] = rng.integers(np.array(SIZES)[column])
         return rows
 
-    def crossover(self, rng, a, b):
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
         return np.where(rng.random(a.shape) < 0.5, a, b)
 
-    def legal(self, rows):
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         return (rows[:, 3] <= rows[:, 0]) & (rows[:, 4] <= rows[:, 1]) & (rows[:, 3] + rows[:, 4] + rows[:, 6] <= 10)
 
-    def features(self, rows):
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         i, j, k, ii, jj, v, u = rows.T
         working_set = np.log2(2.0 ** (i + k) + 2.0 ** (j + k) + 2.0 ** (i + j))
         features = [i, j, k, ii, jj, v, u, working_set, ii + jj, ii + jj + u, v - jj, 2.0**ii + 2.0**jj]
         return np.stack(features, axis=1).astype(np.float32)
 
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         time_s = float(self.times(np.array([row]))[0])
         return f"space={self.name} row={','.join(map(str, row))} " + (
             f"time={time_s!r}" if np.isfinite(time_s) else "run=raise time=1"
         )
 
-    def times(self, rows):
+    def times(self, rows: Rows) -> Floats:
         """Return the seconds of legal rows; infinity for those that fail."""
         i, j, k, ii, jj, v, u = rows.T
         working_set = 2.0 ** (i + k) + 2.0 ** (j + k) + 2.0 ** (i + j)
@@ -59,9 +63,9 @@ class FakeSpace:
             times[(rows @ np.array([7, 11, 13, 17, 19, 23, 29])) % 100 < 100 * self.failing] = np.inf
         return times
 
-    def all_rows(self):
+    def all_rows(self) -> Rows:
         rows = np.array(list(itertools.product(*map(range, SIZES))))
         return rows[self.legal(rows)]
 
-    def best_s(self):
+    def best_s(self) -> float:
         return self.times(self.all_rows()).min()

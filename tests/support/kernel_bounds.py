@@ -46,7 +46,9 @@ def outside(module: ModuleOp) -> list[str]:
     return list(found)
 
 
-def _walk(block: Block, values: dict[SSAValue, int], place: dict[str, int], found: dict[str, None]) -> None:
+def _walk(  # noqa: C901
+    block: Block, values: dict[SSAValue, int], place: dict[str, int], found: dict[str, None]
+) -> None:
     for op in block.ops:
         if isinstance(op, arith.ConstantOp):
             values[op.result] = op.value.value.data

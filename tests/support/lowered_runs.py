@@ -3,7 +3,7 @@
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
@@ -98,6 +98,7 @@ def exact_inputs(workload: ModuleOp) -> list[np.ndarray]:
     func = next(f for f in workload.ops if isinstance(f, FuncOp))
     arrays = []
     for position, kind in enumerate(func.function_type.inputs):
+        assert isinstance(kind, TensorType)
         shape, dtype = kind.get_shape(), np.dtype(dtype_name(kind.get_element_type()))
         values = np.random.default_rng(position).permutation(prod(shape))
         scaled = (values % 17 - 8) if dtype.kind == "i" else (values % 9 - 4) / 4 if dtype.itemsize == 2 else values / 8

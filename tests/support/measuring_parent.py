@@ -5,7 +5,7 @@ import numpy as np
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 
 
-def main(run, overlap=False):
+def main(run: str, overlap: bool = False) -> None:
     source = np.arange(4, dtype=np.float32)
     with Measurer(MeasureOptions("fake_backend", builders=1, run_timeout_s=60, overlap=overlap)) as measurer:
         measurer.use(MeasureTask("workload", [source], [source * 2], 0, 0))

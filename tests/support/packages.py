@@ -17,7 +17,7 @@ from loopwright.graph.runtime.signature import signature_of
 
 Parts = dict[str, bytes]
 Header = dict[str, Any]
-_ODD = (
+_ODD: tuple[Any, ...] = (
     0,
     1,
     -1,
@@ -36,8 +36,20 @@ _ODD = (
     True,
     None,
     "",
+    "object",
+    "O",
+    "float32",
+    "V8",
+    "int8",
+    "arena",
+    "constant",
+    "\n\x1b[31m",
+    [],
+    {},
+    [[]],
+    "llvm",
+    "cuda",
 )
-_ODD += ("object", "O", "float32", "V8", "int8", "arena", "constant", "\n\x1b[31m", [], {}, [[]], "llvm", "cuda")
 
 
 def small_network() -> lw.Network:
@@ -111,7 +123,7 @@ def mutated(header: Header, rng: np.random.Generator) -> Header:
     return changed
 
 
-def trespass(package: Package) -> str | None:
+def trespass(package: Package) -> str | None:  # noqa: C901
     """What running a package would do beyond its arrays, found byte by byte; None where it keeps to them.
 
     Every byte of the arena knows the tensor that was last written to it. Kernels are taken to touch what their

@@ -5,6 +5,7 @@ from xdsl.parser import Parser
 
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
+from loopwright.backends.kernel_function import Kernel
 from loopwright.dialects.target import Target
 
 TWICE = """
@@ -19,9 +20,9 @@ func.func @twice(%in : memref<64xf32>, %out : memref<64xf32> {lw.output}) {
 SOURCE = np.arange(64, dtype=np.float32)
 
 
-def parallel_kernel(cores=2):
+def parallel_kernel(cores: int = 2) -> Kernel:
     return build(Parser(create_context(), TWICE).parse_module(), Target(cores=cores, vector_bytes=64))
 
 
-def is_right(kernel):
-    return np.array_equal(kernel(SOURCE), SOURCE * 2)
+def is_right(kernel: Kernel) -> bool:
+    return np.array_equal(np.asarray(kernel(SOURCE)), SOURCE * 2)

@@ -1,5 +1,5 @@
 """Not quite a backend."""
 
 
-def build(workload, schedule):
+def build(workload: str, schedule: str) -> bytes:
     return b""

@@ -3,7 +3,7 @@
 from raw_llvm_backend import DOUBLE
 
 
-def loop(body, times, then=""):
+def loop(body: str, times: int, then: str = "") -> str:
     """Machine code that does `body` so many times; `%n` is the turn."""
     return f"""br label %again
 again:

@@ -4,14 +4,14 @@ import contextlib
 from pathlib import Path
 
 
-def alive(pid):
+def alive(pid: int | str) -> bool:
     """Whether a process runs; one that has ended and waits for its parent does not."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
     return False
 
 
-def marked_processes(mark):
+def marked_processes(mark: str) -> list[int]:
     """The ids of living processes that inherited `mark`, a variable of the environment as NAME=VALUE."""
     found = []
     for entry in Path("/proc").iterdir():

@@ -102,7 +102,7 @@ class Problem:
 
 
 @cache
-def cpu_primitives() -> dict[str, type[Primitive]]:
+def cpu_primitives() -> dict[str, type[Primitive[Any]]]:
     return {name: primitive for name, primitive in primitives().items() if primitive.name != "lw-bind"}
 
 
@@ -292,6 +292,7 @@ def _by_hand(
     outcome = Outcome()
     problem = _problem(seed, target, outcome)
     for number in range(count if problem else 0):
+        assert problem is not None
         random = Random(f"{seed} {number}")
         try:
             module, text = schedule(problem, random)

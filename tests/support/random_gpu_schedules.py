@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -66,7 +67,7 @@ def _window(r: Random) -> list[te.Tensor]:
 WORKLOADS: tuple[Callable[[Random], list[te.Tensor]], ...] = (_matmul, _matmul, _conv, _rows, _chain, _window)
 
 
-def gpu_scheduled(r: Random, workload: ModuleOp | None = None) -> tuple[ModuleOp, ModuleOp, list[Primitive]]:
+def gpu_scheduled(r: Random, workload: ModuleOp | None = None) -> tuple[ModuleOp, ModuleOp, list[Primitive[Any]]]:
     """A workload, drawn unless given, its loops after some steps, and the steps."""
     if workload is None:
         workload = te.create_module(r.choice(WORKLOADS)(r), parse_target(TARGET))
@@ -91,7 +92,7 @@ class _Steps:
     def __init__(self, r: Random, module: ModuleOp) -> None:
         self.r = r
         self.module = module
-        self.steps: list[Primitive] = []
+        self.steps: list[Primitive[Any]] = []
 
     def blocks(self) -> list[BlockOp]:
         return [b for func in functions(self.module) for b in blocks_in(func)]

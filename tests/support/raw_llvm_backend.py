@@ -65,16 +65,16 @@ done:
 """
 
 
-def one_line(body):
+def one_line(body: str) -> str:
     """A body as a schedule that a record can hold."""
     return body.replace("\n", "|")
 
 
-def build(workload, schedule):
+def build(workload: str, schedule: str) -> bytes:
     arguments = (Argument("x", "float32", (N,), False), Argument("y", "float32", (N,), True))
     code = compile_text(FRAME.format(body=schedule.replace("|", "\n"))).object_code
     return Artifact("kernel", arguments, 0, 1, code).to_bytes()
 
 
-def versions():
+def versions() -> dict[str, str]:
     return {}

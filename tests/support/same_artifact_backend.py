@@ -6,5 +6,5 @@ from fake_backend import device_name, load, versions
 __all__ = ["build", "device_name", "load", "versions"]
 
 
-def build(workload, schedule):
+def build(workload: str, schedule: str) -> bytes:
     return fake_backend.build(workload, " ".join(p for p in schedule.split() if not p.startswith(("n=", "build="))))

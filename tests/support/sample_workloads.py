@@ -130,9 +130,9 @@ def layer_norm() -> Tensors:
 
 def batch_norm() -> Tensors:
     data = _in("data", 2, 6, 5, 5)
-    stats = [_in(n, 6) for n in ("gamma", "beta", "mean")]
+    gamma, beta, mean = (_in(n, 6) for n in ("gamma", "beta", "mean"))
     variance = _in("variance", 6)
-    return [data, *stats, variance, topi.nn.batch_norm(data, *stats, topi.exp(variance))]
+    return [data, gamma, beta, mean, variance, topi.nn.batch_norm(data, gamma, beta, mean, topi.exp(variance))]
 
 
 def concatenate() -> Tensors:

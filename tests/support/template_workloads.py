@@ -1,11 +1,13 @@
 """Templates that tests define: a matrix product for CPUs with every kind of knob, small enough to build often."""
 
+from typing import Any
+
 import loopwright as lw
 from loopwright import te, topi
 
 
 @lw.template("tests_matmul")
-def matmul(cfg, m, n, k):
+def matmul(cfg: Any, m: int, n: int, k: int) -> lw.Schedule:
     a = te.placeholder((m, k), name="a")
     b = te.placeholder((k, n), name="b")
     c = topi.matmul(a, b)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from random import Random
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -101,7 +102,7 @@ def windows(r: Random) -> Drawn:
 WORKLOADS = [matmul, matmul, convolution, convolution, depthwise, pooling, rows, chain, windows]
 
 
-def tiled(r: Random) -> tuple[ModuleOp, ModuleOp, list[Primitive]]:
+def tiled(r: Random) -> tuple[ModuleOp, ModuleOp, list[Primitive[Any]]]:
     """A workload, the same on loops and scheduled, and the steps that did it."""
     tensors, block = r.choice(WORKLOADS)(r)
     workload = te.create_module(tensors, parse_target(CPU))
@@ -119,7 +120,7 @@ class _Tiling:
         self.r = r
         self.module = workload.clone()
         lower_to_loops(self.module)
-        self.steps: list[Primitive] = []
+        self.steps: list[Primitive[Any]] = []
 
     def blocks(self) -> list[BlockOp]:
         return [block for func in functions(self.module) for block in blocks_in(func)]

@@ -7,13 +7,14 @@ from fake_space import FakeSpace
 
 from loopwright.search.measure.measurer import MeasureOptions
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.sketch.population import Rows
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 path, trials, build = sys.argv[1:]
 
 
 class Space(FakeSpace):
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         return f"build={build} {super().schedule(row)}"
 
 

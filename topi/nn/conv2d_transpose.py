@@ -68,9 +68,7 @@ def _transposed(
     if isinstance(padding, str):
         raise ShapeError(f"{operator}: padding is given as integers, got '{padding}'")
     before, after = padding_of(operator, padding, extents, window, strides)
-    extra = (output_padding,) * 2 if isinstance(output_padding, int) else tuple(output_padding)
-    if len(extra) != 2 or any(not 0 <= e < s for e, s in zip(extra, strides, strict=True)):
-        raise ShapeError(f"{operator}: output_padding {output_padding} must be at least 0 and below stride {strides}")
+    extra = _extra_rows(operator, output_padding, strides)
     output = tuple(
         (n - 1) * s - b - a + k + e
         for n, s, b, a, k, e in zip(extents, strides, before, after, window, extra, strict=True)
@@ -95,6 +93,14 @@ def _transposed(
         return sum(spread_out[source].astype(dtype) * kernel[weight].astype(dtype), axis=axes)
 
     return named_output(batch, per_group * groups, output, product, channels_last)
+
+
+def _extra_rows(operator: str, output_padding: Ints | tuple[int, int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Return what is added to each output extent; ShapeError where a stride would skip it."""
+    extra = (output_padding,) * 2 if isinstance(output_padding, int) else tuple(output_padding)
+    if len(extra) != 2 or any(not 0 <= e < s for e, s in zip(extra, strides, strict=True)):
+        raise ShapeError(f"{operator}: output_padding {output_padding} must be at least 0 and below stride {strides}")
+    return extra
 
 
 def _dilate_and_pad(

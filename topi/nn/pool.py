@@ -241,7 +241,7 @@ class _Windows:
         return [c for c, e, n in zip(every, self.extents, self.outputs, strict=True) if e % n]
 
     def points(self, indices: Sequence[Expr]) -> Expr | int:
-        """How many elements the window has."""
+        """Count the elements of the window."""
         sizes = self._each(indices, lambda o, r, e, n: ((o + 1) * e + n - 1) // n - o * e // n)
         exact = zip(sizes, self.extents, self.outputs, strict=True)
         return _product([size if e % n else e // n for size, e, n in exact])

@@ -55,7 +55,7 @@ def window(node: Node, spatial: Sequence[int], kernel: Sequence[int]) -> Window:
 
 
 def halves(totals: Sequence[int], automatic: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Paddings divided in two, the odd one after (SAME_UPPER) or before (SAME_LOWER)."""
+    """Halve paddings, the odd one after (SAME_UPPER) or before (SAME_LOWER)."""
     if automatic not in ("SAME_UPPER", "SAME_LOWER"):
         raise UnsupportedNode(f"auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER, got {automatic}")
     small = tuple(t // 2 for t in totals)

@@ -113,7 +113,7 @@ def _transposed(node: Node, x: Value, w: Value, win: Window, extra: tuple[int, .
 
 
 def _by_convolution(node: Node, x: Value, w: Value, win: Window, extra: tuple[int, ...], groups: int) -> Value:
-    """A convolution of the data, zeros between its elements, with the filters turned round."""
+    """Convolve the data, dilated with zeros, with flipped filters (a transposed convolution)."""
     net, count = node.net, len(win.kernel)
     spread = _zeros_between(node, x, win.strides)
     before = [e - 1 - b for e, b in zip(win.extents, win.before, strict=True)]

@@ -32,7 +32,7 @@ def GatherElements(node: Node) -> Value:
 
 
 def GatherND(node: Node) -> Value:
-    """Places of several axes as one place of those axes joined."""
+    """Gather at places of several axes, as one place of those axes joined."""
     x, net = node.value(), node.net
     batch, width = int(node.get("batch_dims", 0)), node.shape(1)[-1]
     if batch > 1:
@@ -73,7 +73,7 @@ def Compress(node: Node) -> Value:
 
 
 def ReverseSequence(node: Node) -> Value:
-    """Of each sample the first elements backwards, as many as a known length says."""
+    """Reverse the first elements of each sample, as many as a known length says."""
     x, lengths = node.value(), node.constant(1, "sequence_lens").reshape(-1)
     batch, time = int(node.get("batch_axis", 1)), int(node.get("time_axis", 0))
     steps = np.arange(x.shape[time])
@@ -111,7 +111,7 @@ def _known(node: Node, position: int) -> Array | None:
 
 
 def from_start(node: Node, places: Value, extent: int) -> Value:
-    """Places counted from the end, which are negative, as places from the start."""
+    """Convert places counted from the end, which are negative, to places from the start."""
     net = node.net
     below = net.less(places, node.number_like(0, places))
     return net.where(below, net.add(places, node.number_like(extent, places)), places)

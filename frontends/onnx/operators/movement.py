@@ -148,7 +148,7 @@ def Pad(node: Node) -> Value:
 
 
 def _bordered(node: Node, x: Value, axis: int, before: int, after: int, mode: str) -> Value:
-    """Padded along an axis by elements of the data: the place that each new element comes from, in runs."""
+    """Pad along an axis by elements of the data: the place that each new element comes from, in runs."""
     extent = x.shape[axis]
     places = np.arange(-before, extent + after)
     if mode == "edge":
@@ -162,7 +162,7 @@ def _bordered(node: Node, x: Value, axis: int, before: int, after: int, mode: st
 
 
 def gathered(node: Node, x: Value, axis: int, places: Array) -> Value:
-    """The slices at known places along an axis: of runs with one step, one slice each."""
+    """Take the slices at known places along an axis: of runs with one step, one slice each."""
     if len(places) > _MOST_PLACES:
         raise TooLargeError(f"{len(places):,} places along axis {axis} are more than are looked at one by one")
     runs: list[list[int]] = []

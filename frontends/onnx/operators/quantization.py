@@ -106,7 +106,7 @@ def _spread(node: Node, value: Value, x: Value) -> Value:
 
 
 def _along(node: Node, value: Value, rank: int, axis: int) -> Value:
-    """One number, or one for each slice of an axis, in a shape that broadcasts."""
+    """Shape one number, or one for each slice of an axis, so that it broadcasts."""
     if value.shape in ((), (1,)):
         return node.net.reshape(value, shape=())
     shape = [1] * rank

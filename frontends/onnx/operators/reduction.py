@@ -119,7 +119,7 @@ def CumSum(node: Node) -> Operand:
 
 
 def _so_far(node: Node, operator: str) -> Operand:
-    """All elements up to each along an axis joined."""
+    """Reduce all elements up to each along an axis (a scan)."""
     x = node.value()
     if not x.shape:
         raise UnsupportedNode("a scalar has no axis")

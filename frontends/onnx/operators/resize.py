@@ -139,7 +139,7 @@ def _bilinear(node: Node, x: Value, axes: Sequence[_Axis], attributes: dict[str,
 
 
 def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> tuple[Array, Array]:
-    """What the reference implementation makes of each unit vector, `(output, extent)`, and which outputs are inside."""
+    """Build a resize matrix, `(output, extent)`, from unit vectors, and a mask of the outputs that are inside."""
     from onnx import helper
 
     crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"

@@ -21,7 +21,7 @@ def Scatter(node: Node) -> Value:
 
 
 def ScatterND(node: Node) -> Value:
-    """Places of several axes as one place of those axes joined, at which whole slices are written."""
+    """Scatter whole slices at places of several axes, as one place of those axes joined."""
     x, updates, net = node.value(), node.value(2), node.net
     width = node.shape(1)[-1]
     rows, row = prod(x.shape[:width]), prod(x.shape[width:])

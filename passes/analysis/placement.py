@@ -6,72 +6,65 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ...dialects.index import ZERO, IndexExpr, Ranges, axis, flatten
+from ...dialects.index import ZERO, IndexExpr, Ranges, flatten
 from ...dialects.interpret.loop import owning_loops
+from ...dialects.layout import Layout
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
-from ..analysis.nest import ranges_of
-from ..analysis.regions import Interval, interval_of, union
 from ..schedule._marks import PIPELINE_STAGES
+from .nest import ranges_of
+from .regions import Interval, interval_of, union
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A buffer's home: the loop each iteration of which has its own (None: the function), and its layout.
-
-    There is one copy of it for each of the virtual threads that `copies` names.
-
-    `lows` are the indices of the first element kept, over the loops outside of and at `owner`, and over the threads
-    where each has registers of its own; `extents` and `strides` are in elements. Every `steps`-th index is kept.
-    """
+    """A buffer's home: the loop each iteration of which has its own (None: the function), and its layout there."""
 
     name: str
     scope: str
     owner: ForOp | None
     is_argument: bool
     shape: tuple[int, ...]
-    lows: tuple[IndexExpr, ...]
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    copies: tuple[tuple[str, int], ...] = ()
-    steps: tuple[int, ...] = ()
+    layout: Layout
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return self.layout.extents
 
     @property
     def one_size(self) -> int:
         """Elements from the first to the last of one copy."""
-        return max(1, sum((n - 1) * s for n, s in zip(self.extents, self.strides, strict=True)) + 1)
+        return self.layout.one_size
 
     @property
     def size(self) -> int:
         """Elements from the first to the last."""
-        return self.one_size * prod(n for _, n in self.copies)
+        return self.layout.size
 
     def offset(self, indices: Sequence[IndexExpr]) -> IndexExpr:
         """The flat position of an element, whose indices are expressions over the loops."""
-        if self.is_argument:
-            return flatten(indices, self.strides)
-        places = [e - low for e, low in zip(indices, self.lows, strict=True)]
-        if self.steps:
-            places = [e // step for e, step in zip(places, self.steps, strict=True)]
-        offset = flatten(places, self.strides)
-        step = self.one_size
-        for name, count in reversed(self.copies):
-            offset = offset + axis(name) * step
-            step *= count
-        return offset
+        return flatten(indices, self.layout.strides) if self.is_argument else self.layout.offset(indices)
+
+
+def whole(shape: tuple[int, ...]) -> Layout:
+    """A dense buffer, all of which is kept."""
+    return Layout((ZERO,) * len(shape), shape, row_major(shape))
+
+
+def place_arguments(func: FuncOp) -> dict[SSAValue, Placement]:
+    """Where the arguments of a function are: in the caller's memory, as wholes."""
+    found: dict[SSAValue, Placement] = {}
+    for argument in func.body.block.args:
+        shape = buffer_shape(argument)
+        found[argument] = Placement(argument.name_hint or "", "global", None, True, shape, whole(shape))
+    return found
 
 
 def place_buffers(func: FuncOp, gpu: bool = False) -> dict[SSAValue, Placement]:
     """Lay out every buffer of a function on loops; on a GPU, threads share what is in scope shared."""
-    placements: dict[SSAValue, Placement] = {}
-    for argument in func.body.block.args:
-        shape = buffer_shape(argument)
-        lows = (ZERO,) * len(shape)
-        name = argument.name_hint or ""
-        placements[argument] = Placement(name, "global", None, True, shape, lows, shape, row_major(shape))
+    placements = place_arguments(func)
     owners = owning_loops(func)
     uses = _uses(func, set(owners))
     for buffer, owner in owners.items():
@@ -96,8 +89,12 @@ def row_major(extents: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(extents[d + 1 :]) for d in range(len(extents)))
 
 
-def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[tuple[BlockOp, tuple[IndexExpr, ...]]]]:
-    uses: dict[SSAValue, list[tuple[BlockOp, tuple[IndexExpr, ...]]]] = {b: [] for b in buffers}
+Use = tuple[BlockOp, tuple[IndexExpr, ...]]
+"""A block that touches a buffer, and at which indices, over its iterators."""
+
+
+def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[Use]]:
+    uses: dict[SSAValue, list[Use]] = {b: [] for b in buffers}
     for block in blocks_in(func):
         for output, write in zip(block.outputs, block.write_indices, strict=True):
             if output in uses:
@@ -108,58 +105,88 @@ def _uses(func: FuncOp, buffers: set[SSAValue]) -> dict[SSAValue, list[tuple[Blo
     return uses
 
 
-def _place(
-    buffer: SSAValue, owner: ForOp | None, uses: Sequence[tuple[BlockOp, tuple[IndexExpr, ...]]], gpu: bool
-) -> Placement:
+def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[Use], gpu: bool) -> Placement:
     alloc = buffer.owner
-    assert isinstance(alloc, AllocOp) and isinstance(buffer.type, MemRefType)
-    shape = buffer_shape(buffer)
-    boxes: list[Interval | None] = []
-    scope = scope_of(buffer)
-    moved: set[str] = set()
-    own = _own_threads(owner, [block for block, _ in uses]) if gpu and scope == "local" else {}
-    for position, (block, indices) in enumerate(uses):
-        loops = block.enclosing_loops
-        depth = loops.index(owner) + 1 if owner is not None else 0
-        outer, inner = ranges_of(loops[:depth]), ranges_of(loops[depth:])
-        if gpu and scope == "shared":
-            shared = [x for x in loops[:depth] if x.loop_kind.startswith(("threadIdx", "vthread"))]
-            inner |= ranges_of(shared)
-            outer = {name: r for name, r in outer.items() if name not in inner}
-        outer |= own
-        inner = {name: r for name, r in inner.items() if name not in own}
-        bound = block.bound
-        everywhere = {**outer, **inner}
-        once = {name: ZERO for name, (_, last) in everywhere.items() if last == 0}
-        tails = [e.substitute(once) for e in block.conditions]
-        caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in tails}
-        narrowed = _narrowed(inner, tails)
-        for d, expr in enumerate(indices):
-            plain = expr.substitute(bound)
-            at = plain.simplify(everywhere)
-            moved |= at.axes()
-            part = interval_of(at, inner)
-            if gpu and scope == "shared":
-                # The threads that fill it together may be more than there are elements: a predicate holds some back.
-                capped = interval_of(plain.substitute(once), inner, caps)
-                narrow = interval_of(at, narrowed)
-                part = min(part, capped, narrow, key=lambda p: p.extent)
-            if position == 0:
-                boxes.append(part)
-            elif (known := boxes[d]) is not None:
-                boxes[d] = union(known, part, outer)
-    kept = [_bounded(box, n) for box, n in zip(boxes, shape, strict=True)]
+    assert isinstance(alloc, AllocOp)
+    shape, scope = buffer_shape(buffer), scope_of(buffer)
+    local, shared = gpu and scope == "local", gpu and scope == "shared"
+    own = _own_threads(owner, [block for block, _ in uses]) if local else {}
+    around = [_ranges_around(block, owner, shared, own) for block, _ in uses]
+    kept = [_bounded(box, n) for box, n in zip(_boxes(uses, around, shared), shape, strict=True)]
     if gpu and any(_runs_ahead(block, buffer) for block, _ in uses):
         kept[0] = Interval(ZERO, shape[0])
     extents = tuple(box.extent for box in kept)
     lows = tuple(box.low for box in kept)
     steps: tuple[int, ...] = ()
     if own:
-        steps = _steps(lows, [[e.substitute(block.bound) for e in indices] for block, indices in uses])
+        steps = _steps(lows, [_over_loops(block, indices) for block, indices in uses])
         extents = tuple((n - 1) // step + 1 for n, step in zip(extents, steps, strict=True))
-    strides = _aligned_strides(extents, alloc)
-    copies = _virtual(owner, moved) if gpu and scope == "local" else ()
-    return Placement(alloc.label.data, scope, owner, False, shape, lows, extents, strides, copies, steps)
+    copies = _virtual(owner, _moved_by(uses, around)) if local else ()
+    layout = Layout(lows, extents, _aligned_strides(extents, alloc), steps, copies)
+    return Placement(alloc.label.data, scope, owner, False, shape, layout)
+
+
+def _boxes(uses: Sequence[Use], around: Sequence[tuple[Ranges, Ranges]], shared: bool) -> Sequence[Interval | None]:
+    """For each dimension what all uses touch while a buffer lives; None where that is not to be told."""
+    boxes: list[Interval | None] | None = None
+    for (block, indices), (outer, inner) in zip(uses, around, strict=True):
+        parts = _touched(block, indices, outer, inner, shared)
+        if boxes is None:
+            boxes = [*parts]
+        else:
+            boxes = [box and union(box, part, outer) for box, part in zip(boxes, parts, strict=True)]
+    return boxes or ()
+
+
+def _over_loops(block: BlockOp, indices: Sequence[IndexExpr]) -> list[IndexExpr]:
+    bound = block.bound
+    return [e.substitute(bound) for e in indices]
+
+
+def _moved_by(uses: Sequence[Use], around: Sequence[tuple[Ranges, Ranges]]) -> set[str]:
+    """The loops on which it depends what is touched."""
+    found: set[str] = set()
+    for (block, indices), (outer, inner) in zip(uses, around, strict=True):
+        everywhere = {**outer, **inner}
+        found |= {name for e in _over_loops(block, indices) for name in e.simplify(everywhere).axes()}
+    return found
+
+
+def _ranges_around(block: BlockOp, owner: ForOp | None, shared: bool, own: Ranges) -> tuple[Ranges, Ranges]:
+    """The ranges of the loops around a block that have one value while a buffer lives, and of those that run then.
+
+    All threads of a block run while a shared buffer does; `own` are those of which each has a buffer.
+    """
+    loops = block.enclosing_loops
+    depth = loops.index(owner) + 1 if owner is not None else 0
+    outer, inner = ranges_of(loops[:depth]), ranges_of(loops[depth:])
+    if shared:
+        inner |= ranges_of(x for x in loops[:depth] if x.loop_kind.startswith(("threadIdx", "vthread")))
+        outer = {name: r for name, r in outer.items() if name not in inner}
+    return {**outer, **own}, {name: r for name, r in inner.items() if name not in own}
+
+
+def _touched(
+    block: BlockOp, indices: Sequence[IndexExpr], outer: Ranges, inner: Ranges, shared: bool
+) -> list[Interval]:
+    """For each dimension what a block touches while the `inner` loops run.
+
+    The threads that fill shared memory together may be more than there are elements: a predicate holds some back.
+    """
+    everywhere = {**outer, **inner}
+    once = {name: ZERO for name, (_, last) in everywhere.items() if last == 0}
+    tails = [e.substitute(once) for e in block.conditions]
+    caps = {IndexExpr(tuple((a, -c) for a, c in e.terms), 0): e.const for e in tails}
+    narrowed = _narrowed(inner, tails)
+    found = []
+    for plain in _over_loops(block, indices):
+        at = plain.simplify(everywhere)
+        part = interval_of(at, inner)
+        if shared:
+            capped = interval_of(plain.substitute(once), inner, caps)
+            part = min(part, capped, interval_of(at, narrowed), key=lambda p: p.extent)
+        found.append(part)
+    return found
 
 
 def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:

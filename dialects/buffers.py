@@ -1,0 +1,121 @@
+"""Buffers of the loop dialect: allocations, and what the type of one says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from .attributes import parse_label
+from .labels import LabelledApartInFunction
+from .layout import Layout, LayoutAttr, parse_layout
+from .names import check_name
+
+SCOPES = ("global", "shared", "local")
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """A buffer of the function: `%b = lw_loop.alloc "b" : memref<64x64xf32, "local">`; no scope means global.
+
+    `align` is (axis, factor, offset) of `storage_align`: the stride of `axis` becomes offset modulo factor (elements).
+    Where `lw-place-buffers` has placed it, it stands in the loop of which each iteration has its own, with its layout:
+    `%b = lw_loop.alloc "b" placed [i * 16, 0] of [16, 64] strides [64, 1] : memref<64x64xf32, "local">`.
+    """
+
+    name = "lw_loop.alloc"
+    label = prop_def(StringAttr)
+    align = opt_prop_def(ArrayAttr[IntAttr])
+    place = opt_prop_def(LayoutAttr)
+    buffer = result_def(MemRefType)
+    traits = traits_def(LabelledApartInFunction())
+
+    def __init__(
+        self,
+        label: str,
+        buffer_type: MemRefType[Attribute],
+        align: tuple[int, int, int] | None = None,
+        layout: Layout | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "label": StringAttr(label),
+                "align": ArrayAttr([IntAttr(a) for a in align]) if align else None,
+                "place": LayoutAttr(layout) if layout is not None else None,
+            },
+            result_types=[buffer_type],
+        )
+        self.buffer.name_hint = label
+
+    @property
+    def scope(self) -> str:
+        return scope_of(self.buffer)
+
+    @property
+    def alignment(self) -> tuple[int, int, int] | None:
+        if self.align is None:
+            return None
+        axis, factor, offset = (a.data for a in self.align)
+        return axis, factor, offset
+
+    @property
+    def layout(self) -> Layout | None:
+        return self.place.data if self.place is not None else None
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.label.data)
+        if self.alignment is not None:
+            printer.print_string(" align [{}, {}, {}]".format(*self.alignment))
+        if self.layout is not None:
+            printer.print_string(f" placed {self.layout}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocOp:
+        label = parse_label(parser, "a buffer")
+        align: tuple[int, int, int] | None = None
+        if parser.parse_optional_keyword("align"):
+            numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            if len(numbers) != 3:
+                parser.raise_error("align is an axis, a factor and an offset")
+            align = (numbers[0], numbers[1], numbers[2])
+        layout = parse_layout(parser) if parser.parse_optional_keyword("placed") else None
+        parser.parse_punctuation(":")
+        buffer_type = parser.parse_type()
+        if not isinstance(buffer_type, MemRefType):
+            parser.raise_error("expected a memref type")
+        return cls(label, buffer_type, align, layout)
+
+    def verify_(self) -> None:
+        check_name("a buffer", self.label.data)
+        if self.align is not None and len(self.align) != 3:
+            raise VerifyException(f"buffer '{self.label.data}': align is an axis, a factor and an offset")
+        if self.layout is not None and len(self.layout.lows) != self.buffer.type.get_num_dims():
+            raise VerifyException(f"buffer '{self.label.data}' is placed by another number of indices than it has")
+
+
+def scope_of(buffer: SSAValue) -> str:
+    """`global`, `shared` or `local`, as the buffer's type says."""
+    assert isinstance(buffer.type, MemRefType)
+    space = buffer.type.memory_space
+    return space.data if isinstance(space, StringAttr) else "global"
+
+
+def buffer_type(element: Attribute, shape: Sequence[int], scope: str = "global") -> MemRefType[Attribute]:
+    """The type of a buffer in a scope."""
+    return (
+        MemRefType(element, shape, memory_space=StringAttr(scope)) if scope != "global" else MemRefType(element, shape)
+    )
+
+
+def buffer_shape(buffer: SSAValue) -> tuple[int, ...]:
+    """The extents of a buffer."""
+    assert isinstance(buffer.type, MemRefType)
+    return buffer.type.get_shape()

@@ -1,0 +1,94 @@
+"""What all instances of a block share, read once: its addresses and conditions as expressions over the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.attributes import IndicesAttr
+from ...dialects.index import IndexExpr
+from ...dialects.loop import BlockOp, LoadOp
+from ...dialects.te import IndexOp, PredicateOp
+from ..analysis.nest import buffer_name
+from ..analysis.placement import Placement
+from ..schedule._marks import PREFETCH
+from ._run_ahead import BEYOND
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store of a block, over the loops: the element's indices, its flat position, and when it is read."""
+
+    place: Placement
+    buffer: SSAValue
+    indices: tuple[IndexExpr, ...]
+    offset: IndexExpr
+    where: tuple[IndexExpr, ...]
+
+
+class BlockPlan:
+    """What all instances of a block share: its addresses and conditions as expressions over the loops."""
+
+    def __init__(self, block: BlockOp, placements: Mapping[SSAValue, Placement]) -> None:
+        bound = block.bound
+        self.block = block
+        self.name = block.block_name
+        self.ops = list(block.body.block.ops)
+        self.conditions = block.conditions
+        self.loads: dict[Operation, Access] = {}
+        self.indices: dict[Operation, tuple[IndexExpr, ...]] = {}
+        for op in self.ops:
+            if isinstance(op, LoadOp):
+                place = placements[op.buffer]
+                at = tuple(e.substitute(bound) for e in op.indices.data)
+                where = tuple(e.substitute(bound) for e in op.conditions)
+                self.loads[op] = Access(place, op.buffer, at, place.offset(at), where)
+            elif isinstance(op, IndexOp):
+                self.indices[op] = (op.value.substitute(bound),)
+            elif isinstance(op, PredicateOp):
+                self.indices[op] = tuple(e.substitute(bound) for e in op.where.data)
+        self.writes: list[Access] = []
+        self.edges: set[IndexExpr] = set()
+        for output, write in zip(block.outputs, block.write_indices, strict=True):
+            place = placements[output]
+            at = tuple(e.substitute(bound) for e in write)
+            self.writes.append(Access(place, output, at, place.offset(at), ()))
+            if not place.is_argument:
+                for e, n in zip(at, place.shape, strict=True):
+                    self.edges |= {e, n - 1 - e}
+        beyond = block.notes.get(BEYOND)
+        if isinstance(beyond, IndicesAttr):
+            self.edges |= set(beyond.data)
+        once = {loop.loop_name for loop in block.enclosing_loops if loop.size == 1}
+        reduced = (e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce)
+        self.reduce_loops = {name for axes in reduced for name in axes} - once
+        self.fused = _fused_products(block)
+        self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
+        self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
+
+
+def _ahead(block: BlockOp, op: Operation, access: Access) -> int:
+    """How many elements ahead of a load the loops around ask for a line; 0 where none does."""
+    assert isinstance(op, LoadOp)
+    for loop in block.enclosing_loops:
+        wanted = loop.notes.get(PREFETCH)
+        distance = wanted.data.get(buffer_name(op.buffer)) if isinstance(wanted, DictionaryAttr) else None
+        if isinstance(distance, IntegerAttr) and access.offset.is_linear_in(loop.loop_name):
+            return access.offset.coefficient(loop.loop_name) * distance.value.data
+    return 0
+
+
+def _fused_products(block: BlockOp) -> dict[SSAValue, tuple[SSAValue, SSAValue]]:
+    """Yielded products of floats that a sum can take as a fused multiply-add: value -> its factors."""
+    if block.combiner.data != "add":
+        return {}
+    found = {}
+    for value in block.yielded:
+        op = value.owner
+        if isinstance(op, arith.MulfOp) and len(list(value.uses)) == 1:
+            found[value] = (op.lhs, op.rhs)
+    return found

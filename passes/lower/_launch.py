@@ -1,0 +1,87 @@
+"""A launch that is being written: its threads, the buffers at its start, and what its threads do together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from ...dialects import kernel
+from ...dialects.index import IndexExpr
+from ..analysis.nest import made_up
+from ._addresses import Addresses, Known, Scope
+
+_PLACE = made_up("place", 0)
+"""A thread's place on an axis, where no loop is bound to it."""
+
+
+class Launch:
+    """A grid of thread blocks with `sizes` on its axes; what is written goes to it until it is closed."""
+
+    def __init__(self, at: Addresses, sizes: Mapping[str, int]) -> None:
+        self.at, self.sizes = at, sizes
+        self.block = Block()
+        at.scopes.append(Scope(self.block))
+        self.threads: dict[str, SSAValue] = {}
+        """The place of a thread on each axis that has more than one."""
+        for kind in sorted(k for k, n in sizes.items() if n > 1):
+            thread = kernel.ThreadOp(kind)
+            thread.result.name_hint = kind.replace("Idx.", "_")
+            self.threads[kind] = at.here.add(thread)
+
+    def close(self) -> None:
+        """End the launch."""
+        self.at.scopes.pop()
+        grid = [self.sizes.get(f"blockIdx.{d}", 1) for d in "xyz"]
+        threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
+        self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(self.block)))
+
+    def allocate(self, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
+        """A flat buffer in registers or shared memory."""
+        return allocate_first(self.block, name, element, size, scope)
+
+    def barrier(self) -> None:
+        """Let all threads of the block wait for each other."""
+        self.at.here.block.add_op(kernel.BarrierOp())
+        self.at.here.loads.clear()
+
+    def is_below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
+        """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
+        self._enter(value, size)
+        test = self.at.condition(IndexExpr(((_PLACE, -1),), limit - 1))
+        self._leave()
+        assert not isinstance(test, bool)
+        return test
+
+    def quotient(self, value: SSAValue, divisor: int, size: int) -> tuple[SSAValue, SSAValue]:
+        """A thread's place `value`, of `size` places, divided: the quotient and the remainder."""
+        place = IndexExpr(((_PLACE, 1),), 0)
+        self._enter(value, size)
+        parts = self.at.scalar(place // divisor), self.at.scalar(place % divisor)
+        self._leave()
+        return parts
+
+    def _enter(self, value: SSAValue, size: int) -> None:
+        self.at.scopes.append(Scope(self.at.here.block))
+        self.at.env[_PLACE] = Known(value, len(self.at.scopes) - 1)
+        self.at.ranges[_PLACE] = (0, size - 1)
+
+    def _leave(self) -> None:
+        del self.at.env[_PLACE], self.at.ranges[_PLACE]
+        self.at.scopes.pop()
+
+
+def allocate_first(block: Block, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
+    """A flat buffer, allocated before all that is in `block`."""
+    flat: MemRefType[Attribute] = (
+        MemRefType(element, [size], memory_space=StringAttr(scope))
+        if scope != "global"
+        else MemRefType(element, [size])
+    )
+    alloc = kernel.AllocOp(name, flat)
+    if block.first_op is None:
+        block.add_op(alloc)
+    else:
+        block.insert_op_before(alloc, block.first_op)
+    return alloc.buffer

@@ -1,0 +1,237 @@
+"""Expand pipelines: copies into shared memory stand before their loop and in it, iterations ahead of what uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.attributes import AxesAttr, Axis, IndicesAttr
+from ...dialects.index import IndexExpr, axis, constant
+from ...dialects.kernel import CommitOp, WaitOp
+from ...dialects.loop import (
+    AllocOp,
+    AtOp,
+    BarrierOp,
+    BlockOp,
+    ForOp,
+    LoadOp,
+    StartOp,
+    buffer_type,
+    is_bound,
+    loops_in,
+)
+from ...dialects.target import Target, target_of
+from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
+from ..analysis.placement import whole
+from ..schedule._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
+from ._run_ahead import ASYNCHRONOUS, BEYOND, blocks_of, run_ahead
+from ._steps import note_step, require_after
+from .place_barriers import PlaceBarriers
+
+ASYNC_COPIES_SINCE = 80
+"""The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
+
+Nest = ForOp | BlockOp
+
+
+@dataclass(frozen=True)
+class ExpandPipelines(ModulePass):
+    """`for k in n annotated {pipeline_stages = 3} { copy(k) work(k) }`, on a device that copies asynchronously ->
+
+    `copy(0) commit copy(1) commit for k in n { wait 1 barrier at k = k + 2 where (n - 3 - k >= 0) { copy(k) } commit
+    work(k) }`, with copies that are annotated as asynchronous.
+
+    On other devices, and for copies that are annotated so, the one ahead is split in two: a thread loads its elements
+    to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
+    move before it, as its iterations share them.
+
+    Requires: barriers placed (`lw-place-barriers`).
+    """
+
+    name = "lw-expand-pipelines"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in functions_on_loops(op):
+            require_after(func, self.name, PlaceBarriers.name)
+            expand_pipelines(func, target_of(op))
+
+
+def expand_pipelines(func: FuncOp, target: Target) -> None:
+    """Expand the pipelined loops of a function whose barriers are placed, in place. A CPU runs them as they are."""
+    if target.is_gpu:
+        by_itself = target.kind == "cuda" and target.compute_capability >= ASYNC_COPIES_SINCE
+        for loop in list(loops_in(func)):
+            copies = run_ahead(loop) if loop.size > 1 else ()
+            if copies:
+                _in_one_launch(loop)
+                _Pipeline(func, loop, copies, by_itself).expand()
+    note_step(func, ExpandPipelines.name)
+
+
+def _in_one_launch(loop: ForOp) -> None:
+    """Put an outermost loop into one of a single iteration: what stands before it belongs to the same launch."""
+    block = loop.parent_block()
+    if block is not None and isinstance(block.parent_op(), FuncOp):
+        around = new_loop(f"{loop.loop_name}_launch", 1)
+        block.insert_op_before(around, loop)
+        block.detach_op(loop)
+        around.body.block.add_op(loop)
+
+
+class _Pipeline:
+    """One loop, with what is copied asynchronously, and what through registers."""
+
+    def __init__(self, func: FuncOp, loop: ForOp, copies: Sequence[Nest], by_itself: bool) -> None:
+        stages = loop.notes[PIPELINE_STAGES]
+        assert isinstance(stages, IntegerAttr)
+        self.func, self.loop, self.copies = func, loop, copies
+        self.ahead = stages.value.data - 1
+        self.by_itself = [nest for nest in copies if by_itself and not _through_registers(nest)]
+        self.held = [nest for nest in copies if nest not in self.by_itself]
+        self.names = block_names(func)
+
+    def expand(self) -> None:
+        loads: list[Operation] = []
+        stores: list[Operation] = []
+        registers: list[AllocOp] = []
+        for nest in self.held:
+            load, store = self._clone(nest), self._clone(nest)
+            for op in (load, store):
+                _unroll(op)
+            for first, second, block in zip(blocks_of(load), blocks_of(store), blocks_of(nest), strict=True):
+                registers.append(self._registers(block))
+                _through(block, first, second, registers[-1].buffer, self._held_in(block))
+            loads.append(load)
+            stores.append(store)
+        parent = self.loop.parent_block()
+        assert parent is not None
+        owned = [op for op in self.loop.body.block.ops if isinstance(op, AllocOp)]
+        for alloc in owned:
+            alloc.detach()  # type: ignore[no-untyped-call]
+        parent.insert_ops_before([*registers, *owned, StartOp(self.loop.loop_name), *self._before()], self.loop)
+        self._fill_loop(loads, stores)
+        for nest in self.copies:
+            nest.detach()  # type: ignore[no-untyped-call]
+            nest.erase()
+
+    def _before(self) -> list[Operation]:
+        """The copies of the first iterations."""
+        ops: list[Operation] = []
+        for step in range(self.ahead):
+            nests = [*map(self._asynchronous, self.by_itself), *map(self._clone, self.held)]
+            ops.append(AtOp(self.loop.loop_name, constant(step), Region(Block(nests))))
+            ops += self._commit()
+        return ops
+
+    def _fill_loop(self, loads: list[Operation], stores: list[Operation]) -> None:
+        """Put around the work of an iteration what is copied for a later one."""
+        body = self.loop.body.block
+        fetched = [*map(self._asynchronous, self.by_itself), *loads]
+        wait = [WaitOp(self.ahead - 1)] if self.by_itself else []
+        before = [*wait, BarrierOp(), self._later(fetched), *self._commit()]
+        first = body.first_op
+        assert first is not None
+        body.insert_ops_before(before, first)
+        if stores:
+            body.add_op(self._later(stores))
+
+    def _later(self, nests: Sequence[Operation]) -> AtOp:
+        k = axis(self.loop.loop_name)
+        left = self.loop.size - 1 - self.ahead - k
+        return AtOp(self.loop.loop_name, k + self.ahead, Region(Block(nests)), [left])
+
+    def _commit(self) -> list[Operation]:
+        return [CommitOp()] if self.by_itself else []
+
+    def _clone(self, nest: Nest) -> Nest:
+        """A copy of a nest, whose blocks have names of their own."""
+        clone = nest.clone()
+        for block in blocks_of(clone):
+            number = next(n for n in range(len(self.names) + 1) if f"{block.block_name}${n}" not in self.names)
+            block.label = StringAttr(f"{block.block_name}${number}")
+            self.names.add(block.block_name)
+        return clone
+
+    def _asynchronous(self, nest: Nest) -> Nest:
+        clone = self._clone(nest)
+        for block in blocks_of(clone):
+            _note(block, ASYNCHRONOUS, UnitAttr())
+        return clone
+
+    # -- through registers --------------------------------------------------------------------------------------------
+
+    def _held_in(self, block: BlockOp) -> list[ForOp]:
+        """The loops whose iterations hold an element each: virtual threads around the pipeline, and those inside."""
+        loops = block.enclosing_loops
+        depth = loops.index(self.loop)
+        named = {name for e in block.bindings.data for name in e.axes()}
+        around = [x for x in loops[:depth] if x.loop_kind == "vthread" and x.loop_name in named]
+        found = [x for x in (*around, *loops[depth + 1 :]) if not is_bound(x) and x.size > 1]
+        return sorted(found, key=lambda x: x.loop_kind == "vectorized")
+
+    def _registers(self, block: BlockOp) -> AllocOp:
+        shape = tuple(x.size for x in self._held_in(block))
+        name = fresh_buffer_name(f"{block.block_name}_next", buffer_names(self.func))
+        target = block.outputs[0].type
+        assert isinstance(target, MemRefType)
+        return AllocOp(name, buffer_type(target.element_type, shape, "local"), layout=whole(shape))
+
+
+def _through_registers(nest: Nest) -> bool:
+    return any(PIPELINE_REGISTERS in block.notes for block in blocks_of(nest))
+
+
+def _note(block: BlockOp, key: str, value: Attribute) -> None:
+    block.annotations = DictionaryAttr({**block.notes, key: value})
+
+
+def _unroll(nest: Operation) -> None:
+    """Unroll all serial loops: registers have no addresses."""
+    for loop in [nest, *loops_in(nest)] if isinstance(nest, ForOp) else ():
+        if isinstance(loop, ForOp) and loop.loop_kind == "serial":
+            loop.kind = StringAttr("unrolled")
+
+
+def _through(block: BlockOp, load: BlockOp, store: BlockOp, registers: SSAValue, loops: Sequence[ForOp]) -> None:
+    """Make of two clones of a copy one that loads to registers, and one that stores from there."""
+    beyond = _beyond(block)
+    if beyond:
+        _note(load, BEYOND, IndicesAttr(tuple(beyond)))
+    at = IndicesAttr(tuple(_iterators(load, loops)))
+    load.operands = [registers]
+    load.writes = ArrayAttr([at])
+    _iterators(store, loops)
+    (source,) = store.loads
+    new = LoadOp(registers, at.data)
+    body = store.body.block
+    body.insert_op_before(new, source)
+    source.result.replace_all_uses_with(new.result)
+    body.erase_op(source)
+
+
+def _iterators(block: BlockOp, loops: Sequence[ForOp]) -> list[IndexExpr]:
+    """Give a block an iterator for each of the loops."""
+    names: list[str] = []
+    for loop in loops:
+        names.append(fresh_name(loop.loop_name, {a.name for a in block.axes}))
+        block.iterators = AxesAttr((*block.axes, Axis(names[-1], loop.size)))
+        block.rebind((*block.bindings.data, axis(loop.loop_name)), block.conditions)
+    return [axis(name) for name in names]
+
+
+def _beyond(block: BlockOp) -> Iterable[IndexExpr]:
+    """The predicates that keep a copy inside of the buffer that it fills, beyond which nobody reads."""
+    bound = block.bound
+    edges: set[IndexExpr] = set()
+    target = block.outputs[0].type
+    assert isinstance(target, MemRefType)
+    for write, extent in zip(block.write_indices[0], target.get_shape(), strict=True):
+        at = write.substitute(bound)
+        edges |= {at, extent - 1 - at}
+    return [c for c in block.conditions if c in edges]

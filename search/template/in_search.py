@@ -1,0 +1,146 @@
+"""A template's configs as the search sees them: a space of rows, and a task that one loop tunes as it does sketches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..features.catalogue import names
+from ..measure.measurement import MeasureTask
+from ..records.file import Record
+from .config import Config
+from .fallback import fallback_config
+from .history import SKETCH_PREFIX
+from .space import Rows
+
+if TYPE_CHECKING:
+    from .task import TemplateTask
+
+_DRAWS = 8
+"""Rows drawn for each that is asked for, at most: of a space where few configs are legal, fewer come."""
+
+
+class TemplateSpace:
+    """The configs of a template task: a row is a position in each knob's choices.
+
+    Features are those of sketches, read from the nest of a config's case, so that one cost model serves both.
+    """
+
+    def __init__(self, task: TemplateTask) -> None:
+        self._task = task
+        self._space = task.config_space
+        self.name = SKETCH_PREFIX + task.name
+
+    @property
+    def n_decisions(self) -> int:
+        return self._space.n_decisions
+
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
+        """About n random rows `(n, d)`, all legal; fewer where few are."""
+        found = self._space.sample(rng, 0)
+        for _ in range(_DRAWS):
+            rows = self._space.sample(rng, n)
+            found = np.concatenate([found, rows[self.legal(rows)]])
+            if len(found) >= n:
+                break
+        return found[:n]
+
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
+        """Each row with one knob at another position."""
+        return self._space.mutate(rng, rows)
+
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
+        """Each knob from one of two rows."""
+        return np.where(rng.random(a.shape) < 0.5, a, b)
+
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows keep the target's limits."""
+        return self._task.legal(rows)
+
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """The features `(n, f)` of sketches; there is no estimate of a rule, so the last one is NaN."""
+        found = np.full((len(rows), len(names()) + 1), np.nan, dtype=np.float32)
+        for case, at in self._task.cases.groups(rows):
+            if case is not None:
+                found[at, :-1] = case.program.features(self._space.columns(rows[at]), len(at))
+        return found
+
+    def schedule(self, row: npt.NDArray[np.int64]) -> str:
+        """The schedule text of one row."""
+        return self._task.schedules([self._task.config(tuple(row.tolist()))])[0]
+
+    def described(self, row: Sequence[int]) -> dict[str, Any]:
+        """What a record says of a row: the template, its arguments, the config."""
+        config = self._task.config(tuple(int(position) for position in row))
+        return {
+            "name": self._task.name,
+            "args": list(self._task.args),
+            "index": config.index,
+            "config": config.values,
+        }
+
+
+@dataclass(frozen=True)
+class TemplateInSearch:
+    """A TemplateTask as the tuning loop sees it; the untuned schedule is that of the fallback config."""
+
+    task: TemplateTask
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def workload_key(self) -> str:
+        return self.task.workload_key
+
+    @property
+    def workload(self) -> str:
+        return str(self.task.module)
+
+    @property
+    def target(self) -> str:
+        return str(self.task.target)
+
+    @cached_property
+    def spaces(self) -> Sequence[TemplateSpace]:
+        return [TemplateSpace(self.task)]
+
+    @cached_property
+    def fallback(self) -> Config:
+        """What is built without any record."""
+        return fallback_config(self.task)
+
+    @cached_property
+    def default_schedule(self) -> str:
+        return self.task.schedule(self.fallback)
+
+    @property
+    def flop(self) -> float:
+        return float(self.task.flops)
+
+    @property
+    def workload_hash(self) -> str:
+        return self.task.compute_dag.hash
+
+    @property
+    def hash(self) -> str:
+        return self.task.compute_dag.hash
+
+    def measured(self) -> MeasureTask:
+        """The workload with data to check candidates by."""
+        data = self.task.reference
+        return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
+
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial of this template, the untuned schedule among them."""
+        return record.template.get("name") == self.task.name
+
+    def described_default(self) -> dict[str, Any]:
+        """The fallback config."""
+        return self.spaces[0].described(self.fallback.row)

@@ -1,0 +1,61 @@
+// RUN: xdsl-opt %s -p lw-write-kernel --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+// An element's position is relative to the first one that the layout keeps; the mark of placed buffers goes.
+
+func.func @placed(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-expand-pipelines"} {
+  lw_loop.for i in 8 {
+    %r = lw_loop.alloc "r" placed [i, 0] of [1, 32] strides [32, 1] steps [1, 2] : memref<8x64xf32, "local">
+    lw_loop.for k in 32 {
+      lw_loop.block r (i in 8 = i, k in 64 = k * 2) writes %r[i, k] : memref<8x64xf32, "local"> {
+        %0 = lw_loop.load %x[i, k] : memref<8x64xf32>
+        lw_te.yield %0 : f32
+      }
+      lw_loop.block b (i in 8 = i, k in 64 = k * 2) writes %b[i, k] : memref<8x64xf32> {
+        %0 = lw_loop.load %r[i, k] : memref<8x64xf32, "local">
+        lw_te.yield %0 : f32
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: func.func @placed(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.name = "b", lw.output}) {
+// CHECK: %r = lw_kernel.alloc "r" : memref<32xf32, "local">
+// CHECK: scf.for %i
+// CHECK: scf.for %k
+// CHECK: %[[V:[0-9]+]] = lw_kernel.load %x
+// CHECK-NEXT: lw_kernel.store %[[V]], %r[%k] stride 0 : f32, memref<32xf32, "local">
+
+// -----
+
+func.func @forgotten(%x: memref<8xf32> {lw.name = "x"}, %b: memref<8xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-buffers"} {
+  lw_loop.for i in 8 {
+    lw_loop.block b (i in 8 = i) writes %b[i] : memref<8xf32> {
+      %0 = lw_loop.load %x[i] : memref<8xf32>
+      lw_te.yield %0 : f32
+    }
+  }
+  func.return
+}
+
+// CHECK: lw-write-kernel: function 'forgotten': run lw-expand-pipelines right before this, lw-place-buffers was the last step
+
+// -----
+
+func.func @inside(%b: memref<8xf32> {lw.name = "b", lw.output}) {
+  lw_loop.for i in 8 {
+    %r = lw_loop.alloc "r" : memref<8xf32, "local">
+  }
+  func.return
+}
+
+// CHECK: loop 'i' holds 'lw_loop.alloc', only loops and blocks belong there
+
+// -----
+
+func.func @short(%b: memref<8xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-expand-pipelines"} {
+  %r = lw_loop.alloc "r" placed [0, 0] of [1] strides [1, 1] : memref<8x8xf32, "local">
+  func.return
+}
+
+// CHECK: a layout has as many extents, strides and steps as indices

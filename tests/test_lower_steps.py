@@ -1,0 +1,88 @@
+"""The steps from loops to a kernel: each prints, parses back and verifies, and together they are the whole lowering."""
+
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+import pytest
+from lowered_runs import exact_inputs, instances
+from random_gpu_schedules import gpu_scheduled
+from tiled_schedules import tiled
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import PassFailedException
+
+from loopwright.backends.context import create_context
+from loopwright.dialects.interpret.loop import run_loops
+from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.target import TargetAttr, parse_target
+from loopwright.passes.lower.lower_loop_to_kernel import STEPS, lower_loop_to_kernel
+from loopwright.passes.pipeline_text import schedule_text
+from loopwright.passes.primitive import ScheduleError
+from loopwright.passes.schedule.unroll import Unroll
+
+MOST = 20_000
+"""Instances of blocks that are interpreted."""
+TARGETS = ("opencl", "cuda warp_size=32 compute_capability=90", "cuda warp_size=32 compute_capability=70")
+
+PIPELINED = (7, 55, 68, 99, 102, 125, 159, 164)
+"""Seeds of schedules with copies that run ahead."""
+
+
+def step_by_step(module: ModuleOp) -> Iterator[ModuleOp]:
+    """What each step makes of a module that is printed and parsed before."""
+    for step in STEPS:
+        again = Parser(create_context(), str(module)).parse_module()
+        assert str(again) == str(module)
+        again.verify()
+        step().apply(Context(), again)
+        module = again
+        yield module
+
+
+def hold_to_the_whole(module: ModuleOp, shown: str) -> bool:
+    """Lower in steps and at once; False where that is refused, which has one reason either way."""
+    whole = module.clone()
+    try:
+        lower_loop_to_kernel(whole)
+    except PassFailedException as error:
+        with pytest.raises(PassFailedException) as refusal:
+            list(step_by_step(module))
+        assert str(refusal.value) == str(error), shown
+        return False
+    *_, last = step_by_step(module)
+    assert str(last) == str(whole), shown
+    return True
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cpu(seed: int) -> None:
+    workload, module, steps = tiled(Random(seed))
+    assert hold_to_the_whole(module, schedule_text(steps))
+    if instances(module) > MOST:
+        return
+    inputs = exact_inputs(workload)
+    for step in list(step_by_step(module))[:-1]:
+        for got, wanted in zip(run_loops(step, inputs), run_te(workload, inputs), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=0.1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_gpu(target: str) -> None:
+    attribute: Attribute = TargetAttr(parse_target(target))
+    lowered = 0
+    for seed in (*range(12), *PIPELINED):
+        _, module, steps = gpu_scheduled(Random(seed))
+        module.attributes["lw.target"] = attribute
+        lowered += hold_to_the_whole(module, f"seed {seed}: {schedule_text(steps)}")
+    assert lowered >= 10
+
+
+def test_no_schedule_step_is_legal_between_them() -> None:
+    _, module, _ = tiled(Random(0))
+    for step in STEPS[:2]:
+        step().apply(Context(), module)
+    with pytest.raises(ScheduleError, match="schedule steps come before all of lowering"):
+        Unroll("b", "i").run(module)
