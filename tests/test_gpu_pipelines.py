@@ -252,3 +252,21 @@ def test_lanes_that_agree_on_a_tail_stay_a_vector() -> None:
     assert widths == [4]
     inputs = exact_inputs(sch.workload)
     np.testing.assert_allclose(run_opencl(module, *inputs)[0], run_te(sch.workload, inputs)[0], rtol=1e-5)
+
+
+def test_copies_of_shared_memory_go_through_registers() -> None:
+    """The device copies to shared memory from global memory alone; another source was an invalid address space."""
+    x = te.placeholder((4, 8, 32), name="x")
+    y = te.compute((4, 8, 32), lambda i, j, k: x[i, j, 31 - k] + 1.0, name="y")
+
+    def steps(sch: Schedule) -> None:
+        first = sch.cache_read("y", "x", "shared")
+        second = sch.cache_read("y", first, "shared")
+        sch.bind("y", "i", "blockIdx.x")
+        sch.bind("y", "k", "threadIdx.x")
+        for copy, loop in ((second, "j"), (first, "i")):
+            sch.compute_at(copy, loop)
+            sch.bind(copy, sch.get_loops(copy)[-1], "threadIdx.x")
+        sch.software_pipeline("y", "j", 2, 0)
+
+    check([x, y], steps, by_itself=False)

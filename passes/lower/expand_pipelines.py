@@ -25,6 +25,7 @@ from ...dialects.loop import (
     buffer_type,
     is_bound,
     loops_in,
+    scope_of,
 )
 from ...dialects.target import Target, target_of
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
@@ -92,7 +93,7 @@ class _Pipeline:
         assert isinstance(stages, IntegerAttr)
         self.func, self.loop, self.copies = func, loop, copies
         self.ahead = stages.value.data - 1
-        self.by_itself = [nest for nest in copies if by_itself and not _through_registers(nest)]
+        self.by_itself = [nest for nest in copies if by_itself and _may_be_asynchronous(nest)]
         self.held = [nest for nest in copies if nest not in self.by_itself]
         self.names = block_names(func)
 
@@ -181,6 +182,12 @@ class _Pipeline:
         target = block.outputs[0].type
         assert isinstance(target, MemRefType)
         return AllocOp(name, buffer_type(target.element_type, shape, "local"), layout=whole(shape))
+
+
+def _may_be_asynchronous(nest: Nest) -> bool:
+    """True for copies from global memory, which alone the device reads by itself, unless registers are asked for."""
+    from_global = all(scope_of(load.buffer) == "global" for block in blocks_of(nest) for load in block.loads)
+    return from_global and not _through_registers(nest)
 
 
 def _through_registers(nest: Nest) -> bool:
