@@ -32,7 +32,7 @@ class Computation:
     block that takes its results further, element by element, if there is one.
     """
 
-    sch: Any
+    sch: Schedule
     block: str
     loops: dict[str, Any]
     operands: tuple[str, ...]
@@ -81,7 +81,7 @@ def start(cfg: Config, workload: Workload) -> Computation:
     return Computation(sch, name, {str(x): x for x in sch.get_loops(name)}, tuple(operands), tuple(pads), epilogue)
 
 
-def _reduction(sch: Any) -> BlockOp:
+def _reduction(sch: Schedule) -> BlockOp:
     found = [block for block in blocks_in(sch.module) if block.is_reduction]
     if len(found) != 1:
         raise ConfigError(f"a shipped template takes computations with one reduction, got {len(found)}")

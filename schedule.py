@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -158,6 +158,12 @@ class Schedule:
         name, extent = plan.name, prod(loop.size for loop in plan.loops)
         self.apply(step)
         return LoopRef(name, step.block, extent)
+
+    if TYPE_CHECKING:  # of the primitives that always make one block, the name of it
+
+        def cache_read(self, *arguments: Any, **options: Any) -> str: ...
+        def cache_write(self, *arguments: Any, **options: Any) -> str: ...
+        def rfactor(self, *arguments: Any, **options: Any) -> str: ...
 
     def __getattr__(self, name: str) -> Callable[..., str | None]:
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""

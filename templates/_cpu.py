@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..computation import Workload, start
+from ..schedule import Schedule
 from ..search.template.config import Config
 
 MOST_ROWS = 16
@@ -20,7 +20,7 @@ def tiled(
     column: str,
     reduce: Sequence[str],
     packed: Sequence[str] = (),
-) -> Any:
+) -> Schedule:
     """Schedule an operator and what is fused around it, with all tiles in parallel on the cores.
 
     Knobs: the rows and columns of a tile, the step of the first reduce loop, what is unrolled, and which tiles come

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..computation import Computation, Workload, start
 from ..dialects.target import Target
+from ..schedule import Schedule
 from ..search.template.config import Config
 
 AXES = "zyx"
@@ -14,7 +15,9 @@ UNROLL_STEPS = (0, 64, 512, 1500)
 PARTS = (1, 2, 4, 8, 16, 32)
 
 
-def tiled(cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]) -> Any:
+def tiled(
+    cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
+) -> Schedule:
     """The schedule of an operator and what is fused around it: knobs `tile_<loop>` for its loops, how far to unroll,
     and `parts` that the first of the `reduce` loops is divided into, each for blocks of its own.
 
@@ -69,7 +72,7 @@ def _define_knobs(cfg: Config, loops: Mapping[str, Any], spatial: Sequence[str],
         _pick_fallback(cfg, spatial, reduce)
 
 
-def fetch_together(sch: Any, copy: str, at: Any, counts: Sequence[int], axes: str) -> None:
+def fetch_together(sch: Schedule, copy: str, at: Any, counts: Sequence[int], axes: str) -> None:
     """Fetch cooperatively: fill a shared buffer at a loop with all threads of the block, `counts` along `axes`."""
     before = {str(loop) for loop in sch.get_loops(copy)}
     sch.compute_at(copy, at, unit_loops=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..computation import Workload, start
+from ..schedule import Schedule
 from ..search.template.config import Config
 
 AXES = "zyx"
 MOST_ELEMENTS = 16
 
 
-def tiled(cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]) -> Any:
+def tiled(
+    cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
+) -> Schedule:
     """The schedule of an operator and what is fused around it: knobs `tile_<loop>` for its loops, and what is unrolled.
 
     `spatial` loops have three parts: blocks, threads, and elements of a thread, the innermost of which may be a vector.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..schedule import Schedule
 from ..search.template.config import Config
 from ..search.template.registry import template
 from . import _operators as operators
@@ -11,6 +12,6 @@ from ._gpu import tiled
 
 
 @template("batch_matmul_gpu")
-def batch_matmul_gpu(cfg: Config, *args: Any) -> Any:
+def batch_matmul_gpu(cfg: Config, *args: Any) -> Schedule:
     """As `_operators.batch_matmul`; rows on y, columns on x, the batch beside the rows."""
     return tiled(cfg, operators.batch_matmul(*args), ("i", "j"), ("k",), ("b",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..schedule import Schedule
 from ..search.template.config import Config
 from ..search.template.registry import template
 from . import _operators as operators
@@ -11,7 +12,7 @@ from ._cpu import tiled
 
 
 @template("conv2d_nchw_cpu")
-def conv2d_nchw_cpu(cfg: Config, *args: Any) -> Any:
+def conv2d_nchw_cpu(cfg: Config, *args: Any) -> Schedule:
     """As `_operators.conv2d_nchw`; a vector of filters, which are packed, for some pixels of a row."""
     return tiled(
         cfg,

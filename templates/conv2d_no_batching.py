@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..computation import start
+from ..schedule import Schedule
 from ..search.template.config import Config
 from ..search.template.registry import template
 from . import _operators as operators
@@ -16,7 +17,7 @@ from ._gpu import AXES, fetch_together, split_among_blocks
 
 
 @template("conv2d_no_batching")
-def conv2d_no_batching(cfg: Config, *args: Any) -> Any:
+def conv2d_no_batching(cfg: Config, *args: Any) -> Schedule:
     """As `_operators.conv2d_nchw`, for one image. Spatial axes in four: blocks, virtual threads, threads, elements;
     reduce axes in three, the channels' over blocks, fills of shared memory, and what is in it.
     """

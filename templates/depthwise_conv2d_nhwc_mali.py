@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..schedule import Schedule
 from ..search.template.config import Config
 from ..search.template.registry import template
 from . import _operators as operators
@@ -11,6 +12,6 @@ from ._mali import tiled
 
 
 @template("depthwise_conv2d_nhwc_mali")
-def depthwise_conv2d_nhwc_mali(cfg: Config, *args: Any) -> Any:
+def depthwise_conv2d_nhwc_mali(cfg: Config, *args: Any) -> Schedule:
     """As `_operators.depthwise_conv2d_nhwc`; rows, columns and channels on z, y and x."""
     return tiled(cfg, operators.depthwise_conv2d_nhwc(*args), ("yy", "xx", "ff"), ("ry", "rx"), ("nn",))

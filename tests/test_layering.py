@@ -14,16 +14,17 @@ from loopwright.schedule import primitive_class
 
 ROOT = Path(loopwright.__file__).resolve().parent
 
-# Layer -> the layers it may import; the front door (the root's modules, command, frontends) may import all of them.
+# Layer -> the layers it may import; the front door (the root's other modules, command, frontends) may import all.
 MAY_IMPORT = {
     "storage": set(),
     "dialects": set(),
     "te": {"dialects"},
     "topi": {"dialects", "te"},
     "passes": {"dialects"},
+    "schedule": {"dialects", "te", "passes"},
     "backends": {"storage", "dialects", "passes"},
-    "search": {"storage", "dialects", "te", "topi", "passes", "backends"},
-    "graph": {"storage", "dialects", "te", "topi", "passes", "backends", "search"},
+    "search": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends"},
+    "graph": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends", "search"},
 }
 HEAVY = {
     "cuda",
@@ -85,7 +86,7 @@ def test_imports_point_one_way(layer: str) -> None:
     wrong = [
         f"{file.relative_to(ROOT)}:{node.lineno} imports {name}"
         for file in package_files()
-        if file.relative_to(ROOT).parts[0] == layer
+        if file.relative_to(ROOT).parts[0].removesuffix(".py") == layer
         for name, node in imports(file)
         if name.split(".")[0] == "loopwright" and [*name.split("."), ""][1] not in allowed
     ]

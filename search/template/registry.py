@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from ...dialects.target import Target
+from ...schedule import Schedule
 from .config import Config
 from .knobs.knob import ConfigError
 
@@ -31,7 +32,7 @@ class Template:
     name: str
     function: Function
 
-    def __call__(self, *args: Any, target: str | Target = "llvm", config: Any = None) -> Any:
+    def __call__(self, *args: Any, target: str | Target = "llvm", config: Any = None) -> Schedule:
         """The schedule for `args`: of `config` (an index, values, or a Config), or of the best one on record."""
         from .history import best_config
         from .task import TemplateTask
@@ -39,10 +40,10 @@ class Template:
         task = TemplateTask(self, args, target)
         return task.instantiate(best_config(task) if config is None else config)
 
-    def schedule(self, cfg: Config, args: Sequence[Any]) -> Any:
+    def schedule(self, cfg: Config, args: Sequence[Any]) -> Schedule:
         """The schedule that a config gives; TypeError where the function returns none."""
         made = self.function(cfg, *args)
-        if not hasattr(made, "pipeline") or not hasattr(made, "workload"):
+        if not isinstance(made, Schedule):
             raise TypeError(f"template '{self.name}' must return the lw.Schedule it made, got {type(made).__name__}")
         return made
 

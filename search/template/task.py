@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...backends.kernel_function import Kernel
 from ...dialects.target import Target, target_of
 from ...passes.primitive import ScheduleError
+from ...schedule import Schedule
 from ..measure.measurer import MeasureOptions
 from ..measure.reference import Reference
 from ..records.file import Record
@@ -68,7 +69,7 @@ class TemplateTask:
         self._known: dict[int, str | None] = {}
         self.cases = Cases(self)
 
-    def _collect(self) -> Any:
+    def _collect(self) -> Schedule:
         """Call the template until it defines all of its knobs and returns a schedule, on a first config that can."""
         rng = np.random.default_rng(0)
         row: Sequence[int] | Rows = ()
@@ -150,7 +151,7 @@ class TemplateTask:
             raise TypeError(f"a config is an index, a value for each knob, a row or a Config, got {config!r}")
         return Config(space, space.checked_row(row), self.target)
 
-    def instantiate(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Any:
+    def instantiate(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Schedule:
         """The `lw.Schedule` of a config; ScheduleError where a step is not legal, ConfigError where it refuses."""
         made = self.template.schedule(self.config(config), self.args)
         if ComputeDAG.from_module(made.workload).hash != self.compute_dag.hash:

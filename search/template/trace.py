@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from ...passes.open_number import OpenNumber, OpenText
 from ...passes.pipeline_text import schedule_text
+from ...schedule import Schedule
 from .symbolic import Columns, Expr, Number, Tracer
 
 Ints = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ class Trace:
     text: OpenText
 
     @classmethod
-    def of(cls, tracer: Tracer, schedule: Any) -> Trace:
+    def of(cls, tracer: Tracer, schedule: Schedule) -> Trace:
         """The trace of a schedule that was made with the tracer's numbers."""
         conditions = tuple(tracer.conditions)  # before anything below looks at the numbers
         numbers: dict[str, Expr] = {}

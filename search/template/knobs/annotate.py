@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....schedule import Schedule
+from ....te.tensor import Tensor
 from .knob import ConfigError, Knob
 
 _TRIED = {
@@ -35,8 +37,8 @@ class AnnotateEntity:
 
     def apply(
         self,
-        sch: Any,
-        block: Any,
+        sch: Schedule,
+        block: str | Tensor,
         axes: Sequence[Any],
         axis_lens: Sequence[int] | None = None,
         max_unroll: int | None = None,
@@ -69,7 +71,13 @@ class AnnotateEntity:
 
 
 def _mark(
-    sch: Any, block: Any, loop: Any, ann: str, length: int, max_unroll: int | None, vec_size: Sequence[int] | None
+    sch: Schedule,
+    block: str | Tensor,
+    loop: Any,
+    ann: str,
+    length: int,
+    max_unroll: int | None,
+    vec_size: Sequence[int] | None,
 ) -> None:
     if ann == "unroll":
         if max_unroll is not None and length > max_unroll:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....schedule import Schedule
+from ....te.tensor import Tensor
 from .knob import ConfigError, Knob
 
 POLICIES = ("identity", "all", "interval", "interval_all", "candidate", "interleave")
@@ -25,7 +27,7 @@ class ReorderEntity:
 
     perm: Order
 
-    def apply(self, sch: Any, block: Any, axes: Sequence[Any]) -> list[Any]:
+    def apply(self, sch: Schedule, block: str | Tensor, axes: Sequence[Any]) -> list[Any]:
         """Reorder `axes` of `block`; returns them in their new order."""
         if len(axes) != len(self.perm):
             raise ConfigError(f"this order is one of {len(self.perm)} loops, got {len(axes)}")

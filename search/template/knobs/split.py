@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....schedule import Schedule
+from ....te.tensor import Tensor
 from ..symbolic import Expr, Tracer
 from .knob import ConfigError, Knob
 
@@ -23,7 +25,7 @@ class SplitEntity:
 
     size: Sequence[int]
 
-    def apply(self, sch: Any, block: Any, axis: Any) -> list[Any]:
+    def apply(self, sch: Schedule, block: str | Tensor, axis: Any) -> list[Any]:
         """Split `axis` of `block`; returns the new loops, outermost first. A split in one is the loop itself."""
         if len(self.size) == 1:
             return [axis]
