@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from loopwright import testing as testing
     from loopwright import topi as topi
     from loopwright.backends.cuda.arrays import cuda as cuda
-    from loopwright.backends.device_array import cpu as cpu
     from loopwright.backends.host_memory import NotEnoughMemory as NotEnoughMemory
     from loopwright.backends.kernel_function import BenchmarkResult as BenchmarkResult
     from loopwright.backends.kernel_function import Kernel as Kernel
+    from loopwright.backends.llvm.this_cpu import cpu as cpu
     from loopwright.backends.opencl.arrays import opencl as opencl
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
@@ -91,7 +91,7 @@ _HOMES = {
     "build": "loopwright.building",
     "callbacks": "loopwright.search.tuners",
     "compile": "loopwright.graph.compiler",
-    "cpu": "loopwright.backends.device_array",
+    "cpu": "loopwright.backends.llvm.this_cpu",
     "cuda": "loopwright.backends.cuda.arrays",
     "measure_option": "loopwright.search.tuners",
     "extract_tasks": "loopwright.graph.tasks",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..dialects.numpy_types import ELEMENT_TYPES
 from ..dialects.target import Target
-from .arrays import aligned_copy, aligned_empty
+from .arrays import aligned_empty
 
 Array = npt.NDArray[Any]
 ALIGNMENT = 16
@@ -94,42 +94,3 @@ def new_array(device: Device, shape: Sequence[int], dtype: npt.DTypeLike, cls: t
     if kind.name not in ELEMENT_TYPES:
         raise TypeError(f"arrays on devices are of {', '.join(ELEMENT_TYPES)}, got {kind.name}")
     return cls(device, device.allocate(math.prod(shape) * kind.itemsize), shape, kind)
-
-
-class Cpu:
-    """This machine's CPU: its arrays are NumPy's, aligned for vectors."""
-
-    kind = "llvm"
-    index = 0
-
-    @property
-    def target(self) -> Target:
-        """The CPU as the compiler sees it."""
-        from .llvm.host import host_target
-
-        return host_target()
-
-    @property
-    def name(self) -> str:
-        from .llvm.device import device_name
-
-        return device_name()
-
-    def array(self, values: Any) -> Array:
-        """Return an aligned, contiguous copy."""
-        return aligned_copy(np.asarray(values))
-
-    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike = "float32") -> Array:
-        """Return an aligned array whose values are not set."""
-        return aligned_empty(shape, dtype)
-
-    def __str__(self) -> str:
-        return "cpu"
-
-    def __repr__(self) -> str:
-        return f"<cpu: {self.name}>"
-
-
-def cpu() -> Cpu:
-    """Return this machine's CPU as a device."""
-    return Cpu()

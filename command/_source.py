@@ -94,7 +94,7 @@ def _listed(keys: Mapping[str, str]) -> str:
 def task_of(record: Record, records: Path, workload_file: Path | None = None) -> SearchTask:
     """Return the task that a record is of, from a file (by default the one beside the records) or made from the key."""
     from ..dialects.target import parse_target
-    from ..search.records.workload_files import task_of_key
+    from ..search.records.rebuilt import task_of_key
     from ..search.records.workload_files import workload_file as beside
 
     try:

@@ -16,6 +16,7 @@ from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
+from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import load_backend
 from .measure.check import check_kernel
 from .measure.measurer import MeasureOptions, MeasureTask
@@ -109,8 +110,6 @@ class SearchTask:
 
     def taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
-        from .cost_model.transfer import TEACHABLE, transfer_to
-
         wanted = (
             options.transfer and options.cost_model == TEACHABLE and options.num_measure_trials > options.batch_size
         )

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,40 @@ def test_imports_point_one_way(layer: str) -> None:
         if name.split(".")[0] == "loopwright" and [*name.split("."), ""][1] not in allowed
     ]
     assert not wrong
+
+
+KNOWN_CIRCLES = [
+    {"te.broadcast", "te.expr", "te.functions", "te.reduce", "te.tensor"},  # expressions and tensors need each other
+    {
+        f"search.cost_model.{name}"
+        for name in ("linear", "pretrained", "rank", "roofline", "store", "trees", "unknowing")
+    },
+    {"graph.evaluate", "graph.network", "graph.pipeline"},
+    {"graph.runtime.package", "graph.runtime.reading"},
+    {"backends.c_family.language", "backends.c_family.printer"},
+    {"search.records.pretuned"}
+    | {f"search.template.{n}" for n in ("cases", "fallback", "history", "in_search", "registry", "task")},
+]
+"""Modules that import each other, in functions or for types: to become fewer, never more."""
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Nor in a function, or for types alone: what needs each other is one module, or wants a third."""
+    circle_of = {f"loopwright.{name}": str(n) for n, circle in enumerate(KNOWN_CIRCLES) for name in circle}
+    modules = {module_of(file) for file in package_files()}
+    needs: dict[str, set[str]] = {}
+    for file in package_files():
+        own = circle_of.get(module_of(file), module_of(file))
+        for name, _ in imports(file):
+            found = name if name in modules else name.rpartition(".")[0]
+            if found in modules and circle_of.get(found, found) != own and file != ROOT / "__init__.py":
+                needs.setdefault(own, set()).add(circle_of.get(found, found))
+    TopologicalSorter(needs).prepare()  # CycleError, with the modules
+
+
+def module_of(file: Path) -> str:
+    """Return the dotted name of a module."""
+    return ".".join([*package_of(file), file.stem]).removesuffix(".__init__")
 
 
 def test_package_imports_itself_relatively() -> None:

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwright.search.template.config import Config
+from loopwright.search.template.config import Config, ConfigSpace
 from loopwright.search.template.knobs.annotate import AnnotateKnob
 from loopwright.search.template.knobs.choice import ChoiceKnob
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.knobs.reorder import ReorderKnob
 from loopwright.search.template.knobs.split import SplitKnob
-from loopwright.search.template.space import ConfigSpace
 
 # Configs that the tutorial "Tuning High Performance Convolution on NVIDIA GPUs" printed, with their indices.
 PUBLISHED = {

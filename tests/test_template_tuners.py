@@ -13,8 +13,8 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.cost_model import relative_speed
 from loopwright.search.records.file import ErrorCode
+from loopwright.search.template.config import ConfigSpace
 from loopwright.search.template.knobs.choice import ChoiceKnob
-from loopwright.search.template.space import ConfigSpace
 from loopwright.search.tuners.annealing import Annealing
 from loopwright.search.tuners.diversity import pick_diverse
 from loopwright.search.tuners.rank_trees import RankTrees, well_chosen

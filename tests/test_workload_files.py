@@ -11,10 +11,10 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.named_workloads import named_workloads
 from loopwright.search.records.file import Record
+from loopwright.search.records.rebuilt import rebuilt_task
 from loopwright.search.records.workload_files import (
     WorkloadFileError,
     read_module,
-    rebuilt_task,
     workload_file,
     write_workload,
 )

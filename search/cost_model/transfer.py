@@ -6,15 +6,18 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from ...dialects.target import Target, parse_target
 from ..features.of_records import RecordFeatures
 from ..records import file as rec
 from ..records.file import Record, RecordWarning, Role
-from ..records.workload_files import rebuilt_task
-from ..task import SearchTask
+from ..records.workload_files import rebuilt_dag
+from ..sketch.generate import generate_sketches
 from ..tune.progress import counted
+from ..workload import ComputeDAG
 from . import CostModel, Floats, Pretrained, make_model
 from .samples import History
 
@@ -24,6 +27,16 @@ MOST_RECORDS = 512
 """The latest records of other tasks that are looked at: more would outvote what a search measures itself."""
 MOST_TASKS = 8
 """The tasks of the latest records that are made again, which takes some tenths of a second each."""
+
+
+class Taught(Protocol):
+    """A task whose cost model is to start from others: its workload and its target."""
+
+    @property
+    def compute_dag(self) -> ComputeDAG: ...
+
+    @property
+    def target(self) -> Target: ...
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,7 @@ class Transfer:
         return f"{used}; {counted(self.skipped, 'record')} cannot be used" if self.skipped else used
 
 
-def transfer_to(task: SearchTask, path: str | os.PathLike[str]) -> Transfer | None:
+def transfer_to(task: Taught, path: str | os.PathLike[str]) -> Transfer | None:
     """What the latest trials of other tasks of the same target in a record file teach; None where there are none.
 
     A task is made again from its IR beside the file, or from its key; records of tasks that cannot be, of templates,
@@ -88,10 +101,11 @@ def _samples(records: Sequence[Record], path: str | os.PathLike[str]) -> tuple[F
     """The features `(n, f)` and seconds `(n,)` of one task's records that its sketches still give."""
     none = np.zeros((0, 0), dtype=np.float32), np.zeros(0)
     try:
-        task = rebuilt_task(records[0], path)
-        if task is None:
+        dag, target = rebuilt_dag(records[0], path), parse_target(records[0].target)
+        if dag is None:
             return none
-        known = RecordFeatures(task.module, task.target, task.sketches)
+        module = dag.for_target(target)
+        known = RecordFeatures(module, target, generate_sketches(module, target))
         current = [r for r in records if known.is_current(r)]
         return (known(current), np.array([r.time_s for r in current])) if current else none
     except Exception:  # whatever a rule makes of another task, which may be anyone's, is no reason not to tune this one

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
+from ... import te
 from ...dialects.presets import PRESETS
 from ...dialects.target import Target, parse_target
+from ..sketch.generate import generate_sketches
 from .measurer import MeasureTask
+from .reference import make_reference
 
 _NUMBERS = 1 << 15
 _CALLED = {"pocl": "Portable Computing Language"}
@@ -16,16 +19,12 @@ _CALLED = {"pocl": "Portable Computing Language"}
 @cache
 def preflight(target: Target) -> tuple[MeasureTask, str]:
     """A task that adds 1 to some numbers, and its untuned schedule, on the threads or cores of a target."""
-    from ... import te
-    from ..task import SearchTask
-
     data = te.placeholder((_NUMBERS,), name="data")
-    task = SearchTask(
-        te.create_module([data, te.compute((_NUMBERS,), lambda i: data[i] + 1.0, name="next")]), (), target
-    )
-    reference = task.reference
-    found = MeasureTask(str(task.module), reference.inputs, reference.expected, reference.atol, reference.rtol)
-    return found, task.default_schedule
+    module = te.create_module([data, te.compute((_NUMBERS,), lambda i: data[i] + 1.0, name="next")], target)
+    reference = make_reference(module)
+    found = MeasureTask(str(module), reference.inputs, reference.expected, reference.atol, reference.rtol)
+    first = generate_sketches(module, target)[0]
+    return found, first.schedule(first.default)
 
 
 def measured_elsewhere(target: str, device: str) -> str:

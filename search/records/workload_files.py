@@ -17,10 +17,11 @@ from ...dialects.target import parse_target
 from ...dialects.unclosed import unclosed_string
 from ...dialects.workload import verify_workload
 from ...storage.whole_file import write_whole
+from ..named_workloads import named_workloads
+from ..workload import ComputeDAG
 from .record import key_of
 
 if TYPE_CHECKING:
-    from ..task import SearchTask
     from .file import Record
 
 
@@ -93,35 +94,32 @@ def read_module(path: Path) -> ModuleOp:
     return module
 
 
-def rebuilt_task(record: Record, records: str | os.PathLike[str]) -> SearchTask | None:
-    """The task that a record of a file is of: from the IR beside the file, or made from the key of a named workload.
+def rebuilt_dag(record: Record, records: str | os.PathLike[str]) -> ComputeDAG | None:
+    """The workload that a record of a file is of: from the IR beside the file, or made from the key of a named one.
 
     None where neither gives the workload of the record's hash.
     """
-    return _task_of_file(record, records) or task_of_key(record)
+    return dag_of_file(record, records) or dag_of_key(record)
 
 
-def _task_of_file(record: Record, records: str | os.PathLike[str]) -> SearchTask | None:
-    from ..task import SearchTask
-
+def dag_of_file(record: Record, records: str | os.PathLike[str]) -> ComputeDAG | None:
+    """The workload in the IR beside a record file; None where there is none, or another."""
     try:
-        module = read_module(workload_file(records, record.workload_hash))
-        task = SearchTask(module, target=parse_target(record.target))
+        dag = ComputeDAG.from_module(read_module(workload_file(records, record.workload_hash)))
+        parse_target(record.target)
     except ValueError:
         return None
-    return task if task.compute_dag.hash == record.workload_hash else None
+    return dag if dag.hash == record.workload_hash else None
 
 
-def task_of_key(record: Record) -> SearchTask | None:
-    """The task of a record whose key names one of the named workloads; None for any other."""
-    from ..named_workloads import named_workloads
-    from ..task import SearchTask
-
+def dag_of_key(record: Record) -> ComputeDAG | None:
+    """The workload of a record whose key names one of the named workloads; None for any other."""
     parts = key_of(record.workload_key)
     if parts is None:
         return None
     try:
-        task = SearchTask(named_workloads()[parts[0]], parts[1], parse_target(record.target))
+        dag = named_workloads()[parts[0]].dag(*parts[1])
+        parse_target(record.target)
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):  # any function of any arguments
         return None
-    return task if task.compute_dag.hash == record.workload_hash else None
+    return dag if dag.hash == record.workload_hash else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...storage.whole_file import write_whole
 from ..records import file as rec
 from ..records.file import Record, RecordError
-from ..records.workload_files import rebuilt_task, task_of_key
+from ..records.rebuilt import rebuilt_task, task_of_key
 from .charts import curve_chart
 from .group import groups
 from .limits import Limits, limits_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .knobs.choice import ChoiceKnob
 from .knobs.knob import ConfigError, Knob, extent_of
 from .knobs.reorder import ReorderKnob
 from .knobs.split import SplitKnob
-from .space import ConfigSpace, Rows
+from .space import KnobSpace, Rows, out_of_range
 from .symbolic import Tracer
 
 
@@ -26,7 +27,7 @@ class Config:
 
     def __init__(
         self,
-        space: ConfigSpace,
+        space: KnobSpace,
         row: Sequence[int] | Rows = (),
         target: Target | None = None,
         collecting: bool = False,
@@ -147,3 +148,24 @@ class Config:
         return f"{self.space.describe(self.row)},{self.index}"
 
     __repr__ = __str__
+
+
+class ConfigSpace(KnobSpace):
+    """The configs of a template for a target: `space[index]` or `space.get(index)`, one after the other in a loop."""
+
+    def __init__(self, target: Target | None = None) -> None:
+        super().__init__()
+        self.target = target
+
+    def get(self, index: int) -> Config:
+        """The config of an index; IndexError where it is out of range."""
+        index = operator.index(index)
+        if not 0 <= index < self.size:
+            raise IndexError(out_of_range(index, self.size))
+        return Config(self, self.rows([index])[0], self.target)
+
+    def __getitem__(self, index: int) -> Config:
+        return self.get(index)
+
+    def __iter__(self) -> Iterator[Config]:
+        return map(self.get, range(self.size))

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .knobs.knob import ConfigError, Knob
 from .symbolic import POSITION, Columns
-
-if TYPE_CHECKING:
-    from ...dialects.target import Target
-    from .config import Config
 
 Rows = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
@@ -23,15 +18,13 @@ MOST_POINTS = 1 << 62
 """Spaces are counted in 64-bit integers."""
 
 
-class ConfigSpace:
+class KnobSpace:
     """Knobs in the order of their definition; the first one varies fastest along the index.
 
-    A row of a population is a position in each knob's choices, `(n, d)`; an index is the same as one number. Configs
-    are `space[index]` or `space.get(index)`, one after the other in a loop over the space, and have its `target`.
+    A row of a population is a position in each knob's choices, `(n, d)`; an index is the same as one number.
     """
 
-    def __init__(self, target: Target | None = None) -> None:
-        self.target = target
+    def __init__(self) -> None:
         self.knobs: dict[str, Knob[Any]] = {}
 
     def add(self, knob: Knob[Any]) -> None:
@@ -75,23 +68,6 @@ class ConfigSpace:
     def __len__(self) -> int:
         return self.size
 
-    # -- configs ------------------------------------------------------------------------------------------------------
-
-    def get(self, index: int) -> Config:
-        """The config of an index; IndexError where it is out of range."""
-        from .config import Config
-
-        index = operator.index(index)
-        if not 0 <= index < self.size:
-            raise IndexError(_out_of_range(index, self.size))
-        return Config(self, self.rows([index])[0], self.target)
-
-    def __getitem__(self, index: int) -> Config:
-        return self.get(index)
-
-    def __iter__(self) -> Iterator[Config]:
-        return map(self.get, range(self.size))
-
     # -- index <-> row ------------------------------------------------------------------------------------------------
 
     def rows(self, indices: Sequence[int] | Indices) -> Rows:
@@ -99,7 +75,7 @@ class ConfigSpace:
         given = np.asarray(indices, dtype=np.int64).reshape(-1)
         if len(given) and (given.min() < 0 or given.max() >= self.size):
             wrong = next(int(i) for i in given if not 0 <= i < self.size)
-            raise IndexError(_out_of_range(wrong, self.size))
+            raise IndexError(out_of_range(wrong, self.size))
         return np.asarray(given[:, None] // self.strides % self.sizes, dtype=np.int64)
 
     def indices(self, rows: Rows) -> Indices:
@@ -178,5 +154,5 @@ class ConfigSpace:
     __repr__ = __str__
 
 
-def _out_of_range(index: int, size: int) -> str:
+def out_of_range(index: int, size: int) -> str:
     return f"a config index is in [0, {size}), got {index}"

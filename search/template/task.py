@@ -25,13 +25,13 @@ from ..tune.deadline import Deadline
 from ..tune.loop import TuningOptions, TuningResult, tune
 from ..workload import ComputeDAG
 from .cases import Cases
-from .config import Config
+from .config import Config, ConfigSpace
 from .features import KINDS, program_features
 from .in_search import TemplateInSearch
 from .knobs.knob import ConfigError
 from .limits import excess, usage
 from .registry import Template, find_template
-from .space import ConfigSpace, Rows
+from .space import Rows
 
 Floats = npt.NDArray[np.float32]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..template.space import ConfigSpace, Rows
+from ..template.space import KnobSpace, Rows
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -30,7 +30,7 @@ class AnnealingSettings:
 class Annealing:
     """Chains that go on, in the next search, from where they ended."""
 
-    def __init__(self, space: ConfigSpace, rng: np.random.Generator, settings: AnnealingSettings | None = None) -> None:
+    def __init__(self, space: KnobSpace, rng: np.random.Generator, settings: AnnealingSettings | None = None) -> None:
         self._space = space
         self._rng = rng
         self._settings = settings or AnnealingSettings()
@@ -86,7 +86,7 @@ def _floor(scores: Floats, keep: int) -> float:
     return -np.inf if len(scores) <= keep else float(np.partition(scores, -keep)[-keep])
 
 
-def _best(space: ConfigSpace, rows: Rows, scores: Floats, keep: int) -> tuple[Rows, Floats]:
+def _best(space: KnobSpace, rows: Rows, scores: Floats, keep: int) -> tuple[Rows, Floats]:
     right = np.isfinite(scores)
     rows, scores = rows[right], scores[right]
     _, first = np.unique(space.indices(rows), return_index=True)

@@ -13,7 +13,7 @@ from ..cost_model import Floats, relative_speed
 from ..records.file import Record
 from ..template.history import SKETCH_PREFIX
 from ..template.knobs.knob import ConfigError
-from ..template.space import ConfigSpace, Rows
+from ..template.space import KnobSpace, Rows
 from ..template.task import TemplateTask
 from .annealing import Annealing, AnnealingSettings
 from .diversity import pick_diverse
@@ -235,7 +235,7 @@ class GradientBoostingTuner(Tuner):
         return [int(i) for i in self.space.indices(rows[:count])]
 
 
-def _nearest(source: ConfigSpace, rows: Rows, space: ConfigSpace) -> Rows:
+def _nearest(source: KnobSpace, rows: Rows, space: KnobSpace) -> Rows:
     """Rows of `source` as rows of another space with the same knobs: for each knob the choice that is most alike."""
     found = np.zeros((len(rows), space.n_decisions), dtype=np.int64)
     for i, name in enumerate(space.names):
