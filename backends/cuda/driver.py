@@ -23,7 +23,11 @@ _FATAL = (
     "ECC",
     "lost",
     "invalid program counter",
+    "address space",
+    "hardware stack error",
+    "context is destroyed",
 )
+"""Words of the errors after which a context is of no use (CUDA driver API, CUresult 214, 700 to 719)."""
 
 
 class MissingCuda(MissingRequirement):

@@ -30,6 +30,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from loopwright import te
 from loopwright.backends.build import lower_to_kernel
+from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.llvm.executable import compile_module
 from loopwright.backends.llvm.outside import OutsideBufferError
 from loopwright.dialects.kernel import LaunchOp
@@ -66,6 +67,8 @@ class Outcome:
     tried: int = 0
     faults: list[Fault] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    device_lost: bool = False
+    """The device is of no use to this process any more: what came after would fail too."""
 
 
 @dataclass(frozen=True)
@@ -239,9 +242,22 @@ def try_one(problem: Problem, module: ModuleOp, text: str, random: Random, run: 
             outcome.counts["refused"] += 1
             return
         fault = Fault(FAULTS[1], f"{type(error).__name__}: {error}")
+        outcome.device_lost = isinstance(error, DeviceLost) or (run is on_cuda and not _cuda_works())
     outcome.tried += 1
     if fault is not None:
         outcome.faults.append(Fault(fault.kind, f"{fault.what}\nschedule: {text}"))
+
+
+def _cuda_works() -> bool:
+    """True unless the CUDA context is of no use any more, as after a kernel that touched what it must not."""
+    from loopwright.backends.cuda.driver import current
+
+    try:
+        with current(0) as driver:
+            driver.Context.synchronize()
+    except DeviceLost:
+        return False
+    return True
 
 
 def _refusal(problem: Problem, error: Exception) -> bool:
@@ -301,6 +317,8 @@ def _by_hand(
             outcome.faults.append(Fault(FAULTS[1], f"schedule {number}: {type(error).__name__}: {error}"))
             continue
         try_one(problem, module, text, random, run, outcome)
+        if outcome.device_lost:
+            break
     return outcome
 
 
@@ -313,6 +331,8 @@ def _candidates(seed: int, count: int, target: str, run: Run) -> Outcome:
     try:
         for module, text in candidates(problem, seed, count):
             try_one(problem, module, text, random, run, outcome)
+            if outcome.device_lost:
+                break
     except Exception as error:
         outcome.tried += 1
         outcome.faults.append(Fault(FAULTS[1], f"sketches: {type(error).__name__}: {error}"))

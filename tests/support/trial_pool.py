@@ -85,7 +85,7 @@ def spread(function: str, trials: Iterable[tuple[Any, ...]], jobs: int, limit_s:
                     answer = process.answer()
                 else:
                     answer = Answer(process.arguments or (), died=f"hung for {limit_s:g} s")
-                if answer.died:
+                if answer.died or getattr(answer.result, "device_lost", False):
                     process.end()
                     process = _Process(function)
                 idle.append(process)
