@@ -37,6 +37,7 @@ OTHERS = [
 ]
 BUDGET = 150
 BUDGET_WITH_HISTORY = 75
+RUNS = 9
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +247,17 @@ def trials_needed(task, goal_s, budget, seed, history=(), **options):
     return next((i for i, t in enumerate(times, 1) if t <= goal_s), budget + 1)
 
 
+def reached_in_most_runs(task, budget, history=()):
+    """The trials each run takes to reach the best of 500 random ones, until one outcome has a majority; the outcome."""
+    needed = []
+    for seed in range(RUNS):
+        needed.append(trials_needed(task, best_of_random(task, 500, seed), budget, seed, history))
+        in_time = sum(n <= budget for n in needed)
+        if max(in_time, len(needed) - in_time) > RUNS // 2:
+            break
+    return in_time > RUNS // 2, needed
+
+
 def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     task = lw.TemplateTask("tests_matmul", (16, 8, 4), "llvm cores=1 vector_bytes=32")
     said = "lw-lower-loop-to-kernel: loop 'j' is parallel, which a GPU does not have"
@@ -263,9 +275,8 @@ def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch:
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
 @pytest.mark.few(1)
 def test_gradient_boosting_reaches_the_best_of_500_random_trials(which: int) -> None:
-    task = lw.TemplateTask(*THREE[which])
-    needed = [trials_needed(task, best_of_random(task, 500, seed), BUDGET, seed) for seed in range(5)]
-    assert np.median(needed) <= BUDGET, needed
+    reached, needed = reached_in_most_runs(lw.TemplateTask(*THREE[which]), BUDGET)
+    assert reached, needed
 
 
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
@@ -275,10 +286,8 @@ def test_other_tasks_show_the_way(which: int) -> None:
     history = []
     for other in OTHERS[which]:
         history += lw.tuners.RandomTuner(lw.TemplateTask(name, other, target), seed=9).tune(128, analytic_cost).trials
-    task = lw.TemplateTask(name, args, target)
-    goals = [best_of_random(task, 500, seed) for seed in range(5)]
-    needed = [trials_needed(task, goals[seed], BUDGET_WITH_HISTORY, seed, history) for seed in range(5)]
-    assert np.median(needed) <= BUDGET_WITH_HISTORY, needed
+    reached, needed = reached_in_most_runs(lw.TemplateTask(name, args, target), BUDGET_WITH_HISTORY, history)
+    assert reached, needed
 
 
 def test_histories_that_are_loaded_add_up() -> None:

@@ -6,7 +6,7 @@ moving what each loop level touches between the memories it no longer fits in, p
 
 import numpy as np
 
-from loopwright.search.template.program import touched
+from loopwright.search.features.view import NestView
 
 LEVELS = ((512, 4e11), (32 << 10, 1.5e11), (1 << 20, 5e10))
 """Bytes that fit (registers, first and second cache), and bytes a second from the memory behind."""
@@ -33,16 +33,15 @@ def _rough(indices):
 
 def _case_seconds(program, columns, count):
     """All stages, one after the other: what adds up partial results, too."""
-    return 1e-6 + sum(_stage_seconds(program, s, columns, count) for s in program.nest.root.stages())
+    return 1e-6 + sum(_stage_seconds(program, v, columns, count) for v in NestView(program.nest).stages)
 
 
-def _stage_seconds(program, stage, columns, count):
-    loops = stage.loops[::-1]
-    sizes = [x.extent for x in loops]
-    for (_, elements), access in zip(touched(stage, loops), stage.accesses, strict=True):
-        sizes += [n * access.buffer.element_bytes for n in elements]
-    found = program.compiled(sizes)(columns, count).astype(np.float64).reshape(-1, len(loops), count)
-    extents, bytes_touched = found[0].T, found[1:].sum(axis=0).T
+def _stage_seconds(program, view, columns, count):
+    """The loops that run: those of threads that fill a buffer together are not those that read it."""
+    loops = [loop for loop, _ in view.suffixes]
+    sizes = [x.extent for x in loops] + [sum(each, 0) for _, each in view.suffixes]
+    found = program.compiled(sizes)(columns, count).astype(np.float64).reshape(2, len(loops), count)
+    extents, bytes_touched = found[0].T, found[1].T
     iterations = np.cumprod(extents, axis=1)
     total = iterations[:, -1]
     seconds = np.zeros(count)
@@ -50,7 +49,7 @@ def _stage_seconds(program, stage, columns, count):
         inside = np.maximum(1, (bytes_touched <= fits).sum(axis=1)) - 1
         at = np.arange(count)
         seconds += total / iterations[at, inside] * bytes_touched[at, inside] / speed
-    operations = sum(stage.arithmetic.values())
+    operations = sum(view.stage.arithmetic.values())
     return seconds + operations * total / (PEAK * _efficiency(program, loops, extents, columns, count))
 
 
