@@ -109,13 +109,13 @@ def scope_of(buffer: SSAValue) -> str:
 
 
 def buffer_type(element: Attribute, shape: Sequence[int], scope: str = "global") -> MemRefType[Attribute]:
-    """The type of a buffer in a scope."""
+    """Return the type of a buffer in a scope."""
     return (
         MemRefType(element, shape, memory_space=StringAttr(scope)) if scope != "global" else MemRefType(element, shape)
     )
 
 
 def buffer_shape(buffer: SSAValue) -> tuple[int, ...]:
-    """The extents of a buffer."""
+    """Return the extents of a buffer."""
     assert isinstance(buffer.type, MemRefType)
     return buffer.type.get_shape()

@@ -1,4 +1,4 @@
-"""What a lowering puts between the loops: barriers, and nests that are run for another iteration of a loop."""
+"""Operations between the loops of a lowering: barriers, and nests that are run for another iteration of a loop."""
 
 from __future__ import annotations
 

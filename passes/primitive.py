@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -129,8 +130,13 @@ def spelled_out(step: ModulePass) -> str:
 
 def plain_step(step: Any) -> Any:
     """Return a step with plain numbers: those of a subclass of int made int."""
+    return with_numbers(step, lambda number: int.__add__(number, 0))
+
+
+def with_numbers(step: Any, change: Callable[[Any], int]) -> Any:
+    """Return a step with other numbers in the place of those of a subclass of int."""
     marked = {f.name: value for f in fields(step) if _is_marked(value := getattr(step, f.name))}
-    return replace(step, **{name: _unmarked(value) for name, value in marked.items()}) if marked else step
+    return replace(step, **{name: _changed(value, change) for name, value in marked.items()}) if marked else step
 
 
 def _is_marked(value: object) -> bool:
@@ -139,7 +145,7 @@ def _is_marked(value: object) -> bool:
     return isinstance(value, int) and type(value) not in (int, bool)
 
 
-def _unmarked(value: Any) -> Any:
+def _changed(value: Any, change: Callable[[Any], int]) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_unmarked, value))
-    return int.__add__(value, 0) if _is_marked(value) else value
+        return tuple(_changed(part, change) for part in value)
+    return change(value) if _is_marked(value) else value

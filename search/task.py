@@ -19,7 +19,7 @@ from ..te import Tensor
 from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import load_backend
 from .measure.check import check_kernel
-from .measure.measurer import MeasureOptions, MeasureTask
+from .measure.measurer import MeasureOptions
 from .measure.preflight import preflight
 from .measure.reference import Reference, make_reference
 from .measure.timing import GPU_TIMING
@@ -30,6 +30,7 @@ from .sketch.generate import generate_sketches
 from .sketch.rule import SketchRule, checked_rules
 from .sketch.sketch import Sketch
 from .tune.deadline import Deadline
+from .tune.in_search import InSearch
 from .tune.loop import TuningOptions, TuningResult, TuningTask, tune
 from .tune.progress import progress_of
 from .workload import ComputeDAG, Workload, as_workload
@@ -212,26 +213,8 @@ class SearchTask:
 
 
 @dataclass(frozen=True)
-class TaskInSearch:
-    """A SearchTask as a tuner sees it: sketches are made when it is first searched, data when it is first measured."""
-
-    task: SearchTask
-
-    @property
-    def name(self) -> str:
-        return self.task.name
-
-    @property
-    def workload_key(self) -> str:
-        return self.task.workload_key
-
-    @property
-    def workload(self) -> str:
-        return str(self.task.module)
-
-    @property
-    def target(self) -> str:
-        return str(self.task.target)
+class TaskInSearch(InSearch[SearchTask]):
+    """A SearchTask as a tuner sees it: sketches are made when it is first searched."""
 
     @property
     def spaces(self) -> Sequence[Sketch]:
@@ -240,30 +223,6 @@ class TaskInSearch:
     @property
     def default_schedule(self) -> str:
         return self.task.default_schedule
-
-    @property
-    def flop(self) -> float:
-        return float(self.task.flops)
-
-    @property
-    def workload_hash(self) -> str:
-        return self.task.compute_dag.hash
-
-    @property
-    def hash(self) -> str:
-        return self.task.compute_dag.hash
-
-    def measured(self) -> MeasureTask:
-        data = self.task.reference
-        return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
-
-    def tried(self, record: Record) -> bool:
-        """True for the record of a trial of sketches."""
-        return not record.template
-
-    def described_default(self) -> dict[str, Any]:
-        """Nothing: it is no template's."""
-        return {}
 
 
 def resolve_target(target: str | Target) -> Target:

@@ -60,7 +60,7 @@ def arithmetic(operator: str, precedence: int, fold: Callable[[int, int], int] |
         if fold is not None and a.number is not None and b.number is not None and kind != "i1":
             return p.literal(fold(a.number, b.number), kind)
         joined = infix(operator, precedence, a, b)
-        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+        return cut(p, kind, joined)
 
     return lanewise(template)
 
@@ -89,10 +89,15 @@ def wrapped(p: KernelPrinter, operator: str, precedence: int, kind: str, a: Expr
         return wrapped(p, "-", precedence, kind, a, p.literal(-b.number, kind))
     if kind not in ("i32", "i64") or operator in "&|^":
         joined = infix(operator, precedence, a, b, associative=operator == "+" and kind[0] == "i")
-        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+        return cut(p, kind, joined)
     numbers = as_unsigned(p, kind, a), as_unsigned(p, kind, b)
     result = infix(operator, precedence, *numbers, associative=operator in ("+", "*"))
     return cast_to(p.type_of(kind), result)._replace(unsigned=result)
+
+
+def cut(p: KernelPrinter, kind: str, value: Expr) -> Expr:
+    """Return the low bits of a result of narrow integers, which C computes in int."""
+    return cast_to(p.type_of(kind), value) if kind in ("i8", "i16") else value
 
 
 _ON_INDICES: dict[str, Callable[[Expr, Expr], Expr]] = {"+": index.add, "-": index.subtract, "*": index.multiply}
@@ -328,7 +333,7 @@ def exclusive_or(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
     a, b = lanes
     if kind != "i1":
         joined = infix("^", XOR, a, b)
-        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+        return cut(p, kind, joined)
     return negated(a) if b.text == "true" else infix("!=", EQUALITY, a, b)
 
 
@@ -340,7 +345,7 @@ def logical(operator: str, precedence: int, on_truth: int) -> Handler:
         if kind == "i1":
             return infix(operator * 2, on_truth, a, b, associative=True)
         joined = infix(operator, precedence, a, b, associative=True)
-        return cast_to(p.type_of(kind), joined) if kind in ("i8", "i16") else joined
+        return cut(p, kind, joined)
 
     return lanewise(template)
 

@@ -1,4 +1,4 @@
-"""What all instances of a block share, read once: its addresses and conditions as expressions over the loops."""
+"""Plans of blocks: addresses and conditions as expressions over the loops, read once for all instances."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Access:
 
 
 class BlockPlan:
-    """What all instances of a block share: its addresses and conditions as expressions over the loops."""
+    """The addresses and conditions of a block as expressions over the loops, which all of its instances share."""
 
     def __init__(self, block: BlockOp, placements: Mapping[SSAValue, Placement]) -> None:
         bound = block.bound
@@ -72,7 +72,7 @@ class BlockPlan:
 
 
 def _ahead(block: BlockOp, op: Operation, access: Access) -> int:
-    """How many elements ahead of a load the loops around ask for a line; 0 where none does."""
+    """Return by how many elements ahead of a load the loops around prefetch a line; 0 where none does."""
     assert isinstance(op, LoadOp)
     for loop in block.enclosing_loops:
         wanted = loop.notes.get(PREFETCH)

@@ -47,7 +47,7 @@ class Launch:
         self.at.here.loads.clear()
 
     def is_below(self, value: SSAValue, size: int, limit: int) -> SSAValue:
-        """Whether a thread's place `value`, of `size` places, is one of the first `limit`."""
+        """Return the test that a thread's place `value`, of `size` places, is one of the first `limit`."""
         self._enter(value, size)
         test = self.at.condition(IndexExpr(((_PLACE, -1),), limit - 1))
         self._leave()

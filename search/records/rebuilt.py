@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 
 from ...dialects.target import parse_target
-from ..named_workloads import named_workloads
 from ..task import SearchTask
 from .file import Record
-from .record import key_of
-from .workload_files import dag_of_file, dag_of_key
+from .workload_files import dag_of_file, made_of_key
 
 
 def rebuilt_task(record: Record, records: str | os.PathLike[str]) -> SearchTask | None:
@@ -18,12 +16,15 @@ def rebuilt_task(record: Record, records: str | os.PathLike[str]) -> SearchTask 
     None where neither gives the workload of the record's hash.
     """
     dag = dag_of_file(record, records)
-    return task_of_key(record) if dag is None else SearchTask(dag.module, target=parse_target(record.target))
+    if dag is None:
+        return task_of_key(record)
+    try:
+        return SearchTask(dag.module, target=parse_target(record.target))
+    except ValueError:  # of the target
+        return None
 
 
 def task_of_key(record: Record) -> SearchTask | None:
     """The task of a record whose key names one of the named workloads; None for any other."""
-    parts = key_of(record.workload_key)
-    if parts is None or dag_of_key(record) is None:
-        return None
-    return SearchTask(named_workloads()[parts[0]], parts[1], parse_target(record.target))
+    task = made_of_key(record, lambda workload, args: SearchTask(workload, args, parse_target(record.target)))
+    return task if task is not None and task.compute_dag.hash == record.workload_hash else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -13,17 +14,17 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 
 from ...backends.context import create_context
 from ...dialects.names import one_line
-from ...dialects.target import parse_target
 from ...dialects.unclosed import unclosed_string
 from ...dialects.workload import verify_workload
 from ...storage.whole_file import write_whole
 from ..named_workloads import named_workloads
-from ..workload import ComputeDAG
+from ..workload import ComputeDAG, Workload
 from .record import key_of
 
 if TYPE_CHECKING:
     from .file import Record
 
+T = TypeVar("T")
 
 _HASH = re.compile(r"[A-Za-z0-9_-]{1,100}")
 """What may be part of a file's name: a record from elsewhere names no file outside of its folder."""
@@ -106,7 +107,6 @@ def dag_of_file(record: Record, records: str | os.PathLike[str]) -> ComputeDAG |
     """The workload in the IR beside a record file; None where there is none, or another."""
     try:
         dag = ComputeDAG.from_module(read_module(workload_file(records, record.workload_hash)))
-        parse_target(record.target)
     except ValueError:
         return None
     return dag if dag.hash == record.workload_hash else None
@@ -114,12 +114,16 @@ def dag_of_file(record: Record, records: str | os.PathLike[str]) -> ComputeDAG |
 
 def dag_of_key(record: Record) -> ComputeDAG | None:
     """The workload of a record whose key names one of the named workloads; None for any other."""
+    dag = made_of_key(record, lambda workload, args: workload.dag(*args))
+    return dag if dag is not None and dag.hash == record.workload_hash else None
+
+
+def made_of_key(record: Record, make: Callable[[Workload, list[Any]], T]) -> T | None:
+    """What `make` gives for the named workload, and its arguments, in a record's key; None where there is no such."""
     parts = key_of(record.workload_key)
     if parts is None:
         return None
     try:
-        dag = named_workloads()[parts[0]].dag(*parts[1])
-        parse_target(record.target)
+        return make(named_workloads()[parts[0]], parts[1])
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):  # any function of any arguments
         return None
-    return dag if dag.hash == record.workload_hash else None

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..features.catalogue import names
-from ..measure.measurement import MeasureTask
 from ..records.file import Record
+from ..tune.in_search import InSearch
 from .config import Config
 from .fallback import fallback_config
 from .history import SKETCH_PREFIX
@@ -76,36 +76,12 @@ class TemplateSpace:
 
     def described(self, row: Sequence[int]) -> dict[str, Any]:
         """What a record says of a row: the template, its arguments, the config."""
-        config = self._task.config(tuple(int(position) for position in row))
-        return {
-            "name": self._task.name,
-            "args": list(self._task.args),
-            "index": config.index,
-            "config": config.values,
-        }
+        return self._task.described(self._task.config(tuple(int(position) for position in row)))
 
 
 @dataclass(frozen=True)
-class TemplateInSearch:
+class TemplateInSearch(InSearch["TemplateTask"]):
     """A TemplateTask as the tuning loop sees it; the untuned schedule is that of the fallback config."""
-
-    task: TemplateTask
-
-    @property
-    def name(self) -> str:
-        return self.task.name
-
-    @property
-    def workload_key(self) -> str:
-        return self.task.workload_key
-
-    @property
-    def workload(self) -> str:
-        return str(self.task.module)
-
-    @property
-    def target(self) -> str:
-        return str(self.task.target)
 
     @cached_property
     def spaces(self) -> Sequence[TemplateSpace]:
@@ -120,27 +96,10 @@ class TemplateInSearch:
     def default_schedule(self) -> str:
         return self.task.schedule(self.fallback)
 
-    @property
-    def flop(self) -> float:
-        return float(self.task.flops)
-
-    @property
-    def workload_hash(self) -> str:
-        return self.task.compute_dag.hash
-
-    @property
-    def hash(self) -> str:
-        return self.task.compute_dag.hash
-
-    def measured(self) -> MeasureTask:
-        """The workload with data to check candidates by."""
-        data = self.task.reference
-        return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
-
     def tried(self, record: Record) -> bool:
         """True for the record of a trial of this template, the untuned schedule among them."""
         return record.template.get("name") == self.task.name
 
     def described_default(self) -> dict[str, Any]:
         """The fallback config."""
-        return self.spaces[0].described(self.fallback.row)
+        return self.task.described(self.fallback)

@@ -151,6 +151,10 @@ class TemplateTask:
             raise TypeError(f"a config is an index, a value for each knob, a row or a Config, got {config!r}")
         return Config(space, space.checked_row(row), self.target)
 
+    def described(self, config: Config) -> dict[str, Any]:
+        """Return what a record says of a config in its field `template`."""
+        return {"name": self.name, "args": list(self.args), "index": config.index, "config": config.values}
+
     def instantiate(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Schedule:
         """The `lw.Schedule` of a config; ScheduleError where a step is not legal, ConfigError where it refuses."""
         made = self.template.schedule(self.config(config), self.args)

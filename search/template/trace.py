@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from ...passes.open_number import OpenNumber, OpenText
 from ...passes.pipeline_text import schedule_text
+from ...passes.primitive import with_numbers
 from ...schedule import Schedule
 from .symbolic import Columns, Expr, Number, Tracer
 
@@ -35,7 +36,7 @@ class Trace:
         """The trace of a schedule that was made with the tracer's numbers."""
         conditions = tuple(tracer.conditions)  # before anything below looks at the numbers
         numbers: dict[str, Expr] = {}
-        steps = tuple(_opened(step, numbers) for step in schedule.asked)
+        steps = tuple(with_numbers(step, lambda number: _opened(number, numbers)) for step in schedule.asked)
         return cls(conditions, steps, numbers, OpenText.of(schedule_text(steps)))
 
     def covers(self, columns: Columns, count: int) -> npt.NDArray[np.bool_]:
@@ -58,23 +59,10 @@ class Trace:
             yield self.text.filled({name: int(column[i]) for name, column in values.items()})
 
 
-def _opened(step: ModulePass, numbers: dict[str, Expr]) -> ModulePass:
-    """A step with open numbers in the place of those that follow from the knobs, which `numbers` then has."""
-    found = {f.name: value for f in fields(step) if _has_number(value := getattr(step, f.name))}
-    return replace(step, **{name: _open(value, numbers) for name, value in found.items()}) if found else step
-
-
-def _has_number(value: Any) -> bool:
-    return any(map(_has_number, value)) if isinstance(value, tuple) else isinstance(value, Number)
-
-
-def _open(value: Any, numbers: dict[str, Expr]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_open(part, numbers) for part in value)
-    if not isinstance(value, Number):
-        return value
-    if value.expr.op == "const":
-        return value.expr.value
-    name = next((n for n, known in numbers.items() if known is value.expr), f"n{len(numbers)}")
-    numbers[name] = value.expr
-    return OpenNumber(name, value.expr.value)
+def _opened(number: Number, numbers: dict[str, Expr]) -> int:
+    """A number that follows from the knobs as an open one, which `numbers` then has; one that does not as it is."""
+    if number.expr.op == "const":
+        return number.expr.value
+    name = next((n for n, known in numbers.items() if known is number.expr), f"n{len(numbers)}")
+    numbers[name] = number.expr
+    return OpenNumber(name, number.expr.value)

@@ -63,8 +63,20 @@ class TuningError(Exception):
     """Tuning cannot give a result; the text shows the first error whole and counts the causes."""
 
 
+class OfSketches:
+    """A Tunable whose trials are of sketches, as records tell by their field `template`."""
+
+    def tried(self, record: Record) -> bool:
+        """True for the record of a trial of sketches."""
+        return not record.template
+
+    def described_default(self) -> dict[str, Any]:
+        """Return nothing: the untuned schedule is no template's."""
+        return {}
+
+
 @dataclass(frozen=True)
-class TuningTask:
+class TuningTask(OfSketches):
     """All that tuning needs to know: a workload's IR text with its target, where to search, and data to check with.
 
     Outputs are right within `atol + rtol * abs(expected)`; `flop` is the floating-point operations of one run (0: not
@@ -93,14 +105,6 @@ class TuningTask:
     def measured(self) -> MeasureTask:
         """The workload with data to check candidates by."""
         return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
-
-    def tried(self, record: Record) -> bool:
-        """True for the record of a trial of sketches."""
-        return not record.template
-
-    def described_default(self) -> dict[str, Any]:
-        """Nothing: it is no template's."""
-        return {}
 
 
 Callback = Callable[[TuningState, Record], None]

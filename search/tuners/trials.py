@@ -88,5 +88,5 @@ class Trials:
             reused=measurement.reused,
             flop=float(task.flops),
             resources=measurement.resources,
-            template={"name": task.name, "args": list(task.args), "index": config.index, "config": config.values},
+            template=task.described(config),
         )

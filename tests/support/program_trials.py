@@ -242,22 +242,10 @@ def try_one(problem: Problem, module: ModuleOp, text: str, random: Random, run: 
             outcome.counts["refused"] += 1
             return
         fault = Fault(FAULTS[1], f"{type(error).__name__}: {error}")
-        outcome.device_lost = isinstance(error, DeviceLost) or (run is on_cuda and not _cuda_works())
+        outcome.device_lost = isinstance(error, DeviceLost)
     outcome.tried += 1
     if fault is not None:
         outcome.faults.append(Fault(fault.kind, f"{fault.what}\nschedule: {text}"))
-
-
-def _cuda_works() -> bool:
-    """True unless the CUDA context is of no use any more, as after a kernel that touched what it must not."""
-    from loopwright.backends.cuda.driver import current
-
-    try:
-        with current(0) as driver:
-            driver.Context.synchronize()
-    except DeviceLost:
-        return False
-    return True
 
 
 def _refusal(problem: Problem, error: Exception) -> bool:

@@ -1,0 +1,81 @@
+"""Tasks as the tuning loop sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.target import Target
+from ..measure.measurement import MeasureTask
+from ..measure.reference import Reference
+from ..workload import ComputeDAG
+from .options import OfSketches
+
+
+class Searched(Protocol):
+    """A task that is to be tuned: its workload for a target, and data to check candidates with."""
+
+    target: Target
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def workload_key(self) -> str: ...
+
+    @property
+    def compute_dag(self) -> ComputeDAG: ...
+
+    @property
+    def module(self) -> ModuleOp: ...
+
+    @property
+    def flops(self) -> float: ...
+
+    @property
+    def reference(self) -> Reference: ...
+
+
+SearchedT = TypeVar("SearchedT", bound=Searched)
+
+
+@dataclass(frozen=True)
+class InSearch(OfSketches, Generic[SearchedT]):
+    """What a Tunable says of the workload of a task; data is made when it is first measured."""
+
+    task: SearchedT
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def workload_key(self) -> str:
+        return self.task.workload_key
+
+    @property
+    def workload(self) -> str:
+        return str(self.task.module)
+
+    @property
+    def target(self) -> str:
+        return str(self.task.target)
+
+    @property
+    def flop(self) -> float:
+        return float(self.task.flops)
+
+    @property
+    def workload_hash(self) -> str:
+        return self.task.compute_dag.hash
+
+    @property
+    def hash(self) -> str:
+        return self.task.compute_dag.hash
+
+    def measured(self) -> MeasureTask:
+        """Return the workload with data to check candidates by."""
+        data = self.task.reference
+        return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
