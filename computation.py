@@ -1,4 +1,4 @@
-"""What a template schedules: an operator alone, or one of a network with what is fused around it."""
+"""The computation that a template schedules: an operator alone, or one of a network with what is fused around it."""
 
 from __future__ import annotations
 

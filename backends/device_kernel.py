@@ -33,7 +33,7 @@ class DeviceKernel(Kernel):
 
     @property
     def resources(self) -> tuple[Resources, ...]:
-        """What each launch takes (registers, shared bytes, spills), where the compiler says so."""
+        """Resource usage of each launch (registers, shared bytes, spills), where the compiler reports it."""
         return self._executable.artifact.resources
 
     def __call__(self, *arrays: Any) -> Any:

@@ -1,1 +1,1 @@
-"""What `loopwright` can be told to do: a file per command, found by name, each with `add_arguments` and `run`."""
+"""Commands of `loopwright`: a file each, found by name, with `add_arguments` and `run`."""

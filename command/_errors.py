@@ -1,4 +1,4 @@
-"""What ends a command: a sentence for the user, and an exit code."""
+"""The error that ends a command: a sentence for the user, and an exit code."""
 
 from __future__ import annotations
 

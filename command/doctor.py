@@ -19,7 +19,7 @@ Status = Literal["runs", "compiles", "installed", "missing", "not supported"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found out about one thing."""
+    """The finding about one package, driver or device."""
 
     name: str
     status: Status
@@ -108,7 +108,7 @@ def _opencl() -> Finding:
 
 
 def _opencl_devices() -> list[str]:
-    """What pyopencl, which has a loader of its own, finds; and a driver that nothing tells it of."""
+    """Find OpenCL platforms through pyopencl, which has a loader of its own, and drivers that it is not told of."""
     from ..backends.opencl.platform import MissingOpenCl, describe, devices, unregistered_driver
 
     try:
@@ -120,7 +120,7 @@ def _opencl_devices() -> list[str]:
 
 
 def _device_finding(name: str, compiles: bool, runs: bool, found: list[str]) -> Finding:
-    """What the packages and devices found mean for a target."""
+    """Say for each target whether the packages and devices found suffice for it."""
     text = ", ".join(found)
     if not (_ROOT / "backends" / name / "__init__.py").is_file():
         return Finding(name, "not supported", f"{text}; there is no backend for {name} yet")

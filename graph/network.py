@@ -43,7 +43,7 @@ class Value:
 
     @property
     def constant(self) -> Array | None:
-        """Its values, where it is a constant."""
+        """The values of a constant; None for any other tensor."""
         owner = self.ssa.owner
         return self.net.constant_values(owner) if isinstance(owner, ConstantOp) else None
 

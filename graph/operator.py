@@ -65,7 +65,7 @@ class Operator:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Its options and their defaults; `inspect.Parameter.empty` for one that must be given."""
+        """The operator's options and their defaults; `inspect.Parameter.empty` for one that must be given."""
         return {p.name: p.default for p in _parameters(self.compute) if p.kind is p.KEYWORD_ONLY}
 
     def options(self, name: str, given: Mapping[str, Any]) -> dict[str, Option]:

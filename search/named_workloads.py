@@ -26,7 +26,7 @@ def parameters(workload: Workload) -> dict[str, Any]:
 
 
 def arguments(workload: Workload, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """All arguments in order: those given, defaults for the rest. ValueError for one that the workload lacks."""
+    """Return all arguments in order: those given, defaults for the rest. ValueError for one that the workload lacks."""
     known = parameters(workload)
     for name in given:
         if name not in known:

@@ -85,7 +85,7 @@ class SearchTask:
 
     @cached_property
     def sketches(self) -> list[Sketch]:
-        """What is searched: schedules with holes."""
+        """The sketches that are searched: schedules with holes."""
         return generate_sketches(self.module, self.target, self.rules)
 
     @property
@@ -125,7 +125,7 @@ class SearchTask:
         return replace(options, cost_model=model, progress=progress)
 
     def tuning_task(self) -> TuningTask:
-        """All that a tuner may ask of it, made now; to be changed with `dataclasses.replace`."""
+        """Make all that a tuner may ask of the task; to be changed with `dataclasses.replace`."""
         reference = self.reference
         return TuningTask(
             name=self.name,

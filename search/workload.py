@@ -24,7 +24,7 @@ HASH_DIGITS = 16
 
 @dataclass(frozen=True, eq=False)
 class ComputeDAG:
-    """What is computed: a te-level module, without schedule and without target."""
+    """A workload: a te-level module, without schedule and without target."""
 
     module: ModuleOp
 

@@ -65,7 +65,7 @@ def _mac(key: bytes, purpose: str, content: bytes) -> str:
 
 
 def _identity(key: bytes) -> str:
-    """What tells keys apart, and nothing of the key."""
+    """A fingerprint that tells keys apart and reveals nothing of the key."""
     return _mac(key, "identity", b"")[:16]
 
 

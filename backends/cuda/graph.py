@@ -16,7 +16,7 @@ def can_replay() -> bool:
 
 
 class Graph:
-    """What `record` launches on a stream, given by its handle; `launch` runs all of it again."""
+    """A CUDA graph of what `record` launches on a stream, given by its handle; `launch` runs it again."""
 
     def __init__(self, stream: int, record: Callable[[], None]) -> None:
         self._graph: Any = None

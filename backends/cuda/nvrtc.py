@@ -41,7 +41,7 @@ class Cubin:
 
     @property
     def resources(self) -> tuple[Resources, ...]:
-        """What each kernel takes, by the assembler's log."""
+        """Parse the assembler's log: registers, shared bytes and spills of each kernel."""
         return tuple(_resources(self.log))
 
 

@@ -16,7 +16,7 @@ Converter = Callable[[Node], Any]
 
 @cache
 def converters() -> dict[str, Converter]:
-    """All converters: functions whose name begins with a capital letter."""
+    """Return all converters: functions whose name begins with a capital letter."""
     folder = Path(__file__).parent / "operators"
     found: dict[str, Converter] = {}
     for file in sorted(folder.glob("*.py")):

@@ -62,7 +62,7 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
 
 
 def _shown(model: Any) -> str:
-    """What a message calls a model that could not be read: its path, or how anything else begins."""
+    """Name a model that could not be read, for a message: its path, or how anything else begins."""
     return os.fspath(model) if isinstance(model, str | os.PathLike) else repr(model)[:80]
 
 
@@ -236,7 +236,7 @@ def _expandable(node: NodeProto, versions: Mapping[str, int]) -> bool:
 
 
 def nodes_of(graph: GraphProto | FunctionProto) -> Sequence[NodeProto]:
-    """All nodes, those of branches included."""
+    """Return all nodes, those of branches included."""
     found = []
     for node in graph.node:
         found.append(node)

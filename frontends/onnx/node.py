@@ -65,7 +65,7 @@ class Node:
         return found if isinstance(found, Value) else self.lift(found, self.names[position])
 
     def values(self) -> list[Value]:
-        """All inputs as tensors of the network."""
+        """Return all inputs as tensors of the network."""
         return [self.value(k) for k in range(len(self.operands))]
 
     def shape(self, position: int = 0) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ ALIGNMENT = 256
 
 
 class PlanError(ValueError):
-    """What was read is no plan."""
+    """Raised where the text read is no plan."""
 
 
 @dataclass(frozen=True)

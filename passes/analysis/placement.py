@@ -1,4 +1,4 @@
-"""Where each buffer of a function lives and how it is laid out: just the region one iteration of its loop needs."""
+"""Placement of buffers: the loop each is allocated in, and a layout of just the region one iteration needs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def whole(shape: tuple[int, ...]) -> Layout:
 
 
 def place_arguments(func: FuncOp) -> dict[SSAValue, Placement]:
-    """Where the arguments of a function are: in the caller's memory, as wholes."""
+    """Return the placement of a function's arguments: in the caller's memory, as wholes."""
     found: dict[SSAValue, Placement] = {}
     for argument in func.body.block.args:
         shape = buffer_shape(argument)

@@ -208,7 +208,7 @@ class SizedInterval:
 
 
 def interval_of(index: Index, inner: Extents, outer: Extents, caps: Sequence[Cap] = ()) -> SizedInterval:
-    """What `passes.analysis.regions.interval_of` finds for the simplified expression, for all candidates at once."""
+    """Interval of an index expression for all candidates at once; `passes.analysis.regions.interval_of` for one."""
     low = Index.constant(index.const)
     span: Size = 0
     for atom, c in index.terms:

@@ -79,7 +79,7 @@ class Loop:
         self.body.insert(len(self.body) if position is None else position, child)
 
     def stages(self) -> Iterator[Stage]:
-        """All stages below, in program order."""
+        """Yield all stages below, in program order."""
         for child in self.body:
             if isinstance(child, Stage):
                 yield child
@@ -87,7 +87,7 @@ class Loop:
                 yield from child.stages()
 
     def loops_below(self) -> Iterator[Loop]:
-        """All loops below, outer before inner."""
+        """Yield all loops below, outer before inner."""
         for child in self.body:
             if isinstance(child, Loop):
                 yield child
@@ -109,7 +109,7 @@ class Loop:
         return {loop.name for loop in (*self.path, *self.loops_below())}
 
     def child_holding(self, stage: Stage) -> Loop | Stage:
-        """What stands directly in the loop and is or holds `stage`."""
+        """Return the loop's direct child that is or holds `stage`."""
         child: Loop | Stage = stage
         while child.parent is not self:
             assert child.parent is not None

@@ -1,4 +1,4 @@
-"""What `pipeline` and `double_buffer` do to extents: copies into buffers with a place for each stage."""
+"""Effect of `pipeline` and `double_buffer` on extents: copies into buffers with a place for each stage."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def _iterator(stage: Stage, loop: Loop, stages: Size) -> str:
 
 
 def stage_iterator(loop: Loop) -> str:
-    """What the iterator is called that says which place of a pipelined loop's buffers is in use."""
+    """Return the name of the iterator that says which place of a pipelined loop's buffers is in use."""
     return f"{loop.name}_stage"

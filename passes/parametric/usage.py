@@ -1,4 +1,4 @@
-"""What a scheduled program takes of a target's threads, shared memory, registers and compiler, read from its nest."""
+"""Resource usage of a scheduled program (threads, shared memory, registers, code size), read from its nest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Usage:
 
 
 def usage_of(nest: Nest) -> Usage:
-    """What the loops of a nest take on its target, of one candidate or of many."""
+    """Resource usage of the loops of a nest on its target, of one candidate or of many."""
     steps = total([copies(stage) * _vectors(stage, nest) for stage in nest.root.stages()])
     if not nest.target.is_gpu:
         return Usage(steps=steps)

@@ -1,4 +1,4 @@
-"""What the primitives that mark a loop share: the mark, finding a serial loop, the loops that may still be marked."""
+"""The base of primitives that mark a loop: the mark, finding a serial loop, the loops that may still be marked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KindMark(Primitive[ForOp]):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What the loop becomes."""
+        """The kind that the loop is given."""
 
     def rewrite(self, plan: ForOp) -> None:
         plan.kind = StringAttr(self.kind)

@@ -42,7 +42,7 @@ def conditions_at_start(block: BlockOp) -> list[IndexExpr]:
 
 
 def loops_to_copy(block: BlockOp, inside: Sequence[ForOp]) -> list[ForOp]:
-    """Those of the loops `inside` that tell elements of the reduction apart."""
+    """Return those of the loops `inside` over which elements of the reduction differ."""
     wanted = spatial_loop_names(block)
     for condition in conditions_at_start(block):
         wanted |= condition.axes()

@@ -67,7 +67,7 @@ def check_scope(step: object, scope: str, at: Operation) -> None:
 
 
 def scope_in_words(scope: str) -> str:
-    """What a scope is on the machine."""
+    """Describe a memory scope in the machine's terms."""
     return {"shared": "memory shared by a block", "local": "registers", "global": "memory"}.get(scope, scope)
 
 
@@ -110,7 +110,7 @@ def redirect_write(block: BlockOp, position: int, buffer: SSAValue, indices: Seq
 
 
 def legal_steps(steps: Iterable[StepT], module: ModuleOp) -> tuple[StepT, ...]:
-    """Those of `steps` that `module` allows."""
+    """Return those of `steps` that are legal on `module`."""
     legal: dict[StepT, None] = {}
     for step in steps:
         try:

@@ -147,7 +147,7 @@ def _vthreads_below(loop: ForOp) -> int:
 
 
 def _nest_of(loop: ForOp) -> Iterator[ForOp]:
-    """All loops of the nest that `loop` stands in."""
+    """Return all loops of the nest that `loop` stands in."""
     outermost = loop
     for outermost in loops_around(loop):  # noqa: B007
         pass

@@ -213,7 +213,7 @@ def _clamp(part: Interval, extent: int) -> Interval:
 
 
 def _sized_box(stage: Stage, readers: list[Stage], path: list[Loop]) -> list[SizedInterval]:
-    """What all readers read in one iteration of the last loop of `path`; of scope shared, what all threads read."""
+    """Region read by all readers in one iteration of the last loop of `path`; for scope shared, by all threads."""
     buffer = stage.writes[0].buffer
     together = [x for x in path if buffer.scope == "shared" and x.shares_a_block]
     outer = {x.name: x.extent for x in path if x not in together}

@@ -130,7 +130,7 @@ class ReverseComputeAt(Primitive[Plan]):
         return max(found, key=lambda pair: order[pair[1]])
 
     def _follow(self, block: BlockOp, producer: BlockOp) -> tuple[dict[str, IndexExpr], list[IndexExpr]]:
-        """What each iterator is that the producer's buffer determines, and when the block runs: over its loops."""
+        """Solve for the iterators that the producer's buffer determines, and when the block runs: over its loops."""
         if written_axes(producer) is None:
             rule = f"'{producer.block_name}' must write at plain iterators, each of its spatial ones once"
             raise self.error(f"{rule}; do this step before transform_layout", at=producer)
@@ -305,7 +305,7 @@ def _format(load: LoadOp) -> str:
 
 
 def _followed_sizes(stage: Stage, producer: Stage) -> dict[str, Index]:
-    """What each iterator is that the producer's buffer determines."""
+    """Solve for each iterator that an index of the producer's buffer determines."""
     bound = producer.bound
     written = producer.writes[0]
     read = next(a for a in stage.loads if any(a.buffer is w.buffer for w in producer.writes))

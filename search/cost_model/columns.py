@@ -1,4 +1,4 @@
-"""Which columns of a feature matrix tell samples apart: learners need not look at the others."""
+"""Selection of the columns of a feature matrix in which samples differ; learners skip the others."""
 
 from __future__ import annotations
 

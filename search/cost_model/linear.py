@@ -37,7 +37,7 @@ class Linear(Saved):
         self._fitted = scale, Trend.fitted(scale.apply(features), log_scale(scores), self._penalty)
 
     def state(self) -> dict[str, Plain]:
-        """What a file keeps of it."""
+        """Return the model's state as plain data, for a file."""
         kept: dict[str, Plain] = {"penalty": self._penalty, "fewest": self._fewest}
         if self._fitted is None:
             return kept

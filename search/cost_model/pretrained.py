@@ -54,7 +54,7 @@ class Pretrained(Saved):
         )
 
     def state(self) -> dict[str, Plain]:
-        """What a file keeps of it."""
+        """Return the model's state as plain data, for a file."""
         samples: dict[str, Plain] = {"features": self._features, "scores": self._scores, "tasks": self._tasks}
         return {"model": as_state(self.model), **samples}
 

@@ -1,4 +1,4 @@
-"""What a search asks of a cost model, and the scale on which candidates of all tasks compare."""
+"""The protocol of cost models, and the scale on which candidates of all tasks compare."""
 
 from __future__ import annotations
 

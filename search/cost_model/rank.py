@@ -71,7 +71,7 @@ class RankTrees(Saved):
                 self._members.append((trend, stages))
 
     def state(self) -> dict[str, Plain]:
-        """What a file keeps of it."""
+        """Return the model's state as plain data, for a file."""
         made: dict[str, Plain] = {"seed": self._seed, "count": self._count, "fewest": self._fewest}
         fitted = ensemble_state(self._width, self._columns, self._scale, self._members) if self._members else None
         return {**made, "threads": self._threads, "fitted": fitted}

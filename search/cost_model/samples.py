@@ -1,4 +1,4 @@
-"""What record files know of tasks, as samples for a cost model of other tasks."""
+"""Samples for a cost model, made of the records of other tasks."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Saved:
         save_cost_model(self, path)
 
     def state(self) -> dict[str, Plain]:
-        """What a file keeps of it; nothing where it is made of constants."""
+        """Return the model's state as plain data; nothing where it is made of constants."""
         return {}
 
     @classmethod
@@ -82,7 +82,7 @@ def model_of(fields: Fields) -> CostModel:
 
 
 def _features() -> list[str]:
-    """What each feature means; a model is of no use for others."""
+    """The meaning of each feature; a model is of no use for others."""
     return [*names(), PRIOR.name]
 
 

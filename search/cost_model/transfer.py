@@ -1,4 +1,4 @@
-"""What a record file knows of other tasks of a target: where the cost model of a new task starts from."""
+"""Transfer: the cost model of a new task starts from a record file's trials of other tasks of the same target."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Transfer:
 
 
 def transfer_to(task: Taught, path: str | os.PathLike[str]) -> Transfer | None:
-    """What the latest trials of other tasks of the same target in a record file teach; None where there are none.
+    """Samples of the latest trials of other tasks of the same target in a record file; None where there are none.
 
     A task is made again from its IR beside the file, or from its key; records of tasks that cannot be, of templates,
     and of schedules that the sketches no longer give are skipped. Speeds are relative to the best of their task and

@@ -79,7 +79,7 @@ class BoostedTrees(Saved):
                 self._members.append(self._member(member, features[chosen], values[chosen]))
 
     def state(self) -> dict[str, Plain]:
-        """What a file keeps of it."""
+        """Return the model's state as plain data, for a file."""
         made: dict[str, Plain] = {"seed": self._seed, "count": self._count, "fewest": self._fewest}
         members = [(trend, [trees]) for trend, trees in self._members]
         fitted = ensemble_state(self._width, self._columns, self._scale, members) if self._members else None
@@ -129,7 +129,7 @@ def made_with(fields: Fields) -> tuple[int, int, int, int]:
 def ensemble_state(
     width: int, columns: npt.NDArray[np.int64], scale: Scale | None, members: Iterable[tuple[Trend, Sequence[Any]]]
 ) -> dict[str, Plain]:
-    """What a file keeps of members of a trend and boosted trees each."""
+    """Return the state of members, each a trend and boosted trees, as plain data."""
     if scale is None:
         return {}
     each: list[Plain] = []

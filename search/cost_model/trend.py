@@ -22,7 +22,7 @@ class Scale:
 
     @classmethod
     def of(cls, features: Floats) -> Scale:
-        """Those of the columns of `features`; a constant column stays 0."""
+        """Return the scale of the columns of `features`; a constant one becomes 0."""
         deviation = features.std(axis=0)
         return cls(features.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
 

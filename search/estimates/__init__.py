@@ -1,1 +1,1 @@
-"""What tiles cost before anything is measured: limits, and estimates that populations are drawn by."""
+"""Analytic estimates before anything is measured: limits, and the costs of tiles that populations are drawn by."""

@@ -1,4 +1,4 @@
-"""What a tile costs on a CPU, as array expressions over a population: limits, and an estimate in seconds."""
+"""Analytic model of a CPU tile, as array expressions over a population: limits, and an estimate in seconds."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def described() -> list[str]:
 
 
 def catalogue() -> tuple[Feature, ...]:
-    """All columns that are computed from a nest, in their order."""
+    """Return all columns that are computed from a nest, in their order."""
     groups = [("program", PROGRAM), ("main", MAIN)]
     groups += [("main.loop", LOOPS), *((f"main.{slot}", ACCESS) for slot in SLOTS)]
     groups += [("copies", COPIES), ("others", OTHERS), ("bound", BOUNDS)]

@@ -75,7 +75,7 @@ def _ratio(a: Size, b: Size) -> Size:
 
 
 def _main_candidates(view: NestView) -> list[StageView]:
-    """Which stages may be the main one: reductions with arithmetic, without any those with arithmetic, or all."""
+    """Return the candidates for the main stage: reductions with arithmetic, else stages with arithmetic, else all."""
     computing = [v for v in view.stages if v.stage.arithmetic]
     reducing = [v for v in computing if v.stage.is_reduction]
     return reducing or computing or view.stages

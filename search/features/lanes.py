@@ -1,4 +1,4 @@
-"""What the threads of a warp, and the lanes of a vector, do to memory: sectors, bank conflicts, contiguity."""
+"""Memory accesses of the threads of a warp and the lanes of a vector: sectors, bank conflicts, contiguity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a target's units do in a cycle, about: for features that are times or shares of a limit."""
+"""Approximate throughput of a target's units per cycle, for features that are times or shares of a limit."""
 
 from __future__ import annotations
 

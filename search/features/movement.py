@@ -14,7 +14,7 @@ from ...passes.parametric.sizes import Size, absolute, is_one, less, maximum, mi
 
 
 class StageMovement:
-    """Where the iterators of a stage are while one of its loops runs; asked once for each place."""
+    """Ranges and steps of a stage's iterators while one of its loops runs; computed once for each."""
 
     def __init__(self, stage: Stage, loops: Sequence[Loop]) -> None:
         self.stage = stage
@@ -113,7 +113,7 @@ def _both_zero(a: Size, b: Size) -> bool:
 
 
 class Footprint:
-    """What an access touches while a set of loops runs; grown loop by loop."""
+    """Footprint of an access while a set of loops runs; grown loop by loop."""
 
     def __init__(self, movement: Movement) -> None:
         self._movement = movement
@@ -159,7 +159,7 @@ class Footprint:
 
 
 def footprint(movement: Movement, loops: Iterable[Loop]) -> Footprint:
-    """What an access touches while `loops` run and all others stand still."""
+    """Return the footprint of an access while `loops` run and all others stand still."""
     found = Footprint(movement)
     for loop in loops:
         found.grow(loop)

@@ -33,7 +33,7 @@ class Space(Protocol):
 
 
 class Measured(Protocol):
-    """What is needed of a record."""
+    """The fields of a record that features are computed from."""
 
     @property
     def sketch(self) -> str: ...

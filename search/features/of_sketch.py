@@ -39,12 +39,12 @@ class SketchFeatures:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the columns are called."""
+        """Names of the columns."""
         return (*names(), PRIOR.name)
 
     @cached_property
     def program(self) -> Program:
-        """What computes the catalogue's features, and the ideal seconds that times are relative to."""
+        """Compile the catalogue's features, and the ideal seconds that times are relative to."""
         graph = Graph()
         try:
             nest = nest_of_schedule(self._module, self._target, self._template, graph)

@@ -15,7 +15,7 @@ ROLES = {"parallel": "parallel", "vectorized": "lane", "unrolled": "unrolled", "
 
 
 def role(loop: Loop) -> str:
-    """What a loop's kind makes of it: block, thread, vthread, parallel, lane, unrolled or serial."""
+    """Return a loop's role by its kind: block, thread, vthread, parallel, lane, unrolled or serial."""
     if loop.kind.startswith("blockIdx"):
         return "block"
     if loop.kind.startswith("threadIdx"):
@@ -114,12 +114,12 @@ class StageView:
         return self.extent_of("lane")
 
     def footprint(self, movement: Movement, *roles: str) -> Footprint:
-        """What an access touches while the loops of these roles run."""
+        """Return the footprint of an access while the loops of these roles run."""
         return footprint(movement, self.loops_of(*roles))
 
     @cached_property
     def body_footprints(self) -> list[Footprint]:
-        """What each access touches in one run of the straight-line code."""
+        """Footprint of each access in one run of the straight-line code."""
         return [footprint(m, self.body) for m in self.movements]
 
     @cached_property
@@ -153,7 +153,7 @@ CUDA C++ Programming Guide, arithmetic instructions), rounded to powers of two."
 
 
 class NestView:
-    """All stages, the kernels they belong to, and the buffers, of which each loop keeps just its part."""
+    """A nest as features see it: stages, the kernels they belong to, and the part of each buffer that is allocated."""
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest

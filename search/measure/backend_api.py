@@ -1,4 +1,4 @@
-"""What a backend module offers to the measurer: build a schedule into an artifact, load it, run it, time it."""
+"""The interface of a backend module to the measurer: build a schedule into an artifact, load it, run it, time it."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _end_all(worker: int) -> int:
 
 
 def _below(ancestor: int) -> list[int]:
-    """All descendants of a process."""
+    """Return all descendants of a process."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")) if os.path.isdir("/proc/self") else ():
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:

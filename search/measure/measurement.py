@@ -1,4 +1,4 @@
-"""What is asked of the measurer, and what it answers."""
+"""Requests to the measurer and their results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MeasureTask:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What became of one candidate; `times_s` are seconds per run, one number a repeat.
+    """The result of one candidate: an error, or `times_s`, seconds per run, one number a repeat.
 
     Of one `stopped_early` they are of fewer repeats or of probes, and so less exact. One `reused` compiled to the
     artifact of an earlier candidate, and has its result. `resources` are what each launch takes on a GPU.

@@ -286,7 +286,7 @@ class Measurer:
             return self._done.popleft()
 
     def _serve(self) -> None:
-        """What the thread does: hand out work and take in answers until the end, or until measuring cannot go on."""
+        """Body of the thread: hand out work and take in answers until the end, or until measuring cannot go on."""
         try:
             while not self._ending:
                 self._step()
@@ -534,7 +534,7 @@ class Measurer:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, without the number of one of the system's."""
+    """Return an error's text, without the number of an error of the system."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 

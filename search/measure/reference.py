@@ -86,7 +86,7 @@ def _itemsize(tensor: Attribute) -> int:
 
 
 def growth(func: FuncOp) -> float:
-    """What sums in 16 bits lose in their working precision, relative to the sum; 0 where there are none.
+    """Relative error of sums in 16 bits in their working precision; 0 where there are none.
 
     Each of K additions rounds the sum so far, by eps / 2 at most. Where the terms' signs are random, these errors add
     up to 0.15 * eps * sqrt(K) of the sums' root mean square, and to 0.7 of it at the most of 2**18 sums, relative to

@@ -1,4 +1,4 @@
-"""What a candidate finds in the process it runs in and has to leave as it was, because others run there after it."""
+"""The process state that a candidate must leave as it was, because others run in the process after it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _MOST_BYTES = 1 << 30
 
 
 class GarbledError(ValueError):
-    """What arrived is no message."""
+    """Raised where what arrived is no message."""
 
 
 def encode(message: Message, blob: bytes = b"") -> bytes:

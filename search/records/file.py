@@ -199,7 +199,7 @@ def _best_of_group(group: Sequence[Record]) -> Record:
 
 
 def _after_run_off(standing: Sequence[Record], run_off: Sequence[Record]) -> list[Record]:
-    """What still counts of `standing`, and the winner of the run-off that follows it."""
+    """Return what still counts of `standing`, and the winner of the run-off that follows it."""
     competed = {r.schedule for r in run_off}
     winners = {r.schedule: r for r in run_off if r.role is Role.WINNER}
     if not winners:

@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parents[2] / "pretuned"
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a pre-tuned record comes from."""
+    """The origin of a pre-tuned record."""
 
     workload_key: str
     target: str
@@ -42,7 +42,7 @@ def files() -> list[Path]:
 
 @cache
 def history() -> History:
-    """All records that come with the package."""
+    """Return all records that come with the package."""
     from ..template.history import History
 
     return History(record for file in files() for record in rec.load(file))
@@ -54,7 +54,7 @@ def lookup(target: str | Target, workload: str) -> Record | None:
 
 
 def provenance() -> list[Provenance]:
-    """What there is, and where each record was measured, with which versions, and when."""
+    """List the pre-tuned records: where each was measured, with which versions, and when."""
     return [
         Provenance(
             r.workload_key,

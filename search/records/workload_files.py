@@ -119,7 +119,7 @@ def dag_of_key(record: Record) -> ComputeDAG | None:
 
 
 def made_of_key(record: Record, make: Callable[[Workload, list[Any]], T]) -> T | None:
-    """What `make` gives for the named workload, and its arguments, in a record's key; None where there is no such."""
+    """Call `make` with the named workload and the arguments in a record's key; None where there is no such workload."""
     parts = key_of(record.workload_key)
     if parts is None:
         return None

@@ -1,1 +1,1 @@
-"""What a record file says, as one HTML page that needs nothing else."""
+"""Reports: a record file as one HTML page that needs nothing else."""

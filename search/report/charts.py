@@ -49,7 +49,7 @@ def _note(group: Group, number: int, record: Record) -> str:
 
 
 def prediction_chart(group: Group) -> str | None:
-    """What the cost model said beside what was measured, of candidates that it had not seen; None without any."""
+    """Chart of predicted against measured speed, of candidates that the cost model had not seen; None without any."""
     pairs = [(r.predicted, r.time_s, r) for r in group.right if r.predicted is not None]
     if len(pairs) < 3:
         return None

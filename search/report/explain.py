@@ -8,6 +8,6 @@ from ...passes.primitive import spelled_out
 
 
 def explain(step: ModulePass) -> str:
-    """What a step does, in one sentence: its own `describe()`, which any pass may have, else its name and options."""
+    """Describe a step in one sentence: its own `describe()`, which any pass may have, else its name and options."""
     describe = getattr(step, "describe", None)
     return str(describe()) if describe is not None else spelled_out(step)

@@ -43,7 +43,7 @@ class Group:
 
     @cached_property
     def trials(self) -> list[Record]:
-        """What the search tried, by time; where only results were kept, those."""
+        """Trials of the search, by time; where only results were kept, those."""
         tried = [r for r in self.records if r.role is Role.TRIAL] or self.records
         return sorted(tried, key=lambda r: r.timestamp)
 

@@ -1,4 +1,4 @@
-"""Which decisions and features mattered: how much worse a model predicts when one of them is shuffled."""
+"""Permutation importance of decisions and features: how much worse a model predicts when one is shuffled."""
 
 from __future__ import annotations
 

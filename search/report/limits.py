@@ -1,4 +1,4 @@
-"""What a device can do at most: float32 arithmetic without matrix units, and moving data to and from its memory."""
+"""Limits of a device: float32 arithmetic without matrix units, and bandwidth of its memory."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _section(group: Group, number: int, find_limits: FindLimits) -> Iterator[str
 
 
 def _roofline(group: Group, limits: Limits | None) -> Iterator[str]:
-    """Where the best lies below what the device allows, or why that cannot be said."""
+    """Say how far the best is below the device's limit, or why that cannot be said."""
     if group.best is None:
         return
     yield "<h3>Roofline</h3>"

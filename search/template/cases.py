@@ -40,7 +40,7 @@ class Case:
 
 
 class Cases:
-    """All cases found so far of one task, and the configs that no case covers as they cannot be scheduled."""
+    """The cases found so far of one task, and the configs that no case covers as they cannot be scheduled."""
 
     def __init__(self, task: TemplateTask) -> None:
         self._task = task
@@ -143,7 +143,7 @@ class Cases:
         return True
 
     def legal(self, case: Case, rows: Rows, taken: Mapping[str, Rows] | None = None) -> Mask:
-        """Which rows, all covered by a case, can be measured; single configs are asked where it is not trusted.
+        """Return which rows, all covered by a case, can be measured; where it is not trusted, each config is asked.
 
         `taken` is their usage, where it is known.
         """
@@ -152,11 +152,11 @@ class Cases:
         return self.keeps_limits(self.usage(case, rows) if taken is None else taken, len(rows))
 
     def usage(self, case: Case, rows: Rows) -> dict[str, Rows]:
-        """What rows, all covered by a case, take of the target: the numbers of Usage."""
+        """Resource usage of rows that are all covered by a case: the numbers of Usage."""
         return case.program.usage(self._task.config_space.columns(rows), len(rows))
 
     def keeps_limits(self, taken: Mapping[str, Rows], count: int) -> Mask:
-        """Which rows `(count,)` keep the limits of the target, by what they take."""
+        """Return which rows `(count,)` keep the limits of the target, by what they take."""
         mask = np.ones(count, dtype=bool)
         for name, _, limit in limits(self._task.target):
             if limit:

@@ -1,4 +1,4 @@
-"""What a template is called with: it defines knobs on it, and reads from it which choice to apply."""
+"""The config that a template is called with: it defines knobs on it, and reads which choice to apply."""
 
 from __future__ import annotations
 

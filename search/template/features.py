@@ -1,4 +1,4 @@
-"""What a cost model sees of configs, from the loops of their programs, for whole populations at once."""
+"""Features of configs, from the loops of their programs, for whole populations at once."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _first_reaching(x: Floats) -> npt.NDArray[np.int64]:
 
 
 def _taken(usage: Mapping[str, npt.NDArray[np.int64]], split: Floats) -> Floats:
-    """What a launch takes: the numbers of Usage, blocks, iterations of a thread, idle threads of the last warp."""
+    """Features of a launch: the numbers of Usage, blocks, iterations of a thread, idle threads of the last warp."""
     threads = usage["threads"]
     idle = -threads % 32 / np.maximum(1, threads)
     logs = [np.log2(1 + np.maximum(0, np.asarray(v, dtype=np.float64))) for v in (*usage.values(), *split.T)]

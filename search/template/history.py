@@ -1,4 +1,4 @@
-"""Which config a build gets: the best on record in the contexts around it, a pre-tuned one, or a fallback."""
+"""Choice of a build's config: the best on record in the contexts around it, a pre-tuned one, or a fallback."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _hash_of(workload: Any) -> str:
 
 
 def _config_of(task: TemplateTask, record: Record) -> Config | None:
-    """What a record says of a task's knobs; None where these have changed since."""
+    """Read the choices of a task's knobs from a record; None where the knobs have changed since."""
     values = record.template.get("config")
     try:
         return task.config(values) if isinstance(values, Mapping) else None

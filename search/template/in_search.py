@@ -59,7 +59,7 @@ class TemplateSpace:
         return np.where(rng.random(a.shape) < 0.5, a, b)
 
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows keep the target's limits."""
+        """Return which rows keep the target's limits."""
         return self._task.legal(rows)
 
     def features(self, rows: Rows) -> npt.NDArray[np.float32]:
@@ -75,7 +75,7 @@ class TemplateSpace:
         return self._task.schedules([self._task.config(tuple(row.tolist()))])[0]
 
     def described(self, row: Sequence[int]) -> dict[str, Any]:
-        """What a record says of a row: the template, its arguments, the config."""
+        """A record's fields for a row: the template, its arguments, the config."""
         return self._task.described(self._task.config(tuple(int(position) for position in row)))
 
 
@@ -89,7 +89,7 @@ class TemplateInSearch(InSearch["TemplateTask"]):
 
     @cached_property
     def fallback(self) -> Config:
-        """What is built without any record."""
+        """The schedule that is built without any record."""
         return fallback_config(self.task)
 
     @cached_property

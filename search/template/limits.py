@@ -1,4 +1,4 @@
-"""What a target has of threads, shared memory, registers and a compiler's time, and whether a program keeps to it."""
+"""Limits of a target on threads, shared memory, registers and code size, and whether a program keeps them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ nothing is around them that repeats, time grows with the square: 5 to 8 s for 64
 
 
 def usage(module: ModuleOp) -> Usage:
-    """What the loops of a scheduled module take on its target."""
+    """Resource usage of the loops of a scheduled module on its target."""
     target = target_of(module)
     return usage_of(nest_of_candidate(module, target) if target.is_gpu else nest_of_module(module, target))
 
@@ -47,7 +47,7 @@ def limits(target: Target) -> tuple[tuple[str, str, int], ...]:
 
 
 def excess(used: Usage, target: Target) -> str | None:
-    """Which limit of a target is exceeded, as a sentence; None where all are kept."""
+    """Say which limit of a target is exceeded; None where all are kept."""
     for name, what, limit in limits(target):
         got = getattr(used, name)
         if limit and got > limit:

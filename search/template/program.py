@@ -42,7 +42,7 @@ class Program:
         self.nest = nest_of_schedule(module, target, trace.steps, self._graph)
 
     def compiled(self, sizes: Sequence[Size]) -> Compiled:
-        """What computes sizes of the nest for a population: from its columns and its count to `(sizes, count)`."""
+        """Compile sizes of the nest for populations: a function of columns and their count to `(sizes, count)`."""
         program = numpy_program.Program(self._graph, sizes)
         return lambda columns, count: program.run(self._trace.values(columns, count), count)
 

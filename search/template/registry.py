@@ -90,7 +90,7 @@ def find_template(name: str, target: Target) -> Template:
 
 
 def suffixes(target: Target) -> list[str]:
-    """What a template's name may end in for a target, the most special first."""
+    """Return the suffixes that a template's name may have for a target, the most special first."""
     if not target.is_gpu:
         return ["cpu"]
     family = target.model.partition("-")[0]

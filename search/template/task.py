@@ -204,7 +204,7 @@ class TemplateTask:
         return None
 
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows `(n,)` can be measured."""
+        """Return which rows `(n,)` can be measured."""
         mask = np.zeros(len(rows), dtype=bool)
         for case, at in self.cases.groups(rows):
             if case is not None:
@@ -212,11 +212,11 @@ class TemplateTask:
         return mask
 
     def features(self, rows: Rows, kind: str = "itervar") -> Floats:
-        """What a cost model sees of each row, `(n, f)`; see features.KINDS. Rows that cannot be scheduled are zeros."""
+        """Features of each row, `(n, f)`; see features.KINDS. Rows that cannot be scheduled are zeros."""
         return self._survey(rows, kind, judge=False)[1]
 
     def survey(self, rows: Rows, kind: str = "itervar") -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Which rows can be measured, and the features of those, for little more than either costs."""
+        """Return which rows can be measured, and the features of those, for little more than either costs."""
         mask, features = self._survey(rows, kind, judge=True)
         return mask, features[mask]
 

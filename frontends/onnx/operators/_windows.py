@@ -21,7 +21,7 @@ class Window:
 
     @property
     def padding(self) -> int | tuple[int, ...]:
-        """All befores, then all afters; one number where they are alike."""
+        """Return all befores, then all afters; one number where they are alike."""
         return short((*self.before, *self.after))
 
     @property

@@ -1,1 +1,1 @@
-"""What a template may ask for: one file for each kind of knob."""
+"""Kinds of knobs: one file each."""

@@ -1,4 +1,4 @@
-"""What every knob is: a name and a list of choices, each of which is also a row of numbers."""
+"""The base of knobs: a name and a list of choices, each of which is also a row of numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Knob(ABC, Generic[EntityT]):
     @property
     @abstractmethod
     def features(self) -> npt.NDArray[np.float32]:
-        """What a cost model sees of each choice, `(len, width)`."""
+        """Features of each choice, `(len, width)`."""
 
     def position_of(self, value: Any) -> int:
         """The position of a choice given as JSON holds it; ConfigError where it is none."""

@@ -131,7 +131,7 @@ class ReorderKnob(Knob[ReorderEntity]):
 
 
 def _merges(chains: Sequence[Order]) -> Iterator[Order]:
-    """All sequences of the chains' members in which each chain keeps its order."""
+    """Return all sequences of the chains' members in which each chain keeps its order."""
     chains = [chain for chain in chains if chain]
     if not chains:
         yield ()

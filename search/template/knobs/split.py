@@ -39,7 +39,7 @@ class SplitEntity:
 
 
 class SplitKnob(Knob[SplitEntity]):
-    """All splits of an extent into `num_outputs` parts.
+    """Return all splits of an extent into `num_outputs` parts.
 
     Inner parts are drawn from the divisors (`factors`), from the powers of two up to the extent (`power2`), or from
     both (`verbose`); `candidate` lists the splits. `no_tail` keeps splits that divide the extent alone, which `factors`
