@@ -15,9 +15,7 @@ import cases
 import numpy as np
 
 import loopwright as lw
-from loopwright.backends.c_family.source import print_module
-from loopwright.backends.cuda.compile import STATIC_SHARED_BYTES
-from loopwright.backends.cuda.language import Cuda
+from loopwright.backends.cuda.compile import print_for
 from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.presets import resolve_target
@@ -53,7 +51,7 @@ def _built(job: tuple[str, str, int]) -> tuple[float, float]:
     """Seconds to the source of one candidate, and from there to its cubin."""
     workload, schedule, capability = job
     start = time.perf_counter()
-    source = print_module(scheduled_kernel(workload, schedule), Cuda(capability), STATIC_SHARED_BYTES).source
+    source = print_for(scheduled_kernel(workload, schedule), capability).source
     printed = time.perf_counter()
     compile_cubin(f"{source}\n// {time.time_ns()}\n", capability)  # never one that is in the cache
     return printed - start, time.perf_counter() - printed

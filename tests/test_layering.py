@@ -102,7 +102,6 @@ KNOWN_CIRCLES = [
     },
     {"graph.evaluate", "graph.network", "graph.pipeline"},
     {"graph.runtime.package", "graph.runtime.reading"},
-    {"backends.c_family.language", "backends.c_family.printer"},
     {"search.records.pretuned"}
     | {f"search.template.{n}" for n in ("cases", "fallback", "history", "in_search", "registry", "task")},
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntAttr, IntegerAttr
@@ -10,11 +10,8 @@ from xdsl.ir import Block, Operation
 
 from ...dialects import kernel
 from .expression import Expr
-from .language import Handler
+from .printer import Handler, KernelPrinter
 from .types import UnsupportedError
-
-if TYPE_CHECKING:
-    from .printer import KernelPrinter
 
 UNROLL = "lw.unroll"
 """Attribute of loops to unroll: a unit for whole, an integer for a factor."""

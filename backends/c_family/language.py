@@ -1,20 +1,12 @@
-"""The interface of a language of the C family: words that the shared printer uses, and overrides of operations."""
+"""The interface of a language of the C family: the words that the shared printer uses."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
-
-from xdsl.ir import Operation
+from collections.abc import Mapping, Sequence, Set
 
 from .expression import ATOM, UNARY, Expr, cast_to
 from .types import float_digits, rounded
-
-if TYPE_CHECKING:
-    from .printer import KernelPrinter
-
-Handler = Callable[["KernelPrinter", Operation], None]
 
 _INTEGER_BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
@@ -37,8 +29,6 @@ class Language:
     """Innermost loops are unrolled up to so many statements, where their compilers do not do it well by themselves."""
     zeros = "{0}"
     """What an array is declared with to be all zeros."""
-    operations: Mapping[type[Operation], Handler] = {}
-    """Operations that are printed in a way of its own."""
 
     def value_type(self, kind: str, long_index: bool) -> str:
         """Return the type of a variable; `index` is the narrower integer that addresses all buffers."""
@@ -152,12 +142,15 @@ class Language:
         """Return a float as an unsigned integer, toward zero."""
         return cast_to(type_name, value)
 
-    def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
-        """Return the greater or smaller of two floats: `maximumf` is NaN where either is, `maxnumf` where both are."""
+    def extremum(self, helpers: set[str], name: str, kind: str, a: Expr, b: Expr) -> Expr:
+        """Return the greater or smaller of two floats: `maximumf` is NaN where either is, `maxnumf` where both are.
+
+        The helper function that it calls, if any, is added to `helpers`, which `preamble` then defines.
+        """
         raise NotImplementedError
 
-    def fma(self, p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
-        """Return `a * b + c`, rounded once."""
+    def fma(self, helpers: set[str], kind: str, lanes: Sequence[Expr]) -> Expr:
+        """Return `a * b + c`, rounded once; the helper function that it calls, if any, is added to `helpers`."""
         raise NotImplementedError
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:

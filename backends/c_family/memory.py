@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -14,12 +14,8 @@ from ...dialects import kernel
 from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
 from .initial import initial_value
-from .language import Handler
-from .printer import Buffer
+from .printer import Buffer, Handler, KernelPrinter
 from .types import UnsupportedError, bytes_of, kind_of
-
-if TYPE_CHECKING:
-    from .printer import KernelPrinter
 
 WIDEST_ACCESS_BYTES = 16
 """What one thread moves at once at most."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TypeGuard, cast
 
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType
@@ -31,13 +31,10 @@ from .expression import (
     negated,
     ternary,
 )
-from .language import Handler
+from .printer import Handler, KernelPrinter
 from .types import NARROW_FLOATS, UnsupportedError, is_float, kind_of
 
-if TYPE_CHECKING:
-    from .printer import KernelPrinter
-
-Template = Callable[["KernelPrinter", str, Sequence[Expr]], Expr]
+Template = Callable[[KernelPrinter, str, Sequence[Expr]], Expr]
 """From a printer, the kind of the first operand and one lane of each operand to one lane of the result."""
 
 
@@ -382,7 +379,7 @@ def _join(p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
         sign, precedence = _JOIN_SIGNS[name]
         return wrapped(p, sign, precedence, kind, a, b)
     if name in _JOINS:
-        return p.language.extremum(p, name, kind, a, b)
+        return p.language.extremum(p.helpers, name, kind, a, b)
     if name in ("maxsi", "minsi", "maxui", "minui"):
         a, b = (x if x.text.isidentifier() else p.variable(kind, "v", x) for x in (a, b))
         compared = (a, b) if name.endswith("si") else (as_unsigned(p, kind, a), as_unsigned(p, kind, b))
@@ -419,12 +416,12 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
 
 def fused(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
     """Return `a * b + c`, rounded once."""
-    return p.language.fma(p, kind, lanes)
+    return p.language.fma(p.helpers, kind, lanes)
 
 
 def extremum(name: str) -> Handler:
     """Handle float min and max."""
-    return lanewise(lambda p, kind, lanes: p.language.extremum(p, name, kind, *lanes))
+    return lanewise(lambda p, kind, lanes: p.language.extremum(p.helpers, name, kind, *lanes))
 
 
 def _absolute_integer(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:

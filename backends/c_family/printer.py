@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects.kernel import LaunchOp
 from .expression import ATOM, Expr, Place
 from .hints import hint_of
-from .language import Handler, Language
+from .language import Language
 from .names import Names
 from .passing import passed_between_threads
 from .types import UnsupportedError, is_float, kind_of
@@ -44,7 +44,7 @@ class KernelPrinter:
     def __init__(
         self,
         language: Language,
-        operations: Mapping[type[Operation], Handler],
+        operations: Mapping[type[Operation], Callable[[KernelPrinter, Operation], None]],
         long_index: bool,
         launch: LaunchOp,
         names: Names,
@@ -253,6 +253,10 @@ class KernelPrinter:
                 raise UnsupportedError(f"{self.language.title} has no {op.name}: {str(op).partition(chr(10))[0]}")
             self.consumed(op)
             handler(self, op)
+
+
+Handler = Callable[[KernelPrinter, Operation], None]
+"""Prints one operation."""
 
 
 def _is_atom(expression: Expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,11 +15,11 @@ from xdsl.traits import Pure
 from ...dialects import kernel
 from ..signature import Argument, signature_of
 from .control import CONTROL
-from .language import Handler, Language
+from .language import Language
 from .memory import MEMORY, scope_of
 from .names import Names, identifier
 from .operations import OPERATIONS
-from .printer import INDENT, Buffer, KernelPrinter
+from .printer import INDENT, Buffer, Handler, KernelPrinter
 from .types import UnsupportedError, bytes_of, kind_of
 
 BUFFER_ALIGNMENT = 256
@@ -51,8 +51,11 @@ class KernelSource:
     source: str
 
 
-def print_module(module: ModuleOp, language: Language, static_shared_limit: int) -> KernelSource:
-    """Print the one kernel function of a module.
+Handlers = Mapping[type[Operation], Handler]
+
+
+def print_module(module: ModuleOp, language: Language, own: Handlers, static_shared_limit: int) -> KernelSource:
+    """Print the one kernel function of a module; `own` prints operations that the language has its own forms for.
 
     A block's shared buffers above `static_shared_limit` bytes in all are memory that is sized at the launch.
     UnsupportedError names an operation or a type without a form in the language.
@@ -60,18 +63,18 @@ def print_module(module: ModuleOp, language: Language, static_shared_limit: int)
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     if len(functions) != 1:
         raise UnsupportedError(f"a kernel module holds one function, got {len(functions)}")
-    return _Function(functions[0], language, static_shared_limit).print()
+    return _Function(functions[0], language, own, static_shared_limit).print()
 
 
 class _Function:
     """One function on its way to source."""
 
-    def __init__(self, function: func.FuncOp, language: Language, static_shared_limit: int) -> None:
+    def __init__(self, function: func.FuncOp, language: Language, own: Handlers, static_shared_limit: int) -> None:
         self.name = identifier(function.sym_name.data)
         self.function = function
         self.language = language
         self.static_shared_limit = static_shared_limit
-        self.operations: dict[type[Operation], Handler] = {**OPERATIONS, **MEMORY, **CONTROL, **language.operations}
+        self.operations: Handlers = {**OPERATIONS, **MEMORY, **CONTROL, **own}
         self.block = function.body.block
         self.numbers: dict[SSAValue, int] = {a: n for n, a in enumerate(self.block.args)}
         self.labels = [a.name_hint or f"a{n}" for n, a in enumerate(self.block.args)]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.ir import Operation
 
 from ...dialects import kernel
-from ..c_family.language import Handler
 from ..c_family.memory import place_text, places_of
+from ..c_family.printer import Handler, KernelPrinter
 from ..c_family.types import UnsupportedError
-
-if TYPE_CHECKING:
-    from ..c_family.printer import KernelPrinter
 
 _COPY = """\
 // Copy {size} bytes to shared memory while the thread goes on.

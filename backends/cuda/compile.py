@@ -9,6 +9,7 @@ from ..c_family.artifact import Artifact
 from ..c_family.source import KernelSource, print_module
 from .language import STATIC_SHARED_BYTES, Cuda
 from .nvrtc import compile_cubin
+from .operations import own_operations
 
 DEFAULT_CAPABILITY = 75
 """The oldest that CUDA 13 compiles for; a target that names no compute capability gets it."""
@@ -16,7 +17,12 @@ DEFAULT_CAPABILITY = 75
 
 def print_cuda(module: ModuleOp) -> KernelSource:
     """Print a kernel-level module as CUDA C."""
-    return print_module(module, Cuda(_capability(module)), STATIC_SHARED_BYTES)
+    return print_for(module, _capability(module))
+
+
+def print_for(module: ModuleOp, capability: int) -> KernelSource:
+    """Print a kernel-level module as CUDA C for a compute capability, such as 90 for sm_90."""
+    return print_module(module, Cuda(capability), own_operations(capability), STATIC_SHARED_BYTES)
 
 
 def compile_module(module: ModuleOp) -> Artifact:

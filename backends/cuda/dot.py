@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects import arith, vector
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
 from ..c_family.expression import ATOM, Expr, call
-from ..c_family.language import Handler
 from ..c_family.memory import whole_vector
 from ..c_family.operations import OPERATIONS
-
-if TYPE_CHECKING:
-    from ..c_family.printer import KernelPrinter
+from ..c_family.printer import Handler, KernelPrinter
 
 OLDEST = 61
 """The compute capability that has it first (CUDA Math API, SIMD intrinsics)."""

@@ -1,25 +1,16 @@
-"""CUDA C: the words of the shared printer, and the operations that CUDA has its own forms for."""
+"""CUDA C: the words of the shared printer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING
-
-from xdsl.ir import Operation
 
 from ...dialects import kernel
-from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to, joined_reads
-from ..c_family.language import Handler, Language
-from ..c_family.types import UnsupportedError, bytes_of, kind_of
-from . import dot
-from .async_copy import ASYNC_COPIES
+from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to
+from ..c_family.language import Language
+from ..c_family.types import UnsupportedError, bytes_of
 from .async_copy import helper as async_copy_helper
-from .dot import DOT_PRODUCTS
 from .narrow import NARROW
-
-if TYPE_CHECKING:
-    from ..c_family.printer import KernelPrinter
 
 STATIC_SHARED_BYTES = 48 << 10
 """More than this must be asked for at the launch (CUDA C++ Programming Guide, compute capabilities)."""
@@ -82,8 +73,6 @@ class Cuda(Language):
 
     def __init__(self, compute_capability: int = 0) -> None:
         self.compute_capability = compute_capability
-        dots = DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
-        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **dots}
 
     def narrow_literal(self, literal: Expr, kind: str) -> Expr:
         return call(NARROW[kind].from_single, literal) if kind in NARROW else literal
@@ -189,19 +178,19 @@ class Cuda(Language):
     def _is_long(self, kind: str, long_index: bool) -> bool:
         return kind == "i64" or (kind == "index" and long_index)
 
-    def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
+    def extremum(self, helpers: set[str], name: str, kind: str, a: Expr, b: Expr) -> Expr:
         if name in _NAN_FREE:
             word, on_half = _NAN_FREE[name]
             return call(on_half if kind in NARROW else self.function(word, kind), a, b)
         word, _, on_half = _NAN_PASSING[name]
         if kind in NARROW:
             return call(on_half, a, b)
-        p.helpers.add(f"{word} {kind}")
+        helpers.add(f"{word} {kind}")
         return call(f"{word}_{kind}", a, b)
 
-    def fma(self, p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
+    def fma(self, helpers: set[str], kind: str, lanes: Sequence[Expr]) -> Expr:
         if kind == "bf16" and self.compute_capability < BFLOAT_ARITHMETIC:
-            p.helpers.add("fma bf16")
+            helpers.add("fma bf16")
             return call("fma_bf16", *lanes)
         return call("__hfma" if kind in NARROW else self.function("fma", kind), *lanes)
 
@@ -217,23 +206,6 @@ class Cuda(Language):
         if (source, result) not in names:
             raise UnsupportedError(f"{self.title} takes no {source} for {result}")
         return call(names[source, result], value)
-
-
-def shuffle(p: KernelPrinter, op: Operation) -> None:
-    """Print a warp shuffle."""
-    assert isinstance(op, kernel.ShuffleOp)
-    kind = kind_of(op.value.type)
-    mask = (
-        "0xffffffffu" if p.threads % 32 == 0 else f"0x{(1 << p.threads) - 1:x}u" if p.threads < 32 else "__activemask()"
-    )
-    lanes = [
-        Expr(f"__shfl_xor_sync({mask}, {lane.text}, {op.distance.data})", ATOM, joined_reads(lane))
-        for lane in p.lanes(op.value)
-    ]
-    if kind in ("i1", "i8", "i16"):
-        lanes = [cast_to(p.type_of(kind), lane) for lane in lanes]
-    hint = op.result.name_hint or "other"
-    p.define_literal(op.result, [p.variable(kind, hint, lane) for lane in lanes])
 
 
 def _address(pointer: str, place: str) -> str:

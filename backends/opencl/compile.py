@@ -12,6 +12,7 @@ from ..c_family.artifact import Artifact
 from ..c_family.source import KernelSource, print_module
 from .executable import build_program
 from .language import OpenCl
+from .operations import OWN_OPERATIONS
 from .platform import describe, device_at
 
 NVIDIA_STATEMENTS = 1024
@@ -21,7 +22,8 @@ CUDA: a matrix product of 4096 on an H200 takes 3.20 ms so, 4.48 ms without (3.3
 
 def print_opencl(module: ModuleOp) -> KernelSource:
     """Print a kernel-level module as OpenCL C."""
-    return print_module(module, OpenCl(NVIDIA_STATEMENTS if _is_nvidia(target_of(module)) else 0), sys.maxsize)
+    language = OpenCl(NVIDIA_STATEMENTS if _is_nvidia(target_of(module)) else 0)
+    return print_module(module, language, OWN_OPERATIONS, sys.maxsize)
 
 
 def _is_nvidia(target: Target) -> bool:

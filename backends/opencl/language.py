@@ -1,20 +1,13 @@
-"""OpenCL C: the words of the shared printer, and the operations that OpenCL has its own forms for."""
+"""OpenCL C: the words of the shared printer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING
+from collections.abc import Sequence, Set
 
-from xdsl.ir import Operation
-
-from ...dialects import kernel
-from ..c_family.expression import Expr, call, joined_reads
-from ..c_family.language import Handler, Language
-from ..c_family.types import NARROW_FLOATS, UnsupportedError, bytes_of, is_float, kind_of
-
-if TYPE_CHECKING:
-    from ..c_family.printer import KernelPrinter
+from ..c_family.expression import Expr, call
+from ..c_family.language import Language
+from ..c_family.types import NARROW_FLOATS, UnsupportedError, bytes_of, is_float
 
 SHUFFLE_EXTENSION = "cl_khr_subgroup_shuffle"
 
@@ -68,7 +61,6 @@ class OpenCl(Language):
 
     def __init__(self, unrolled_statements: int = 0) -> None:
         self.unrolled_statements = unrolled_statements
-        self.operations: Mapping[type[Operation], Handler] = {kernel.ShuffleOp: shuffle}
 
     def special_float(self, value: float, kind: str) -> Expr:
         name = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "(-INFINITY)"
@@ -162,15 +154,15 @@ class OpenCl(Language):
         name = type_name.removeprefix("unsigned").strip() or "int"
         return call(f"convert_u{name}_sat_rtz", value)
 
-    def extremum(self, p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
+    def extremum(self, helpers: set[str], name: str, kind: str, a: Expr, b: Expr) -> Expr:
         if name in _NAN_FREE:
             return call(_NAN_FREE[name], a, b)
         word, _ = _NAN_PASSING[name]
         kind = "f32" if kind in NARROW_FLOATS else kind
-        p.helpers.add(f"{word} {kind}")
+        helpers.add(f"{word} {kind}")
         return call(f"{word}_{kind}", a, b)
 
-    def fma(self, p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
+    def fma(self, helpers: set[str], kind: str, lanes: Sequence[Expr]) -> Expr:
         return call("mad" if kind in (*NARROW_FLOATS, "f32") else "fma", *lanes)
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:
@@ -182,18 +174,6 @@ class OpenCl(Language):
 def _helper(name: str, kind: str) -> str:
     element = _VALUES[kind]
     return f"static inline {element} {name}_{kind}({element} a, {element} b) {{\n    {_HELPERS[name]}\n}}"
-
-
-def shuffle(p: KernelPrinter, op: Operation) -> None:
-    """Print a shuffle of a sub-group (a warp)."""
-    assert isinstance(op, kernel.ShuffleOp)
-    p.helpers.add("shuffle i32")
-    kind = kind_of(op.value.type)
-    hint = op.result.name_hint or "other"
-    texts = [f"sub_group_shuffle_xor({lane.text}, {op.distance.data}u)" for lane in p.lanes(op.value)]
-    reads = [joined_reads(lane) for lane in p.lanes(op.value)]
-    lanes = [p.variable(kind, hint, Expr(t, reads=r)) for t, r in zip(texts, reads, strict=True)]
-    p.define_literal(op.result, lanes)
 
 
 def _space(shared: bool) -> str:

@@ -1,0 +1,37 @@
+"""Operations that CUDA has its own forms for: warp shuffles, asynchronous copies, dot products of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.ir import Operation
+
+from ...dialects import kernel
+from ..c_family.expression import ATOM, Expr, cast_to, joined_reads
+from ..c_family.printer import Handler, KernelPrinter
+from ..c_family.types import kind_of
+from . import dot
+from .async_copy import ASYNC_COPIES
+
+
+def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]:
+    """Return what prints them for a compute capability, such as 90 for sm_90."""
+    dots = dot.DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
+    return {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **dots}
+
+
+def shuffle(p: KernelPrinter, op: Operation) -> None:
+    """Print a warp shuffle."""
+    assert isinstance(op, kernel.ShuffleOp)
+    kind = kind_of(op.value.type)
+    mask = (
+        "0xffffffffu" if p.threads % 32 == 0 else f"0x{(1 << p.threads) - 1:x}u" if p.threads < 32 else "__activemask()"
+    )
+    lanes = [
+        Expr(f"__shfl_xor_sync({mask}, {lane.text}, {op.distance.data})", ATOM, joined_reads(lane))
+        for lane in p.lanes(op.value)
+    ]
+    if kind in ("i1", "i8", "i16"):
+        lanes = [cast_to(p.type_of(kind), lane) for lane in lanes]
+    hint = op.result.name_hint or "other"
+    p.define_literal(op.result, [p.variable(kind, hint, lane) for lane in lanes])
