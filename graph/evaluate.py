@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -15,16 +14,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, OptionsAttr, YieldOp
 from ..dialects.interpret.te import run_te
 from ..te import create_module
+from .module import Array, NetworkModule
 from .operator import Kind, apply, operator
 from .types import dtype_of, placeholder, shape_of
 
-if TYPE_CHECKING:
-    from .network import Network
 
-Array = npt.NDArray[Any]
-
-
-def evaluate(net: Network, feeds: Mapping[str, Any]) -> list[Array]:
+def evaluate(net: NetworkModule, feeds: Mapping[str, Any]) -> list[Array]:
     """Evaluate a network on inputs by name; ValueError where one is missing or does not fit."""
     arguments = net.function.body.block.args
     unknown = set(feeds) - set(net.input_names)
@@ -44,12 +39,12 @@ def evaluate(net: Network, feeds: Mapping[str, Any]) -> list[Array]:
     return evaluate_block(net, net.function, values)
 
 
-def evaluate_block(net: Network, function: FuncOp, values: dict[SSAValue, Array]) -> list[Array]:
+def evaluate_block(net: NetworkModule, function: FuncOp, values: dict[SSAValue, Array]) -> list[Array]:
     """Evaluate a function, `values` being its arguments."""
     return _run(net, function.body.block.ops, values)
 
 
-def _run(net: Network, ops: Iterable[Operation], values: dict[SSAValue, Array]) -> list[Array]:
+def _run(net: NetworkModule, ops: Iterable[Operation], values: dict[SSAValue, Array]) -> list[Array]:
     for op in ops:
         if isinstance(op, ReturnOp | YieldOp):
             return [values[v] for v in op.operands]

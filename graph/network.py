@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
@@ -16,10 +14,11 @@ from xdsl.ir import Block, Region, SSAValue
 from ..dialects.graph import ApplyOp, ConstantOp, hint
 from ..dialects.names import one_line
 from ..te import ExpressionError
+from .evaluate import evaluate
+from .module import Array, NetworkModule
 from .operator import operator
+from .pipeline import transform
 from .types import dtype_of, infer, shape_of, tensor_type
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ class Value:
         return self._with("divide", other)
 
 
-class Network:
+class Network(NetworkModule):
     """A graph of operators, as a module of the graph dialect, and the values of its constants by name.
 
     `net.apply("conv2d", x, w, stride=2)` adds an operator, `net.conv2d(x, w, stride=2)` is the same. Operators are in
@@ -75,25 +74,18 @@ class Network:
     """
 
     def __init__(self, name: str = "main") -> None:
-        self.name = name
-        self.params: dict[str, Array] = {}
-        self._function = FuncOp(name, ((), ()), Region(Block()))
-        self._function.body.block.add_op(ReturnOp())
-        self.module = ModuleOp([self._function])
+        function = FuncOp(name, ((), ()), Region(Block()))
+        function.body.block.add_op(ReturnOp())
+        super().__init__(ModuleOp([function]))
         self._constants: dict[str, ConstantOp] = {}
         self._counts: dict[str, int] = {}
 
     @classmethod
     def from_module(cls, module: ModuleOp, params: Mapping[str, Array] | None = None) -> Network:
         """Wrap a module of the graph dialect as a network; `params` are its constants by name."""
-        net = cls.__new__(cls)
-        net.module = module
-        net._function = next(op for op in module.ops if isinstance(op, FuncOp))
-        net.name = net._function.sym_name.data
-        net.params = dict(params or {})
-        found = [op for op in module.walk() if isinstance(op, ConstantOp)]
-        net._constants = {op.label.data: op for op in found}
-        net._counts = {}
+        net = cls()
+        NetworkModule.__init__(net, module, params)
+        net._constants = {op.label.data: op for op in module.walk() if isinstance(op, ConstantOp)}
         return net
 
     # -- building -----------------------------------------------------------------------------------------------------
@@ -108,10 +100,10 @@ class Network:
             raise ValueError(f"network '{self.name}' has an input '{name}' already")
         if any(int(n) < (0 if empty else 1) for n in shape):
             raise ValueError(f"input '{name}': extents are numbers of at least 1, got {tuple(shape)}")
-        block = self._function.body.block
+        block = self.function.body.block
         argument = block.insert_arg(tensor_type(shape, dtype), len(block.args))
         argument.name_hint = hint(name)
-        self._function.properties["arg_attrs"] = ArrayAttr(
+        self.function.properties["arg_attrs"] = ArrayAttr(
             [DictionaryAttr({"lw.name": StringAttr(n)}) for n in (*names, name)]
         )
         self._update_type()
@@ -168,7 +160,7 @@ class Network:
 
     def output(self, *values: Value, names: Sequence[str] | None = None) -> None:
         """Make tensors outputs, behind those there are; named as the tensors are unless told otherwise."""
-        last = self._function.body.block.last_op
+        last = self.function.body.block.last_op
         assert isinstance(last, ReturnOp)
         taken = list(self.output_names) if last.operands else []
         for position, value in enumerate(values):
@@ -179,16 +171,16 @@ class Network:
                 unique = f"{wanted}_{count}"
             taken.append(unique)
         results = [*last.operands, *(v.ssa for v in values)]
-        self._function.body.block.detach_op(last)
-        self._function.body.block.add_op(ReturnOp(*results))
-        self._function.properties["res_attrs"] = ArrayAttr([DictionaryAttr({"lw.name": StringAttr(n)}) for n in taken])
+        self.function.body.block.detach_op(last)
+        self.function.body.block.add_op(ReturnOp(*results))
+        self.function.properties["res_attrs"] = ArrayAttr([DictionaryAttr({"lw.name": StringAttr(n)}) for n in taken])
         self._update_type()
 
     def _update_type(self) -> None:
-        block = self._function.body.block
+        block = self.function.body.block
         assert block.last_op is not None
         kinds = [[v.type for v in values] for values in (block.args, block.last_op.operands)]
-        self._function.properties["function_type"] = FunctionType.from_lists(*kinds)
+        self.function.properties["function_type"] = FunctionType.from_lists(*kinds)
 
     def _as_constant(self, value: Any, like: str | None) -> Value:
         if isinstance(value, bool | int | float):
@@ -206,74 +198,33 @@ class Network:
         return f"{name}_{count}"
 
     def _add(self, op: ConstantOp | ApplyOp) -> None:
-        block = self._function.body.block
+        block = self.function.body.block
         assert block.last_op is not None
         block.insert_op_before(op, block.last_op)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
     @property
-    def function(self) -> FuncOp:
-        """The function that is the network."""
-        return self._function
-
-    @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return _names(self._function.arg_attrs, len(self._function.body.block.args), "input")
-
-    @property
-    def output_names(self) -> list[str]:
-        """The names of the outputs, in order."""
-        last = self._function.body.block.last_op
-        return _names(self._function.res_attrs, len(last.operands) if last else 0, "output")
-
-    @property
     def inputs(self) -> dict[str, Value]:
         """The inputs by name."""
-        return {n: Value(self, a) for n, a in zip(self.input_names, self._function.body.block.args, strict=True)}
+        return {n: Value(self, a) for n, a in zip(self.input_names, self.function.body.block.args, strict=True)}
 
     @property
     def outputs(self) -> dict[str, Value]:
         """The outputs by name."""
-        last = self._function.body.block.last_op
+        last = self.function.body.block.last_op
         assert last is not None
         return {n: Value(self, v) for n, v in zip(self.output_names, last.operands, strict=True)}
 
-    def constant_values(self, op: ConstantOp) -> Array:
-        """Return the values of a constant; ValueError where they were not given."""
-        if op.value is not None:
-            return np.full(shape_of(op.result), op.value, dtype_of(op.result))
-        if op.label.data not in self.params:
-            raise ValueError(f"network '{self.name}': the values of constant '{op.label.data}' are not known")
-        return self.params[op.label.data]
-
-    @property
-    def parameter_count(self) -> int:
-        """Count the numbers that its constants hold."""
-        return sum(math.prod(a.shape) for a in self.params.values())
-
     def evaluate(self, **feeds: Any) -> list[Array]:
         """Evaluate the network on inputs by the meaning of its operators: slow, to check others against."""
-        from .evaluate import evaluate
-
         return evaluate(self, feeds)
 
     def transform(self, pipeline: str) -> Network:
         """Apply passes to a copy, as `xdsl-opt -p` takes them: `lw-graph-simplify,cse,dce,lw-graph-fuse`."""
-        from .pipeline import transform
-
-        return transform(self, pipeline)
-
-    def __str__(self) -> str:
-        return str(self.module)
+        after = transform(self, pipeline)
+        return Network.from_module(after.module, after.params)
 
     def __repr__(self) -> str:
         count = sum(isinstance(op, ApplyOp) for op in self.module.walk())
         return f"<network {one_line(self.name)}: {count} operators, {self.parameter_count} parameters>"
-
-
-def _names(attributes: ArrayAttr[DictionaryAttr] | None, count: int, kind: str) -> list[str]:
-    found = [] if attributes is None else [a.data.get("lw.name") for a in attributes.data]
-    found += [None] * (count - len(found))
-    return [n.data if isinstance(n, StringAttr) else f"{kind}{k}" for k, n in enumerate(found)]

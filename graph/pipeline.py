@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass, PassPipeline
+from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
+from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 
 from ..backends.context import create_context
@@ -13,7 +15,7 @@ from ..dialects.graph import ConstantOp
 from ..passes.discovery import pass_factories
 from .discovery import graph_pass_factories
 from .evaluate import evaluate_block
-from .network import Network
+from .module import NetworkModule
 from .passes._rewrite import erase
 from .passes.fold_constants import FUNCTION, NAMES, FoldConstants
 
@@ -24,43 +26,34 @@ PREPARE = (
 """What every network goes through before its operators are grouped into kernels."""
 
 
-def transform(net: Network, pipeline: str) -> Network:
+_STOCK: dict[str, Callable[[], type[ModulePass]]] = {
+    "cse": lambda: CommonSubexpressionElimination,
+    "dce": lambda: DeadCodeElimination,
+}
+"""xDSL's own passes that mean something for networks."""
+
+
+def transform(net: NetworkModule, pipeline: str) -> NetworkModule:
     """A copy of a network after passes; constants that a pass made are computed. The values of others are shared.
 
     Raises ValueError for a pass that does not exist, or for one whose options are wrong.
     """
-    known = {**pass_factories(), **graph_pass_factories(), **_stock()}
+    known = {**pass_factories(), **graph_pass_factories(), **_STOCK}
     try:
         passes = PassPipeline.parse_spec(known, pipeline)
     except (ArgSpecParseError, PassFailedException, ValueError, KeyError) as error:
         raise ValueError(f"pipeline '{pipeline}': {error}") from None
-    after = Network.from_module(net.module.clone(), net.params)
+    after = NetworkModule(net.module.clone(), net.params)
     context = create_context()
     for each in passes.passes:
         each.apply(context, after.module)
         if isinstance(each, FoldConstants):
             _compute(after)
     named = {op.label.data for op in after.module.walk() if isinstance(op, ConstantOp) and op.value is None}
-    return Network.from_module(after.module, {n: array for n, array in after.params.items() if n in named})
+    return NetworkModule(after.module, {n: array for n, array in after.params.items() if n in named})
 
 
-def _stock() -> dict[str, Callable[[], type[ModulePass]]]:
-    """xDSL's own passes that mean something for networks."""
-
-    def cse() -> type[ModulePass]:
-        from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
-
-        return CommonSubexpressionElimination
-
-    def dce() -> type[ModulePass]:
-        from xdsl.transforms.dead_code_elimination import DeadCodeElimination
-
-        return DeadCodeElimination
-
-    return {"cse": cse, "dce": dce}
-
-
-def _compute(net: Network) -> None:
+def _compute(net: NetworkModule) -> None:
     """Compute the constants that the folding pass set apart, and drop their function."""
     for op in list(net.module.ops):
         if isinstance(op, FuncOp) and op.sym_name.data == FUNCTION:
@@ -70,7 +63,7 @@ def _compute(net: Network) -> None:
     _inline_numbers(net)
 
 
-def _inline_numbers(net: Network) -> None:
+def _inline_numbers(net: NetworkModule) -> None:
     """Write constants of one element into the IR."""
     for op in [op for op in net.module.walk() if isinstance(op, ConstantOp)]:
         array = net.params.get(op.label.data)

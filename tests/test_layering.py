@@ -100,8 +100,6 @@ KNOWN_CIRCLES = [
         f"search.cost_model.{name}"
         for name in ("linear", "pretrained", "rank", "roofline", "store", "trees", "unknowing")
     },
-    {"graph.evaluate", "graph.network", "graph.pipeline"},
-    {"graph.runtime.package", "graph.runtime.reading"},
     {"search.records.pretuned"}
     | {f"search.template.{n}" for n in ("cases", "fallback", "history", "in_search", "registry", "task")},
 ]

@@ -17,7 +17,8 @@ from packages import Header, Parts, parts_of, small_network, trespass, with_head
 from trust.packages import run as run_section
 
 import loopwright as lw
-from loopwright.graph.runtime.package import Package, PackageError
+from loopwright.graph.runtime.package import PackageError
+from loopwright.graph.runtime.reading import load_package
 
 pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 
@@ -37,7 +38,7 @@ def parts(saved: Path) -> Parts:
 def refusal(path: Path, trusted: bool = True) -> str:
     """The sentence with which a file is refused."""
     with pytest.raises(PackageError) as refused:
-        Package.load(path, trusted=trusted)
+        load_package(path, trusted=trusted)
     text = str(refused.value)
     assert text.startswith(str(path)) and "\n" not in text and len(text) < len(str(path)) + 400
     return text.removeprefix(str(path))
@@ -159,7 +160,7 @@ def test_the_long_run_counts_all_of_it() -> None:
 
 
 def test_the_oracle_sees_what_it_is_for(saved: Path) -> None:
-    package = Package.load(saved)
+    package = load_package(saved)
     assert trespass(package) is None
     plan = package.plan
     first, last = plan.steps[0], plan.steps[-1]

@@ -9,6 +9,7 @@ from .device import Loaded, load
 from .executor import Executor
 from .package import Package
 from .plan import KernelInfo, Plan
+from .reading import load_package
 
 
 class CompiledNetwork:
@@ -61,4 +62,4 @@ def load_network(path: str | os.PathLike[str], *, trusted: bool = False) -> Comp
     MAC with the user's key; that says who made a file, and not that it is right. PackageError for any other file,
     unless the caller trusts where it is from (`trusted`), and for one that is damaged or no network, trusted or not.
     """
-    return CompiledNetwork(Package.load(path, trusted=trusted))
+    return CompiledNetwork(load_package(path, trusted=trusted))

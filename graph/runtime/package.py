@@ -48,8 +48,8 @@ class Package:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which appears whole or not at all; OSError names it where that cannot be.
 
-        It carries this user's tag, by which `load` knows it again. Where there is no key and none can be made, a
-        PackageWarning says so, and the file loads as a stranger's does.
+        It carries this user's tag, by which `load_package` knows it again. Where there is no key and none can be made,
+        a PackageWarning says so, and the file loads as a stranger's does.
         """
         header = json.dumps(
             {
@@ -77,18 +77,6 @@ class Package:
             yield f"kernels/{number}", artifact
         for number, array in enumerate(self.constants):
             yield f"constants/{number}", data_of(array)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Package:
-        """Read what `save` wrote.
-
-        The file holds native code. PackageError where it was not saved by this user as it is, unless it is `trusted`,
-        and where it is something else, damaged, or does what a network must not. OSError where it cannot be read.
-        """
-        from .reading import read_package
-
-        with open(path, "rb") as file:
-            return read_package(os.fspath(path), file, trusted)
 
 
 def require_memory(plan: Plan, most_bytes: int, where: str) -> None:

@@ -48,8 +48,18 @@ class _Header:
     constants: tuple[tuple[str, tuple[int, ...], str], ...]
 
 
-def read_package(name: str, file: IO[bytes], trusted: bool) -> Package:
-    """Read the package in an open file, called `name`; PackageError says why it is not loaded."""
+def load_package(path: str | os.PathLike[str], *, trusted: bool = False) -> Package:
+    """Read what `Package.save` wrote.
+
+    The file holds native code. PackageError where it was not saved by this user as it is, unless it is `trusted`,
+    and where it is something else, damaged, or does what a network must not. OSError where it cannot be read.
+    """
+    with open(path, "rb") as file:
+        return _read(os.fspath(path), file, trusted)
+
+
+def _read(name: str, file: IO[bytes], trusted: bool) -> Package:
+    """Read the package in an open file, called `name`."""
     size = os.fstat(file.fileno()).st_size
     try:
         with zipfile.ZipFile(file) as archive:

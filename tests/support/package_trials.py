@@ -16,6 +16,7 @@ from packages import Header, mutated, parts_of, small_network, trespass, with_he
 
 import loopwright as lw
 from loopwright.graph.runtime.package import Package, PackageError
+from loopwright.graph.runtime.reading import load_package
 from loopwright.storage.binary_cache import BinaryCache, CacheWarning
 
 BATCH = 25
@@ -68,7 +69,7 @@ class _Fault(Exception):
 def _loaded(path: Path, trusted: bool) -> Package | None:
     """The package in a file, which keeps to its arrays; None where it is refused as it should be."""
     try:
-        package = Package.load(path, trusted=trusted)
+        package = load_package(path, trusted=trusted)
     except PackageError as error:
         if "\n" in str(error) or not str(error).startswith(str(path)):
             raise _Fault("not one sentence", str(error)) from error
@@ -130,7 +131,7 @@ def _bytes(rng: np.random.Generator, folder: Path) -> Trial:
     """Random bytes of the file changed, cut out or put in, most of them in the archive's directory."""
     path, data = folder / "net.lw", saved()
     path.write_bytes(data)
-    directory, plan = data.index(b"PK\1\2"), Package.load(path).plan
+    directory, plan = data.index(b"PK\1\2"), load_package(path).plan
 
     def one() -> bool:
         path.write_bytes(_damaged(data, rng, directory))
