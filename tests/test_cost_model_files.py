@@ -4,16 +4,16 @@ import hashlib
 import json
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 import loopwright as lw
-from loopwright.search.cost_model import CostModelError, Linear, Pretrained, make_model, relative_speed
+from loopwright.search.cost_model import CostModel, CostModelError, Linear, Pretrained, make_model, relative_speed
 from loopwright.search.cost_model.forest import Forest
-from loopwright.search.cost_model.store import MAGIC
+from loopwright.search.cost_model.saved import MAGIC
 from loopwright.search.cost_model.trees import grow
 from loopwright.search.features.catalogue import names
 
@@ -106,11 +106,21 @@ def test_a_file_that_is_no_model_says_so(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(CostModelError, match="text is no cost model"):
             lw.load_cost_model(tmp_path / "text")
     Linear().save(tmp_path / "linear")
-    monkeypatch.setattr("loopwright.search.cost_model.store.names", lambda: ["other"])
+    monkeypatch.setattr("loopwright.search.cost_model.saved.names", lambda: ["other"])
     with pytest.raises(CostModelError, match="made with other features; train it again from the records"):
         lw.load_cost_model(tmp_path / "linear")
-    with pytest.raises(TypeError, match=r"files hold the cost models of loopwright \(trees, .*not object"):
-        lw.search.cost_model.store.save_cost_model(object(), tmp_path / "other")
+
+
+class Foreign(Linear):
+    """A model of somebody else, which a file would give back as `Linear`."""
+
+
+def test_files_hold_no_models_of_others(tmp_path: Path) -> None:
+    known = np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int64)
+    for model in (Foreign(), Pretrained(Foreign(), *known), Pretrained(cast(CostModel, object()), *known, alone=False)):
+        with pytest.raises(TypeError, match=r"files hold the cost models of loopwright, not (Foreign|object)"):
+            model.save(tmp_path / "other")
+    assert not list(tmp_path.iterdir())
 
 
 def rewritten(path: Path, change: Any) -> None:

@@ -96,10 +96,6 @@ def test_imports_point_one_way(layer: str) -> None:
 
 KNOWN_CIRCLES = [
     {"te.broadcast", "te.expr", "te.functions", "te.reduce", "te.tensor"},  # expressions and tensors need each other
-    {
-        f"search.cost_model.{name}"
-        for name in ("linear", "pretrained", "rank", "roofline", "store", "trees", "unknowing")
-    },
     {"search.records.pretuned"}
     | {f"search.template.{n}" for n in ("cases", "fallback", "history", "in_search", "registry", "task")},
 ]

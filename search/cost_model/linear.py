@@ -8,7 +8,7 @@ import numpy as np
 
 from .plain_file import Fields, Plain
 from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
-from .store import Saved
+from .saved import Saved
 from .trend import Scale, Trend
 
 

@@ -1,28 +1,31 @@
-"""Cost models by name."""
+"""Cost models by name: new ones, and those whose state a file holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .linear import Linear
+from .plain_file import Fields, PlainFileError
 from .protocol import CostModel
 from .rank import RankTrees
 from .roofline import Roofline
+from .saved import Saved
 from .trees import BoostedTrees
 from .unknowing import Unknowing
 
-MODELS: dict[str, Callable[[int], CostModel]] = {
-    "trees": BoostedTrees,
-    "rank": RankTrees,
-    "linear": lambda seed: Linear(),
-    "roofline": lambda seed: Roofline(),
-    "random": lambda seed: Unknowing(),
-}
-"""What makes each cost model from a seed."""
+_KINDS: tuple[type[Saved], ...] = (BoostedTrees, RankTrees, Linear, Roofline, Unknowing)
+MODELS = {kind.kind: kind for kind in _KINDS}
 
 
 def make_model(name: str, seed: int = 0) -> CostModel:
-    """Return the cost model `name`, one of `MODELS`; ValueError for another name."""
+    """Return a new cost model `name`, one of `MODELS`; ValueError for another name."""
     if name not in MODELS:
         raise ValueError(f"unknown cost model {name!r}; there are: {', '.join(MODELS)}")
-    return MODELS[name](seed)
+    return MODELS[name].seeded(seed)
+
+
+def model_of(fields: Fields, *more: type[Saved]) -> CostModel:
+    """The model that `as_state` made plain, of `MODELS` or `more` kinds; PlainFileError where it is none."""
+    kinds = MODELS | {kind.kind: kind for kind in more}
+    name = fields.text("kind")
+    if name not in kinds:
+        raise PlainFileError(f"'kind' must be one of {', '.join(kinds)}")
+    return kinds[name].read(fields.part("state"))

@@ -6,9 +6,10 @@ from typing import Self
 
 import numpy as np
 
+from .make import model_of
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, CostModel, Floats, Tasks, check_width
-from .store import Saved, as_state, model_of
+from .saved import Saved, as_state
 
 _LAST_TASK = (1 << 31) - 1
 

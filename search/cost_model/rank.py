@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .columns import distinct_columns, snapped
 from .plain_file import Fields, Plain
 from .protocol import Floats, Tasks, check_width, enough, finite, log_scale
-from .store import Saved
+from .saved import Saved
 from .trees import BINS, by_column, drawn, ensemble_state, grow, made_with, read_ensemble, spread_of, trend_of
 from .trend import Scale, Trend
 
@@ -41,6 +41,11 @@ class RankTrees(Saved):
         self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._scale: Scale | None = None
         self._members: list[tuple[Trend, list[Any]]] = []
+
+    @classmethod
+    def seeded(cls, seed: int) -> Self:
+        """A model that draws its samples by a seed."""
+        return cls(seed)
 
     @property
     def ready(self) -> bool:

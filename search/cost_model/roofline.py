@@ -6,7 +6,7 @@ import numpy as np
 
 from ..features.catalogue import PRIOR, names
 from .protocol import Floats, Tasks
-from .store import Saved
+from .saved import Saved
 
 
 class Roofline(Saved):

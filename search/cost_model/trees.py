@@ -12,7 +12,7 @@ from .columns import distinct_columns
 from .forest import Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
-from .store import Saved
+from .saved import Saved
 from .trend import Scale, Trend
 
 MANY = 2000
@@ -52,6 +52,11 @@ class BoostedTrees(Saved):
         self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._scale: Scale | None = None
         self._members: list[tuple[Trend, Any]] = []
+
+    @classmethod
+    def seeded(cls, seed: int) -> Self:
+        """A model that draws its samples by a seed."""
+        return cls(seed)
 
     @property
     def ready(self) -> bool:

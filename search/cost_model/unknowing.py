@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .protocol import Floats, Tasks
-from .store import Saved
+from .saved import Saved
 
 
 class Unknowing(Saved):

@@ -308,13 +308,12 @@ def cost_models(folder: Path, canary: str, rng: np.random.Generator) -> bool:
 @cache
 def _saved_models() -> tuple[bytes, ...]:
     from loopwright.search.cost_model import BoostedTrees, Linear, RankTrees
-    from loopwright.search.cost_model.store import save_cost_model
     from loopwright.search.features.catalogue import names
 
     rng, kept, path = np.random.default_rng(0), [], Path("saved.model")
     for model in (BoostedTrees(members=2), RankTrees(members=1), Linear()):
         model.fit(rng.standard_normal((30, len(names()) + 1)), np.linspace(0.1, 1.0, 30))
-        save_cost_model(model, path)
+        model.save(path)
         kept.append(path.read_bytes())
         path.unlink()
     return tuple(kept)
