@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from loopwright.search.records.choose import load_best as load_best
     from loopwright.search.records.file import Record as Record
     from loopwright.search.records.file import RecordError as RecordError
+    from loopwright.search.records.index import pick_best as pick_best
     from loopwright.search.report.write import write_report as write_report
     from loopwright.search.sketch.rule import SketchRule as SketchRule
     from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from loopwright.search.sketch.sketch import Draft as Draft
     from loopwright.search.task import SearchTask as SearchTask
     from loopwright.search.template.history import apply_history_best as apply_history_best
-    from loopwright.search.template.history import pick_best as pick_best
     from loopwright.search.template.registry import template as template
     from loopwright.search.template.task import TemplateTask as TemplateTask
     from loopwright.search.tune.loop import TuningError as TuningError
@@ -101,7 +101,7 @@ _HOMES = {
     "load_best": "loopwright.search.records.choose",
     "load_network": "loopwright.graph.runtime.network",
     "opencl": "loopwright.backends.opencl.arrays",
-    "pick_best": "loopwright.search.template.history",
+    "pick_best": "loopwright.search.records.index",
     "pretuned": "loopwright.search.records",
     "register_sketch_rule": "loopwright.search.sketch.rule",
     "register_workload": "loopwright.search.workload",

@@ -19,8 +19,8 @@ from loopwright.search.cost_model.transfer import transfer_to
 from loopwright.search.records import file as rec
 from loopwright.search.records.choose import load_best
 from loopwright.search.records.file import ErrorCode, Record, RecordError, RecordVersionError, RecordWarning, Role
+from loopwright.search.records.index import pick_best
 from loopwright.search.report.group import groups
-from loopwright.search.template.history import pick_best
 
 
 def record(time_s: float = 1e-3, **changes):

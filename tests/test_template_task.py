@@ -288,7 +288,7 @@ def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(
 ) -> None:
     task, path, result, _ = tuned
     monkeypatch.setattr(pretuned, "FOLDER", tmp_path)
-    pretuned.history.cache_clear()
+    pretuned.index.cache_clear()
     try:
         with pytest.warns(FallbackWarning):
             template_workloads.matmul(*ARGS, target=TARGET)
@@ -302,7 +302,7 @@ def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(
         with lw.apply_history_best([other]):
             assert template_workloads.matmul(*ARGS, target=TARGET).pipeline == other.schedule
     finally:
-        pretuned.history.cache_clear()
+        pretuned.index.cache_clear()
 
 
 def test_shipped_pretuned_records_are_whole() -> None:

@@ -11,14 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ...dialects.target import Target
 from . import file as rec
 from .file import Record
-
-if TYPE_CHECKING:
-    from ...dialects.target import Target
-    from ..template.history import History
+from .index import RecordIndex, pick_best
 
 FOLDER = Path(__file__).parents[2] / "pretuned"
 
@@ -41,16 +38,14 @@ def files() -> list[Path]:
 
 
 @cache
-def history() -> History:
+def index() -> RecordIndex:
     """Return all records that come with the package."""
-    from ..template.history import History
-
-    return History(record for file in files() for record in rec.load(file))
+    return RecordIndex(record for file in files() for record in rec.load(file))
 
 
 def lookup(target: str | Target, workload: str) -> Record | None:
     """The record of a workload, given by its hash, on a target; None where there is none."""
-    return history().query(target, workload)
+    return index().query(target, workload)
 
 
 def provenance() -> list[Provenance]:
@@ -64,16 +59,14 @@ def provenance() -> list[Provenance]:
             r.time_s,
             {name: v for name, v in r.versions.items() if not name.startswith(rec.PRIMITIVE_PREFIX)},
         )
-        for r in history().records
+        for r in index().records
     ]
 
 
 def add(records: str | os.PathLike[str] | Iterable[Record], name: str, folder: Path = FOLDER) -> Path:
     """Put the best of records into the set, in the file `name`.jsonl beside what it holds; returns its path."""
-    from ..template.history import pick_best
-
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
     pick_best(records, path)
-    history.cache_clear()
+    index.cache_clear()
     return path

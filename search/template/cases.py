@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.target import Target
 from ...passes.pipeline_text import parse_schedule
 from ...passes.primitive import ScheduleError
-from .config import Config
+from ...schedule import Schedule
+from .config import Config, ConfigSpace
 from .knobs.knob import ConfigError
 from .limits import limits
 from .program import Program
 from .space import Rows
 from .symbolic import POSITION, Tracer
 from .trace import Trace
-
-if TYPE_CHECKING:
-    from .task import TemplateTask
 
 Mask = npt.NDArray[np.bool_]
 
@@ -39,10 +39,27 @@ class Case:
     trusted: bool
 
 
+class Traceable(Protocol):
+    """What cases ask of a template with arguments and a target."""
+
+    target: Target
+    config_space: ConfigSpace
+
+    @property
+    def module(self) -> ModuleOp:
+        """The te-level module, with the target."""
+
+    def call(self, config: Config) -> Schedule:
+        """The schedule that the template makes of a config, which may be traced."""
+
+    def instantiate(self, config: Sequence[int]) -> Schedule:
+        """The schedule of a row, checked."""
+
+
 class Cases:
     """The cases found so far of one task, and the configs that no case covers as they cannot be scheduled."""
 
-    def __init__(self, task: TemplateTask) -> None:
+    def __init__(self, task: Traceable) -> None:
         self._task = task
         self._cases: list[Case] = []
         self._refused: dict[int, str] = {}
@@ -104,7 +121,7 @@ class Cases:
             return None
         tracer = Tracer()
         try:
-            schedule = task.template.schedule(Config(task.config_space, row, task.target, tracer=tracer), task.args)
+            schedule = task.call(Config(task.config_space, row, task.target, tracer=tracer))
             trace = Trace.of(tracer, schedule)
             program = Program(task.module, task.target, trace)
         except (ScheduleError, ConfigError) as error:
@@ -141,15 +158,6 @@ class Cases:
             if made != text and tuple(parse_schedule(made)) != tuple(parse_schedule(text)):
                 return False
         return True
-
-    def legal(self, case: Case, rows: Rows, taken: Mapping[str, Rows] | None = None) -> Mask:
-        """Return which rows, all covered by a case, can be measured; where it is not trusted, each config is asked.
-
-        `taken` is their usage, where it is known.
-        """
-        if not case.trusted:
-            return np.array([self._task.why_not(row) is None for row in rows], dtype=bool)
-        return self.keeps_limits(self.usage(case, rows) if taken is None else taken, len(rows))
 
     def usage(self, case: Case, rows: Rows) -> dict[str, Rows]:
         """Resource usage of rows that are all covered by a case: the numbers of Usage."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..measure.measurement import headline
+from .bound import BoundTemplate
 from .config import Config
 from .knobs.knob import ConfigError
-
-if TYPE_CHECKING:
-    from .task import TemplateTask
 
 _DRAWS = (64, 512, 4096)
 
 
-def fallback_config(task: TemplateTask) -> Config:
+def fallback_config(task: BoundTemplate) -> Config:
     """A legal config, the same in every process; ConfigError where none was found.
 
     The template is called with `cfg.is_fallback`, where `cfg.fallback_split(name, [None, 8, 4])` and `cfg[name] = ...`
@@ -25,7 +21,7 @@ def fallback_config(task: TemplateTask) -> Config:
     return explained_fallback(task)[0]
 
 
-def explained_fallback(task: TemplateTask) -> tuple[Config, str | None]:
+def explained_fallback(task: BoundTemplate) -> tuple[Config, str | None]:
     """The fallback, and why it is not what the template chooses, if it chooses something that cannot be."""
     chosen = Config(task.config_space, np.zeros(task.config_space.n_decisions, dtype=np.int64), task.target)
     chosen.is_fallback = True
@@ -37,7 +33,7 @@ def explained_fallback(task: TemplateTask) -> tuple[Config, str | None]:
     return _first_legal(task), headline(refusal) if refusal is not None else None
 
 
-def _first_legal(task: TemplateTask) -> Config:
+def _first_legal(task: BoundTemplate) -> Config:
     rng = np.random.default_rng(0)
     for count in _DRAWS:
         rows = task.config_space.sample(rng, count)

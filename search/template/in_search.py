@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..features.catalogue import names
 from ..records.file import Record
+from ..records.index import SKETCH_PREFIX
 from ..tune.in_search import InSearch
+from .bound import BoundTemplate
 from .config import Config
 from .fallback import fallback_config
-from .history import SKETCH_PREFIX
 from .space import Rows
-
-if TYPE_CHECKING:
-    from .task import TemplateTask
 
 _DRAWS = 8
 """Rows drawn for each that is asked for, at most: of a space where few configs are legal, fewer come."""
@@ -31,7 +29,7 @@ class TemplateSpace:
     Features are those of sketches, read from the nest of a config's case, so that one cost model serves both.
     """
 
-    def __init__(self, task: TemplateTask) -> None:
+    def __init__(self, task: BoundTemplate) -> None:
         self._task = task
         self._space = task.config_space
         self.name = SKETCH_PREFIX + task.name
@@ -80,8 +78,8 @@ class TemplateSpace:
 
 
 @dataclass(frozen=True)
-class TemplateInSearch(InSearch["TemplateTask"]):
-    """A TemplateTask as the tuning loop sees it; the untuned schedule is that of the fallback config."""
+class TemplateInSearch(InSearch[BoundTemplate]):
+    """A template as the tuning loop sees it; the untuned schedule is that of the fallback config."""
 
     @cached_property
     def spaces(self) -> Sequence[TemplateSpace]:

@@ -1,20 +1,20 @@
-"""Templates by name: functions from a config and plain arguments to a schedule."""
+"""Templates by name: those that a decorator made, and those that come with the package."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
 from ...dialects.target import Target
 from ...schedule import Schedule
-from .config import Config
+from .bound import BoundTemplate
+from .function import Function, TemplateFunction
+from .history import best_config
 from .knobs.knob import ConfigError
-
-Function = Callable[..., Any]
 
 _TEMPLATES: dict[str, Template] = {}
 """Filled by the decorator: a task, here or in another process, is found by its template's name."""
@@ -23,29 +23,13 @@ _FOLDER = "templates"
 
 
 @dataclass(frozen=True)
-class Template:
-    """A function `f(cfg, *args)` that returns the scheduled `lw.Schedule`, under a name.
-
-    Called without `cfg`, it gives the schedule of the best config that is known: see `history.best_config`.
-    """
-
-    name: str
-    function: Function
+class Template(TemplateFunction):
+    """A template that is known by its name; called, it gives the schedule of the best config that is known."""
 
     def __call__(self, *args: Any, target: str | Target = "llvm", config: Any = None) -> Schedule:
-        """The schedule for `args`: of `config` (an index, values, or a Config), or of the best one on record."""
-        from .history import best_config
-        from .task import TemplateTask
-
-        task = TemplateTask(self, args, target)
-        return task.instantiate(best_config(task) if config is None else config)
-
-    def schedule(self, cfg: Config, args: Sequence[Any]) -> Schedule:
-        """The schedule that a config gives; TypeError where the function returns none."""
-        made = self.function(cfg, *args)
-        if not isinstance(made, Schedule):
-            raise TypeError(f"template '{self.name}' must return the lw.Schedule it made, got {type(made).__name__}")
-        return made
+        """The schedule for `args`: of `config` (an index, values, or a Config), or what `history.best_config` says."""
+        bound = BoundTemplate(self, args, target)
+        return bound.instantiate(best_config(bound) if config is None else config)
 
 
 @overload
