@@ -9,6 +9,7 @@ from .backends import build as backend
 from .backends.kernel_function import Kernel
 from .dialects.target import Target
 from .passes.build_limits import USUAL_LIMITS, BuildLimits
+from .search.measure.check import check_kernel
 
 
 def build(
@@ -38,7 +39,5 @@ def build(
     """
     kernel = backend.build(x, target, params, check_addresses=check_addresses, limits=limits)
     if check:
-        from .search.measure.check import check_kernel
-
         check_kernel(kernel, getattr(x, "workload", x), getattr(x, "pipeline", ""), params)
     return kernel

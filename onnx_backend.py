@@ -6,6 +6,7 @@ module and as methods of its class `Backend`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .backends.build import named_target
 from .frontends.onnx.errors import NeedsInputsError, OnnxImportError
 from .frontends.onnx.importer import from_onnx
 from .frontends.onnx.model import inputs_of, read_model
@@ -90,8 +92,6 @@ class Prepared:
         return self._executors.setdefault(key, next(reversed(self._executors.values())))
 
     def _compile(self, feeds: Mapping[str, Array]) -> Executor:
-        import warnings
-
         net = self._imported(feeds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntunedWarning)
@@ -185,8 +185,6 @@ def supports_device(device: str) -> bool:
         return False
     if kind == "CPU":
         return True
-    from .backends.build import named_target
-
     try:
         named_target("cuda")
     except (ValueError, RuntimeError, OSError, ImportError):

@@ -12,8 +12,13 @@ from ..dialects.target import Target, TargetAttr, parse_target, target_of
 from ..dialects.te import ComputeOp
 from ..dialects.workload import verify_workload
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
+from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+from ..passes.lower.lower_te_to_loop import lower_te_to_loop
+from .cuda.driver import target_of_device as cuda_target
 from .kernel_function import Kernel
 from .kernel_memory import require_memory
+from .llvm.host import host_target
+from .opencl.platform import target_of_device as opencl_target
 
 
 def build(
@@ -37,18 +42,9 @@ def build(
         from .opencl.build import build_opencl
 
         return build_opencl(module, params)
-    from .llvm.executable import LlvmExecutable, compile_module
-    from .llvm.jit import compile_text
+    from .llvm.build import build_llvm
 
-    text, artifact = compile_module(module, check_addresses)
-    executable = LlvmExecutable(artifact, params)
-    return Kernel(
-        name=text.name,
-        arguments=executable.arguments,
-        executable=executable,
-        source=text.source,
-        assembly=lambda: compile_text(text.source, texts=True, model=target_of(module).model).assembly,
-    )
+    return build_llvm(module, params, check_addresses)
 
 
 def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLimits = USUAL_LIMITS) -> ModuleOp:
@@ -68,13 +64,9 @@ def lower_in_place(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -> None
     """Lower a module that carries its target to the kernel level; refusals as `build` says."""
     levels = {op.name.partition(".")[0] for op in module.walk()}
     if "lw_te" in levels:
-        from ..passes.lower.lower_te_to_loop import lower_te_to_loop
-
         lower_te_to_loop(module)
         levels.add("lw_loop")
     if "lw_loop" in levels:
-        from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
-
         lower_loop_to_kernel(module, limits)
     require_memory(module, limits.bytes)
 
@@ -85,8 +77,6 @@ def _set_target(module: ModuleOp, target: str | Target | None) -> None:
     if isinstance(target, str):
         target = named_target(target)
     if target is None:
-        from .llvm.host import host_target
-
         target = host_target()
     module.attributes["lw.target"] = TargetAttr(target)
 
@@ -101,15 +91,9 @@ def named_target(text: str) -> Target:
     if options:
         return resolve_target(text)
     if given.kind == "llvm":
-        from .llvm.host import host_target
-
         return host_target(given.cores if "cores=" in text else None)
     if "cores=" in text:
         return given
     if given.kind == "cuda":
-        from .cuda.driver import target_of_device as cuda_target
-
         return cuda_target()
-    from .opencl.platform import target_of_device as opencl_target
-
     return opencl_target()

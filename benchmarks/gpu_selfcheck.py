@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from loopwright.backends.c_family.artifact import Artifact
-from loopwright.backends.c_family.source import KernelSource, Launch
+from loopwright.backends.c_family.kernel_source import KernelSource, Launch
 from loopwright.backends.cuda.device import checks, device_name, identity, load
 from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.backends.signature import Argument

@@ -6,6 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -174,8 +175,6 @@ def operator(name: str) -> Operator:
     """Return the operator of a name; ValueError with names alike where there is none."""
     known = operators()
     if name not in known:
-        from difflib import get_close_matches
-
         alike = get_close_matches(name, known, 3) or sorted(known)
         raise ValueError(f"there is no operator '{name}'; there are {', '.join(alike)}")
     return known[name]

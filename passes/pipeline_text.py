@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, ParseError
 from .build_limits import USUAL_LIMITS, BuildLimits
 from .collector import collector_paused
 from .discovery import pass_factories
+from .lower.lower_te_to_loop import lower_te_to_loop
 from .open_number import OpenNumber, open_names
 from .primitive import Primitive, ScheduleError
 
@@ -73,8 +74,6 @@ def apply_schedule(module: ModuleOp, schedule: str | Iterable[ModulePass], limit
 
 def lower_to_loops(module: ModuleOp) -> bool:
     """Lower `module` to loops where it is on tensors; True where it was."""
-    from .lower.lower_te_to_loop import lower_te_to_loop
-
     on_tensors = any(
         isinstance(f, FuncOp) and any(isinstance(t, TensorType) for t in f.function_type.outputs) for f in module.ops
     )

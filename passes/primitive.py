@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 if TYPE_CHECKING:
     from .parametric.nest import Nest
     from .parametric.sizes import Sizes
+from ..dialects.loop import BlockOp, ForOp
 from ..dialects.loop_steps import LOWERED_BY
 
 PlanT = TypeVar("PlanT")
@@ -55,8 +56,6 @@ class UnknownStepError(Exception):
 
 def render_around(op: Operation, context: int = 6) -> list[str]:
     """Render the loops around `op` and its first lines, with the line of `op` marked."""
-    from ..dialects.loop import BlockOp, ForOp
-
     around: list[str] = []
     parent = op.parent_op()
     while isinstance(parent, ForOp | BlockOp):

@@ -39,8 +39,19 @@ HEAVY = {
     "rich",
     "scipy",
     "sklearn",
+    "threadpoolctl",
 }
-HEAVY |= {"torch"}
+HEAVY |= {"google", "ml_dtypes", "onnxruntime", "torch"}
+LOADS_LATE = {
+    "cli.py": "start-up: classes of errors, where there was one",
+    "command/": "start-up: what one command runs",
+    "backends/build.py": "start-up: one backend of three",
+    "graph/build_process.py": "start-up of a process for each core, most of whose kernels come with a schedule",
+    "search/measure/guard.py": "memory: the guard of a worker stays small beside it",
+    "te/expr.py": "expressions and tensors need each other",
+    "te/tensor.py": "expressions and tensors need each other",
+}
+"""Files and folders whose functions import our own modules or the standard library, and why they do."""
 
 
 def package_files() -> list[Path]:
@@ -53,9 +64,10 @@ def package_of(file: Path) -> list[str]:
     return ["loopwright", *file.relative_to(ROOT).parent.parts]
 
 
-def imports(file: Path) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the absolute dotted name of everything `file` imports, wherever the import stands."""
-    for node in ast.walk(ast.parse(file.read_text())):
+def imports(file: Path, within: type[ast.AST] = ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the absolute dotted name of everything that `file`, or its functions (`within`), import."""
+    scopes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, within)]
+    for node in (node for scope in scopes for node in ast.walk(scope)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -144,6 +156,18 @@ def test_heavy_packages_load_when_used() -> None:
         if (heavy := HEAVY & set(loads_at_import(ast.parse(file.read_text()))))
     }
     assert not wrong
+
+
+def test_functions_import_heavy_packages_only() -> None:
+    """All else is imported where a reader looks for it, except in `LOADS_LATE`, none of whose lines is out of date."""
+    late = [
+        f"{file.relative_to(ROOT)}:{node.lineno} imports {name}"
+        for file in package_files()
+        for name, node in imports(file, within=ast.FunctionDef)
+        if name.partition(".")[0] not in HEAVY
+    ]
+    assert not [line for line in late if not line.startswith(tuple(LOADS_LATE))]
+    assert not [path for path in LOADS_LATE if not any(line.startswith(path) for line in late)]
 
 
 def test_import_is_light() -> None:

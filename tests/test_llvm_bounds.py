@@ -12,7 +12,8 @@ import loopwright as lw
 from loopwright import te
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
-from loopwright.backends.llvm.executable import Artifact, LlvmExecutable, compile_module
+from loopwright.backends.llvm.compile import compile_module
+from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
 from loopwright.backends.llvm.outside import OutsideBufferError
 from loopwright.dialects.target import Target
 

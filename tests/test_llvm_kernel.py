@@ -12,8 +12,9 @@ from xdsl.parser import Parser
 
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
+from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.emit import emit
-from loopwright.backends.llvm.executable import Artifact, LlvmExecutable, compile_module
+from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
 from loopwright.backends.llvm.host import host_target
 from loopwright.backends.llvm.jit import Loaded, compile_text
 from loopwright.backends.llvm.types import UnsupportedError

@@ -12,7 +12,7 @@ from gpu_programs import opencl_device, parse
 import loopwright as lw
 from loopwright import te
 from loopwright.backends.c_family.artifact import Artifact, CompileError
-from loopwright.backends.c_family.source import KernelSource, Launch
+from loopwright.backends.c_family.kernel_source import KernelSource, Launch
 from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.opencl import device

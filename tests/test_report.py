@@ -137,10 +137,10 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned) -> None:
 
 
 def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopwright.backends.llvm import peak
+    from loopwright.search.report import limits
 
-    monkeypatch.setattr(peak, "peak_gflops_per_s", lambda *_: 100.0)
-    monkeypatch.setattr(peak, "copy_gbytes_per_s", lambda target, size: 10.0)
+    monkeypatch.setattr(limits, "peak_gflops_per_s", lambda *_: 100.0)
+    monkeypatch.setattr(limits, "copy_gbytes_per_s", lambda target, size: 10.0)
     code, _, err = call("report", str(tuned), "-o", str(tmp_path / "r.html"))
     assert code == 0, err
     _, text = read(tmp_path / "r.html")
@@ -153,12 +153,12 @@ def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path: Path, monkeypat
 def test_tuning_leaves_all_that_showing_and_reporting_need(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from loopwright.backends.llvm import peak
+    from loopwright.search.report import limits
 
     if target == "opencl":
         opencl_device()
-    monkeypatch.setattr(peak, "peak_gflops_per_s", lambda *_: 100.0)
-    monkeypatch.setattr(peak, "copy_gbytes_per_s", lambda target, size: 10.0)
+    monkeypatch.setattr(limits, "peak_gflops_per_s", lambda *_: 100.0)
+    monkeypatch.setattr(limits, "copy_gbytes_per_s", lambda target, size: 10.0)
 
     def layer(m, n, k):
         a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")

@@ -15,9 +15,10 @@ from xdsl.universe import Universe
 from loopwright.dialects.index import axis
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.loop import AllocOp, buffer_shape
+from loopwright.passes.analysis.argument_marks import packing_of
 from loopwright.passes.analysis.layout import LayoutError, parse_layout
 from loopwright.passes.analysis.nest import find_block
-from loopwright.passes.analysis.packing import pack, packing_of
+from loopwright.passes.analysis.packing import pack
 from loopwright.passes.lower.lower_te_to_loop import lower_te_to_loop
 from loopwright.passes.primitive import ScheduleError
 from loopwright.passes.schedule.cache_read import CacheRead

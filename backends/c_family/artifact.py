@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from ...storage.typed_json import parse_json, read_as, shown
-from .source import KernelSource
+from .kernel_source import KernelSource
 
 _MAGIC = b"loopwright-gpu-2\n"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import func
@@ -13,8 +12,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import kernel
-from ..signature import Argument, signature_of
+from ..function_arguments import arguments_of
 from .control import CONTROL
+from .kernel_source import KernelSource, Launch
 from .language import Language
 from .memory import MEMORY, scope_of
 from .names import Names, identifier
@@ -25,30 +25,6 @@ from .types import UnsupportedError, bytes_of, kind_of
 BUFFER_ALIGNMENT = 256
 """Buffers of a workspace start on a multiple of so many bytes, as device allocations do."""
 _INT_ELEMENTS = 1 << 31
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One kernel to launch: `buffers` are its parameters, arguments first, then workspaces, by number."""
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    buffers: tuple[int, ...]
-    static_shared_bytes: int
-    dynamic_shared_bytes: int
-    uses_shuffles: bool
-
-
-@dataclass(frozen=True)
-class KernelSource:
-    """Source of all kernels of a function; `workspaces` are sizes in bytes of the buffers between launches."""
-
-    name: str
-    arguments: tuple[Argument, ...]
-    workspaces: tuple[int, ...]
-    launches: tuple[Launch, ...]
-    source: str
 
 
 Handlers = Mapping[type[Operation], Handler]
@@ -108,7 +84,7 @@ class _Function:
         preamble = "\n".join(self.language.preamble(kinds, vectors, helpers))
         return KernelSource(
             self.function.sym_name.data,
-            signature_of(self.function),
+            arguments_of(self.function),
             tuple(workspaces),
             tuple(launches),
             "\n\n".join([part for part in (preamble, *texts) if part]) + "\n",

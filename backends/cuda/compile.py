@@ -6,7 +6,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import target_of
 from ..c_family.artifact import Artifact
-from ..c_family.source import KernelSource, print_module
+from ..c_family.kernel_source import KernelSource
+from ..c_family.source import print_module
 from .language import STATIC_SHARED_BYTES, Cuda
 from .nvrtc import compile_cubin
 from .operations import own_operations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -37,8 +38,6 @@ class MissingCuda(MissingRequirement):
 @cache
 def pycuda_driver() -> Any:
     """Return pycuda's driver module, initialized; raises MissingCuda saying what is missing."""
-    import importlib.util
-
     if importlib.util.find_spec("pycuda") is None:
         raise MissingCuda(f"running on CUDA needs pycuda, which is not installed: {INSTALL}")
     try:

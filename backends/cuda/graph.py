@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,6 @@ from .driver import MissingCuda
 
 def can_replay() -> bool:
     """True where CUDA graphs can be recorded: the package that they need is installed."""
-    import importlib.util
-
     return importlib.util.find_spec("cuda") is not None and importlib.util.find_spec("cuda.bindings") is not None
 
 

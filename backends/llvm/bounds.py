@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ...dialects import kernel
-from ..signature import signature_of
+from ..function_arguments import arguments_of
 from .function import Function
 from .outside import Access
 from .symbols import TRAP_SYMBOL
@@ -117,7 +117,7 @@ def _label(buffer: SSAValue) -> str:
     if isinstance(buffer, BlockArgument):
         function = buffer.block.parent_op()
         assert isinstance(function, FuncOp)
-        return signature_of(function)[buffer.index].name
+        return arguments_of(function)[buffer.index].name
     assert isinstance(buffer.owner, kernel.AllocOp)
     return buffer.owner.label.data
 

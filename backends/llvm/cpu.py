@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..missing import MissingRequirement
-from .host import host_model
 
 _BASE = "64bit cmov cx8 fxsr mmx sse sse2"
 _V2 = f"{_BASE} crc32 cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3"
@@ -55,6 +54,14 @@ def cpu_for(model: str) -> Cpu:
 def _used(features: Sequence[str]) -> list[str]:
     unused = set(_FOR_INTRINSICS.split())
     return sorted(f for f in features if f not in unused and not f.startswith(_FOR_INTRINSICS_STEM))
+
+
+@cache
+def host_model() -> str:
+    """Return the name that LLVM has for this CPU."""
+    import llvmlite.binding as llvm
+
+    return str(llvm.get_host_cpu_name())
 
 
 @cache

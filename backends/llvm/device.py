@@ -9,7 +9,10 @@ from pathlib import Path
 from ...passes.discovery import module_stems, pass_factories, pass_name
 from ..context import create_context
 from ..scheduled import scheduled_kernel
-from .executable import Artifact, LlvmExecutable, compile_module
+from .compile import compile_module
+from .cpu import cpu_for
+from .executable import Artifact, LlvmExecutable
+from .jit import compile_text
 
 
 def build(workload: str, schedule: str) -> bytes:
@@ -56,16 +59,12 @@ def versions() -> dict[str, str]:
 @cache
 def machine() -> str:
     """Return what code for a target that names no level of CPUs is compiled to: this CPU and its features."""
-    from .cpu import cpu_for
-
     cpu = cpu_for("")
     return " ".join([cpu.name, *cpu.features])
 
 
 def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
-    from .jit import compile_text
-
     source = "define void @lw_run(ptr %pointers) {\n  ret void\n}\n"
     if role == "builder":
         pass_factories()

@@ -13,7 +13,8 @@ from xdsl.ir import Attribute, Block, Operation
 from ...dialects.kernel import ParallelOp
 from ...dialects.names import one_line
 from ...dialects.target import target_of
-from ..signature import Argument, signature_of
+from ..function_arguments import arguments_of
+from ..signature import Argument
 from . import memory, ops
 from .bfloat16 import with_bfloat16
 from .bounds import check_access, leave_where_trapped
@@ -63,7 +64,7 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
     entry = _entry(len(function.body.block.args), body.workspace)
     return KernelText(
         name,
-        signature_of(function),
+        arguments_of(function),
         body.workspace.bytes,
         text.threads if text.regions else 1,
         _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64),

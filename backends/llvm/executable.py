@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,9 @@ from ..constants import Constants
 from ..forkable import ForkableLock
 from ..signature import Argument
 from .cpu import MissingFeatures, why_not_here
-from .jit import Loaded, compile_text
+from .jit import Loaded
 from .outside import Access, TrapRecord
 from .symbols import MOST_CPUS
-
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-
-    from .emit import KernelText
 
 _MAGIC = b"loopwright-llvm-3\n"
 
@@ -75,20 +70,6 @@ class _Header:
     threads: int
     accesses: tuple[Access, ...]
     features: tuple[str, ...]
-
-
-def compile_module(module: ModuleOp, check_addresses: bool = False) -> tuple[KernelText, Artifact]:
-    """Compile a kernel-level module; returns its LLVM IR too.
-
-    With `check_addresses` the loaded kernel raises OutsideBufferError instead of touching what is outside of a buffer.
-    """
-    from ...dialects.target import target_of
-    from .emit import emit
-
-    text = emit(module, check_addresses)
-    made = compile_text(text.source, model=target_of(module).model)
-    known = (text.name, text.arguments, text.workspace_bytes, text.threads)
-    return text, Artifact(*known, made.object_code, text.accesses, made.features)
 
 
 class LlvmExecutable:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...dialects.target import Target
+from ...dialects.target import Target
+from .cpu import host_features, host_model
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def host_target(cores: int | None = None) -> Target:
     """Return the target of this CPU; `cores` threads, or one for each core this process may use."""
-    from ...dialects.target import Target
-
     vector_bytes, registers = _vectors()
     known = Target()
     return Target(
@@ -36,25 +33,14 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-@cache
-def host_model() -> str:
-    """Return the name that LLVM has for this CPU."""
-    import llvmlite.binding as llvm
-
-    return str(llvm.get_host_cpu_name())
-
-
-@cache
 def _vectors() -> tuple[int, int]:
     """Return the bytes of a vector register and how many of them there are."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
+    features = host_features()
+    if "avx512f" in features:
         return 64, 32
-    if features.get("avx2") or features.get("avx"):
+    if "avx" in features:
         return 32, 16
-    return 16, 32 if features.get("neon") else 16
+    return 16, 32 if "neon" in features else 16
 
 
 @cache

@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.presets import PRESETS
 from ...dialects.target import Target, target_of
 from ..c_family.artifact import Artifact
-from ..c_family.source import KernelSource, print_module
+from ..c_family.kernel_source import KernelSource
+from ..c_family.source import print_module
 from .executable import build_program
 from .language import OpenCl
 from .operations import OWN_OPERATIONS

@@ -6,8 +6,10 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+from ...passes.discovery import pass_factories
 from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
+from ..context import create_context
 from ..scheduled import code_versions, scheduled_kernel
 from . import executable
 from .checks import OpenClChecks
@@ -55,9 +57,6 @@ def versions() -> dict[str, str]:
 
 def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
-    from ...passes.discovery import pass_factories
-    from ..context import create_context
-
     if role == "builder":
         pass_factories()
         create_context()

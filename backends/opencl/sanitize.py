@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..c_family.artifact import Artifact
-from ..c_family.source import KernelSource
+from ..c_family.kernel_source import KernelSource
 from .platform import MissingOpenCl
 
 PLATFORM = "oclgrind"

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import loopwright as lw
-from loopwright.backends.llvm.host import host_model
+from loopwright.backends.llvm.cpu import host_model
 from trust.row import HEAD, Row
 
 HERE = Path(__file__).resolve().parent

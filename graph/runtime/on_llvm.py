@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.host_memory import available_bytes
-from ...backends.llvm.cpu import LEVELS, why_not_here
+from ...backends.llvm.cpu import LEVELS, host_model, why_not_here
 from ...backends.llvm.executable import Artifact
-from ...backends.llvm.host import host_model
 from ...backends.llvm.jit import Loaded as Code
 from .package import Package, PackageError, require_memory
 from .plan import Place, Plan, Port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,6 @@ class OpenClSession:
         self._calls[0][0].finish()
 
     def time(self, number: int) -> float:
-        import time
-
         self.finish()
         start_s = time.perf_counter()
         for _ in range(number):

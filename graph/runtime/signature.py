@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...backends.c_family.artifact import Artifact as DeviceArtifact
+from ...backends.llvm.executable import Artifact
 from ...backends.signature import Argument
 
 
@@ -18,11 +20,7 @@ class Signature:
 def signature_of(kind: str, artifact: bytes) -> Signature:
     """Return the signature of a kernel for a kind of target; ValueError where the bytes are no artifact of one."""
     if kind == "llvm":
-        from ...backends.llvm.executable import Artifact
-
         made = Artifact.from_bytes(artifact)
         return Signature(made.arguments, (made.workspace_bytes,))
-    from ...backends.c_family.artifact import Artifact as DeviceArtifact
-
     kernel = DeviceArtifact.from_bytes(artifact, kind).kernel
     return Signature(kernel.arguments, tuple(kernel.workspaces))

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from ...dialects.index import IndexExpr, Ranges
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, loops_in
+from ..lower.lower_te_to_loop import argument_name
 from ..primitive import Primitive, ScheduleError
 
 
@@ -57,8 +58,6 @@ def buffer_name(buffer: SSAValue) -> str:
     if isinstance(owner, AllocOp):
         return owner.label.data
     if isinstance(owner, IrBlock) and isinstance(func := owner.parent_op(), FuncOp):
-        from ..lower.lower_te_to_loop import argument_name
-
         return argument_name(func, owner.args.index(buffer))
     return buffer.name_hint or ""
 

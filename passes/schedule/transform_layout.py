@@ -14,9 +14,10 @@ from xdsl.rewriter import Rewriter
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
 from ..analysis.access import reads, writers
+from ..analysis.argument_marks import CONSTANT, argument_attributes, packing_attributes, packing_of
 from ..analysis.layout import Layout, LayoutError, parse_layout
 from ..analysis.nest import buffer_name, find_block, function_of, functions
-from ..analysis.packing import CONSTANT, Packing, argument_attributes, packing_of
+from ..analysis.packing import Packing
 from ..parametric.layout import SizedLayout
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
@@ -184,5 +185,5 @@ def _record(func: FuncOp, position: int, packing: Packing) -> None:
     assert func.arg_attrs is not None
     func.function_type = FunctionType.from_lists(func.body.block.arg_types, func.function_type.outputs.data)
     attributes = list(func.arg_attrs.data)
-    attributes[position] = DictionaryAttr({**attributes[position].data, **packing.attributes()})
+    attributes[position] = DictionaryAttr({**attributes[position].data, **packing_attributes(packing)})
     func.arg_attrs = ArrayAttr(attributes)

@@ -19,6 +19,7 @@ from ..records.file import Record, Role
 from ..sketch.sketch import Sketch
 from ..workload import ComputeDAG
 from . import CostModel, Floats, Pretrained, make_model, relative_speed
+from .ranking import ranking_quality
 
 
 class Task(Protocol):
@@ -117,8 +118,6 @@ def ranking_by_round(history: History, model: CostModel, round_size: int = 16) -
 
     The trials are taken in their order; values are `ranking.RankingQuality`, or None where a batch cannot tell.
     """
-    from .ranking import ranking_quality
-
     found: dict[int, Any] = {}
     for known in range(round_size, len(history.times_s) - round_size + 1, round_size):
         model.fit(history.features[:known], relative_speed(history.times_s[:known]))

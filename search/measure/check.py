@@ -12,8 +12,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from ...backends.kernel_function import Kernel
+from ...dialects.interpret.te import run_te
 from ...dialects.te import ComputeOp
-from ...passes.analysis.packing import argument_attributes
+from ...passes.analysis.argument_marks import argument_attributes
 from .backend_api import Executable
 from .checking import bounds_of, poison_value, wrong_elements
 from .reference import Reference, make_reference
@@ -83,8 +84,6 @@ def _with(reference: Reference, workload: ModuleOp, given: Mapping[int, Array]) 
     """The reference for inputs of which some are given; outputs of another size have errors of another size."""
     if not given:
         return reference
-    from ...dialects.interpret.te import run_te
-
     inputs = tuple(given.get(n, array) for n, array in enumerate(reference.inputs))
     expected = tuple(run_te(workload, list(inputs)))
     grown = max(1.0, _size(expected) / max(_size(reference.expected), np.finfo(np.float64).tiny))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import select
@@ -143,8 +144,6 @@ def _end_as(status: int) -> None:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        import ctypes
-
         ctypes.CDLL(None).prctl(option, value)
 
 

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...backends.host_memory import require_bytes
 from ...dialects.combiner import dtype_name, epsilon, is_float
+from ...dialects.interpret.te import run_te
 from ...dialects.te import ComputeOp, ReadOp
 
 Array = npt.NDArray[Any]
@@ -46,8 +47,6 @@ def make_reference(module: ModuleOp, seed: int = 0) -> Reference:
     say: what the working precision loses on these inputs is found out, and allowed four times; of sums of sums in 16
     bits, which lose it at each term, twice. NotEnoughMemory where that, and candidates' outputs, would not fit.
     """
-    from ...dialects.interpret.te import run_te
-
     func = next(f for f in module.ops if isinstance(f, FuncOp))
     require_bytes(f"data to check '{func.sym_name.data}' by", reference_bytes(func))
     rng = np.random.default_rng(seed)

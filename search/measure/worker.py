@@ -13,17 +13,18 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from ...backends.missing import MissingRequirement
 from ..records.file import ErrorCode
 from . import wire
 from .backend_api import Backend, BackendError, DeviceLost, load_backend
+from .checking import Buffers
+from .device_checking import DeviceBuffers
 from .surroundings import LeftInChild, Surroundings
-
-if TYPE_CHECKING:
-    from .checking import Buffers
-    from .device_checking import DeviceBuffers
+from .timing import TimingSettings, measure_times
 
 _LONGEST_MESSAGE = 6000
 _MOST_FILE_BYTES = 1 << 30
@@ -76,8 +77,6 @@ class Runner:
     """Holds the device, and runs, checks and times artifacts on the current task's data."""
 
     def __init__(self, backend: Backend) -> None:
-        from . import timing  # noqa: F401 (now, and not in a candidate's time)
-
         self._backend = backend
         self._buffers: Any = None
 
@@ -87,9 +86,6 @@ class Runner:
 
     def task(self, message: wire.Message) -> None:
         """Load another task's inputs and expected outputs."""
-        from .checking import Buffers
-        from .device_checking import DeviceBuffers
-
         data = (message["inputs"], message["expected"], message["atol"], message["rtol"], message.get("dtypes", ()))
         checks = getattr(self._backend, "checks", None)
         self._buffers = None  # before others take its place in memory
@@ -97,8 +93,6 @@ class Runner:
 
     def work(self, message: wire.Message, blob: bytes, surroundings: Surroundings) -> Reply:
         """Load one artifact, check its outputs, time it, and check them again."""
-        from .timing import TimingSettings, measure_times
-
         assert self._buffers is not None
         buffers, settings = self._buffers, TimingSettings(**message["timing"])
         kernel = self._backend.load(blob)
@@ -133,8 +127,6 @@ class Runner:
 
 
 def _flusher(size: int) -> Callable[[], None]:
-    import numpy as np
-
     filler = np.zeros(size // 8)
 
     def flush() -> None:

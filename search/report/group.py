@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..named_workloads import named_workloads, parameters
 from ..records.file import Record, RecordError, Role, best
 from ..records.record import key_of
 from ..tune.progress import Round
@@ -127,8 +128,6 @@ def key_parts(key: str) -> tuple[str, str]:
     if parts is None:
         return key, ""
     name, values = parts[0], [_plain(value) for value in parts[1]]
-    from ..named_workloads import named_workloads, parameters
-
     known = named_workloads().get(name)
     names = list(parameters(known)) if known is not None else []
     if len(names) != len(values):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...backends.llvm.host import host_target
+from ...backends.llvm.peak import copy_gbytes_per_s, peak_gflops_per_s
 from ...dialects.target import Target, parse_target
 
 
@@ -62,9 +64,6 @@ def why_unknown(target: str) -> str:
 
 
 def _measured(target: Target) -> Limits | None:
-    from ...backends.llvm.host import host_target
-    from ...backends.llvm.peak import copy_gbytes_per_s, peak_gflops_per_s
-
     host = host_target()
     if (target.model, target.vector_bytes) != (host.model, host.vector_bytes) or target.cores > host.cores:
         return None

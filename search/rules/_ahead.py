@@ -7,7 +7,7 @@ from xdsl.ir import BlockArgument
 
 from ...dialects.loop import buffer_shape
 from ...passes.analysis.access import readers
-from ...passes.analysis.packing import CONSTANT, argument_attributes, packing_of
+from ...passes.analysis.argument_marks import CONSTANT, argument_attributes, packing_of
 from ...passes.schedule.transform_layout import TransformLayout
 from ..sketch.hole import Derived
 from ..sketch.sketch import Draft

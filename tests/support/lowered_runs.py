@@ -8,7 +8,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
 from loopwright.backends.context import create_context
-from loopwright.backends.llvm.executable import Artifact, LlvmExecutable, compile_module
+from loopwright.backends.llvm.compile import compile_module
+from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
 from loopwright.dialects.combiner import dtype_name
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.loop import blocks_in

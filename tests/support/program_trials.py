@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import PassFailedException
 from loopwright import te
 from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.device_lost import DeviceLost
-from loopwright.backends.llvm.executable import compile_module
+from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.outside import OutsideBufferError
 from loopwright.dialects.kernel import LaunchOp
 from loopwright.dialects.target import Target, TargetAttr, parse_target, target_of

@@ -2,7 +2,7 @@
 
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.c_family.executable import DeviceExecutable
-from loopwright.backends.c_family.source import KernelSource, Launch
+from loopwright.backends.c_family.kernel_source import KernelSource, Launch
 from loopwright.backends.opencl import executable
 from loopwright.backends.opencl.device import checks, device_name, identity
 from loopwright.backends.signature import Argument

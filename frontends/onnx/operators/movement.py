@@ -11,6 +11,7 @@ from ....graph.network import Value
 from ..errors import NeedsConstantError, TooLargeError, UnsupportedNode
 from ..node import Array, Node, Operand, axis_of, numpy_type
 from ..sizes import TensorSize, range_length, require_memory
+from ..types import type_name
 from .convolution import padded_or_cut
 
 _FAR = 2**31 - 1
@@ -221,8 +222,6 @@ def Trilu(node: Node) -> Value:
 
 
 def EyeLike(node: Node) -> Operand:
-    from ..types import type_name
-
     dtype = type_name(int(node.get("dtype"))) if "dtype" in node.attributes else node.dtype()
     rows, columns = node.shape()
     return np.eye(rows, columns, k=int(node.get("k", 0)), dtype=np.dtype(dtype))

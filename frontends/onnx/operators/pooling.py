@@ -11,6 +11,7 @@ from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node
 from ._windows import Window, short, window
+from .convolution import convolve
 
 _LAYOUTS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 
@@ -76,8 +77,6 @@ def _dilated_average(node: Node, win: Window, count_padding: bool, ceil_mode: bo
 
 def _window_sums(node: Node, x: Value, win: Window, ceil_mode: bool) -> tuple[Value, list[int]]:
     """Sums of windows with gaps, as a convolution of each channel with ones; and how many windows there are."""
-    from .convolution import convolve
-
     after, counts = list(win.after), []
     for d, n in enumerate(x.shape[2:]):
         steps, rest = divmod(n + win.before[d] + win.after[d] - win.extents[d], win.strides[d])

@@ -1,0 +1,31 @@
+"""Source of a function's kernels, and what launching them takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..signature import Argument
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel to launch: `buffers` are its parameters, arguments first, then workspaces, by number."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    buffers: tuple[int, ...]
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    uses_shuffles: bool
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Source of all kernels of a function; `workspaces` are sizes in bytes of the buffers between launches."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    workspaces: tuple[int, ...]
+    launches: tuple[Launch, ...]
+    source: str

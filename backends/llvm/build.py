@@ -1,0 +1,27 @@
+"""From a kernel-level module to a kernel on this CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.target import target_of
+from ..kernel_function import Kernel
+from .compile import compile_module
+from .executable import LlvmExecutable
+from .jit import compile_text
+
+
+def build_llvm(module: ModuleOp, params: Mapping[str, Any] | None = None, check_addresses: bool = False) -> Kernel:
+    """Compile a kernel-level module and load it; `params` and `check_addresses` are those of `lw.build`."""
+    text, artifact = compile_module(module, check_addresses)
+    executable = LlvmExecutable(artifact, params)
+    return Kernel(
+        name=text.name,
+        arguments=executable.arguments,
+        executable=executable,
+        source=text.source,
+        assembly=lambda: compile_text(text.source, texts=True, model=target_of(module).model).assembly,
+    )
