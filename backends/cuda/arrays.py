@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ..device_array import ALIGNMENT, Array, DeviceArray, new_array
 from ..host_memory import require_bytes
@@ -131,10 +131,9 @@ def _plain(array: Array) -> Array:
 
 def _check_layout(address: int, shape: Sequence[int], strides: Sequence[int] | None) -> None:
     """Raise ValueError unless an array (strides in elements) is contiguous and aligned for the widest access."""
-    if strides is not None and 0 not in shape:
-        wanted = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-        if any(n > 1 and have != want for n, have, want in zip(shape, strides, wanted, strict=True)):
-            raise ValueError(f"device arrays must be contiguous, got shape {tuple(shape)}, strides {tuple(strides)}")
+    given = row_major(shape) if strides is None or 0 in shape else strides
+    if any(n > 1 and have != want for n, have, want in zip(shape, given, row_major(shape), strict=True)):
+        raise ValueError(f"device arrays must be contiguous, got shape {tuple(shape)}, strides {tuple(given)}")
     if address % ALIGNMENT:
         raise ValueError(f"device arrays must start on a multiple of {ALIGNMENT} bytes, got address {address:#x}")
 

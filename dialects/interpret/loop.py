@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..combiner import combine_op, dtype_name, identity, is_unsigned
 from ..index import IndexExpr, axis, flatten
 from ..loop import AllocOp, AtOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
+from ..strides import row_major
 from ..te import IndexOp, PredicateOp, YieldOp
 from .scalar import FUNCTIONS, python_expression, wrapped
 
@@ -207,9 +208,8 @@ class _Source:
             self.emit(depth, f"{name} = {expr.python(_iterator)}")
         inside = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, shape, strict=True))
         self.emit(depth, f"if not ({inside}): fail('index outside', {buffer.name_hint!r}, ({', '.join(names)},))")
-        strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
         offset = self.fresh()
-        self.emit(depth, f"{offset} = {flatten([axis(n) for n in names], strides).python()}")
+        self.emit(depth, f"{offset} = {flatten([axis(n) for n in names], row_major(shape)).python()}")
         return f"{self.buffers[buffer]}[{offset}]"
 
 

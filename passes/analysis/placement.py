@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import gcd
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -13,6 +13,7 @@ from ...dialects.index import ZERO, IndexExpr, Ranges, flatten
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.layout import Layout
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
+from ...dialects.strides import row_major
 from ..schedule._marks import PIPELINE_STAGES
 from .nest import ranges_of
 from .regions import Interval, interval_of, union
@@ -50,7 +51,7 @@ class Placement:
 
 def whole(shape: tuple[int, ...]) -> Layout:
     """A dense buffer, all of which is kept."""
-    return Layout((ZERO,) * len(shape), shape, row_major(shape))
+    return Layout((ZERO,) * len(shape), shape, tuple(row_major(shape)))
 
 
 def place_arguments(func: FuncOp) -> dict[SSAValue, Placement]:
@@ -82,11 +83,6 @@ def _outside_of_lanes(owner: ForOp | None) -> ForOp | None:
             found = around if isinstance(around, ForOp) else None
         loop = around
     return found
-
-
-def row_major(extents: Sequence[int]) -> tuple[int, ...]:
-    """Strides in elements of a dense buffer."""
-    return tuple(prod(extents[d + 1 :]) for d in range(len(extents)))
 
 
 Use = tuple[BlockOp, tuple[IndexExpr, ...]]
@@ -122,7 +118,7 @@ def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[Use], gpu: bool
         steps = _steps(lows, [_over_loops(block, indices) for block, indices in uses])
         extents = tuple((n - 1) // step + 1 for n, step in zip(extents, steps, strict=True))
     copies = _virtual(owner, _moved_by(uses, around)) if local else ()
-    layout = Layout(lows, extents, _aligned_strides(extents, alloc), steps, copies)
+    layout = Layout(lows, extents, tuple(row_major(extents, alloc.alignment)), steps, copies)
     return Placement(alloc.label.data, scope, owner, False, shape, layout)
 
 
@@ -243,16 +239,6 @@ def _bounded(box: Interval | None, size: int) -> Interval:
     if box is None or box.extent > 2 * size + 64:
         return Interval(ZERO, size)
     return box
-
-
-def _aligned_strides(extents: tuple[int, ...], alloc: AllocOp) -> tuple[int, ...]:
-    align = alloc.alignment
-    strides = [1] * len(extents)
-    for d in range(len(extents) - 2, -1, -1):
-        strides[d] = strides[d + 1] * extents[d + 1]
-        if align is not None and d == align[0]:
-            strides[d] += (align[2] - strides[d]) % align[1]
-    return tuple(strides)
 
 
 def in_bounds(

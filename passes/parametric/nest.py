@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ...dialects.strides import row_major
 from ...dialects.target import Target
 from .index import Cap, Index
 from .sizes import Size, is_one, total
@@ -29,15 +30,7 @@ class Buffer:
     @property
     def strides(self) -> list[Size]:
         """Elements from one index to the next, dimension by dimension."""
-        strides: list[Size] = []
-        below: Size = 1
-        for position in range(len(self.shape) - 1, -1, -1):
-            if self.align is not None and self.align[0] == position:
-                _, factor, offset = self.align
-                below = below + (offset - below) % factor
-            strides.append(below)
-            below = below * self.shape[position]
-        return strides[::-1]
+        return row_major(self.shape, self.align)
 
     @property
     def elements(self) -> Size:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import MemRefType
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr, flatten
 from ...dialects.loop import BlockOp, ForOp, buffer_shape
+from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ...dialects.te import IndexOp, PredicateOp
 
@@ -36,15 +37,8 @@ def accesses(block: BlockOp) -> list[Access]:
     sites = [(buffer_shape(buffer), tuple(at), True) for buffer, at in written]
     sites += [(buffer_shape(load.buffer), load.indices.data, False) for load in block.loads]
     return [
-        Access(flatten([e.substitute(bound) for e in at], _strides(shape)), is_write) for shape, at, is_write in sites
+        Access(flatten([e.substitute(bound) for e in at], row_major(shape)), is_write) for shape, at, is_write in sites
     ]
-
-
-def _strides(shape: Sequence[int]) -> list[int]:
-    strides = [1] * len(shape)
-    for d in range(len(shape) - 2, -1, -1):
-        strides[d] = strides[d + 1] * shape[d + 1]
-    return strides
 
 
 def in_rows(block: BlockOp, loop: str) -> bool:

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from ....dialects.strides import row_major
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Array, Node, axis_of
@@ -53,10 +54,9 @@ def joined_places(node: Node, axes: tuple[int, ...]) -> Value:
     """The second input, places of several axes in its last one, as places of those axes joined."""
     indices, net = node.value(1), node.net
     place: Value | None = None
-    for k, extent in enumerate(axes):
+    for k, (extent, stride) in enumerate(zip(axes, row_major(axes), strict=True)):
         part = net.strided_slice(indices, begin=[k], end=[k + 1], axes=[len(indices.shape) - 1])
         part = from_start(node, net.squeeze(part, axis=len(indices.shape) - 1), extent)
-        stride = prod(axes[k + 1 :])
         if stride != 1:
             part = net.multiply(part, node.number_like(stride, part))
         place = part if place is None else net.add(place, part)
