@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ..dialects.combiner import dtype_name
+from ..dialects.element import dtype_name
 from ..passes.analysis.argument_marks import CONSTANT, argument_attributes, packing_of
 from .signature import Argument
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ..dialects.combiner import element_bytes
+from ..dialects.element import element_bytes
 from ..dialects.kernel import AllocOp
 from ..dialects.target import target_of
 from .host_memory import host_memory_bytes, require_bytes

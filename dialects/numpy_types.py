@@ -1,12 +1,16 @@
-"""Names of element types, and those that NumPy only knows once another package is imported."""
+"""Element types by NumPy's names, and what NumPy knows of them once another package is imported."""
 
 from __future__ import annotations
 
-ELEMENT_TYPES = (
-    *("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"),
-    *("uint8", "uint16", "uint32", "uint64", "bool"),
-)
-"""All there are, by NumPy's names; nothing else that a file calls an element type is one."""
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+"""From narrow to wide."""
+NARROW_FLOATS = ("float16", "bfloat16")
+"""Those that sums and functions are computed in single precision for."""
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+ELEMENT_TYPES = (*FLOATS, *INTEGERS, "bool")
+"""All there are; nothing else that a file calls an element type is one."""
 
 
 def teach_numpy(dtype: str) -> None:

@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from .combiner import DTYPES, element_bytes
+from .element import DTYPES, element_bytes
 from .interpret.vector import has_meaning
 from .names import check_name, one_line
 from .target import TargetAttr

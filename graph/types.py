@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from .. import te
-from ..dialects.combiner import DTYPES, dtype_name
+from ..dialects.element import DTYPES, dtype_name
 from ..dialects.graph import Option, OptionsAttr
 from .operator import apply
 

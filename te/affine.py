@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ..dialects.index import IndexExpr, Ranges, constant
-from .expr import FLOATS, Binary, Cast, Compare, Const, Expr, IterVar, Logic, Not
+from ..dialects.numpy_types import FLOATS
+from .expr import Binary, Cast, Compare, Const, Expr, IterVar, Logic, Not
 
 AxisNames: TypeAlias = Mapping[IterVar, IndexExpr]
 """What each axis of a compute is called there, its lower bound added."""

@@ -10,14 +10,13 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.bounds import outside
-from ..dialects.combiner import DTYPES
+from ..dialects.element import DTYPES
 from ..dialects.index import IndexExpr, Ranges
+from ..dialects.numpy_types import FLOATS, NARROW_FLOATS, UNSIGNED
 from ..dialects.te import IndexOp, PredicateOp, ReadOp, unsigned_constant
 from .affine import AxisNames, negate, normalise, prune, split, tidy, to_index
 from .errors import ExpressionError, format_shape
 from .expr import (
-    FLOATS,
-    UNSIGNED,
     Binary,
     Bitcast,
     Call,
@@ -267,7 +266,7 @@ class BodyBuilder:
             return self._compare("ne", value, self._const(zero(source)), source)
         if target in FLOATS:
             if source in FLOATS:
-                if {source, target} == {"float16", "bfloat16"}:
+                if {source, target} == set(NARROW_FLOATS):
                     value = self._add(arith.ExtFOp(value, DTYPES["float32"]))
                     source = "float32"
                 wider = FLOATS.index(target) > FLOATS.index(source)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from ..dialects.combiner import dtype_name, is_float
+from ..dialects.element import dtype_name, is_float
 from ..dialects.index import IndexExpr, Mod
 from ..dialects.te import ComputeOp, IndexOp, PredicateOp, ReadOp, YieldOp
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..dialects.combiner import DTYPES
+from ..dialects.element import DTYPES
+from ..dialects.numpy_types import FLOATS, INTEGERS, NARROW_FLOATS, SIGNED, UNSIGNED
 from .errors import ExpressionError, format_shape
 
 if TYPE_CHECKING:
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
 Number: TypeAlias = "int | float | bool"
 Operand: TypeAlias = "Expr | Tensor | int | float | bool"
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = (*SIGNED, *UNSIGNED)
 NARROW = ("int8", "int16", "uint8", "uint16")
 """Integers that are summed in int32."""
 _RANK = {name: k for k, name in enumerate(("bool", *UNSIGNED, *SIGNED, *FLOATS))}
@@ -336,7 +333,7 @@ def promote(left: str, right: str) -> str:
     Types of which none holds the other meet, as in NumPy, in one that holds both: float16 and bfloat16 in float32, an
     unsigned integer and a signed one in a wider signed one. ExpressionError for uint64, which has none.
     """
-    if {left, right} == {"float16", "bfloat16"}:
+    if {left, right} == set(NARROW_FLOATS):
         return "float32"
     small, large = sorted((left, right), key=_RANK.__getitem__)
     if small in UNSIGNED and large in SIGNED:

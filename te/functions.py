@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
+from ..dialects.numpy_types import FLOATS, INTEGERS, UNSIGNED
 from .errors import ExpressionError
 from .expr import (
-    FLOATS,
-    INTEGERS,
-    UNSIGNED,
     Binary,
     Bitcast,
     Call,

@@ -20,15 +20,16 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from ..dialects.attributes import Axis
-from ..dialects.combiner import DTYPES
+from ..dialects.element import DTYPES
 from ..dialects.index import IndexExpr, axis
 from ..dialects.names import GRAMMAR, LONGEST_GIVEN_NAME
+from ..dialects.numpy_types import FLOATS
 from ..dialects.presets import resolve_target
 from ..dialects.target import Target, TargetAttr
 from ..dialects.te import ComputeOp, YieldOp
 from .body import BodyBuilder
 from .errors import ExpressionError
-from .expr import FLOATS, Const, Expr, IterVar, Read, children
+from .expr import Const, Expr, IterVar, Read, children
 from .reduce import Reduce
 from .tensor import Compute, Placeholder, Tensor
 

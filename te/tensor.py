@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects.combiner import DTYPES
+from ..dialects.element import DTYPES
 from .errors import ExpressionError, ShapeError, format_shape
 from .expr import Expr, IterVar, Operand, Read, convert
 from .reduce import Reduce

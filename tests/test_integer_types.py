@@ -5,7 +5,8 @@ import pytest
 from gpu_programs import opencl_device
 
 from loopwright import te, topi
-from loopwright.dialects.combiner import DTYPES, combine_op, dtype_name, identity
+from loopwright.dialects.combiner import combine_op, identity
+from loopwright.dialects.element import DTYPES, dtype_name
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
 from loopwright.passes.pipeline_text import apply_schedule

@@ -10,8 +10,7 @@ from loopwright import te, topi
 from loopwright.backends.c_family.types import float_digits, rounded
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.llvm.types import brief_text
-from loopwright.dialects import combiner
-from loopwright.dialects.combiner import dtype_name, epsilon
+from loopwright.dialects.element import DTYPES, dtype_name, epsilon
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.search.measure.reference import make_reference
 
@@ -255,12 +254,12 @@ def test_types_meet_in_one_that_holds_both() -> None:
 
 def test_precision_of_each_float_type() -> None:
     for name in ("float16", "bfloat16", "float32", "float64"):
-        element = combiner.DTYPES[name]
+        element = DTYPES[name]
         assert epsilon(element) == float(ml_dtypes.finfo(np.dtype(dtype_name(element))).eps)
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
     with pytest.raises(ValueError, match="bfloat16 need ml_dtypes, which is not installed: pip install"):
-        dtype_name(combiner.DTYPES["bfloat16"])
-    assert dtype_name(combiner.DTYPES["float16"]) == "float16"
+        dtype_name(DTYPES["bfloat16"])
+    assert dtype_name(DTYPES["float16"]) == "float16"

@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.universe import Universe
 
-from loopwright.dialects.combiner import dtype_name
+from loopwright.dialects.element import dtype_name
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
 from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, parse_schedule, schedule_text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import te
+from ..dialects.numpy_types import FLOATS
 from ..te import Tensor, elementwise
-from ..te.expr import FLOATS
 
 
 def identity(data: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import te
+from ..dialects.numpy_types import FLOATS
 from ..te import ShapeError, Tensor, compute
-from ..te.expr import FLOATS, Expr
+from ..te.expr import Expr
 from .arguments import require_rank
 
 MODES = ("asymmetric", "half_pixel", "align_corners")

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import te
+from ..dialects.numpy_types import FLOATS
 from ..te import IterVar, ShapeError, Tensor, compute, reduce_axis
-from ..te.expr import FLOATS, NARROW, Expr
+from ..te.expr import NARROW, Expr
 from ..te.reduce import CommReducer
 from .arguments import Ints, several_axes
 

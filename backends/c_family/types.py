@@ -5,31 +5,21 @@ from __future__ import annotations
 import math
 import struct
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-    MemRefType,
-    VectorType,
-)
+from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
 from xdsl.ir import Attribute
 
-KINDS = ("f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "index")
-"""Names of scalar types, as the IR prints them."""
+from ...dialects.element import DTYPES, element_bytes
+from ...dialects.element import is_float as is_float_element
+
+_KINDS: dict[Attribute, str] = {
+    **{element: str(element).removeprefix("u") for element in DTYPES.values()},
+    IndexType(): "index",
+}
+"""Names of scalar types, as the IR prints them; unsigned integers are held in those without a sign."""
+_ELEMENTS = {kind: element for element, kind in _KINDS.items()}
 
 NARROW_FLOATS = ("f16", "bf16")
 """Floats whose mathematics is done in single precision."""
-
-_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
-_FLOATS: dict[type[Attribute], str] = {
-    Float16Type: "f16",
-    BFloat16Type: "bf16",
-    Float32Type: "f32",
-    Float64Type: "f64",
-}
 
 
 class UnsupportedError(Exception):
@@ -40,22 +30,20 @@ def kind_of(value_type: Attribute) -> str:
     """Return the name of a scalar type, or of a vector's or buffer's element type: `f32`, `i8`, `index`."""
     if isinstance(value_type, VectorType | MemRefType):
         value_type = value_type.element_type
-    if isinstance(value_type, IndexType):
-        return "index"
-    kind = f"i{value_type.width.data}" if isinstance(value_type, IntegerType) else _FLOATS.get(type(value_type))
-    if kind not in KINDS:
+    kind = _KINDS.get(value_type)
+    if kind is None:
         raise UnsupportedError(f"GPU backends have no type for {value_type}")
-    return str(kind)
+    return kind
 
 
 def is_float(kind: str) -> bool:
     """True for the name of a float type."""
-    return kind in _FLOATS.values()
+    return is_float_element(_ELEMENTS[kind])
 
 
 def bytes_of(kind: str) -> int:
     """Return the size in memory of an element."""
-    return _BYTES[kind]
+    return element_bytes(_ELEMENTS[kind])
 
 
 def float_digits(value: float, kind: str) -> str:

@@ -10,6 +10,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation
 
+from ...dialects.element import element_bytes
 from ...dialects.kernel import ParallelOp
 from ...dialects.names import one_line
 from ...dialects.target import target_of
@@ -22,7 +23,7 @@ from .function import Function, Module, Workspace
 from .outside import Access
 from .parallel import emit_parallel_call
 from .symbols import RUN_SYMBOL, TIME_SYMBOL
-from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
+from .types import UnsupportedError, buffer_bytes
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
 def buffer_parameter(name: str, buffer_type: MemRefType[Attribute]) -> str:
     """Return the parameter that points at a buffer of this type, aliasing no other."""
     size = buffer_bytes(buffer_type)
-    align = element_bytes(element_text(buffer_type.element_type))
+    align = element_bytes(buffer_type.element_type)
     return f"ptr noalias noundef nonnull align {align} dereferenceable({size}) {name}"
 
 

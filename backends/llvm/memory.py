@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import kernel
 from ...dialects.names import LONGEST_NAME
 from .function import Function
-from .types import UnsupportedError, element_bytes, element_text, lanes_of, stored_text, vector_text
+from .types import UnsupportedError, element_text, lanes_of, stored_bytes, stored_text, vector_text
 
 ALL_ON = "splat (i1 true)"
 """The mask that selects every lane."""
@@ -93,7 +93,7 @@ def _load_scalar(f: Function, pointer: str, stored: str, mask: str | None) -> st
     if mask is not None:
         f.module.symbols.setdefault("@lw.zero", "@lw.zero = internal constant i64 0")
         pointer = f.put(f"select i1 {mask}, ptr {pointer}, ptr @lw.zero")
-    return f.put(f"load {stored}, ptr {pointer}, align {element_bytes(stored)}")
+    return f.put(f"load {stored}, ptr {pointer}, align {stored_bytes(stored)}")
 
 
 def _load_vector(f: Function, pointer: str, stored: str, lanes: int, stride: int, mask: str | None) -> str:
@@ -113,7 +113,7 @@ def _load_vector(f: Function, pointer: str, stored: str, lanes: int, stride: int
 
 
 def _load_whole(f: Function, pointer: str, stored: str, vector: str, lanes: int, mask: str | None) -> str:
-    align = element_bytes(stored)
+    align = stored_bytes(stored)
     if mask is None:
         return f.put(f"load {vector}, ptr {pointer}, align {align}")
     arguments = ((f"ptr align {align}", pointer), (f"<{lanes} x i1>", mask), (vector, "zeroinitializer"))
@@ -178,7 +178,7 @@ def _load_lane_by_lane(f: Function, pointer: str, stored: str, vector: str, lane
     value = "poison"
     for lane in range(lanes):
         at = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {lane * stride}")
-        scalar = f.put(f"load {stored}, ptr {at}, align {element_bytes(stored)}")
+        scalar = f.put(f"load {stored}, ptr {at}, align {stored_bytes(stored)}")
         value = f.put(f"insertelement {vector} {value}, {stored} {scalar}, i32 {lane}")
     return value
 
@@ -209,7 +209,7 @@ def emit_store(f: Function, op: Operation) -> None:
 
 
 def _store_scalar(f: Function, value: str, pointer: str, stored: str, mask: str | None) -> None:
-    line = f"  store {stored} {value}, ptr {pointer}, align {element_bytes(stored)}"
+    line = f"  store {stored} {value}, ptr {pointer}, align {stored_bytes(stored)}"
     if mask is None:
         f.lines.append(line)
         return
@@ -223,7 +223,7 @@ def _store_scalar(f: Function, value: str, pointer: str, stored: str, mask: str 
 def _store_vector(
     f: Function, value: str, pointer: str, stored: str, lanes: int, stride: int, mask: str | None
 ) -> None:
-    vector, align = f"<{lanes} x {stored}>", element_bytes(stored)
+    vector, align = f"<{lanes} x {stored}>", stored_bytes(stored)
     if stride == -1:
         pointer = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {1 - lanes}")
         value = _reverse(f, value, vector, lanes)
@@ -251,7 +251,7 @@ def _store_vector(
 
 def gather(f: Function, pointer: str, places: str, stored: str, lanes: int, mask: str) -> str:
     """Return lane l = element `places[l]` from `pointer`, zero where its mask bit is off."""
-    vector, align = f"<{lanes} x {stored}>", element_bytes(stored)
+    vector, align = f"<{lanes} x {stored}>", stored_bytes(stored)
     at = f.put(f"getelementptr {stored}, ptr {pointer}, <{lanes} x i64> {places}")
     pointers = f"<{lanes} x ptr>"
     arguments = ((f"{pointers} align {align}", at), (f"<{lanes} x i1>", mask), (vector, "zeroinitializer"))
@@ -260,7 +260,7 @@ def gather(f: Function, pointer: str, places: str, stored: str, lanes: int, mask
 
 def scatter(f: Function, value: str, pointer: str, places: str, stored: str, lanes: int, mask: str) -> None:
     """Write lane l to element `places[l]` from `pointer` where its mask bit is on."""
-    vector, align = f"<{lanes} x {stored}>", element_bytes(stored)
+    vector, align = f"<{lanes} x {stored}>", stored_bytes(stored)
     at = f.put(f"getelementptr {stored}, ptr {pointer}, <{lanes} x i64> {places}")
     pointers = f"<{lanes} x ptr>"
     arguments = ((vector, value), (f"{pointers} align {align}", at), (f"<{lanes} x i1>", mask))

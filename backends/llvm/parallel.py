@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from .function import CACHE_LINE_BYTES, Function, Workspace
 from .symbols import MOST_CPUS, PLACES_SYMBOL, TEAM_SYMBOL, THREAD_SYMBOL
-from .types import UnsupportedError, buffer_bytes, element_bytes, element_text
+from .types import UnsupportedError, buffer_bytes, element_text, stored_bytes
 
 _CHUNKS_A_THREAD = 16
 _MASTER_AT = 8
@@ -120,7 +120,7 @@ def _parameter(f: Function, value: SSAValue, name: str) -> str:
     if not isinstance(value.type, MemRefType):
         return f"{f.type(value.type)} noundef {name}"
     buffer_type = cast(MemRefType[Attribute], value.type)
-    align = element_bytes(element_text(buffer_type.element_type))
+    align = stored_bytes(element_text(buffer_type.element_type))
     return f"ptr noalias noundef nonnull align {align} dereferenceable({buffer_bytes(buffer_type)}) {name}"
 
 
@@ -137,7 +137,7 @@ def _vector_bytes(kind: str) -> int:
     lanes, _, element = kind[1:-1].partition(" x ")
     if element not in ("half", "float", "double", "i1", "i8", "i16", "i32", "i64"):
         raise UnsupportedError(f"a parallel loop cannot capture a {kind}")
-    return int(lanes) * element_bytes(element)
+    return int(lanes) * stored_bytes(element)
 
 
 def _fork(f: Function, stem: str, captured: list[tuple[str, str, int]], size: int, extent: int, threads: int) -> None:

@@ -21,8 +21,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from ...dialects.element import DTYPES, element_bytes
+
 _FLOATS: dict[type[Attribute], str] = {Float16Type: "half", Float32Type: "float", Float64Type: "double"}
-_ELEMENT_BYTES = {"half": 2, "float": 4, "double": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 
 class UnsupportedError(Exception):
@@ -41,6 +42,14 @@ def element_text(element: Attribute) -> str:
     if text is None:
         raise UnsupportedError(f"the LLVM backend has no type for {element}")
     return text
+
+
+_BYTES = {element_text(element): element_bytes(element) for element in DTYPES.values()}
+
+
+def stored_bytes(element: str) -> int:
+    """Return the size in memory of an element, by its LLVM name."""
+    return _BYTES[element]
 
 
 def shape_text(lanes: int, element: str) -> str:
@@ -74,14 +83,9 @@ def stored_text(element: str) -> str:
     return "i8" if element == "i1" else element
 
 
-def element_bytes(element: str) -> int:
-    """Return the size in memory of an element, by its LLVM name."""
-    return _ELEMENT_BYTES[element]
-
-
 def buffer_bytes(buffer_type: MemRefType[Attribute]) -> int:
     """Return the size in memory of a contiguous buffer."""
-    return math.prod(buffer_type.get_shape()) * element_bytes(element_text(buffer_type.element_type))
+    return math.prod(buffer_type.get_shape()) * element_bytes(buffer_type.element_type)
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from ..combiner import is_float
+from ..element import is_float
 from ..te import ComputeOp, ReadOp, YieldOp
 from .access import Grid, is_affine
 from .vector import Array, Values

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from .. import kernel
-from ..combiner import dtype_name, is_float
+from ..element import dtype_name, is_float
 from .loop import InterpretationError
 from .vector import CONVERSIONS, OPERATIONS, to_integer
 

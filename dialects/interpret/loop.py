@@ -18,7 +18,8 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefTyp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..combiner import combine_op, dtype_name, identity, is_unsigned
+from ..combiner import combine_op, identity
+from ..element import dtype_name, is_unsigned
 from ..index import IndexExpr, axis, flatten
 from ..loop import AllocOp, AtOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
 from ..strides import row_major

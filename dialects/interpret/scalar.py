@@ -11,7 +11,7 @@ from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Operation
 
-from ..combiner import dtype_name, is_float, is_unsigned
+from ..element import dtype_name, is_float, is_unsigned
 
 _BINARY: dict[type[Operation], str] = {
     arith.AddfOp: "{0}+{1}",

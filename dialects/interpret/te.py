@@ -13,7 +13,8 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..attributes import Axis
-from ..combiner import dtype_name, identity, is_float, is_unsigned
+from ..combiner import identity
+from ..element import dtype_name, is_float, is_unsigned
 from ..te import ComputeOp, IndexOp, PredicateOp, ReadOp
 from .access import Grid
 from .contract import contract, product_of

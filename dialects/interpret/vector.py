@@ -11,7 +11,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..combiner import dtype_name, is_float
+from ..element import dtype_name, is_float
 from ..te import YieldOp
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -10,7 +10,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from ..combiner import element_bytes
+from ..element import element_bytes
 from .address import parse_address, print_address
 from .types import INDEX
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.numpy_types import ELEMENT_TYPES
 from .errors import UnsupportedNode
 from .node import numpy_type
-from .types import SUPPORTED
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -64,4 +64,4 @@ def evaluate(
 
 
 def _of_type(array: Array, dtype: str | None) -> Array:
-    return array.astype(numpy_type(dtype), copy=False) if dtype in SUPPORTED else array
+    return array.astype(numpy_type(dtype), copy=False) if dtype in ELEMENT_TYPES else array

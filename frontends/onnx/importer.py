@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.host_memory import host_memory_bytes
+from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from .discovery import converters
@@ -38,7 +39,7 @@ from .node import Node, Operand, numpy_type
 from .reading import fits, identifier, is_known, label_of, place_of, value_of
 from .sizes import TensorSize, inferred_sizes, require_memory
 from .stand_ins import StandIns
-from .types import SUPPORTED, type_name
+from .types import type_name
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -130,7 +131,7 @@ class _Importer:
                 self._constant(info)
                 continue
             dtype = type_name(info.type.tensor_type.elem_type)
-            if info.type.WhichOneof("value") != "tensor_type" or dtype not in SUPPORTED:
+            if info.type.WhichOneof("value") != "tensor_type" or dtype not in ELEMENT_TYPES:
                 continue
             shape = self._shape(name, declared_shape(info))
             if shape is not None and self._fits(name, TensorSize(dtype, tuple(shape))):
@@ -219,7 +220,9 @@ class _Importer:
     def _sizes(self, node: NodeProto) -> Sequence[TensorSize | None]:
         """Return the sizes that onnx infers for the results of a refused node, from its inputs alone."""
         given = {name: operand for name in filter(None, node.input) if (operand := self.tensors.get(name)) is not None}
-        plain = all(o.dtype in SUPPORTED if isinstance(o, Value) else o.dtype.name in SUPPORTED for o in given.values())
+        plain = all(
+            o.dtype in ELEMENT_TYPES if isinstance(o, Value) else o.dtype.name in ELEMENT_TYPES for o in given.values()
+        )
         whole = given.keys() == set(filter(None, node.input))
         if not plain or not whole or any(attribute.HasField("g") for attribute in node.attribute):
             return [None] * len(node.output)
@@ -351,7 +354,7 @@ class _Importer:
         return self._lift(array, name)
 
     def _lift(self, array: Array, name: str) -> Value:
-        if array.dtype.name not in SUPPORTED:
+        if array.dtype.name not in ELEMENT_TYPES:
             raise UnsupportedNode(f"constant '{name}' has elements of type {array.dtype.name}")
         if name not in self.lifted:
             self.lifted[name] = self.net.constant(array, name or None, empty=True)

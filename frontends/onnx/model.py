@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...backends.host_memory import host_memory_bytes
+from ...dialects.numpy_types import ELEMENT_TYPES
 from .discovery import converters
 from .errors import OnnxImportError, TooLargeError
-from .types import SUPPORTED, type_name
+from .types import type_name
 from .weights import external_bytes, require_readable, set_aside, with_inputs, without_inputs
 
 if TYPE_CHECKING:
@@ -253,9 +254,11 @@ def unsupported_inputs(model: ModelProto) -> list[str]:
         kind = info.type.WhichOneof("value")
         if kind != "tensor_type":
             reasons.append(f"input '{info.name}' is no tensor but a {str(kind).removesuffix('_type')}")
-        elif type_name(info.type.tensor_type.elem_type) not in SUPPORTED:
+        elif type_name(info.type.tensor_type.elem_type) not in ELEMENT_TYPES:
             found = type_name(info.type.tensor_type.elem_type)
-            reasons.append(f"input '{info.name}' has elements of type {found}; supported are {', '.join(SUPPORTED)}")
+            reasons.append(
+                f"input '{info.name}' has elements of type {found}; supported are {', '.join(ELEMENT_TYPES)}"
+            )
     return reasons
 
 

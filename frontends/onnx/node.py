@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.numpy_types import teach_numpy
 from ...graph.network import Value
 from .errors import NeedsConstantError, UnsupportedNode
 from .weights import LARGE
@@ -119,12 +120,9 @@ class Node:
 
 
 def numpy_type(name: str) -> Any:
-    """Return NumPy's type for the name of an element type."""
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return ml_dtypes.bfloat16
-    return name
+    """Return NumPy's type for the name of an element type; ValueError where NumPy does not know it here."""
+    teach_numpy(name)
+    return np.dtype(name)
 
 
 def axis_of(axis: int, rank: int) -> int:

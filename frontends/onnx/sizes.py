@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...backends.host_memory import host_memory_bytes
+from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.network import Value
 from . import weights
 from .errors import TooLargeError, UnsupportedNode
 from .inference import infer
 from .node import Array, Operand, numpy_type
-from .types import SUPPORTED, type_name
+from .types import type_name
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -35,7 +36,7 @@ class TensorSize:
     @property
     def nbytes(self) -> int:
         """Bytes; of types that networks do not have, a byte for each element."""
-        itemsize = np.dtype(numpy_type(self.dtype)).itemsize if self.dtype in SUPPORTED else 1
+        itemsize = np.dtype(numpy_type(self.dtype)).itemsize if self.dtype in ELEMENT_TYPES else 1
         return int(prod(self.shape) * itemsize)
 
     @property

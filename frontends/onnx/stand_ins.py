@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.network import Network, Value
 from .model import Prepared, inferred_types
 from .sizes import TensorSize
-from .types import SUPPORTED
 
 
 class StandIns:
@@ -27,7 +27,7 @@ class StandIns:
         """Return a tensor of this size, else of the type that onnx infers; None where networks do not have such."""
         self.names.add(name)
         dtype, shape = (size.dtype, size.shape) if size is not None else self._types.get(name, ("", None))
-        if dtype not in SUPPORTED or shape is None:
+        if dtype not in ELEMENT_TYPES or shape is None:
             return None
         extents = [n for n in shape if isinstance(n, int) and n > 0]
         return self._net.input(name, extents, dtype) if len(extents) == len(shape) else None

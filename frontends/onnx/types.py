@@ -1,14 +1,8 @@
-"""Element types of ONNX, and NumPy's names of those that networks have."""
+"""Element types of ONNX by NumPy's names."""
 
 from __future__ import annotations
 
 from functools import cache
-
-SUPPORTED = (
-    *("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"),
-    *("uint8", "uint16", "uint32", "uint64", "bool"),
-)
-"""Element types of networks by NumPy's names."""
 
 
 @cache

@@ -12,10 +12,9 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp
+from ...dialects.numpy_types import FLOATS
 from ..types import dtype_of, shape_of
 from ._rewrite import Before, applied, option, producer, replace
-
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class _Spread:
 
 def _norm(op: ApplyOp) -> SSAValue | None:
     for value, spread in _quotients(op):
-        if shape_of(value) != shape_of(op.outputs[0]) or dtype_of(value) not in _FLOATS:
+        if shape_of(value) != shape_of(op.outputs[0]) or dtype_of(value) not in FLOATS:
             continue
         options: dict[str, Any] = {"axis": spread.axes, "epsilon": spread.epsilon}
         centre, other = _centred(value, spread.axes), _centred(spread.squared, spread.axes)

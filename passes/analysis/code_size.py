@@ -7,7 +7,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-from ...dialects.combiner import element_bytes
+from ...dialects.element import element_bytes
 from ...dialects.loop import BlockOp, ForOp
 
 

@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects import kernel
-from ...dialects.combiner import combine_op, element_bytes, is_float, is_unsigned
+from ...dialects.combiner import combine_op
+from ...dialects.element import element_bytes, is_float, is_unsigned
 from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index

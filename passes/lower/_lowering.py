@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
-from ...dialects.combiner import element_bytes
+from ...dialects.element import element_bytes
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, StartOp, blocks_in, loops_in
 from ...dialects.loop_steps import LOWERED_BY

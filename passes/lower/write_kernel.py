@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.combiner import element_bytes
+from ...dialects.element import element_bytes
 from ...dialects.kernel import AllocOp, LaunchOp
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..analysis.nest import functions_on_loops

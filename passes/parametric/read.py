@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from ...dialects.combiner import element_bytes
+from ...dialects.element import element_bytes
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scope_of
 from ...dialects.target import Target, target_of
 from ..analysis.nest import buffer_name, functions

@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...dialects.combiner import is_unsigned
+from ...dialects.element import is_unsigned
 from ...dialects.index import IndexExpr, Ranges
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, unsigned_constant

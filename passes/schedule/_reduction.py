@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects.attributes import IndicesAttr
-from ...dialects.combiner import identity, is_float, is_unsigned
+from ...dialects.combiner import identity
+from ...dialects.element import is_float, is_unsigned
 from ...dialects.index import ZERO, IndexExpr
 from ...dialects.loop import BlockOp, ForOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, unsigned_constant

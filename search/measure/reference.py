@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from ...backends.host_memory import require_bytes
-from ...dialects.combiner import dtype_name, epsilon, is_float
+from ...dialects.element import dtype_name, element_bytes, epsilon, is_float
 from ...dialects.interpret.te import run_te
 from ...dialects.te import ComputeOp, ReadOp
 
@@ -81,7 +81,7 @@ def _elements(tensor: Attribute) -> int:
 
 
 def _itemsize(tensor: Attribute) -> int:
-    return int(np.dtype(dtype_name(tensor.get_element_type())).itemsize) if isinstance(tensor, TensorType) else 0
+    return element_bytes(tensor.get_element_type()) if isinstance(tensor, TensorType) else 0
 
 
 def growth(func: FuncOp) -> float:

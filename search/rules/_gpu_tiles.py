@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ...dialects.attributes import Axis
-from ...dialects.combiner import element_bytes
+from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.schedule._stages import copies_of

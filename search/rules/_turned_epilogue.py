@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...dialects.combiner import element_bytes
+from ...dialects.element import element_bytes
 from ...passes.analysis.nest import find_block
 from ..sketch.sketch import Draft
 from ..structure.anchor import Anchor

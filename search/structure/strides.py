@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType
 
-from ...dialects.combiner import element_bytes
+from ...dialects.element import element_bytes
 from ...dialects.index import IndexExpr, flatten
 from ...dialects.loop import BlockOp, ForOp, buffer_shape
 from ...dialects.strides import row_major

@@ -10,7 +10,7 @@ from xdsl.parser import Parser
 from loopwright.backends.context import create_context
 from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
-from loopwright.dialects.combiner import dtype_name
+from loopwright.dialects.element import dtype_name
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.loop import blocks_in
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ... import te
+from ...dialects.numpy_types import FLOATS, NARROW_FLOATS
 from ...te import IterVar, ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
-from ...te.expr import FLOATS, Expr
+from ...te.expr import Expr
 from ...te.reduce import Reduce
 from ..arguments import Ints, one_axis, several_axes
 
@@ -90,7 +91,7 @@ class _Rows:
             raise ShapeError(f"{operator}: statistics need floats, got {data.dtype}: cast the data first")
         self.data = data
         self.axes = several_axes(operator, axis, data.ndim)
-        self.dtype = "float32" if data.dtype in ("float16", "bfloat16") else data.dtype
+        self.dtype = "float32" if data.dtype in NARROW_FLOATS else data.dtype
         self.shape = tuple(n for d, n in enumerate(data.shape) if d not in self.axes)
         extents = tuple(data.shape[d] for d in self.axes)
         self.count = 1

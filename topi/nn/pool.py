@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from ... import te
+from ...dialects.numpy_types import FLOATS
 from ...te import IterVar, ShapeError, Tensor, compute, min_value, reduce_axis
 from ...te.errors import format_shape
-from ...te.expr import FLOATS, Expr
+from ...te.expr import Expr
 from ..arguments import Ints, Padding, padding_of, spread
 from .pad import pad_spatial
 

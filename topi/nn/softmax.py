@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import te
+from ...dialects.numpy_types import NARROW_FLOATS
 from ...te import Tensor, compute, reduce_axis
 from ...te.expr import Expr
 from ..arguments import one_axis
@@ -40,7 +41,7 @@ class _Rows:
     def __init__(self, operator: str, data: Tensor, axis: int) -> None:
         self.data = data
         self.axis = one_axis(operator, axis, data.ndim)
-        self.dtype = "float32" if data.dtype in ("float16", "bfloat16") else data.dtype
+        self.dtype = "float32" if data.dtype in NARROW_FLOATS else data.dtype
         shape = self.others(data.shape)
         k = reduce_axis((0, data.shape[self.axis]), "k")
         self.largest: Tensor = compute(

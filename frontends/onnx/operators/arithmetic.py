@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import reduce
 
+from ....dialects.numpy_types import FLOATS
 from ....graph.network import Value
 from ..node import Node
-
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def _binary(node: Node, operator: str) -> Value:
@@ -32,14 +31,14 @@ def Mul(node: Node) -> Value:
 
 def Div(node: Node) -> Value:
     """Of integers: rounded towards zero."""
-    return _binary(node, "divide" if node.dtype() in _FLOATS else "truncate_divide")
+    return _binary(node, "divide" if node.dtype() in FLOATS else "truncate_divide")
 
 
 def Mod(node: Node) -> Value:
     """With the divisor's sign, or with the dividend's (fmod)."""
     if node.get("fmod", 0):
         return _binary(node, "fmod")
-    if node.dtype() not in _FLOATS:
+    if node.dtype() not in FLOATS:
         return _binary(node, "mod")
     net, rest, divisor = node.net, _binary(node, "fmod"), node.value(1)
     zero = node.number_like(0, divisor)
@@ -51,12 +50,12 @@ def Pow(node: Node) -> Value:
     """Of the base's type; powers of integers are computed in double precision."""
     base, exponent = node.value(0), node.value(1)
     kind = base.dtype
-    if kind not in _FLOATS:
+    if kind not in FLOATS:
         base = node.net.cast(base, dtype="float64")
     if exponent.dtype != base.dtype:
         exponent = node.net.cast(exponent, dtype=base.dtype)
     result = node.apply("power", base, exponent)
-    return result if kind in _FLOATS else node.net.cast(node.net.round(result), dtype=kind)
+    return result if kind in FLOATS else node.net.cast(node.net.round(result), dtype=kind)
 
 
 def And(node: Node) -> Value:

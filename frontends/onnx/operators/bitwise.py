@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ....dialects.numpy_types import ELEMENT_TYPES
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node
-from ..types import SUPPORTED, type_name
+from ..types import type_name
 
 
 def BitShift(node: Node) -> Value:
@@ -16,7 +17,7 @@ def BitShift(node: Node) -> Value:
 def BitCast(node: Node) -> Value:
     """The bits of truth values are those of 0 and 1 in a byte."""
     x, dtype = node.value(), type_name(int(node.get("to")))
-    if dtype not in SUPPORTED:
+    if dtype not in ELEMENT_TYPES:
         raise UnsupportedNode(f"elements of type {dtype} are not supported")
     if "bool" in (x.dtype, dtype):
         return node.apply("cast", x, dtype=dtype)

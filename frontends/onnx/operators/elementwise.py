@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from ....dialects.numpy_types import ELEMENT_TYPES
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node, Operand, numpy_type
-from ..types import SUPPORTED, type_name
+from ..types import type_name
 
 
 def Abs(node: Node) -> Value:
@@ -229,7 +230,7 @@ def CastLike(node: Node) -> Operand:
 
 
 def _cast(node: Node, dtype: str) -> Operand:
-    if dtype not in SUPPORTED:
+    if dtype not in ELEMENT_TYPES:
         raise UnsupportedNode(f"elements of type {dtype} are not supported")
     known = node.operand(0)
     if isinstance(known, np.ndarray):
