@@ -22,6 +22,9 @@ WARP = 32
 MOST_THREADS_Z = 64
 """Threads of a block along threadIdx.z, on every GPU of NVIDIA's (CUDA C++ Programming Guide) and many others."""
 
+LINE_BYTES = 64
+"""A cache line of a CPU."""
+
 
 @dataclass(frozen=True)
 class Target:

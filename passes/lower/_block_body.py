@@ -15,13 +15,12 @@ from ...dialects.combiner import combine_op
 from ...dialects.element import element_bytes, is_float, is_unsigned
 from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
+from ...dialects.target import LINE_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.placement import in_bounds
 from ._addresses import Address, Addresses
 from ._block_plan import Access, BlockPlan
 
-LINE_BYTES = 64
-"""Of a cache, on all CPUs that the LLVM backend is for."""
 WIDEST_ACCESS_BYTES = 16
 """What a thread of a GPU moves at once at most: alignment beyond it says nothing."""
 

@@ -8,21 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.target import Target
+from ...dialects.multiprocessor import BANKS, CLOCK_HZ, multiprocessor_of
+from ...dialects.target import WARP, Target
 from ..sketch.sketch import Columns
 
 Array = npt.NDArray[np.float64]
 
-CLOCK_HZ = 1.7e9
-"""A clock to turn cycles into seconds with; only ratios matter."""
-LANES_PER_SM = 128
-"""FP32 lanes of a multiprocessor since Volta's successors (NVIDIA architecture whitepapers)."""
-SCHEDULERS = 4
-"""Warps that a multiprocessor issues from in a cycle."""
-REGISTERS_PER_THREAD = 255
-REGISTERS_PER_SM = 65536
-THREADS_PER_SM = 2048
-SHARED_BYTES_PER_SM = 233472
 FILL_BYTES_PER_CYCLE_SM = 40
 """Bytes a multiprocessor gets from the second-level cache in a cycle, about (measured with matrix products)."""
 MEMORY_BYTES_PER_S = 4.3e12
@@ -35,11 +26,8 @@ COPY_INSTRUCTIONS = 6
 STEP_INSTRUCTIONS = 6
 """Instructions of a loop around a reduction step that is not unrolled."""
 BARRIER_CYCLES = 40
-BYTES_PER_CYCLE_SHARED = 128
-"""Bytes that a multiprocessor reads from or writes to shared memory in a cycle."""
 MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
-BANKS = 32
 PADDING = 4
 """Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 LAUNCH_S = 1.5e-6
@@ -204,11 +192,11 @@ class GpuModel:
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Threads, shared memory, registers and tails within what the target has."""
         threads = self.threads(c)
-        mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= 32) & (threads % 32 == 0)
+        mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= WARP) & (threads % WARP == 0)
         words = self.shared_words(c) + self.joined_words(c)
         mask &= words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
-        registers = self._registers(c)
-        mask &= (registers <= REGISTERS_PER_THREAD) & (registers * threads <= REGISTERS_PER_SM)
+        registers, on = self._registers(c), multiprocessor_of(self.target)
+        mask &= (registers <= on.registers_per_thread) & (registers * threads <= on.registers)
         mask &= self._waste(c) <= 2.2
         for axis in self.axes:
             mask &= self._tile(c, axis) < 2 * axis.extent
@@ -262,7 +250,7 @@ class GpuModel:
         """For one reduction step: elements a thread reads, its loads, and the least cycles that a warp's loads take."""
         names = self._names_of(operand)
         words, distinct, width, conflicts = (self._ones(c) for _ in range(4))
-        lanes = np.full(len(words), 32.0)
+        lanes = np.full(len(words), float(WARP))
         for axis in reversed(self.axes):
             here = np.minimum(lanes, c[axis.thread])
             lanes = np.maximum(1.0, lanes // here)
@@ -277,18 +265,18 @@ class GpuModel:
                 conflicts = np.where((width > 1) & (here > 1), c[axis.inner] / width, 1.0)
         distinct = distinct * np.minimum(lanes, self._slices(c))
         loads = words / width
-        return words, loads, np.maximum(loads, distinct / 32 * conflicts)
+        return words, loads, np.maximum(loads, distinct / BANKS * conflicts)
 
     def _store_conflicts(self, c: Columns, operand: GpuOperand) -> Array:
         """How many threads of a warp store into one bank while they turn an operand round, with its padding."""
         if not operand.turned:
             return self._ones(c)
-        place = np.arange(32) * c[operand.vector][:, None]
+        place = np.arange(WARP) * c[operand.vector][:, None]
         row = (self._step(c) * self._slices(c)).astype(np.int64)[:, None]
         banks = np.sort((PADDING * (place % row) + place // row) % BANKS, axis=1)
         run = np.ones(len(banks))
         longest = np.ones(len(banks))
-        for lane in range(1, 32):
+        for lane in range(1, WARP):
             run = np.where(banks[:, lane] == banks[:, lane - 1], run + 1, 1)
             longest = np.maximum(longest, run)
         return longest
@@ -296,7 +284,7 @@ class GpuModel:
     def _cycles(self, c: Columns) -> Array:
         """Cycles from the first block of threads to the last."""
         threads, accumulators = self.threads(c), self._accumulators(c)
-        blocks, step = self._blocks(c), self._step(c)
+        blocks, step, on = self._blocks(c), self._step(c), multiprocessor_of(self.target)
         stages, through = c[self.stages].astype(np.float64), c[self.registers] * (c[self.stages] > 1)
         sizes = self._extents(c)
         depth = np.ones(len(threads))
@@ -315,22 +303,22 @@ class GpuModel:
             stored = stored + np.ceil(vectors) * scalars * self._store_conflicts(c, operand)
         filled = self.shared_words(c) / stages * self.element_bytes
         joined = self.joined_words(c) * self.element_bytes
-        registers = np.minimum(REGISTERS_PER_THREAD, self._registers(c))
+        registers = np.minimum(on.registers_per_thread, self._registers(c))
         per_sm = np.minimum(
-            np.minimum(THREADS_PER_SM // threads, SHARED_BYTES_PER_SM // (filled * stages + joined + 1024)),
-            REGISTERS_PER_SM // (np.ceil(registers / 8) * 8 * threads),
+            np.minimum(on.threads // threads, on.shared_bytes // (filled * stages + joined + 1024)),
+            on.registers // (np.ceil(registers / 8) * 8 * threads),
         )
         per_sm = np.maximum(1, per_sm)
-        warps = threads / 32
+        warps = threads / WARP
         unrolled = self._copies(c)
         issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + 20
         wait = step * np.where(unrolled > 1, 2.0, SHARED_LATENCY)
 
         def iteration(resident: Array) -> Array:
             """Cycles of one fill of shared memory and its use, of all resident blocks."""
-            together = np.maximum(resident * warps / SCHEDULERS * issue, resident * warps * (cycles * step + stored))
+            together = np.maximum(resident * warps / on.schedulers * issue, resident * warps * (cycles * step + stored))
             together = np.maximum(together, resident * filled / FILL_BYTES_PER_CYCLE_SM)
-            alone = np.maximum(warps / SCHEDULERS * issue, issue + wait)
+            alone = np.maximum(warps / on.schedulers * issue, issue + wait)
             ahead = np.maximum(alone, GLOBAL_LATENCY / np.maximum(1.0, stages - 1))
             alone = np.where(stages > 1, ahead, alone + GLOBAL_LATENCY + BARRIER_CYCLES) + BARRIER_CYCLES
             return np.maximum(together, alone)
@@ -340,7 +328,7 @@ class GpuModel:
         fills = np.ceil(depth / step)
         total = fills * (whole * iteration(per_sm) + np.where(rest > 0, iteration(np.maximum(1.0, rest)), 0.0))
         waves = np.ceil(blocks / (self.cores * per_sm))
-        total = total + waves * (2 * joined / BYTES_PER_CYCLE_SHARED + BARRIER_CYCLES) * (joined > 0)
+        total = total + waves * (2 * joined / on.shared_bytes_per_cycle + BARRIER_CYCLES) * (joined > 0)
         return np.asarray(total + GLOBAL_LATENCY)
 
     def seconds(self, c: Columns) -> Array:

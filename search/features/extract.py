@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...dialects.target import WARP
+from ...dialects.multiprocessor import multiprocessor_of
+from ...dialects.target import LINE_BYTES, WARP
 from ...passes.parametric.nest import KINDS, Loop, Nest, Stage
 from ...passes.parametric.sizes import (
     Size,
@@ -20,7 +21,7 @@ from ...passes.parametric.sizes import (
 from ...passes.schedule._marks import PIPELINE_STAGES
 from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
-from .machine import LINE_BYTES, REGISTERS_PER_THREAD, SECTOR_BYTES, machine_of
+from .machine import SECTOR_BYTES, machine_of
 from .movement import Movement
 from .occupancy import Launch, launch_of
 from .roofline import Bounds, body_requests, bounds_of, traffic, unique_bytes
@@ -118,7 +119,7 @@ def _main(nest: NestView, view: StageView, launch: Launch, work: Size) -> Values
     per_block = view.iterations / view.tasks * operations
     cores = machine_of(nest.target).cores
     places = cores * launch.resident
-    available = REGISTERS_PER_THREAD if gpu else nest.target.vector_registers
+    available = multiprocessor_of(nest.target).registers_per_thread if gpu else nest.target.vector_registers
     lane_bytes = view.lanes * view.movements[0].element_bytes
     values: Values = {
         "iterations": _ratio(view.iterations, work),

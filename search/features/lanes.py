@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...dialects.multiprocessor import BANK_BYTES, BANKS
 from ...dialects.target import WARP
 from ...passes.parametric.nest import Loop
 from ...passes.parametric.sizes import Size, equal, less, minimum, negated, where
-from .machine import BANK_BYTES, SECTOR_BYTES
+from .machine import SECTOR_BYTES
 from .movement import Movement
 from .view import StageView
 
@@ -63,7 +64,7 @@ def bank_conflicts(view: StageView, movement: Movement) -> Size:
     distance = 1
     while distance < WARP:
         step = movement.address_step(loop, distance) * movement.element_bytes / BANK_BYTES
-        same_bank = equal(step % WARP, 0) * less(0, step)
+        same_bank = equal(step % BANKS, 0) * less(0, step)
         within_part = negated(less(WARP, 2 * distance * words))
         ways = ways * (1 + same_bank * within_part)
         distance *= 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import Target
 
 
@@ -30,28 +31,20 @@ class Machine:
 def machine_of(target: Target) -> Machine:
     """The figures for a target.
 
-    GPU: 128 lanes and 32 banks of 4 bytes a multiprocessor (CUDA C++ Programming Guide, compute capability 8.x, 9.0),
-    about 20 bytes a cycle from memory and 48 from the second-level cache (NVIDIA H100 white paper: 3.35 TB/s for 132
-    multiprocessors at 1.7 GHz; 5.5 TB/s). CPU: two FMA pipes and two loads of a vector a cycle, 4 cycles of latency
-    (Fog, instruction tables), 5 bytes a cycle and core from memory and 32 from the second-level cache.
+    GPU: lanes and banks as `multiprocessor_of` says, about 20 bytes a cycle from memory and 48 from the second-level
+    cache (NVIDIA H100 white paper: 3.35 TB/s for 132 multiprocessors at 1.7 GHz; 5.5 TB/s). CPU: two FMA pipes and two
+    loads of a vector a cycle, 4 cycles of latency (Fog, instruction tables), 5 bytes a cycle and core from memory and
+    32 from the second-level cache.
     """
     cores = max(1, target.cores)
     if target.is_gpu:
-        return Machine(cores, 1.7e9, 256.0, 20.0, 48.0, 128.0, 24.0, 3e-6)
+        on = multiprocessor_of(target)
+        return Machine(cores, CLOCK_HZ, 2.0 * on.lanes, 20.0, 48.0, float(on.shared_bytes_per_cycle), 24.0, 3e-6)
     lanes = max(1, target.vector_bytes // 4)
     return Machine(cores, 3.0e9, 4.0 * lanes, 5.0, 32.0, 2.0 * target.vector_bytes, 4.0, 2e-6)
 
 
 SECTOR_BYTES = 32
 """What a GPU fetches from global memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
-LINE_BYTES = 64
-"""A cache line of a CPU."""
-BANK_BYTES = 4
-REGISTERS_PER_SM = 65536
-THREADS_PER_SM = 2048
-BLOCKS_PER_SM = 32
-SHARED_BYTES_PER_SM = 233472
-"""Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications, compute capability 9.0."""
-REGISTERS_PER_THREAD = 255
 BASE_REGISTERS = 24
 """Registers for indices and addresses, about."""

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.multiprocessor import Multiprocessor, multiprocessor_of
 from ...dialects.target import WARP
 from ...passes.parametric.nest import Buffer, Loop, Stage
 from ...passes.parametric.sizes import Size, ceil_div, maximum, minimum, product, total
-from .machine import (
-    BASE_REGISTERS,
-    BLOCKS_PER_SM,
-    REGISTERS_PER_SM,
-    REGISTERS_PER_THREAD,
-    SHARED_BYTES_PER_SM,
-    THREADS_PER_SM,
-    machine_of,
-)
+from .machine import BASE_REGISTERS, machine_of
 from .view import NestView, StageView, role
 
 
@@ -29,11 +22,12 @@ class Launch:
     shared_bytes: Size
     resident: Size
     waves: Size
+    on: Multiprocessor
 
     @property
     def occupancy(self) -> Size:
         """The share of a multiprocessor's threads that are resident."""
-        return self.resident * self.threads / THREADS_PER_SM
+        return self.resident * self.threads / self.on.threads
 
     @property
     def warps(self) -> Size:
@@ -49,18 +43,18 @@ def launch_of(nest: NestView, kernel: Loop | Stage) -> Launch:
     shared = total([nest.bytes_kept(b) for b in _kept_in(nest, views, "shared")])
     registers = BASE_REGISTERS + total([_words(nest, views, b) for b in _kept_in(nest, views, "local")])
     registers = registers + maximum(0, *(_operands(v) for v in views))
-    cores = machine_of(nest.target).cores
+    cores, on = machine_of(nest.target).cores, multiprocessor_of(nest.target)
     if not nest.target.is_gpu:
-        return Launch(blocks, threads, registers, shared, 1, ceil_div(blocks, cores))
-    used = minimum(registers, REGISTERS_PER_THREAD)
+        return Launch(blocks, threads, registers, shared, 1, ceil_div(blocks, cores), on)
+    used = minimum(registers, on.registers_per_thread)
     resident = minimum(
-        THREADS_PER_SM // threads,
-        REGISTERS_PER_SM // (used * threads),
-        SHARED_BYTES_PER_SM // maximum(1, shared),
-        BLOCKS_PER_SM,
+        on.threads // threads,
+        on.registers // (used * threads),
+        on.shared_bytes // maximum(1, shared),
+        on.blocks,
     )
     resident = maximum(1, resident)
-    return Launch(blocks, threads, registers, shared, resident, ceil_div(blocks, resident * cores))
+    return Launch(blocks, threads, registers, shared, resident, ceil_div(blocks, resident * cores), on)
 
 
 def _extent(view: StageView, kind: str) -> Size:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
+from ...dialects.multiprocessor import BANKS
 from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.schedule._stages import copies_of
@@ -28,7 +29,7 @@ from ...passes.schedule.split import Split
 from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..estimates.gpu_model import BANKS, PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
+from ..estimates.gpu_model import PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
 from ..sketch.hole import Derived, Hole, Kind
 from ..sketch.sketch import Draft
 from ..structure.anchor import Anchor, Operand, epilogue_of, find_anchor
