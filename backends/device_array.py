@@ -28,6 +28,10 @@ class Device(Protocol):
         """The kind of its targets: cuda or opencl."""
 
     @property
+    def name(self) -> str:
+        """The device's name, and its driver's version."""
+
+    @property
     def target(self) -> Target:
         """The device as the compiler sees it."""
 
@@ -88,9 +92,30 @@ class DeviceArray:
         return f"<{self.dtype} array {list(self.shape)} on {self.device}>"
 
 
-def new_array(device: Device, shape: Sequence[int], dtype: npt.DTypeLike, cls: type[DeviceArray]) -> DeviceArray:
-    """Return an array in memory of its own; TypeError for an element type without kernels."""
-    kind = np.dtype(dtype)
-    if kind.name not in ELEMENT_TYPES:
-        raise TypeError(f"arrays on devices are of {', '.join(ELEMENT_TYPES)}, got {kind.name}")
-    return cls(device, device.allocate(math.prod(shape) * kind.itemsize), shape, kind)
+class ArrayDevice(Device):
+    """A device by its number, as one that holds arrays; subclasses say how its driver does that."""
+
+    arrays: type[DeviceArray] = DeviceArray
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def array(self, values: Any) -> DeviceArray:
+        """Return a copy of a NumPy array on the device."""
+        array = np.ascontiguousarray(values)
+        made = self.empty(array.shape, array.dtype)
+        self.upload(made.buffer, array)
+        return made
+
+    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike = "float32") -> DeviceArray:
+        """Return an array whose values are not set; TypeError for an element type without kernels."""
+        kind = np.dtype(dtype)
+        if kind.name not in ELEMENT_TYPES:
+            raise TypeError(f"arrays on devices are of {', '.join(ELEMENT_TYPES)}, got {kind.name}")
+        return self.arrays(self, self.allocate(math.prod(shape) * kind.itemsize), shape, kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f"<{self}: {self.name}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -14,6 +13,7 @@ from xdsl.parser import Parser
 from ..dialects.target import target_of
 from ..search.measure import wire
 from ..search.measure.backend_api import load_backend
+from ..search.measure.spawn import spawn
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,8 @@ class BuildProcess:
     def __init__(self, backend: str) -> None:
         self._socket, theirs = socket.socketpair()
         self._decoder = wire.Decoder()
-        command = [sys.executable, "-P", "-m", __name__, backend, str(theirs.fileno())]
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         with theirs:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONPATH": path}
-            )
+            self._process = spawn(__name__, [backend], theirs, {}, stdin=subprocess.DEVNULL)
 
     def build(self, workload: str, schedule: str | None) -> Built:
         """Compile one kernel as `build` does; RuntimeError says what is wrong with it."""

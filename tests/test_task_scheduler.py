@@ -28,7 +28,7 @@ from loopwright.search.records.file import Role
 from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask
 from loopwright.search.tune.strategy import Gradient, RoundRobin, TaskHistory, make_strategy
-from loopwright.search.tune.table import Lines, LiveTable, make_progress
+from loopwright.search.tune.table import NetworkLines, NetworkTable, make_network_progress
 
 SCRIPT = Path(__file__).parent / "support" / "scheduling_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
@@ -293,7 +293,7 @@ def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path: Path) -> 
     tasks = [SlowData(**{f.name: getattr(task, f.name) for f in fields(task)}, clock=clock) for task in plain]
     scheduler = lw.TaskScheduler(tasks, load_records=tmp_path / "r.jsonl")
     options = quietly(72 * 4, time_limit_s=15.0, callbacks=[lambda state, record: clock.__setitem__(0, clock[0] + 0.5)])
-    result = scheduler.tune(options, MEASURE, progress=Lines(shown), clock=lambda: clock[0])
+    result = scheduler.tune(options, MEASURE, progress=NetworkLines(shown), clock=lambda: clock[0])
     tried = [row.number for row in result.state.rows if row.tuning.done]
     assert tried == list(range(len(tried))) and 4 <= len(tried) <= 6  # 1 s for data and 2 s for 4 trials each
     assert clock[0] <= 15.0 + 1.5  # one candidate's time: its data, and itself
@@ -301,7 +301,7 @@ def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path: Path) -> 
     left = 72 - len(tried)
     said = f"the time limit of 15 s left {left} of 72 tasks untried: task {len(tried)} t{len(tried)}, "
     assert said in shown.getvalue() and shown.getvalue().count("not tried") == 0
-    again = scheduler.tune(options, MEASURE, progress=Lines(shown), clock=lambda: clock[0])
+    again = scheduler.tune(options, MEASURE, progress=NetworkLines(shown), clock=lambda: clock[0])
     assert again.state.resumed == result.state.done  # and goes on
     assert sum(row.tuning.done > 0 for row in again.state.rows) > len(tried)
 
@@ -317,7 +317,7 @@ class TooLarge(TuningTask):
 def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence() -> None:
     shown, plain = io.StringIO(), fake_task(0)
     large = TooLarge(**{f.name: getattr(plain, f.name) for f in fields(plain)})
-    result = lw.TaskScheduler([large, fake_task(1)]).tune(quietly(16), MEASURE, progress=Lines(shown))
+    result = lw.TaskScheduler([large, fake_task(1)]).tune(quietly(16), MEASURE, progress=NetworkLines(shown))
     assert [row.tuning.done for row in result.state.rows] == [0, 16] and result.best[0] is None and result.best[1].ok
     assert "task 0 t0 is left out: data of t0 takes 1 bytes of memory, there are 0" in shown.getvalue()
     with pytest.raises(TuningError, match="no trial of t0 was measured"):
@@ -416,7 +416,7 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
 def test_the_table_and_the_lines() -> None:
     out = io.StringIO()
     tasks = [fake_task(0), replace(fake_task(1, 0.1), flop=0.0)]
-    lw.TaskScheduler(tasks, [1, 3]).tune(quietly(24), MEASURE, progress=Lines(out))
+    lw.TaskScheduler(tasks, [1, 3]).tune(quietly(24), MEASURE, progress=NetworkLines(out))
     text = out.getvalue()
     assert text.startswith("2 tasks, 24 trials\ntask 0 t0: ")
     *_, table = text.split("|   ID | Latency (ms) | Speed (GFLOPS) | Trials |\n")
@@ -431,8 +431,8 @@ def test_a_terminal_gets_a_live_table() -> None:
             return True
 
     terminal = Terminal()
-    live = make_progress(terminal)
-    assert isinstance(live, LiveTable) and isinstance(make_progress(io.StringIO()), Lines)
+    live = make_network_progress(terminal)
+    assert isinstance(live, NetworkTable) and isinstance(make_network_progress(io.StringIO()), NetworkLines)
     result = lw.TaskScheduler([fake_task(0), fake_task(1, space=Failing())]).tune(quietly(16), MEASURE, progress=live)
     live.note("said afterwards")
     text = terminal.getvalue()
@@ -471,7 +471,7 @@ def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
     tasks = [fake_task(number) for number in range(20)]
-    lw.TaskScheduler(tasks, [1] * 20).tune(quietly(160), MEASURE, progress=LiveTable(terminal))
+    lw.TaskScheduler(tasks, [1] * 20).tune(quietly(160), MEASURE, progress=NetworkTable(terminal))
     lines = terminal.emulate(height)
     assert sum("[ Task Scheduler ]" in line for line in lines) == 1
     at = next(number for number, line in enumerate(lines) if "[ Task Scheduler ]" in line)

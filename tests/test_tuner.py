@@ -24,8 +24,9 @@ from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, RecordError, RecordWarning, Role
 from loopwright.search.tune.deadline import Deadline
+from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
-from loopwright.search.tune.progress import Lines, LiveTable, Silent, make_progress
+from loopwright.search.tune.progress import Lines, LiveTable, make_progress
 
 SCRIPT = Path(__file__).parent / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...dialects.strides import row_major
 from ...dialects.target import Target
-from ..device_array import ALIGNMENT, Array, DeviceArray, new_array
+from ..device_array import ALIGNMENT, Array, ArrayDevice, DeviceArray
 from ..host_memory import require_bytes
 from .dlpack import CUDA, borrowed, exported
 from .driver import current, describe, device_at, target_of_device
@@ -43,14 +42,15 @@ class CudaArray(DeviceArray):
         return (CUDA, self.device.index)
 
 
-class CudaDevice:
+class CudaDevice(ArrayDevice):
     """A device by its number; runs are on the default stream of its primary context."""
 
     kind = "cuda"
+    arrays = CudaArray
 
     def __init__(self, index: int) -> None:
         device_at(index)
-        self.index = index
+        super().__init__(index)
 
     @property
     def name(self) -> str:
@@ -79,17 +79,6 @@ class CudaDevice:
             if array.nbytes:
                 driver.memcpy_dtoh(_plain(array), int(buffer))
 
-    def array(self, values: Any) -> DeviceArray:
-        """Return a copy of a NumPy array on the device."""
-        array = np.ascontiguousarray(values)
-        made = self.empty(array.shape, array.dtype)
-        self.upload(made.buffer, array)
-        return made
-
-    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike = "float32") -> DeviceArray:
-        """Return an array whose values are not set."""
-        return new_array(self, shape, dtype, CudaArray)
-
     def view(self, value: Any) -> DeviceArray | None:
         """Return an array of this device, or one with a CUDA array interface or DLPack, without a copy.
 
@@ -116,12 +105,6 @@ class CudaDevice:
             with current(self.index) as driver:
                 driver.Context.synchronize()
         return CudaArray(self, address, described["shape"], dtype, value)
-
-    def __str__(self) -> str:
-        return f"cuda:{self.index}"
-
-    def __repr__(self) -> str:
-        return f"<{self}: {self.name}>"
 
 
 def _plain(array: Array) -> Array:

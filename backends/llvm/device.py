@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from functools import cache
 from pathlib import Path
 
-from ...passes.discovery import module_stems, pass_factories, pass_name
+from ...passes.discovery import pass_factories
 from ..context import create_context
-from ..scheduled import scheduled_kernel
+from ..scheduled import code_versions, scheduled_kernel
 from .compile import compile_module
 from .cpu import cpu_for
 from .executable import Artifact, LlvmExecutable
@@ -44,16 +43,7 @@ def versions() -> dict[str, str]:
     """Return versions of what makes the code: packages, LLVM, and each pass by its pipeline name."""
     import llvmlite.binding as llvm
 
-    found = {"llvm": ".".join(map(str, llvm.llvm_version_info))}
-    for package in ("loopwright", "xdsl", "llvmlite", "numpy"):
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    factories = pass_factories()
-    for name in map(pass_name, module_stems("schedule")):
-        found[name] = str(getattr(factories[name](), "version", 1))
-    return found
+    return {"llvm": ".".join(map(str, llvm.llvm_version_info)), **code_versions(("llvmlite",))}
 
 
 @cache

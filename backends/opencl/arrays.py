@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ...dialects.target import Target
-from ..device_array import Array, DeviceArray, new_array
+from ..device_array import Array, ArrayDevice, DeviceArray
 from ..host_memory import require_bytes
 from .platform import context_of, describe, device_at, queue_of, target_of_device
 
 
-class OpenClDevice:
+class OpenClDevice(ArrayDevice):
     """A device by its number; its runs and copies are in one queue, in order."""
 
     kind = "opencl"
 
     def __init__(self, index: int) -> None:
         device_at(index)
-        self.index = index
+        super().__init__(index)
 
     @property
     def name(self) -> str:
@@ -50,17 +46,6 @@ class OpenClDevice:
         if array.nbytes:
             cl.enqueue_copy(queue_of(self.index), array, buffer, is_blocking=True)
 
-    def array(self, values: Any) -> DeviceArray:
-        """Return a copy of a NumPy array on the device."""
-        array = np.ascontiguousarray(values)
-        made = self.empty(array.shape, array.dtype)
-        self.upload(made.buffer, array)
-        return made
-
-    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike = "float32") -> DeviceArray:
-        """Return an array whose values are not set."""
-        return new_array(self, shape, dtype, DeviceArray)
-
     def view(self, value: Any) -> DeviceArray | None:
         """Return an array of this device; pyopencl's own arrays pass without a copy."""
         if isinstance(value, DeviceArray):
@@ -69,12 +54,6 @@ class OpenClDevice:
             same = value.context == context_of(self.index)
             return DeviceArray(self, value.base_data, value.shape, value.dtype, value) if same else None
         return None
-
-    def __str__(self) -> str:
-        return f"opencl:{self.index}"
-
-    def __repr__(self) -> str:
-        return f"<{self}: {self.name}>"
 
 
 def opencl(index: int = 0) -> OpenClDevice:

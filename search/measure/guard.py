@@ -30,7 +30,7 @@ def main() -> int:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what the worker starts is our child once its parent has gone
     worker = os.fork()
     if worker:
-        os.close(int(sys.argv[3]))  # or the measurer would not see when the worker closes it
+        os.close(int(sys.argv[-1]))  # or the measurer would not see when the worker closes it
         _end_as(_guard(worker, measurer))
     os.setsid()  # so that one that kills its group spares us
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 
 from . import wire
+from .spawn import spawn
 
 _SEND_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 15.0
@@ -54,24 +55,23 @@ class WorkerProcess:
                 self._socket, theirs = socket.socketpair()
                 undo.callback(self._socket.close)
                 with theirs:
-                    self._process = self._popen(backend, theirs.fileno(), env, nice, folder)
+                    self._process = self._popen(backend, theirs, env, nice, folder)
             except OSError as error:
                 raise WorkerStartError(f"the {role} process cannot start: {error.strerror or error}") from error
             undo.pop_all()
 
     def _popen(
-        self, backend: str, descriptor: int, env: Mapping[str, str], nice: int, folder: str
+        self, backend: str, theirs: socket.socket, env: Mapping[str, str], nice: int, folder: str
     ) -> subprocess.Popen[bytes]:
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        command = [sys.executable, "-P", "-m", f"{__package__}.guard", self.role, backend, str(descriptor)]
-        return subprocess.Popen(
-            [*command, "--nice", str(nice)],
+        return spawn(
+            f"{__package__}.guard",
+            ["--nice", str(nice), self.role, backend],
+            theirs,
+            {**({"TMPDIR": folder} if folder else {}), **env},
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=self._output,
-            pass_fds=[descriptor],
             start_new_session=True,
-            env={**os.environ, **({"TMPDIR": folder} if folder else {}), **env, "PYTHONPATH": paths},
         )
 
     @property

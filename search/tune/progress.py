@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from ..cost_model.ranking import RankingQuality, ranking_quality
 from ..records.file import Record
+from .display import Screen, Silent, say
 
 _BARS = "▁▂▃▄▅▆▇█"
 _TELLING = 8
 """Candidates of a round that is not over yet, below which its ranking says little."""
 
 if TYPE_CHECKING:
-    from rich.live import Live
     from rich.table import Table
 
 
@@ -139,22 +139,6 @@ class Progress(Protocol):
         """End, leaving the last state visible."""
 
 
-class Silent:
-    """Shows nothing."""
-
-    def start(self, state: TuningState) -> None:
-        """Begin."""
-
-    def update(self, state: TuningState) -> None:
-        """Show nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
-
-    def stop(self) -> None:
-        """End."""
-
-
 class Lines:
     """Plain lines: one whenever the best improves, and one every `every` trials."""
 
@@ -180,7 +164,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Print `text`."""
-        print(text, file=self._stream, flush=True)
+        say(self._stream, text)
 
     def stop(self) -> None:
         """Print the last line."""
@@ -198,36 +182,27 @@ class Lines:
 
 
 class LiveTable:
-    """A live table, drawn anew at each change; no thread redraws it, so that it does not disturb measuring."""
+    """A live table, of a row, with notes below it."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._live: Live | None = None
+        self._screen = Screen(stream)
 
     def start(self, state: TuningState) -> None:
         """Begin."""
-        from rich.console import Console
-        from rich.live import Live
-
-        self._live = Live(self._table(state), console=Console(file=self._stream), auto_refresh=False)
-        self._live.start(refresh=True)
+        self._screen.start()
+        self.update(state)
 
     def update(self, state: TuningState) -> None:
         """Draw."""
-        if self._live is not None:
-            self._live.update(self._table(state), refresh=True)
+        self._screen.draw(self._table(state))
 
     def note(self, text: str) -> None:
         """Print `text` above the table."""
-        if self._live is not None and self._live.is_started:
-            self._live.console.print(text, markup=False, highlight=False)
-        else:
-            print(text, file=self._stream, flush=True)
+        self._screen.note(text)
 
     def stop(self) -> None:
         """Leave the table as it is."""
-        if self._live is not None:
-            self._live.stop()
+        self._screen.stop()
 
     def _table(self, state: TuningState) -> Table:
         from rich import box

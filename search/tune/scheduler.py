@@ -21,14 +21,14 @@ from ..task import SearchTask, TaskInSearch
 from ..template.in_search import TemplateInSearch
 from ..template.task import TemplateTask
 from .deadline import Clock, Deadline
+from .display import Silent
 from .kept_data import KeptData
 from .loop import RUN_OFF_SHARE, TuningError, TuningOptions, TuningTask
 from .loop import Tuner as TaskTuner
 from .options import Tunable
-from .progress import Silent as TaskSilent
 from .state import SchedulerState, TaskRow
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
-from .table import SchedulerProgress, Silent, make_progress
+from .table import SchedulerProgress, make_network_progress
 
 SchedulableTask = SearchTask | TemplateTask | TuningTask
 
@@ -120,7 +120,7 @@ class TaskScheduler:
         measure = measure or _measure_options(self.tasks[0])
         batches = 2 if measure.overlap else 1  # the second is thought of while the first runs
         most = trials_per_round or batches * options.batch_size
-        shown = progress or (make_progress() if options.progress is True else Silent())
+        shown = progress or (make_network_progress() if options.progress is True else Silent())
         with Measurer(measure) as measurer:
             most = min(most, count // len(self.tasks))
             return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
@@ -338,7 +338,7 @@ class _Run:
             raise
 
 
-class _TaskNotes(TaskSilent):
+class _TaskNotes(Silent):
     """What the tuner of one task has to say, in the display of all."""
 
     def __init__(self, shown: SchedulerProgress, number: int, name: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from .display import Screen, say
 from .state import SchedulerState
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.live import Live
 
 _HEADINGS = ("ID", "Latency (ms)", "Speed (GFLOPS)", "Trials")
 _WIDTHS = (4, 12, 14, 6)
@@ -42,26 +42,7 @@ def as_text(state: SchedulerState) -> str:
     return "\n".join([rule, lines[0], rule, *lines[1:], rule, state.summary])
 
 
-class Silent:
-    """Shows nothing."""
-
-    def start(self, state: SchedulerState) -> None:
-        """Begin."""
-
-    def trial(self, state: SchedulerState) -> None:
-        """Show nothing."""
-
-    def round(self, state: SchedulerState, task: int) -> None:
-        """Show nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
-
-    def stop(self, state: SchedulerState) -> None:
-        """End."""
-
-
-class Lines:
+class NetworkLines:
     """Plain lines: one a round, and the table at the end and whenever as many rounds as there are tasks passed."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -86,7 +67,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Print `text`."""
-        print(text, file=self._stream, flush=True)
+        say(self._stream, text)
 
     def stop(self, state: SchedulerState) -> None:
         """Print the table."""
@@ -105,31 +86,20 @@ def _round(state: SchedulerState, task: int) -> str:
     return f"task {task} {row.tuning.task}: {latency} ms, {speed} GFLOPS, {trials} trials{errors}"
 
 
-class LiveTable:
-    """A live table below the lines of the rounds that were done; of many tasks, those that the terminal has room for.
-
-    It is drawn anew at each change; no thread redraws it, so that it does not disturb measuring.
-    """
+class NetworkTable:
+    """A live table below a line for each round; of many tasks, those that the terminal has room for."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._live: Live | None = None
+        self._screen = Screen(stream)
 
     def start(self, state: SchedulerState) -> None:
         """Begin."""
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(file=self._stream)
-        shown = _drawn(state, console.height)
-        self._live = Live(shown, console=console, auto_refresh=False, vertical_overflow="crop")
-        self._live.start()
+        self._screen.start()
         self.note(_intent(state))
 
     def trial(self, state: SchedulerState) -> None:
         """Draw."""
-        if self._live is not None:
-            self._live.update(_drawn(state, self._live.console.height), refresh=True)
+        self._screen.draw(_drawn(state, self._screen.height))
 
     def round(self, state: SchedulerState, task: int) -> None:
         """Print a line above the table, and draw."""
@@ -138,16 +108,11 @@ class LiveTable:
 
     def note(self, text: str) -> None:
         """Print `text` above the table."""
-        if self._live is not None and self._live.is_started:
-            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            print(text, file=self._stream, flush=True)
+        self._screen.note(text)
 
     def stop(self, state: SchedulerState) -> None:
         """Leave the whole table."""
-        if self._live is not None:
-            self._live.update(_drawn(state))
-            self._live.stop()
+        self._screen.stop(_drawn(state))
 
 
 _AROUND = 9
@@ -186,7 +151,7 @@ def _window(count: int, middle: int, height: int | None) -> tuple[int, int]:
     return first, first + room
 
 
-def make_progress(stream: TextIO | None = None) -> SchedulerProgress:
+def make_network_progress(stream: TextIO | None = None) -> SchedulerProgress:
     """Return the display that suits `stream` (standard error if None)."""
     stream = sys.stderr if stream is None else stream
-    return LiveTable(stream) if stream.isatty() else Lines(stream)
+    return NetworkTable(stream) if stream.isatty() else NetworkLines(stream)
