@@ -18,7 +18,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.search.cost_model import MODELS, make_model, relative_speed
-from loopwright.search.cost_model.samples import history_of, ranking_by_round
+from loopwright.search.cost_model.samples import ranking_by_round, samples_of
 from loopwright.search.named_workloads import named_workloads
 from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.task import SearchTask
@@ -82,7 +82,7 @@ def print_speed(target: str, name: str) -> float:
 def print_quality(path: str, workload: str, args: list[object], target: str) -> None:
     """Print each model's rank correlation and recall, round by round, on the trials of a record file."""
     task = SearchTask(named_workloads()[workload], tuple(args), target)
-    history = history_of(path, [task])
+    history = samples_of(path, [task])
     print(f"\n{workload}{tuple(args)} on '{target}': {len(history.times_s)} trials; each batch before it is measured")
     for name in MODELS:
         found = {k: q for k, q in ranking_by_round(history, make_model(name)).items() if q is not None}

@@ -10,7 +10,7 @@ import loopwright as lw
 from loopwright.search.cost_model import MODELS, Pretrained, make_model, relative_speed
 from loopwright.search.cost_model.columns import distinct_columns, snapped
 from loopwright.search.cost_model.ranking import ranking_quality
-from loopwright.search.cost_model.samples import history_of, ranking_by_round
+from loopwright.search.cost_model.samples import ranking_by_round, samples_of
 from loopwright.search.features.catalogue import PRIOR, names
 from loopwright.search.named_workloads import matmul
 from loopwright.search.records.file import ErrorCode, Record, append
@@ -208,7 +208,7 @@ def tasks():
 def test_records_of_tasks_become_samples(tasks, tmp_path: Path) -> None:
     records = [*fake_records(tasks[0], 20, 0), *fake_records(tasks[1], 12, 1)]
     append(tmp_path / "records.jsonl", records)
-    history = history_of(tmp_path / "records.jsonl", tasks)
+    history = samples_of(tmp_path / "records.jsonl", tasks)
     assert len(history.times_s) == len(records) and history.features.shape[1] == len(names()) + 1
     assert set(history.tasks) == {0, 1}
     assert np.isinf(history.times_s).sum() == sum(not r.ok for r in records)
@@ -216,7 +216,7 @@ def test_records_of_tasks_become_samples(tasks, tmp_path: Path) -> None:
         assert history.scores[history.tasks == task].max() == 1.0
     right = next(r for r in fake_records(tasks[0], 4, 5) if r.ok)
     gone = Record(**{**vars_of(right), "sketch": "gone", "schedule": 'lw-unroll{block="no" loop="no"}'})
-    assert len(history_of([right, gone], tasks).times_s) == 1
+    assert len(samples_of([right, gone], tasks).times_s) == 1
 
 
 def vars_of(record):
@@ -226,7 +226,7 @@ def vars_of(record):
 def test_a_model_trained_on_one_task_ranks_another(tasks, tmp_path: Path) -> None:
     model = lw.train_cost_model(fake_records(tasks[0], 60, 0), tasks[:1])
     model.save(tmp_path / "rank.model")
-    other = history_of(fake_records(tasks[1], 40, 1), tasks[1:])
+    other = samples_of(fake_records(tasks[1], 40, 1), tasks[1:])
     right = np.isfinite(other.times_s)
     again = lw.load_cost_model(tmp_path / "rank.model")
     assert quality(again, other.features[right], other.times_s[right]) > 0.6

@@ -16,7 +16,7 @@ from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.llvm import cpu, device
 from loopwright.backends.llvm.compile import compile_module
-from loopwright.backends.llvm.cpu import LEVELS, Cpu, MissingFeatures, cpu_for, host_model
+from loopwright.backends.llvm.cpu import LEVELS, CpuFeatures, MissingFeatures, cpu_for, host_model
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
 from loopwright.dialects.presets import CPU_LEVELS
 from loopwright.graph.builders import Job, build_all
@@ -125,7 +125,7 @@ def test_the_key_of_kept_kernels_has_the_features(tmp_path: Path, monkeypatch: p
     first = build_all(backend, jobs, processes=1)
     monkeypatch.setattr("loopwright.graph.builders.build", None)
     assert build_all(backend, jobs, processes=1) == first
-    other = Cpu("other", cpu_for("").features[:-1])
+    other = CpuFeatures("other", cpu_for("").features[:-1])
     monkeypatch.setattr(device, "cpu_for", lambda model: other)
     device.machine.cache_clear()
     try:

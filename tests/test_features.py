@@ -212,7 +212,7 @@ def test_programs_compute_what_numbers_do(data) -> None:
     columns = {
         name: np.array([1, 2, 3, 7, 16, 60], dtype=np.int64)[:: data.draw(st.sampled_from((1, -1)))] for name in "xy"
     }
-    graph = sz.Graph()
+    graph = sz.SizeGraph()
     pool = [(graph.column(n), lambda row, n=n: int(columns[n][row])) for n in "xy"]
     pool += [(c, lambda row, c=c: c) for c in (0, 1, 2, 7)]
     for _ in range(data.draw(st.integers(1, 12))):
@@ -233,12 +233,12 @@ def test_programs_compute_what_numbers_do(data) -> None:
 
 
 def _apply(op, *args):
-    graph = next((a.graph for a in args if isinstance(a, sz.Value)), None)
+    graph = next((a.graph for a in args if isinstance(a, sz.SizeValue)), None)
     return sz.NUMBERS[op](*args) if graph is None else graph.apply(op, *args)
 
 
 def test_equal_expressions_are_one() -> None:
-    graph = sz.Graph()
+    graph = sz.SizeGraph()
     x, y = graph.column("x"), graph.column("y")
     assert (x + y) is (y + x) and (x * y) * 1 is y * x and (x - x) == 0 and 0 * x == 0
     assert sz.where(1, x, y) is x and sz.minimum(x, x) is x

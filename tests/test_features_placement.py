@@ -21,7 +21,7 @@ from loopwright.passes.parametric.placement import kept_part
 from loopwright.passes.parametric.program import Program
 from loopwright.passes.parametric.read import nest_of_candidate
 from loopwright.passes.parametric.replay import nest_of_schedule
-from loopwright.passes.parametric.sizes import Graph
+from loopwright.passes.parametric.sizes import SizeGraph
 from loopwright.passes.parametric.usage import Usage, usage_of
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.features.catalogue import names
@@ -49,7 +49,7 @@ def module_of(name: str, target: str) -> ModuleOp:
 def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
-        graph = Graph()
+        graph = SizeGraph()
         nest = nest_of_schedule(module, parse_target(target), sketch.template, graph)
         kept = {b.name: kept_part(nest, b, nest.owner_of(b)) for b in nest.buffers.values() if not b.is_argument}
         rows = anywhere(sketch, np.random.default_rng(6), 6)
@@ -68,7 +68,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str)
 def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None:
     module, device = module_of(name, target), parse_target(target)
     for sketch in generate_sketches(module, device):
-        graph = Graph()
+        graph = SizeGraph()
         used = asdict(usage_of(nest_of_schedule(module, device, sketch.template, graph)))
         rows = anywhere(sketch, np.random.default_rng(8), 4)
         found = Program(graph, list(used.values())).run(sketch.columns(rows), len(rows))

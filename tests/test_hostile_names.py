@@ -30,7 +30,7 @@ from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.context import create_context
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.llvm.emit import emit
-from loopwright.backends.llvm.jit import Loaded, compile_text
+from loopwright.backends.llvm.jit import LoadedObject, compile_text
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.cli import main
 from loopwright.command._report import replay_command
@@ -197,7 +197,7 @@ def test_an_injected_function_does_not_run(tmp_path: Path) -> None:
 
 
 def run_text(source: str) -> None:
-    loaded = Loaded(compile_text(source).object_code, 1)
+    loaded = LoadedObject(compile_text(source).object_code, 1)
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.run)((ctypes.c_void_p * 3)(x.ctypes.data, y.ctypes.data, 0))
     loaded.close()

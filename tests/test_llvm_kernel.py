@@ -16,8 +16,8 @@ from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.emit import emit
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
 from loopwright.backends.llvm.host import host_target
-from loopwright.backends.llvm.jit import Loaded, compile_text
-from loopwright.backends.llvm.types import UnsupportedError
+from loopwright.backends.llvm.jit import LoadedObject, compile_text
+from loopwright.backends.unsupported import UnsupportedError
 from loopwright.dialects.target import Target, TargetAttr
 from loopwright.passes.analysis.packing import Packing
 
@@ -209,7 +209,7 @@ def test_unknown_symbols_are_an_error_not_a_crash() -> None:
     source = "declare void @no_such_symbol()\ndefine void @lw_run(ptr %p) {\ncall void @no_such_symbol()\nret void\n}\n"
     source += "define void @lw_time(ptr %p, i64 %n) {\nret void\n}\n"
     with pytest.raises(RuntimeError, match="materialize"):
-        Loaded(compile_text(source).object_code, 1)
+        LoadedObject(compile_text(source).object_code, 1)
 
 
 def test_building_from_several_threads() -> None:

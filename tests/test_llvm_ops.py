@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
-from loopwright.backends.llvm.types import UnsupportedError
+from loopwright.backends.unsupported import UnsupportedError
 from loopwright.dialects.element import DTYPES, dtype_name
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target

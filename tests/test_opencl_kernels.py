@@ -7,10 +7,10 @@ import pytest
 from gpu_kernels import MATMUL
 from gpu_programs import compile_cuda, parse, run_opencl
 
-from loopwright.backends.c_family.types import UnsupportedError
 from loopwright.backends.cuda.compile import compile_module, print_cuda
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.backends.opencl.platform import MissingOpenCl
+from loopwright.backends.unsupported import UnsupportedError
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target, TargetAttr
 

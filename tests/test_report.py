@@ -23,7 +23,7 @@ from loopwright.search.report.explain import explain
 from loopwright.search.report.group import duration, groups
 from loopwright.search.report.limits import limits_of, why_unknown
 from loopwright.search.report.steps import steps_of
-from loopwright.search.report.svg import Scale
+from loopwright.search.report.svg import PixelScale
 from loopwright.search.report.write import write_report
 
 
@@ -288,7 +288,7 @@ def test_figures() -> None:
     (group,) = groups([record(2e-3, timestamp=2.0), record(1e-3, timestamp=3.0), failed(timestamp=1.0)])
     assert group.curve == [float("inf"), 2e-3, 1e-3] and group.errors == {"COMPILE_ERROR": 1}
     assert [duration(t) for t in (2.0, 1.5e-3, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 us", "3 ns"]
-    assert Scale(0, 48, 0, 480).ticks() == [0, 10, 20, 30, 40]
-    assert Scale(0, 0.9, 0, 480).ticks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
-    assert Scale(0.01, 200, 0, 1, log=True).ticks() == pytest.approx([0.01, 0.1, 1, 10, 100])
-    assert Scale(10, 1, 0, 1, log=True).ticks() == pytest.approx([1, 3, 10])
+    assert PixelScale(0, 48, 0, 480).ticks() == [0, 10, 20, 30, 40]
+    assert PixelScale(0, 0.9, 0, 480).ticks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
+    assert PixelScale(0.01, 200, 0, 1, log=True).ticks() == pytest.approx([0.01, 0.1, 1, 10, 100])
+    assert PixelScale(10, 1, 0, 1, log=True).ticks() == pytest.approx([1, 3, 10])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.template.limits import excess, usage
-from loopwright.search.template.symbolic import Expr, Number, Tracer, expr_of
+from loopwright.search.template.symbolic import KnobExpr, Number, Tracer, expr_of
 
 CONV = ("conv2d_no_batching", (1, 7, 7, 32, 16, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
 GPU_TASKS = [
@@ -157,7 +157,7 @@ def test_refused_configs_do_not_become_cases() -> None:
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9))
 def test_numbers_compute_as_integers_do_and_remember_how(a, b, c) -> None:
     tracer = Tracer()
-    x = tracer.number(a, Expr("knob", ("k", 0), a))
+    x = tracer.number(a, KnobExpr("knob", ("k", 0), a))
     total = (x * c + 7) // 2 - c % (1 + x)
     assert total == (a * c + 7) // 2 - c % (1 + a) and isinstance(total, Number)
     columns = {("k", 0): np.array([a, b])}
@@ -171,7 +171,7 @@ def test_numbers_compute_as_integers_do_and_remember_how(a, b, c) -> None:
 @pytest.mark.parametrize("use", [str, repr, hash, int, float, lambda v: f"{v}", lambda v: [0] * v, lambda v: v / 2])
 def test_uses_that_arithmetic_does_not_cover_fix_the_number(use) -> None:
     tracer = Tracer()
-    use(tracer.number(3, Expr("knob", ("k", 0), 3)))
+    use(tracer.number(3, KnobExpr("knob", ("k", 0), 3)))
     assert tracer.conditions
     condition, outcome = tracer.conditions[0]
     assert (condition.evaluate({("k", 0): np.array([3, 4])}, {}) == outcome).tolist() == [True, False]

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation
 
 from ...dialects import kernel
+from ..unsupported import UnsupportedError
 from .expression import Expr
 from .printer import Handler, KernelPrinter
-from .types import UnsupportedError
 
 UNROLL = "lw.unroll"
 """Attribute of loops to unroll: a unit for whole, an integer for a factor."""

@@ -11,11 +11,12 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
+from ..unsupported import UnsupportedError
 from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
 from .initial import initial_value
 from .printer import Buffer, Handler, KernelPrinter
-from .types import UnsupportedError, bytes_of, kind_of
+from .types import bytes_of, kind_of
 
 WIDEST_ACCESS_BYTES = 16
 """What one thread moves at once at most."""

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...dialects import kernel
 from ...dialects.kernel import FLOAT_PREDICATES, INTEGER_PREDICATES
+from ..unsupported import UnsupportedError
 from . import index_arithmetic as index
 from .expression import (
     ADD,
@@ -32,7 +33,7 @@ from .expression import (
     ternary,
 )
 from .printer import Handler, KernelPrinter
-from .types import NARROW_FLOATS, UnsupportedError, is_float, kind_of
+from .types import NARROW_FLOATS, is_float, kind_of
 
 Template = Callable[[KernelPrinter, str, Sequence[Expr]], Expr]
 """From a printer, the kind of the first operand and one lane of each operand to one lane of the result."""

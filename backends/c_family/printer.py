@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.kernel import LaunchOp
+from ..unsupported import UnsupportedError
 from .expression import ATOM, Expr, Place
 from .hints import hint_of
 from .language import Language
 from .names import Names
 from .passing import passed_between_threads
-from .types import UnsupportedError, is_float, kind_of
+from .types import is_float, kind_of
 
 INDENT = "    "
 _ATOM_TEXT = re.compile(r"[\w.]+f?|\w+\.\w+(\[\d+\])?", re.ASCII)

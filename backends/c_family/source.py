@@ -13,6 +13,7 @@ from xdsl.traits import Pure
 
 from ...dialects import kernel
 from ..function_arguments import arguments_of
+from ..unsupported import UnsupportedError
 from .control import CONTROL
 from .kernel_source import KernelSource, Launch
 from .language import Language
@@ -20,7 +21,7 @@ from .memory import MEMORY, scope_of
 from .names import Names, identifier
 from .operations import OPERATIONS
 from .printer import INDENT, Buffer, Handler, KernelPrinter
-from .types import UnsupportedError, bytes_of, kind_of
+from .types import bytes_of, kind_of
 
 BUFFER_ALIGNMENT = 256
 """Buffers of a workspace start on a multiple of so many bytes, as device allocations do."""

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 
 from ...dialects.element import DTYPES, element_bytes
 from ...dialects.element import is_float as is_float_element
+from ..unsupported import UnsupportedError
 
 _KINDS: dict[Attribute, str] = {
     **{element: str(element).removeprefix("u") for element in DTYPES.values()},
@@ -20,10 +21,6 @@ _ELEMENTS = {kind: element for element, kind in _KINDS.items()}
 
 NARROW_FLOATS = ("f16", "bf16")
 """Floats whose mathematics is done in single precision."""
-
-
-class UnsupportedError(Exception):
-    """An operation or a type that a backend cannot print."""
 
 
 def kind_of(value_type: Attribute) -> str:

@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 from ...dialects import kernel
 from ..c_family.memory import place_text, places_of
 from ..c_family.printer import Handler, KernelPrinter
-from ..c_family.types import UnsupportedError
+from ..unsupported import UnsupportedError
 
 _COPY = """\
 // Copy {size} bytes to shared memory while the thread goes on.

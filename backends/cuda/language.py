@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence, Set
 from ...dialects import kernel
 from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to
 from ..c_family.language import Language
-from ..c_family.types import UnsupportedError, bytes_of
+from ..c_family.types import bytes_of
+from ..unsupported import UnsupportedError
 from .async_copy import helper as async_copy_helper
 from .narrow import NARROW
 

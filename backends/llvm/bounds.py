@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from ...dialects import kernel
 from ..function_arguments import arguments_of
 from .function import Function
-from .outside import Access
+from .outside import CheckedAccess
 from .symbols import TRAP_SYMBOL
 from .types import lanes_of, splat_text, vector_text
 
@@ -109,7 +109,7 @@ def _test_lanes(f: Function, op: Operation, buffer: SSAValue, indices: str, lane
 
 def _number(f: Function, op: Operation, buffer: SSAValue, lanes: int) -> int:
     """Enter an access into the kernel's table; return its number, from 1."""
-    f.module.accesses.append(Access(_KINDS[type(op)], _label(buffer), _extent(buffer), lanes))
+    f.module.accesses.append(CheckedAccess(_KINDS[type(op)], _label(buffer), _extent(buffer), lanes))
     return len(f.module.accesses)
 
 

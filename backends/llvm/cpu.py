@@ -31,7 +31,7 @@ class MissingFeatures(MissingRequirement):
 
 
 @dataclass(frozen=True)
-class Cpu:
+class CpuFeatures:
     """A CPU as LLVM compiles for it: its name, and the features that code may use, the architecture first."""
 
     name: str
@@ -44,11 +44,11 @@ class Cpu:
 
 
 @cache
-def cpu_for(model: str) -> Cpu:
+def cpu_for(model: str) -> CpuFeatures:
     """Return what to compile for: a level where the model is one, else this CPU."""
     if model in LEVELS and model != host_model() and architecture() == "x86_64":
-        return Cpu(model, (architecture(), *_used(LEVELS[model].split())))
-    return Cpu(host_model(), (architecture(), *_used(host_features())))
+        return CpuFeatures(model, (architecture(), *_used(LEVELS[model].split())))
+    return CpuFeatures(host_model(), (architecture(), *_used(host_features())))
 
 
 def _used(features: Sequence[str]) -> list[str]:

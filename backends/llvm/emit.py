@@ -16,14 +16,15 @@ from ...dialects.names import one_line
 from ...dialects.target import target_of
 from ..function_arguments import arguments_of
 from ..signature import Argument
+from ..unsupported import UnsupportedError
 from . import memory, ops
 from .bfloat16 import with_bfloat16
 from .bounds import check_access, leave_where_trapped
 from .function import Function, Module, Workspace
-from .outside import Access
+from .outside import CheckedAccess
 from .parallel import emit_parallel_call
 from .symbols import RUN_SYMBOL, TIME_SYMBOL
-from .types import UnsupportedError, buffer_bytes
+from .types import buffer_bytes
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class KernelText:
     workspace_bytes: int
     threads: int
     source: str
-    accesses: tuple[Access, ...] = ()
+    accesses: tuple[CheckedAccess, ...] = ()
 
 
 def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:

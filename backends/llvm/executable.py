@@ -18,8 +18,8 @@ from ..constants import Constants
 from ..forkable import ForkableLock
 from ..signature import Argument
 from .cpu import MissingFeatures, why_not_here
-from .jit import Loaded
-from .outside import Access, TrapRecord
+from .jit import LoadedObject
+from .outside import CheckedAccess, TrapRecord
 from .symbols import MOST_CPUS
 
 _MAGIC = b"loopwright-llvm-3\n"
@@ -37,7 +37,7 @@ class Artifact:
     workspace_bytes: int
     threads: int
     object_code: bytes
-    accesses: tuple[Access, ...] = ()
+    accesses: tuple[CheckedAccess, ...] = ()
     features: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
@@ -68,7 +68,7 @@ class _Header:
     arguments: tuple[Argument, ...]
     workspace_bytes: int
     threads: int
-    accesses: tuple[Access, ...]
+    accesses: tuple[CheckedAccess, ...]
     features: tuple[str, ...]
 
 
@@ -86,7 +86,7 @@ class LlvmExecutable:
             raise MissingFeatures(f"kernel {artifact.name} {reason}")
         self._constants = Constants(artifact.name, artifact.arguments, params)
         self.arguments = self._constants.open
-        self._loaded = Loaded(artifact.object_code, artifact.threads, has_trap=bool(artifact.accesses))
+        self._loaded = LoadedObject(artifact.object_code, artifact.threads, has_trap=bool(artifact.accesses))
         trap = self._loaded.trap
         self._trap = None if trap is None else TrapRecord(artifact.name, artifact.accesses, trap)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from .outside import Access
+from .outside import CheckedAccess
 from .types import buffer_bytes, element_text, intrinsic_suffix, stored_text, type_text
 
 CACHE_LINE_BYTES = 64
@@ -18,7 +18,7 @@ _MOST_STACK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
-class Buffer:
+class WorkspacePart:
     """A block of the workspace: where it starts, its size, and the name of the pointer parameter it becomes."""
 
     name: str
@@ -31,10 +31,10 @@ class Workspace:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.buffers: list[Buffer] = []
+        self.buffers: list[WorkspacePart] = []
 
-    def reserve(self, name: str, size: int) -> Buffer:
-        buffer = Buffer(name, self.bytes, size)
+    def reserve(self, name: str, size: int) -> WorkspacePart:
+        buffer = WorkspacePart(name, self.bytes, size)
         self.bytes += -(-size // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
         self.buffers.append(buffer)
         return buffer
@@ -51,7 +51,7 @@ class Module:
     functions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
     regions: int = 0
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[CheckedAccess] = field(default_factory=list)
 
     def loop_metadata(self) -> str:
         """Return a new loop's metadata: the schedule has decided about vectors and unrolling."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .cpu import Cpu, cpu_for
+from .cpu import CpuFeatures, cpu_for
 from .runtime import openmp_symbols
 from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
@@ -26,7 +26,7 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _machine(cpu: Cpu) -> Any:
+def _machine(cpu: CpuFeatures) -> Any:
     import llvmlite.binding as llvm
 
     _initialize()
@@ -102,7 +102,7 @@ def _run(passes: Any, on: Any, builder: Any) -> None:
     passes.detach()
 
 
-class Loaded:
+class LoadedObject:
     """An object file in memory; `run` and `time` are addresses, valid until `close`, and so is `trap` if it is there.
 
     RuntimeError names the symbols that this process does not have.

@@ -10,8 +10,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import kernel
 from ...dialects.names import LONGEST_NAME
+from ..unsupported import UnsupportedError
 from .function import Function
-from .types import UnsupportedError, element_text, lanes_of, stored_bytes, stored_text, vector_text
+from .types import element_text, lanes_of, stored_bytes, stored_text, vector_text
 
 ALL_ON = "splat (i1 true)"
 """The mask that selects every lane."""

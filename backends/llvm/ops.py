@@ -12,10 +12,11 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import kernel
 from ...dialects.kernel import FLOAT_PREDICATES as _CMPF
 from ...dialects.kernel import INTEGER_PREDICATES as _CMPI
+from ..unsupported import UnsupportedError
 from .function import Function
 from .math import POLYNOMIALS, polynomial
 from .memory import splat
-from .types import UnsupportedError, constant_text, lanes_of, splat_text
+from .types import constant_text, lanes_of, splat_text
 
 Handler = Callable[[Function, Operation], None]
 

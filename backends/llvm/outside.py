@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Access:
+class CheckedAccess:
     """One operation of a kernel that touches memory: `kind` is load, store, gather or scatter."""
 
     kind: str
@@ -26,7 +26,7 @@ class OutsideBufferError(Exception):
     `access` says which operation, `number` its position among the kernel's accesses from 1, `index` the element.
     """
 
-    def __init__(self, kernel: str, access: Access, number: int, index: int) -> None:
+    def __init__(self, kernel: str, access: CheckedAccess, number: int, index: int) -> None:
         self.access = access
         self.number = number
         self.index = index
@@ -39,7 +39,7 @@ class OutsideBufferError(Exception):
 class TrapRecord:
     """The place where a loaded kernel writes its first access out of bounds: its number, then the element."""
 
-    def __init__(self, kernel: str, accesses: Sequence[Access], address: int) -> None:
+    def __init__(self, kernel: str, accesses: Sequence[CheckedAccess], address: int) -> None:
         self._kernel = kernel
         self._accesses = accesses
         self._values = (ctypes.c_int64 * 2).from_address(address)

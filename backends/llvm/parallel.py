@@ -12,9 +12,10 @@ from typing import cast
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, SSAValue
 
+from ..unsupported import UnsupportedError
 from .function import CACHE_LINE_BYTES, Function, Workspace
 from .symbols import MOST_CPUS, PLACES_SYMBOL, TEAM_SYMBOL, THREAD_SYMBOL
-from .types import UnsupportedError, buffer_bytes, element_text, stored_bytes
+from .types import buffer_bytes, element_text, stored_bytes
 
 _CHUNKS_A_THREAD = 16
 _MASTER_AT = 8

@@ -22,12 +22,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from ...dialects.element import DTYPES, element_bytes
+from ..unsupported import UnsupportedError
 
 _FLOATS: dict[type[Attribute], str] = {Float16Type: "half", Float32Type: "float", Float64Type: "double"}
-
-
-class UnsupportedError(Exception):
-    """An operation or a type that this backend cannot print."""
 
 
 def element_text(element: Attribute) -> str:

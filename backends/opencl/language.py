@@ -7,7 +7,8 @@ from collections.abc import Sequence, Set
 
 from ..c_family.expression import Expr, call
 from ..c_family.language import Language
-from ..c_family.types import NARROW_FLOATS, UnsupportedError, bytes_of, is_float
+from ..c_family.types import NARROW_FLOATS, bytes_of, is_float
+from ..unsupported import UnsupportedError
 
 SHUFFLE_EXTENSION = "cl_khr_subgroup_shuffle"
 

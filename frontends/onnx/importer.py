@@ -26,7 +26,7 @@ from .folding import evaluate
 from .model import (
     OLDEST,
     STANDARD,
-    Prepared,
+    PreparedModel,
     declared_shape,
     inputs_of,
     nodes_of,
@@ -79,7 +79,7 @@ class _Importer:
     """One import. A tensor of the model is a value of the network, an array that is known, or `None`: not converted."""
 
     def __init__(
-        self, name: str, prepared: Prepared, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]
+        self, name: str, prepared: PreparedModel, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]
     ) -> None:
         self.name, self.model, self.prepared = name, prepared.model, prepared
         self.opsets = {"": OLDEST, **opsets(self.model)}

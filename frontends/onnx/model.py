@@ -68,14 +68,14 @@ def _shown(model: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedModel:
     """A model in the form that is imported; `large` are initializers that are not in its graph."""
 
     model: ModelProto
     large: list[TensorProto]
 
 
-def prepare(name: str, model: ModelProto) -> Prepared:
+def prepare(name: str, model: ModelProto) -> PreparedModel:
     """The model with its functions, and operators that are only known as functions, replaced by what they stand for.
 
     OnnxImportError where the model is not valid, too old or too new.
@@ -97,7 +97,7 @@ def prepare(name: str, model: ModelProto) -> Prepared:
         light = _newer(name, light, version)
     if light.functions:
         light = inliner.inline_local_functions(light, convert_version=False)
-    return Prepared(without_inputs(_expanded(light), large), large)
+    return PreparedModel(without_inputs(_expanded(light), large), large)
 
 
 def _require_known_versions(name: str, model: ModelProto) -> None:
@@ -134,7 +134,7 @@ def _require_few_nodes(name: str, model: ModelProto) -> None:
 
 
 def inferred_types(
-    prepared: Prepared, shapes: Mapping[str, Sequence[int]]
+    prepared: PreparedModel, shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[str, list[int | str] | None]]:
     """Element type and shape of each tensor of which onnx infers them, for inputs of these shapes, if not by values."""
     import onnx

@@ -19,7 +19,7 @@ Operand: TypeAlias = "Value | Array"
 """A tensor of the network, or one whose values are known."""
 
 
-class Builder(Protocol):
+class NetworkBuilder(Protocol):
     """A network as converters add to it: every operator is a method, and all but `split` give one tensor."""
 
     def apply(self, name: str, *tensors: Any, label: str | None = None, **options: Any) -> Value:
@@ -39,7 +39,7 @@ class Node:
     Converters return the results in order, those that are not computed left off.
     """
 
-    net: Builder
+    net: NetworkBuilder
     operator: str
     version: int
     label: str

@@ -7,14 +7,14 @@ from functools import cached_property
 
 from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.network import Network, Value
-from .model import Prepared, inferred_types
+from .model import PreparedModel, inferred_types
 from .sizes import TensorSize
 
 
 class StandIns:
     """Makes them, as inputs of a network that is thrown away; `names` are tensors that depend on one."""
 
-    def __init__(self, net: Network, prepared: Prepared) -> None:
+    def __init__(self, net: Network, prepared: PreparedModel) -> None:
         self._net, self._prepared = net, prepared
         self._shapes: dict[str, Sequence[int]] = {}
         self.names: set[str] = set()

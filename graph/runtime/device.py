@@ -35,14 +35,14 @@ class Session(Protocol):
         """Return the seconds of each step in one run."""
 
 
-class Loaded(Protocol):
+class LoadedNetwork(Protocol):
     """A network's kernels and constants on a device; sessions share them."""
 
     def session(self) -> Session:
         """Return a session with an arena of its own."""
 
 
-def load(package: Package, index: int = 0) -> Loaded:
+def load(package: Package, index: int = 0) -> LoadedNetwork:
     """Put a network on the device that it was compiled for."""
     module = importlib.import_module(f".on_{package.plan.kind}", __package__)
-    return cast(Loaded, module.load(package, index))
+    return cast(LoadedNetwork, module.load(package, index))

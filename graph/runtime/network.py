@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...backends.forkable import ForkableLock
-from .device import Loaded, load
+from .device import LoadedNetwork, load
 from .executor import Executor
 from .package import Package
 from .plan import KernelInfo, Plan
@@ -20,7 +20,7 @@ class CompiledNetwork:
 
     def __init__(self, package: Package) -> None:
         self.package = package
-        self._loaded: dict[int, Loaded] = {}
+        self._loaded: dict[int, LoadedNetwork] = {}
         self._lock = ForkableLock()
 
     @property

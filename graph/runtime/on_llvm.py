@@ -14,7 +14,7 @@ from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.host_memory import available_bytes
 from ...backends.llvm.cpu import LEVELS, host_model, why_not_here
 from ...backends.llvm.executable import Artifact
-from ...backends.llvm.jit import Loaded as Code
+from ...backends.llvm.jit import LoadedObject
 from .package import Package, PackageError, require_memory
 from .plan import Place, Plan, Port
 
@@ -33,7 +33,7 @@ class LlvmNetwork:
         features = dict.fromkeys(feature for artifact in artifacts for feature in artifact.features)
         if (reason := why_not_here(tuple(features))) is not None:
             raise PackageError(f"network {self.plan.name} {reason}")
-        self._codes = [Code(artifact.object_code, artifact.threads) for artifact in artifacts]
+        self._codes = [LoadedObject(artifact.object_code, artifact.threads) for artifact in artifacts]
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self.functions = [kind(code.run) for code in self._codes]
         self.constants = [_aligned(array) for array in package.constants]

@@ -40,7 +40,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Layout:
+class AxisLayout:
     """A valid layout of names with `extents`; `shape` holds the extent of each item's dimension."""
 
     items: tuple[Item, ...]
@@ -107,7 +107,7 @@ class Layout:
         return prod(self.extents[n] for n in names)
 
 
-def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
+def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> AxisLayout:
     """Parse the layout that `texts` spell for names with `extents`.
 
     Every name of an extent above 1 must be covered exactly once; LayoutError otherwise.
@@ -120,7 +120,7 @@ def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> Layout:
     for item in items:
         size = prod(extents[n] for n in item.names)
         shape.append({"": size, "/": -(-size // item.tile), "%": item.tile}[item.part])
-    return Layout(items, dict(extents), tuple(shape))
+    return AxisLayout(items, dict(extents), tuple(shape))
 
 
 def layout_names(texts: Sequence[str]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .layout import Layout, parse_layout
+from .layout import AxisLayout, parse_layout
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ def pack(array: np.ndarray[Any, Any], layout: Sequence[str], extents: Mapping[st
     return np.ascontiguousarray(value.transpose([places[item.names, item.part] for item in parsed.items]))
 
 
-def _dimensions(layout: Layout, groups: Sequence[tuple[str, ...]]) -> list[tuple[tuple[str, ...], str]]:
+def _dimensions(layout: AxisLayout, groups: Sequence[tuple[str, ...]]) -> list[tuple[tuple[str, ...], str]]:
     """Return the dimensions in the order of the groups, tiles before the place in a tile."""
     parts = {(item.names, item.part) for item in layout.items}
     return [(names, part) for names in groups for part in ("", "/", "%") if (names, part) in parts]
 
 
-def _tiled(value: np.ndarray[Any, Any], layout: Layout, groups: Sequence[tuple[str, ...]]) -> np.ndarray[Any, Any]:
+def _tiled(value: np.ndarray[Any, Any], layout: AxisLayout, groups: Sequence[tuple[str, ...]]) -> np.ndarray[Any, Any]:
     """Tile dimensions: one a group -> each tiled group padded to whole tiles and split in two."""
     extents = {(item.names, item.part): extent for item, extent in zip(layout.items, layout.shape, strict=True)}
     shape = [extents[key] for key in _dimensions(layout, groups)]

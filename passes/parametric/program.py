@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .sizes import Graph, Size, Value
+from .sizes import Size, SizeGraph, SizeValue
 
 Array = npt.NDArray[np.float64]
 
@@ -67,7 +67,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 class Program:
     """Computes outputs from columns; operations nobody needs are left out, and buffers are used again."""
 
-    def __init__(self, graph: Graph, outputs: Sequence[Size]) -> None:
+    def __init__(self, graph: SizeGraph, outputs: Sequence[Size]) -> None:
         needed = _needed(outputs)
         self.columns: dict[str, int] = {}
         self.steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Any]]] = []
@@ -76,14 +76,14 @@ class Program:
         self._slots = 0
         self.outputs = tuple(outputs)
         slot_of = self._allocate([v for v in graph.nodes if v.index in needed], _last_uses(graph, needed, outputs))
-        self._results = [slot_of[o.index] if isinstance(o, Value) else float(o) for o in outputs]
+        self._results = [slot_of[o.index] if isinstance(o, SizeValue) else float(o) for o in outputs]
 
     @property
     def operations(self) -> int:
         """NumPy operations for each block of rows."""
         return len(self.steps)
 
-    def _allocate(self, nodes: Sequence[Value], last_use: Mapping[int, int]) -> dict[int, int]:
+    def _allocate(self, nodes: Sequence[SizeValue], last_use: Mapping[int, int]) -> dict[int, int]:
         slot_of: dict[int, int] = {}
         free: list[int] = []
         for node in nodes:
@@ -93,8 +93,8 @@ class Program:
         for node in nodes:
             if node.op == "column":
                 continue
-            operands = [a for a in node.args if isinstance(a, Value)]
-            args = [slot_of[a.index] if isinstance(a, Value) else self._constant(float(a)) for a in node.args]
+            operands = [a for a in node.args if isinstance(a, SizeValue)]
+            args = [slot_of[a.index] if isinstance(a, SizeValue) else self._constant(float(a)) for a in node.args]
             if free:
                 slot = free.pop()
             else:
@@ -149,24 +149,24 @@ class Program:
 
 def _needed(outputs: Sequence[Size]) -> set[int]:
     """The indices of all values that the outputs depend on."""
-    waiting = [o for o in outputs if isinstance(o, Value)]
+    waiting = [o for o in outputs if isinstance(o, SizeValue)]
     found = {v.index for v in waiting}
     while waiting:
         for arg in waiting.pop().args:
-            if isinstance(arg, Value) and arg.index not in found:
+            if isinstance(arg, SizeValue) and arg.index not in found:
                 found.add(arg.index)
                 waiting.append(arg)
     return found
 
 
-def _last_uses(graph: Graph, needed: set[int], outputs: Sequence[Size]) -> dict[int, int]:
+def _last_uses(graph: SizeGraph, needed: set[int], outputs: Sequence[Size]) -> dict[int, int]:
     """For each value the index of the last one that uses it; outputs are used to the end."""
     last: dict[int, int] = {}
     for node in graph.nodes:
         if node.index in needed:
             for arg in node.args:
-                if isinstance(arg, Value):
+                if isinstance(arg, SizeValue):
                     last[arg.index] = node.index
     end = len(graph.nodes)
-    last.update({o.index: end for o in outputs if isinstance(o, Value)})
+    last.update({o.index: end for o in outputs if isinstance(o, SizeValue)})
     return last

@@ -13,10 +13,10 @@ from ..pipeline_text import apply_schedule, parse_schedule
 from ..primitive import UnknownStepError
 from .nest import Nest
 from .read import nest_of_module
-from .sizes import Graph, Sizes
+from .sizes import SizeGraph, Sizes
 
 
-def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], graph: Graph) -> Nest:
+def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], graph: SizeGraph) -> Nest:
     """The nest of a schedule with open numbers, as text or as steps; each is a column of `graph`.
 
     The steps before the first open number are applied to the IR, the others to its extents. UnknownStepError for a step

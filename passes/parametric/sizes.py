@@ -12,20 +12,20 @@ from typing import TypeAlias
 from ..open_number import OpenNumber
 
 Number: TypeAlias = "int | float"
-Size: TypeAlias = "int | float | Value"
+Size: TypeAlias = "int | float | SizeValue"
 """A number, or an expression over the columns of a population."""
 
 _COMMUTATIVE = frozenset(("add", "mul", "minimum", "maximum", "gcd", "equal"))
 
 
-class Graph:
+class SizeGraph:
     """Expressions over named columns, each built once however often it is asked for."""
 
     def __init__(self) -> None:
-        self.nodes: list[Value] = []
-        self._known: dict[tuple[object, ...], Value] = {}
+        self.nodes: list[SizeValue] = []
+        self._known: dict[tuple[object, ...], SizeValue] = {}
 
-    def column(self, name: str) -> Value:
+    def column(self, name: str) -> SizeValue:
         """The column called `name`."""
         return self._node(("column", name), "column", (name,))
 
@@ -36,21 +36,21 @@ class Graph:
         simple = _simplified(op, args)
         return simple if simple is not None else self._node((op, *map(_key, args)), op, args)
 
-    def _node(self, key: tuple[object, ...], op: str, args: tuple[Size | str, ...]) -> Value:
+    def _node(self, key: tuple[object, ...], op: str, args: tuple[Size | str, ...]) -> SizeValue:
         known = self._known.get(key)
         if known is None:
-            known = Value(self, len(self.nodes), op, args)
+            known = SizeValue(self, len(self.nodes), op, args)
             self._known[key] = known
             self.nodes.append(known)
         return known
 
 
-class Value:
+class SizeValue:
     """One expression of a graph; `args` are values and numbers, for a column its name."""
 
     __slots__ = ("args", "graph", "index", "op")
 
-    def __init__(self, graph: Graph, index: int, op: str, args: tuple[Size | str, ...]) -> None:
+    def __init__(self, graph: SizeGraph, index: int, op: str, args: tuple[Size | str, ...]) -> None:
         self.graph = graph
         self.index = index
         self.op = op
@@ -131,7 +131,7 @@ NUMBERS: dict[str, Callable[..., Number]] = {
 
 def _simplified(op: str, args: tuple[Size, ...]) -> Size | None:  # noqa: C901
     """The value of an operation that needs no node of its own."""
-    if not any(isinstance(a, Value) for a in args):
+    if not any(isinstance(a, SizeValue) for a in args):
         return NUMBERS[op](*args)
     a, b = args[0], args[-1]
     match op:
@@ -153,7 +153,7 @@ def _simplified(op: str, args: tuple[Size, ...]) -> Size | None:  # noqa: C901
             return 0
         case "minimum" | "maximum" | "gcd" if a is b:
             return a
-        case "where" if not isinstance(a, Value):
+        case "where" if not isinstance(a, SizeValue):
             return args[1] if a else b
         case "where" if args[1] is b or _same_number(args[1], b):
             return b
@@ -161,25 +161,25 @@ def _simplified(op: str, args: tuple[Size, ...]) -> Size | None:  # noqa: C901
 
 
 def _is(size: Size, number: int) -> bool:
-    return not isinstance(size, Value) and size == number
+    return not isinstance(size, SizeValue) and size == number
 
 
 def _same_number(a: Size, b: Size) -> bool:
-    return not isinstance(a, Value) and not isinstance(b, Value) and a == b
+    return not isinstance(a, SizeValue) and not isinstance(b, SizeValue) and a == b
 
 
 def _key(size: Size) -> object:
-    return size if isinstance(size, Value) else ("number", size)
+    return size if isinstance(size, SizeValue) else ("number", size)
 
 
 def _order(size: Size) -> float:
     """Numbers behind expressions, as the simplifications expect them; expressions by age."""
-    return size.index if isinstance(size, Value) else math.inf
+    return size.index if isinstance(size, SizeValue) else math.inf
 
 
 def _apply(op: str, *args: Size) -> Size:
     for arg in args:
-        if isinstance(arg, Value):
+        if isinstance(arg, SizeValue):
             return arg.graph.apply(op, *args)
     return NUMBERS[op](*args)
 
@@ -225,7 +225,7 @@ def is_one(size: Size) -> bool:
 
 def ceil_div(a: Size, b: Size) -> Size:
     """`a / b` rounded up."""
-    return -((-a) // b) if not isinstance(a, Value) and not isinstance(b, Value) else (a + (b - 1)) // b
+    return -((-a) // b) if not isinstance(a, SizeValue) and not isinstance(b, SizeValue) else (a + (b - 1)) // b
 
 
 def gcd(a: Size, b: Size) -> Size:

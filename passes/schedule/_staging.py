@@ -13,7 +13,7 @@ from ...dialects.attributes import Axis, IndicesAttr
 from ...dialects.index import IndexExpr, axis
 from ...dialects.loop import SCOPES, AllocOp, BlockOp, LoadOp
 from ...dialects.te import YieldOp
-from ..analysis.layout import Layout
+from ..analysis.layout import AxisLayout
 from ..analysis.nest import block_names, buffer_name, buffer_names, fresh_buffer_name, fresh_name, nest_around
 from ..primitive import Primitive, ScheduleError
 
@@ -34,7 +34,7 @@ def copy_nest(
     return nest_around(block, [(a.name, a.extent) for a in axes])
 
 
-def dimension_names(layout: Layout) -> list[str]:
+def dimension_names(layout: AxisLayout) -> list[str]:
     """Return a different name for each dimension of a layout."""
     names: list[str] = []
     for item in layout.items:

@@ -16,7 +16,7 @@ from ...dialects.index import IndexExpr, Ranges, axis
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
 from ..analysis.access import writers
 from ..analysis.domain import conditions_on_iterators
-from ..analysis.layout import Layout, LayoutError, layout_names, parse_layout
+from ..analysis.layout import AxisLayout, LayoutError, layout_names, parse_layout
 from ..analysis.nest import buffer_name, find_block, fresh_buffer_name, function_of, functions
 from ..parametric.index import Index
 from ..parametric.layout import SizedLayout
@@ -136,7 +136,7 @@ class CacheRead(Primitive[Plan]):
             mask += _inside(indices, buffer_shape(load.buffer), ranges)
         return axes, (indices, (*mask, *layout.padding(dims))), layout.forward()
 
-    def _parsed(self, block: BlockOp, load: LoadOp) -> Layout:
+    def _parsed(self, block: BlockOp, load: LoadOp) -> AxisLayout:
         used = set().union(*(e.axes() for e in (*load.indices.data, *load.conditions)))
         extents = {a.name: a.extent for a in block.axes if a.name in used or a.extent == 1}
         try:

@@ -13,7 +13,7 @@ from ...dialects.attributes import Axis
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AllocOp, BlockOp, blocks_in, buffer_shape, buffer_type
 from ..analysis.access import readers, writers
-from ..analysis.layout import Layout, LayoutError, parse_layout
+from ..analysis.layout import AxisLayout, LayoutError, parse_layout
 from ..analysis.nest import buffer_name, find_block, fresh_buffer_name, function_of, functions
 from ..parametric.index import Index
 from ..parametric.layout import SizedLayout
@@ -115,7 +115,7 @@ class CacheWrite(Primitive[Plan]):
                 rule = f"no block in the same nest may read '{buffer_name(buffer)}', '{reader.block_name}' does; "
                 raise self.error(f"{rule}do this step before moving one to the other", at=reader)
 
-    def _parsed(self, block: BlockOp, axes: tuple[Axis, ...]) -> Layout | None:
+    def _parsed(self, block: BlockOp, axes: tuple[Axis, ...]) -> AxisLayout | None:
         if not self.layout:
             return None
         try:

@@ -15,7 +15,7 @@ from ...dialects.index import IndexExpr
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
 from ..analysis.access import reads, writers
 from ..analysis.argument_marks import CONSTANT, argument_attributes, packing_attributes, packing_of
-from ..analysis.layout import Layout, LayoutError, parse_layout
+from ..analysis.layout import AxisLayout, LayoutError, parse_layout
 from ..analysis.nest import buffer_name, find_block, function_of, functions
 from ..analysis.packing import Packing
 from ..parametric.layout import SizedLayout
@@ -33,7 +33,7 @@ class Plan:
 
     buffer: SSAValue
     names: tuple[str, ...]
-    layout: Layout
+    layout: AxisLayout
     packing: Packing | None
 
 

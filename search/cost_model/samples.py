@@ -39,7 +39,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True)
-class History:
+class Samples:
     """Samples of several tasks: features `(n, f)`, seconds `(n,)` (infinite for failures), task numbers `(n,)`."""
 
     features: Floats
@@ -52,7 +52,7 @@ class History:
         return relative_speed(self.times_s, self.tasks)
 
 
-def history_of(records: str | os.PathLike[str] | Iterable[Record], tasks: Sequence[Task]) -> History:
+def samples_of(records: str | os.PathLike[str] | Iterable[Record], tasks: Sequence[Task]) -> Samples:
     """The trials of `tasks` in a record file, or among records.
 
     Features are computed from the decisions, or from the IR of a schedule that no sketch gives any more; a schedule
@@ -74,7 +74,7 @@ def history_of(records: str | os.PathLike[str] | Iterable[Record], tasks: Sequen
                 times_s.append(record.time_s)
                 numbers.append(number)
     stacked = np.stack(features) if features else np.zeros((0, 0), dtype=np.float32)
-    return History(stacked, np.array(times_s), np.array(numbers, dtype=np.int64))
+    return Samples(stacked, np.array(times_s), np.array(numbers, dtype=np.int64))
 
 
 def _rows(known: RecordFeatures, records: Sequence[Record]) -> list[Floats | None]:
@@ -105,7 +105,7 @@ def train_cost_model(
     The tasks should be for the same target. What is known is kept in mind while it learns of the new task; ranking by
     pairs carries over best, as it never compares candidates of two tasks. ValueError where there is nothing to learn.
     """
-    known = history_of(records, tasks)
+    known = samples_of(records, tasks)
     if not len(known.times_s):
         wanted = ", ".join(task.compute_dag.hash for task in tasks) or "no tasks"
         raise ValueError(f"no right trials to train on: the records hold none of {wanted} on their targets")
@@ -113,7 +113,7 @@ def train_cost_model(
     return Pretrained(chosen, known.features, known.scores, known.tasks)
 
 
-def ranking_by_round(history: History, model: CostModel, round_size: int = 16) -> Mapping[int, Any]:
+def ranking_by_round(history: Samples, model: CostModel, round_size: int = 16) -> Mapping[int, Any]:
     """How well a model would have ranked each batch of a task's trials before it was measured, by trials known then.
 
     The trials are taken in their order; values are `ranking.RankingQuality`, or None where a batch cannot tell.

@@ -19,7 +19,7 @@ from ..sketch.generate import generate_sketches
 from ..tune.progress import counted
 from ..workload import ComputeDAG
 from . import CostModel, Floats, Pretrained, make_model
-from .samples import History
+from .samples import Samples
 
 TEACHABLE = "trees"
 """The cost model that starts from other tasks: the one of a search unless told otherwise."""
@@ -43,7 +43,7 @@ class Taught(Protocol):
 class Transfer:
     """Samples of other tasks, of how many tasks, and how many of the records looked at are not among them."""
 
-    history: History
+    history: Samples
     tasks: int
     skipped: int
 
@@ -90,11 +90,11 @@ def transfer_to(task: Taught, path: str | os.PathLike[str]) -> Transfer | None:
     return Transfer(history, len(kept), sum(map(len, groups.values())) - len(history.times_s))
 
 
-def _history(samples: Sequence[tuple[Floats, Floats]]) -> History:
+def _history(samples: Sequence[tuple[Floats, Floats]]) -> Samples:
     if not samples:
-        return History(np.zeros((0, 0), dtype=np.float32), np.zeros(0), np.zeros(0, dtype=np.int64))
+        return Samples(np.zeros((0, 0), dtype=np.float32), np.zeros(0), np.zeros(0, dtype=np.int64))
     numbers = np.repeat(np.arange(len(samples)), [len(times_s) for _, times_s in samples])
-    return History(np.concatenate([f for f, _ in samples]), np.concatenate([t for _, t in samples]), numbers)
+    return Samples(np.concatenate([f for f, _ in samples]), np.concatenate([t for _, t in samples]), numbers)
 
 
 def _samples(records: Sequence[Record], path: str | os.PathLike[str]) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import SECTOR_BYTES, machine_of
 from .movement import Movement
-from .occupancy import Launch, launch_of
+from .occupancy import KernelLaunch, launch_of
 from .roofline import Bounds, body_requests, bounds_of, traffic, unique_bytes
 from .view import NestView, StageView
 
@@ -107,7 +107,7 @@ def _of_largest(candidates: list[StageView], each: list[Values]) -> Values:
     return result
 
 
-def _main(nest: NestView, view: StageView, launch: Launch, work: Size) -> Values:
+def _main(nest: NestView, view: StageView, launch: KernelLaunch, work: Size) -> Values:
     gpu = nest.target.is_gpu
     operations = max(1.0, view.operations)
     code = view.body_iterations * operations
@@ -300,7 +300,7 @@ def _requested(nest: NestView, view: StageView, movement: Movement) -> Size:
     return requests * vector_width(view, movement) * movement.element_bytes
 
 
-def _program(view: NestView, launches: dict[Loop | Stage, Launch], work: Size) -> Values:
+def _program(view: NestView, launches: dict[Loop | Stage, KernelLaunch], work: Size) -> Values:
     operations = total([v.iterations * v.operations for v in view.stages])
     touched = _global_bytes(view.stages)
     between = [b for b in view.kept if b.scope == "global"]

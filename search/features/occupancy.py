@@ -13,7 +13,7 @@ from .view import NestView, StageView, role
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """One kernel: blocks, threads of a block, what each needs, and how many blocks a multiprocessor holds at once."""
 
     blocks: Size
@@ -35,7 +35,7 @@ class Launch:
         return self.resident * ceil_div(self.threads, WARP)
 
 
-def launch_of(nest: NestView, kernel: Loop | Stage) -> Launch:
+def launch_of(nest: NestView, kernel: Loop | Stage) -> KernelLaunch:
     """The launch of one kernel; on a CPU blocks are tasks, and one thread runs each."""
     views = nest.in_kernel(kernel)
     blocks = maximum(1, *(v.tasks for v in views))
@@ -45,7 +45,7 @@ def launch_of(nest: NestView, kernel: Loop | Stage) -> Launch:
     registers = registers + maximum(0, *(_operands(v) for v in views))
     cores, on = machine_of(nest.target).cores, multiprocessor_of(nest.target)
     if not nest.target.is_gpu:
-        return Launch(blocks, threads, registers, shared, 1, ceil_div(blocks, cores), on)
+        return KernelLaunch(blocks, threads, registers, shared, 1, ceil_div(blocks, cores), on)
     used = minimum(registers, on.registers_per_thread)
     resident = minimum(
         on.threads // threads,
@@ -54,7 +54,7 @@ def launch_of(nest: NestView, kernel: Loop | Stage) -> Launch:
         on.blocks,
     )
     resident = maximum(1, resident)
-    return Launch(blocks, threads, registers, shared, resident, ceil_div(blocks, resident * cores), on)
+    return KernelLaunch(blocks, threads, registers, shared, resident, ceil_div(blocks, resident * cores), on)
 
 
 def _extent(view: StageView, kind: str) -> Size:

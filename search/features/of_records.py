@@ -18,7 +18,7 @@ from .extract import features_of
 Features = npt.NDArray[np.float32]
 
 
-class Space(Protocol):
+class FeatureSpace(Protocol):
     """The candidates of a sketch, as the search has them."""
 
     @property
@@ -64,10 +64,10 @@ class RecordFeatures:
     What was computed is kept.
     """
 
-    def __init__(self, module: ModuleOp, target: Target, spaces: Sequence[Space]) -> None:
+    def __init__(self, module: ModuleOp, target: Target, spaces: Sequence[FeatureSpace]) -> None:
         self._module = module
         self._target = target
-        self._spaces: Mapping[str, Space] = {space.name: space for space in spaces}
+        self._spaces: Mapping[str, FeatureSpace] = {space.name: space for space in spaces}
         self._known: dict[str, Features] = {}
 
     def __call__(self, records: Sequence[Measured]) -> Features:
@@ -87,7 +87,7 @@ class RecordFeatures:
         space = self._spaces.get(record.sketch)
         return space is not None and means(space, record)
 
-    def _add(self, space: Space | None, records: Sequence[Measured]) -> None:
+    def _add(self, space: FeatureSpace | None, records: Sequence[Measured]) -> None:
         alike = [r for r in records if space is not None and means(space, r)]
         if space is not None and alike:
             rows = np.array([r.decisions for r in alike], dtype=np.int64).reshape(len(alike), -1)
@@ -98,7 +98,7 @@ class RecordFeatures:
                 self._known[record.schedule] = features_of_schedule(self._module, self._target, record.schedule)
 
 
-def means(space: Space, record: Measured) -> bool:
+def means(space: FeatureSpace, record: Measured) -> bool:
     """Whether the decisions still say what the schedule says."""
     if len(record.decisions) != space.n_decisions:
         return False

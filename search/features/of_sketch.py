@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.target import Target
 from ...passes.parametric.program import Program
 from ...passes.parametric.replay import nest_of_schedule
-from ...passes.parametric.sizes import Graph
+from ...passes.parametric.sizes import SizeGraph
 from ...passes.primitive import UnknownStepError
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
@@ -45,7 +45,7 @@ class SketchFeatures:
     @cached_property
     def program(self) -> Program:
         """Compile the catalogue's features, and the ideal seconds that times are relative to."""
-        graph = Graph()
+        graph = SizeGraph()
         try:
             nest = nest_of_schedule(self._module, self._target, self._template, graph)
         except UnknownStepError as error:

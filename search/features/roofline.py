@@ -9,7 +9,7 @@ from ...passes.parametric.sizes import Size, ceil_div, equal, less, maximum, min
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import SECTOR_BYTES, Machine, machine_of
 from .movement import Movement
-from .occupancy import Launch
+from .occupancy import KernelLaunch
 from .view import NestView, StageView
 
 
@@ -30,7 +30,7 @@ class Bounds:
         return maximum(self.arithmetic_s, self.issue_s, self.far_s, self.near_s, self.inner_s, self.latency_s)
 
 
-def bounds_of(nest: NestView, view: StageView, launch: Launch) -> Bounds:
+def bounds_of(nest: NestView, view: StageView, launch: KernelLaunch) -> Bounds:
     """The bounds of one stage of a kernel."""
     machine = machine_of(nest.target)
     if nest.target.is_gpu:
@@ -92,7 +92,7 @@ def traffic(view: StageView, cache_bytes: int) -> Size:
     return result
 
 
-def _gpu_bounds(nest: NestView, view: StageView, launch: Launch, machine: Machine) -> Bounds:
+def _gpu_bounds(nest: NestView, view: StageView, launch: KernelLaunch, machine: Machine) -> Bounds:
     threads = maximum(1, view.tasks * view.threads)
     warps_in_all = maximum(1, threads / WARP)
     per_warp = view.trips / threads

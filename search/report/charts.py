@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 from ..records.file import Record
-from .group import Group, duration
+from .group import RecordGroup, duration
 from .limits import Limits
 from .svg import Chart
 
 
-def curve_chart(group: Group) -> str:
+def curve_chart(group: RecordGroup) -> str:
     """Speed by trial: each trial as a point, the best so far as a line; failures lie on the axis."""
     trials = group.trials
     unit = "GFLOP/s" if group.flop else "share of the best speed, %"
@@ -43,12 +43,12 @@ def curve_chart(group: Group) -> str:
     return str(chart)
 
 
-def _note(group: Group, number: int, record: Record) -> str:
+def _note(group: RecordGroup, number: int, record: Record) -> str:
     extra = " (stopped early)" if record.stopped_early else " (same binary as before)" if record.reused else ""
     return f"trial {number}: {group.speed(record.time_s)}{extra}, sketch {record.sketch}"
 
 
-def prediction_chart(group: Group) -> str | None:
+def prediction_chart(group: RecordGroup) -> str | None:
     """Chart of predicted against measured speed, of candidates that the cost model had not seen; None without any."""
     pairs = [(r.predicted, r.time_s, r) for r in group.right if r.predicted is not None]
     if len(pairs) < 3:
@@ -74,7 +74,7 @@ def _widened(values: Sequence[float]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def roofline_chart(group: Group, limits: Limits) -> str | None:
+def roofline_chart(group: RecordGroup, limits: Limits) -> str | None:
     """The best and the untuned schedule below what the device allows at this arithmetic intensity."""
     if group.best is None or not group.flop or not group.moved_bytes:
         return None

@@ -22,7 +22,7 @@ UNTUNED = "default"
 
 
 @dataclass(frozen=True)
-class Group:
+class RecordGroup:
     """Records of one workload, target and device, in the order of the file; `task` where the workload is at hand."""
 
     records: Sequence[Record]
@@ -114,12 +114,12 @@ class Group:
         return f"{self.gflops_per_s(time_s):.4g} GFLOP/s ({duration(time_s)})" if self.flop else duration(time_s)
 
 
-def groups(records: Iterable[Record]) -> list[Group]:
+def groups(records: Iterable[Record]) -> list[RecordGroup]:
     """Records by workload, target and device, in order of first appearance."""
     found: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.workload_hash, record.target, record.device), []).append(record)
-    return [Group(each) for each in found.values()]
+    return [RecordGroup(each) for each in found.values()]
 
 
 def key_parts(key: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..features.of_records import means
 from ..records.file import Record
-from .group import Group
+from .group import RecordGroup
 
 FEWEST = 16
 """Trials below which nothing can be said."""
@@ -19,7 +19,7 @@ FEWEST = 16
 Importance = list[tuple[str, float]]
 
 
-def decision_importance(group: Group) -> tuple[str, Importance]:
+def decision_importance(group: RecordGroup) -> tuple[str, Importance]:
     """The sketch with the most trials, and its decisions by how much they mattered; empty with too few trials."""
     counts = Counter(r.sketch for r in group.right if r.decisions)
     if not counts:
@@ -32,7 +32,7 @@ def decision_importance(group: Group) -> tuple[str, Importance]:
     return sketch, _importance(rows, _decision_names(group, chosen[0]), chosen)
 
 
-def feature_importance(group: Group) -> Importance:
+def feature_importance(group: RecordGroup) -> Importance:
     """The cost model's features by how much they mattered; empty where they, or their names, are not at hand."""
     if group.task is None:
         return []
@@ -54,7 +54,7 @@ def feature_importance(group: Group) -> Importance:
     return _importance(np.stack(rows), names, chosen)
 
 
-def _decision_names(group: Group, record: Record) -> list[str]:
+def _decision_names(group: RecordGroup, record: Record) -> list[str]:
     knobs = record.template.get("config") if record.template else None
     if isinstance(knobs, dict) and len(knobs) == len(record.decisions):
         return list(knobs)

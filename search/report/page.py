@@ -11,7 +11,7 @@ from ..measure.measurer import headline
 from ..records.file import Record, Role
 from ..tune.progress import counted
 from .charts import curve_chart, prediction_chart, roofline_chart
-from .group import Group, repeats
+from .group import RecordGroup, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
 from .limits import Limits, why_unknown
 from .markup import as_text
@@ -24,7 +24,7 @@ _MOST_BARS = 14
 _LONGEST_TEXT = 200_000
 
 
-def page(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> str:
+def page(all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits) -> str:
     """The page as text."""
     body = "".join(_body(all_groups, title, find_limits))
     return (
@@ -34,7 +34,7 @@ def page(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> st
     )
 
 
-def _body(all_groups: Sequence[Group], title: str, find_limits: FindLimits) -> Iterator[str]:
+def _body(all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits) -> Iterator[str]:
     records = [r for group in all_groups for r in group.records]
     yield f"<h1>{as_text(title)}</h1>"
     if not records:
@@ -58,7 +58,7 @@ def _when(records: Sequence[Record]) -> str:
     return f"made from {first} to {last}"
 
 
-def _overview(all_groups: Sequence[Group]) -> str:
+def _overview(all_groups: Sequence[RecordGroup]) -> str:
     rows = []
     for number, group in enumerate(all_groups):
         best = group.best
@@ -88,11 +88,11 @@ def _details(summary: str, content: str) -> str:
     return f"<details><summary>{as_text(summary)}</summary>{content}</details>"
 
 
-def _device(group: Group) -> str:
+def _device(group: RecordGroup) -> str:
     return group.first.device or "a device not recorded"
 
 
-def _section(group: Group, number: int, find_limits: FindLimits) -> Iterator[str]:
+def _section(group: RecordGroup, number: int, find_limits: FindLimits) -> Iterator[str]:
     yield f'<h2 id="w{number}">{as_text(group.name)} <span class="soft">{as_text(group.arguments)}</span></h2>'
     limits = find_limits(group.first.target)
     yield _figures(group, limits)
@@ -111,7 +111,7 @@ def _section(group: Group, number: int, find_limits: FindLimits) -> Iterator[str
     yield from _what_mattered(group)
 
 
-def _roofline(group: Group, limits: Limits | None) -> Iterator[str]:
+def _roofline(group: RecordGroup, limits: Limits | None) -> Iterator[str]:
     """Say how far the best is below the device's limit, or why that cannot be said."""
     if group.best is None:
         return
@@ -131,7 +131,7 @@ def _roofline(group: Group, limits: Limits | None) -> Iterator[str]:
         )
 
 
-def _after_run_off(group: Group) -> str:
+def _after_run_off(group: RecordGroup) -> str:
     """Why the figure above is not the end of the line."""
     if group.best is None or group.best.role is not Role.WINNER:
         return ""
@@ -141,7 +141,7 @@ def _after_run_off(group: Group) -> str:
     )
 
 
-def _figures(group: Group, limits: Limits | None) -> str:
+def _figures(group: RecordGroup, limits: Limits | None) -> str:
     best, untuned = group.best, group.untuned
     rows: list[tuple[str, str]] = [("device", _device(group)), ("target", group.first.target)]
     if best is None:
@@ -166,7 +166,7 @@ def _figures(group: Group, limits: Limits | None) -> str:
     return f"<table>{cells}</table>"
 
 
-def _model(group: Group) -> Iterator[str]:
+def _model(group: RecordGroup) -> Iterator[str]:
     chart = prediction_chart(group)
     judged = [(r.number, q) for r in group.rounds if (q := r.quality) is not None]
     if chart is None and not judged:
@@ -184,7 +184,7 @@ def _model(group: Group) -> Iterator[str]:
         yield _details(f"Ranking by round: correlation {mean:.2f} on average", table)
 
 
-def _best_schedule(group: Group) -> Iterator[str]:
+def _best_schedule(group: RecordGroup) -> Iterator[str]:
     best = group.best
     if best is None:
         return
@@ -237,7 +237,7 @@ def _resources(best: Record) -> str:
     return "<h3>What its launches take</h3>" + _table([as_text(n.replace("_", " ")) for n in names], rows)
 
 
-def _errors(group: Group) -> str:
+def _errors(group: RecordGroup) -> str:
     if not group.errors:
         return "<h3>Errors</h3><p>None.</p>"
     rows = []
@@ -248,7 +248,7 @@ def _errors(group: Group) -> str:
     return "<h3>Errors</h3>" + _table(("code", "trials", "the first one"), rows)
 
 
-def _what_mattered(group: Group) -> Iterator[str]:
+def _what_mattered(group: RecordGroup) -> Iterator[str]:
     sketch, decisions = decision_importance(group)
     features = feature_importance(group)
     yield "<h3>What mattered</h3>"

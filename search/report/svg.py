@@ -27,7 +27,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Scale:
+class PixelScale:
     """From values to pixels, linear or logarithmic."""
 
     low: float
@@ -73,8 +73,8 @@ class Chart:
     _parts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.x_scale = Scale(*self.x, _LEFT, WIDTH - _RIGHT, self.log_x)
-        self.y_scale = Scale(*self.y, self.height - _BOTTOM, _TOP, self.log_y)
+        self.x_scale = PixelScale(*self.x, _LEFT, WIDTH - _RIGHT, self.log_x)
+        self.y_scale = PixelScale(*self.y, self.height - _BOTTOM, _TOP, self.log_y)
 
     def at(self, point: Point) -> Point:
         """Pixels of a point."""

@@ -17,7 +17,7 @@ from ...schedule import Schedule
 from .config import Config, ConfigSpace
 from .knobs.knob import ConfigError
 from .limits import limits
-from .program import Program
+from .program import CaseProgram
 from .space import Rows
 from .symbolic import POSITION, Tracer
 from .trace import Trace
@@ -35,7 +35,7 @@ class Case:
     """A trace and its program; `trusted` where single configs have confirmed it."""
 
     trace: Trace
-    program: Program
+    program: CaseProgram
     trusted: bool
 
 
@@ -123,7 +123,7 @@ class Cases:
         try:
             schedule = task.call(Config(task.config_space, row, task.target, tracer=tracer))
             trace = Trace.of(tracer, schedule)
-            program = Program(task.module, task.target, trace)
+            program = CaseProgram(task.module, task.target, trace)
         except (ScheduleError, ConfigError) as error:
             self._refused[index] = str(error)
             return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from .program import ACCESSES, Program
+from .program import ACCESSES, CaseProgram
 from .symbolic import Columns
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ _LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threa
 
 
 def program_features(
-    program: Program, columns: Columns, count: int, kind: str, usage: Mapping[str, npt.NDArray[np.int64]]
+    program: CaseProgram, columns: Columns, count: int, kind: str, usage: Mapping[str, npt.NDArray[np.int64]]
 ) -> npt.NDArray[np.float32]:
     """The features `(count, f)`; as many for each program. `usage` is what the program takes, for these columns."""
     extents, touched, split = program.walk(columns, count)
@@ -31,7 +31,7 @@ def program_features(
     return np.concatenate(parts, axis=1).astype(np.float32)
 
 
-def _itervar(program: Program, extents: Floats, touched: list[tuple[Floats, Floats]]) -> list[Floats]:
+def _itervar(program: CaseProgram, extents: Floats, touched: list[tuple[Floats, Floats]]) -> list[Floats]:
     """Per loop: length, iterations of it and inside, outside, how it runs; and per access: step, elements, reuse."""
     lengths = np.log2(extents)
     inside = np.cumsum(lengths, axis=1)

@@ -14,7 +14,7 @@ from ...dialects.target import Target
 from ...passes.parametric import program as numpy_program
 from ...passes.parametric.nest import Loop, Stage
 from ...passes.parametric.replay import nest_of_schedule
-from ...passes.parametric.sizes import Graph, Size, product
+from ...passes.parametric.sizes import Size, SizeGraph, product
 from ...passes.parametric.usage import Usage, usage_of
 from ..features.extract import features_of_view
 from ..features.movement import Footprint, Movement, StageMovement
@@ -33,12 +33,12 @@ USAGE = tuple(field.name for field in fields(Usage))
 """What `usage` gives: the fields of Usage."""
 
 
-class Program:
+class CaseProgram:
     """The parametric nest of a trace; its numbers are computed for populations of configs at once."""
 
     def __init__(self, module: ModuleOp, target: Target, trace: Trace) -> None:
         self._trace = trace
-        self._graph = Graph()
+        self._graph = SizeGraph()
         self.nest = nest_of_schedule(module, target, trace.steps, self._graph)
 
     def compiled(self, sizes: Sequence[Size]) -> Compiled:

@@ -30,7 +30,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Expr:
+class KnobExpr:
     """A constant (`const`), a number of a knob (`knob`), or an operation on two expressions; `value` is what it is at
     the config that was traced.
     """
@@ -53,43 +53,43 @@ class Expr:
             known[id(self)] = found
         return found
 
-    def __add__(self, other: Expr) -> Expr:
+    def __add__(self, other: KnobExpr) -> KnobExpr:
         return _fold("add", self, other, self.value + other.value, zero=(0, 0))
 
-    def __sub__(self, other: Expr) -> Expr:
+    def __sub__(self, other: KnobExpr) -> KnobExpr:
         return _fold("sub", self, other, self.value - other.value, zero=(None, 0))
 
-    def __mul__(self, other: Expr) -> Expr:
+    def __mul__(self, other: KnobExpr) -> KnobExpr:
         return _fold("mul", self, other, self.value * other.value, zero=(1, 1))
 
-    def __floordiv__(self, other: Expr) -> Expr:
+    def __floordiv__(self, other: KnobExpr) -> KnobExpr:
         return _fold("floordiv", self, other, self.value // other.value, zero=(None, 1))
 
-    def equals(self, other: Expr) -> Expr:
+    def equals(self, other: KnobExpr) -> KnobExpr:
         """1 where both are the same, else 0."""
         same = int(self.value == other.value)
-        return const(same) if self.op == other.op == "const" else Expr("eq", (self, other), same)
+        return const(same) if self.op == other.op == "const" else KnobExpr("eq", (self, other), same)
 
-    def below(self, other: Expr) -> Expr:
+    def below(self, other: KnobExpr) -> KnobExpr:
         """1 where this is less, else 0."""
         less = int(self.value < other.value)
-        return const(less) if self.op == other.op == "const" else Expr("lt", (self, other), less)
+        return const(less) if self.op == other.op == "const" else KnobExpr("lt", (self, other), less)
 
-    def at_most(self, other: Expr) -> Expr:
+    def at_most(self, other: KnobExpr) -> KnobExpr:
         """The smaller of two."""
         return _fold("min", self, other, min(self.value, other.value), zero=(None, None))
 
-    def at_least(self, other: Expr) -> Expr:
+    def at_least(self, other: KnobExpr) -> KnobExpr:
         """The larger of two."""
         return _fold("max", self, other, max(self.value, other.value), zero=(None, None))
 
 
-def const(value: int) -> Expr:
+def const(value: int) -> KnobExpr:
     """The same number for all configs."""
-    return Expr("const", (), value)
+    return KnobExpr("const", (), value)
 
 
-def _fold(op: str, a: Expr, b: Expr, value: int, zero: tuple[int | None, int | None]) -> Expr:
+def _fold(op: str, a: KnobExpr, b: KnobExpr, value: int, zero: tuple[int | None, int | None]) -> KnobExpr:
     """The operation, or less where one side changes nothing; `zero` are the neutral numbers on the left and right."""
     if a.op == b.op == "const":
         return const(value)
@@ -97,22 +97,22 @@ def _fold(op: str, a: Expr, b: Expr, value: int, zero: tuple[int | None, int | N
         return b
     if b.op == "const" and b.value == zero[1]:
         return a
-    return Expr(op, (a, b), value)
+    return KnobExpr(op, (a, b), value)
 
 
 class Tracer:
     """Remembers what a template asked of its knobs: for configs that answer the same, it does the same."""
 
     def __init__(self) -> None:
-        self.conditions: list[tuple[Expr, bool]] = []
+        self.conditions: list[tuple[KnobExpr, bool]] = []
 
-    def number(self, value: int, expr: Expr) -> Number:
+    def number(self, value: int, expr: KnobExpr) -> Number:
         """A number of a config that knows where it comes from."""
         made = Number(value)
         made.expr, made.tracer = expr, self
         return made
 
-    def decide(self, expr: Expr, outcome: bool) -> bool:
+    def decide(self, expr: KnobExpr, outcome: bool) -> bool:
         """Note that the template went on with this outcome."""
         if expr.op != "const":
             self.conditions.append((expr, outcome))
@@ -120,14 +120,14 @@ class Tracer:
 
     def fix(self, knob: str, position: int) -> None:
         """Note that what follows holds for this choice of a knob only."""
-        where = Expr("knob", (knob, POSITION), position)
-        self.conditions.append((Expr("eq", (where, const(position)), 1), True))
+        where = KnobExpr("knob", (knob, POSITION), position)
+        self.conditions.append((KnobExpr("eq", (where, const(position)), 1), True))
 
 
 class Number(int):
     """A whole number that knows how it follows from the knobs. Arithmetic keeps that; questions are noted."""
 
-    expr: Expr
+    expr: KnobExpr
     tracer: Tracer
 
     def _with(self, other: Any, op: str, turned: bool = False) -> Any:
@@ -138,7 +138,7 @@ class Number(int):
             return plain
         mine, theirs = self.expr, expr_of(other)
         a, b = (theirs, mine) if turned else (mine, theirs)
-        return self.tracer.number(plain, Expr(op, (a, b), plain))
+        return self.tracer.number(plain, KnobExpr(op, (a, b), plain))
 
     def __add__(self, other: Any) -> Any:
         return self._with(other, "add")
@@ -176,7 +176,7 @@ class Number(int):
             return outcome
         a, b = (expr_of(other), self.expr) if turned else (self.expr, expr_of(other))
         truth = outcome != negated
-        return self.tracer.decide(Expr(op, (a, b), int(truth)), truth) != negated
+        return self.tracer.decide(KnobExpr(op, (a, b), int(truth)), truth) != negated
 
     def __eq__(self, other: object) -> Any:
         return self._ask(other, "eq", int.__eq__(self, other))
@@ -202,7 +202,7 @@ class Number(int):
     def _settle(self) -> int:
         """This number as a plain one, which the template may do anything with: other numbers are other cases."""
         value = int.__add__(self, 0)
-        self.tracer.decide(Expr("eq", (self.expr, const(value)), 1), True)
+        self.tracer.decide(KnobExpr("eq", (self.expr, const(value)), 1), True)
         return value
 
     def __hash__(self) -> int:
@@ -270,6 +270,6 @@ class Number(int):
         return self._settle().bit_length()
 
 
-def expr_of(value: int) -> Expr:
+def expr_of(value: int) -> KnobExpr:
     """How a number follows from the knobs."""
     return value.expr if isinstance(value, Number) else const(int(value))

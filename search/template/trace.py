@@ -14,7 +14,7 @@ from ...passes.open_number import OpenNumber, OpenText
 from ...passes.pipeline_text import schedule_text
 from ...passes.primitive import with_numbers
 from ...schedule import Schedule
-from .symbolic import Columns, Expr, Number, Tracer
+from .symbolic import Columns, KnobExpr, Number, Tracer
 
 Ints = npt.NDArray[np.int64]
 
@@ -26,16 +26,16 @@ class Trace:
     `numbers` says how each open number follows.
     """
 
-    conditions: tuple[tuple[Expr, bool], ...]
+    conditions: tuple[tuple[KnobExpr, bool], ...]
     steps: tuple[ModulePass, ...]
-    numbers: dict[str, Expr]
+    numbers: dict[str, KnobExpr]
     text: OpenText
 
     @classmethod
     def of(cls, tracer: Tracer, schedule: Schedule) -> Trace:
         """The trace of a schedule that was made with the tracer's numbers."""
         conditions = tuple(tracer.conditions)  # before anything below looks at the numbers
-        numbers: dict[str, Expr] = {}
+        numbers: dict[str, KnobExpr] = {}
         steps = tuple(with_numbers(step, lambda number: _opened(number, numbers)) for step in schedule.asked)
         return cls(conditions, steps, numbers, OpenText.of(schedule_text(steps)))
 
@@ -59,7 +59,7 @@ class Trace:
             yield self.text.filled({name: int(column[i]) for name, column in values.items()})
 
 
-def _opened(number: Number, numbers: dict[str, Expr]) -> int:
+def _opened(number: Number, numbers: dict[str, KnobExpr]) -> int:
     """A number that follows from the knobs as an open one, which `numbers` then has; one that does not as it is."""
     if number.expr.op == "const":
         return number.expr.value

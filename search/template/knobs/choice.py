@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..symbolic import Expr, Tracer
+from ..symbolic import KnobExpr, Tracer
 from .knob import ConfigError, Knob
 
 
@@ -51,7 +51,7 @@ class ChoiceKnob(Knob[ChoiceEntity]):
         if not self._whole:
             return super().traced(position, tracer)
         value = self.candidate[position]
-        return ChoiceEntity(tracer.number(value, Expr("knob", (self.name, 0), value)))
+        return ChoiceEntity(tracer.number(value, KnobExpr("knob", (self.name, 0), value)))
 
     def parts(self) -> list[npt.NDArray[np.int64]]:
         return [np.array(self.candidate, dtype=np.int64)] if self._whole else []

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ....schedule import Schedule
 from ....te.tensor import Tensor
-from ..symbolic import Expr, Tracer
+from ..symbolic import KnobExpr, Tracer
 from .knob import ConfigError, Knob
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
@@ -120,7 +120,7 @@ class SplitKnob(Knob[SplitEntity]):
 
     def traced(self, position: int, tracer: Tracer) -> SplitEntity:
         named = enumerate(self.value(position))
-        return SplitEntity(tuple(tracer.number(n, Expr("knob", (self.name, part), n)) for part, n in named))
+        return SplitEntity(tuple(tracer.number(n, KnobExpr("knob", (self.name, part), n)) for part, n in named))
 
     def parts(self) -> list[npt.NDArray[np.int64]]:
         return list(self._sizes.T)
