@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from .dialects.loop import BlockOp, blocks_in
-from .dialects.presets import resolve_target
+from .dialects.presets import preset_target
 from .dialects.target import Target, TargetAttr
 from .passes.analysis.nest import find_block, functions
 from .passes.discovery import module_stems, pass_factories, pass_name
@@ -54,7 +54,7 @@ class Schedule:
         if isinstance(workload, ModuleOp):
             self._workload = workload.clone()
             if target is not None:
-                device = resolve_target(target) if isinstance(target, str) else target
+                device = preset_target(target) if isinstance(target, str) else target
                 self._workload.attributes["lw.target"] = TargetAttr(device)
         else:
             self._workload = create_module(workload, target)

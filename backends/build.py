@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..dialects.presets import resolve_target
+from ..dialects.presets import preset_target
 from ..dialects.target import Target, TargetAttr, parse_target, target_of
 from ..dialects.te import ComputeOp
 from ..dialects.workload import verify_workload
@@ -89,7 +89,7 @@ def named_target(text: str) -> Target:
     given = parse_target(text)
     options = [option for option in text.split()[1:] if not option.startswith("cores=")]
     if options:
-        return resolve_target(text)
+        return preset_target(text)
     if given.kind == "llvm":
         return host_target(given.cores if "cores=" in text else None)
     if "cores=" in text:

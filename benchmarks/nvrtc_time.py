@@ -18,7 +18,7 @@ import loopwright as lw
 from loopwright.backends.cuda.compile import print_for
 from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.backends.scheduled import scheduled_kernel
-from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.presets import preset_target
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=96)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    target = resolve_target(options.target)
+    target = preset_target(options.target)
     task = lw.SearchTask(cases.seed_convolution, target=target)
     rng, workload = np.random.default_rng(0), str(task.module)
     each = -(-options.candidates // len(task.sketches))

@@ -107,7 +107,7 @@ CPU_LEVELS: dict[str, Target] = {
 _ALIASES = {"rk3399": "mali-t860", "4090": "rtx4090", "1080ti": "gtx1080ti"}
 
 
-def resolve_target(text: str) -> Target:
+def preset_target(text: str) -> Target:
     """Parse a target; `cuda model=h200` has the preset's limits, and options beside the model change them.
 
     ValueError names what is wrong; a model that no preset knows is a name and nothing more.

@@ -24,7 +24,7 @@ from ..dialects.element import DTYPES
 from ..dialects.index import IndexExpr, axis
 from ..dialects.names import GRAMMAR, LONGEST_GIVEN_NAME
 from ..dialects.numpy_types import FLOATS
-from ..dialects.presets import resolve_target
+from ..dialects.presets import preset_target
 from ..dialects.target import Target, TargetAttr
 from ..dialects.te import ComputeOp, YieldOp
 from .body import BodyBuilder
@@ -60,7 +60,7 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     )
     attributes: dict[str, Attribute] = {}
     if target is not None:
-        attributes["lw.target"] = TargetAttr(resolve_target(target) if isinstance(target, str) else target)
+        attributes["lw.target"] = TargetAttr(preset_target(target) if isinstance(target, str) else target)
     return ModuleOp([function], attributes)
 
 

@@ -21,7 +21,7 @@ import pytest
 import loopwright as lw
 from loopwright.cli import command_names, main
 from loopwright.command._report import check
-from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.presets import preset_target
 from loopwright.search.named_workloads import arguments, named_workloads, parameters
 from loopwright.search.records import file as rec
 
@@ -424,7 +424,7 @@ def test_devices_and_doctor() -> None:
     cpu, *gpus = json.loads(call("devices", "--json")[1])["devices"]
     assert cpu["kind"] == "llvm" and cpu["cores"] >= 1 and cpu["target"].startswith("llvm")
     assert all(device["kind"] in ("cuda", "opencl") and device["max_threads_per_block"] for device in gpus)
-    assert all(str(resolve_target(device["target"])) == device["target"] for device in (cpu, *gpus))
+    assert all(str(preset_target(device["target"])) == device["target"] for device in (cpu, *gpus))
     text = call("devices")[1]
     assert all(f"--target '{device['target']}'" in text for device in (cpu, *gpus))
     code, out, _ = call("doctor", "--json")

@@ -14,7 +14,7 @@ from loopwright.backends.cuda import device, nvrtc, nvrtc_library
 from loopwright.backends.cuda.compile import compile_module
 from loopwright.backends.cuda.driver import MissingCuda, model_name, pycuda_driver
 from loopwright.backends.cuda.nvrtc_library import Library, libraries
-from loopwright.dialects.presets import PRESETS, resolve_target
+from loopwright.dialects.presets import PRESETS, preset_target
 from loopwright.dialects.target import Target, parse_target
 
 SOURCE = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] += 1.0f; }'
@@ -177,20 +177,20 @@ def test_versions_name_the_compiler() -> None:
 def test_presets(kind: str, model: str) -> None:
     target = PRESETS[kind, model]
     assert (target.kind, target.model) == (kind, model)
-    assert resolve_target(f"{kind} model={model}") == target
+    assert preset_target(f"{kind} model={model}") == target
     assert parse_target(str(target)) == target
     assert target.max_threads_per_block and target.max_shared_bytes
 
 
 def test_options_beside_a_preset() -> None:
-    target = resolve_target("cuda model=h200 max_shared_bytes=49152")
+    target = preset_target("cuda model=h200 max_shared_bytes=49152")
     assert target.max_shared_bytes == 49152 and target.compute_capability == 90
-    assert resolve_target("opencl model=rk3399").model == "mali-t860"
-    assert resolve_target("cuda model=unheard compute_capability=86") == Target(
+    assert preset_target("opencl model=rk3399").model == "mali-t860"
+    assert preset_target("cuda model=unheard compute_capability=86") == Target(
         kind="cuda", model="unheard", compute_capability=86
     )
     with pytest.raises(ValueError, match="unknown option"):
-        resolve_target("cuda modell=h200")
+        preset_target("cuda modell=h200")
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright import te, topi
-from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.presets import preset_target
 from loopwright.passes.parametric import sizes as sz
 from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
 from loopwright.search.features.of_records import features_of_schedule
 
-LLVM = resolve_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
-H200 = resolve_target("cuda model=h200")
+LLVM = preset_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
+H200 = preset_target("cuda model=h200")
 
 
 def matmul(m, n, k):

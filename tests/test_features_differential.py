@@ -12,7 +12,7 @@ from sketch_rows import anywhere
 from xdsl.passes import ModulePass
 
 from loopwright import te, topi
-from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.presets import preset_target
 from loopwright.dialects.target import TargetAttr
 from loopwright.passes.parametric.replay import replay_steps
 from loopwright.passes.primitive import Primitive, ScheduleError, UnknownStepError
@@ -76,7 +76,7 @@ def names_in_names():
 
 def module_of(tensors, target):
     module = te.create_module(tensors)
-    module.attributes["lw.target"] = TargetAttr(resolve_target(target))
+    module.attributes["lw.target"] = TargetAttr(preset_target(target))
     return module
 
 
@@ -91,7 +91,7 @@ def differing(have, want):
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(8)
 def test_matrix_features_equal_those_of_the_ir(name, target) -> None:
-    module, device = module_of(WORKLOADS[name](), target), resolve_target(target)
+    module, device = module_of(WORKLOADS[name](), target), preset_target(target)
     require_alike(module, device, generate_sketches(module, device), len(name), 2)
 
 
@@ -111,7 +111,7 @@ def require_alike(module, device, sketches, seed, count) -> None:
 def sample(name, target):
     """One of the workloads of every kind, as a module, and its sketches."""
     module = module_of(SAMPLES[name](), target)
-    return module, generate_sketches(module, resolve_target(target))
+    return module, generate_sketches(module, preset_target(target))
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.split()[0])
@@ -119,11 +119,11 @@ def sample(name, target):
 @pytest.mark.few(12)
 def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target) -> None:
     module, sketches = sample(name, target)
-    require_alike(module, resolve_target(target), sketches, len(name), 1)
+    require_alike(module, preset_target(target), sketches, len(name), 1)
 
 
 def test_all_rows_at_once_are_the_rows_one_by_one() -> None:
-    sketch = generate_sketches(module_of(matmul(40, 50, 60), TARGETS[0]), resolve_target(TARGETS[0]))[0]
+    sketch = generate_sketches(module_of(matmul(40, 50, 60), TARGETS[0]), preset_target(TARGETS[0]))[0]
     rows = anywhere(sketch, np.random.default_rng(0), 5000)
     rows = np.tile(rows, (-(-5000 // len(rows)), 1))[:5000]  # more than are computed at once
     together = sketch.features(rows)
@@ -133,7 +133,7 @@ def test_all_rows_at_once_are_the_rows_one_by_one() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_features_tell_candidates_apart(target) -> None:
-    device = resolve_target(target)
+    device = preset_target(target)
     for sketch in generate_sketches(module_of(conv2d(1, 14, 14, 64, 64), target), device):
         rows = np.unique(anywhere(sketch, np.random.default_rng(0), 64), axis=0)
         features = sketch.features(rows)
@@ -205,7 +205,7 @@ TEMPLATES = {
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_steps_that_sketches_do_not_use_are_replayed_alike(name) -> None:
-    target = resolve_target("llvm" if name in ("decompose", "inline_backwards") else "cuda model=h200")
+    target = preset_target("llvm" if name in ("decompose", "inline_backwards") else "cuda model=h200")
     module = te.create_module(product_and_more())
     steps = ",".join(["lw-lower-te-to-loop", *TEMPLATES[name]])
     template = steps.replace("{B ", "{block='T_matmul' ").replace("'", '"')
@@ -272,7 +272,7 @@ class Measured:
 
 
 def test_features_of_records_come_from_decisions_or_from_the_schedule() -> None:
-    target = resolve_target(TARGETS[0])
+    target = preset_target(TARGETS[0])
     module = module_of(matmul(40, 50, 60), TARGETS[0])
     sketches = generate_sketches(module, target)
     row = sketches[0].default

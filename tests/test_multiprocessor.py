@@ -5,7 +5,7 @@ import pytest
 
 from loopwright import topi
 from loopwright.dialects.multiprocessor import multiprocessor_of
-from loopwright.dialects.presets import PRESETS, resolve_target
+from loopwright.dialects.presets import PRESETS, preset_target
 from loopwright.search.features.catalogue import names
 from loopwright.search.task import SearchTask
 from loopwright.te import Tensor, placeholder
@@ -21,9 +21,9 @@ def test_well_known_devices_have_figures_of_their_own() -> None:
         own = multiprocessor_of(target)
         assert own.threads >= target.max_threads_per_block or kind == "opencl", model
         assert own.shared_bytes >= target.max_shared_bytes or kind == "opencl", model
-    assert multiprocessor_of(resolve_target("cuda model=rtx4090")).threads == 1536
-    unlisted = multiprocessor_of(resolve_target("opencl model=mali-t860"))
-    assert unlisted == multiprocessor_of(resolve_target("cuda model=h100"))
+    assert multiprocessor_of(preset_target("cuda model=rtx4090")).threads == 1536
+    unlisted = multiprocessor_of(preset_target("opencl model=mali-t860"))
+    assert unlisted == multiprocessor_of(preset_target("cuda model=h100"))
 
 
 @pytest.mark.parametrize("model", ["h200", "rtx4090", "a100"])

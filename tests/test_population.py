@@ -7,7 +7,7 @@ import pytest
 from sample_workloads import SAMPLES
 
 import loopwright as lw
-from loopwright.dialects.presets import PRESETS, resolve_target
+from loopwright.dialects.presets import PRESETS, preset_target
 from loopwright.search.sketch.hole import Derived, Hole
 from loopwright.search.sketch.population import Population
 
@@ -143,7 +143,7 @@ def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) ->
 def test_defaults_keep_the_limits_of_every_known_device(kind: str, model: str) -> None:
     rng = np.random.default_rng(0)
     for name in ("conv_nchw_7x7", "two_layers", "attention", "depthwise_nchw", "softmax", "transpose"):
-        for sketch in lw.SearchTask(SAMPLES[name], target=resolve_target(f"{kind} model={model}")).sketches:
+        for sketch in lw.SearchTask(SAMPLES[name], target=preset_target(f"{kind} model={model}")).sketches:
             rows = np.concatenate([sketch.default[None], sketch.sample(rng, 8)])
             assert len(rows) == (9 if sketch.holes else 2) and sketch.legal(rows).all(), f"{name} {sketch.name}"
 

@@ -7,7 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.presets import preset_target
 from loopwright.dialects.target import TargetAttr
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.sketch.population import Rows
@@ -160,7 +160,7 @@ def test_candidates_are_right(task: lw.SearchTask) -> None:
 
 
 def test_features_are_those_of_the_ir(task: lw.SearchTask) -> None:
-    module, device = task.module, resolve_target(TARGET)
+    module, device = task.module, preset_target(TARGET)
     module.attributes["lw.target"] = TargetAttr(device)
     for sketch in task.sketches:
         rows = rows_of(sketch, 4, 2)

@@ -5,7 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.dialects.presets import resolve_target
+from loopwright.dialects.presets import preset_target
 from loopwright.dialects.target import TargetAttr
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.rules._reduce_steps import steps_of
@@ -69,7 +69,7 @@ def test_candidates_with_tails_are_right(extent: int, dtype: str) -> None:
 
 
 def test_features_with_tails_are_those_of_the_ir() -> None:
-    task, device = product(13, 40, 103), resolve_target(TARGET)
+    task, device = product(13, 40, 103), preset_target(TARGET)
     module = task.module
     module.attributes["lw.target"] = TargetAttr(device)
     for sketch in task.sketches:

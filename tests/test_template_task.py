@@ -378,11 +378,11 @@ def test_template_that_computes_something_else_for_some_configs_is_refused() -> 
 
 
 def test_shipped_templates_are_found_by_file_name_and_target() -> None:
-    from loopwright.dialects.presets import resolve_target
+    from loopwright.dialects.presets import preset_target
 
     for name in ("conv2d_nchw", "conv2d_nhwc", "depthwise_conv2d_nchw", "dense", "batch_matmul"):
         for target, suffix in (("llvm", "cpu"), ("cuda model=h200", "gpu"), ("opencl model=mali-t860", "mali")):
-            found = find_template(name, resolve_target(target))
+            found = find_template(name, preset_target(target))
             assert found.name == f"{name}_{suffix}" and found.name in shipped()
 
 
