@@ -56,7 +56,6 @@ from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .layout import LayoutAttr
 from .loop_steps import AtOp as AtOp
 from .loop_steps import BarrierOp as BarrierOp
-from .loop_steps import StartOp as StartOp
 from .loop_steps import names_around
 from .names import check_axis_name, check_name
 from .te import YieldOp, parse_combiner, print_combiner, verify_axes, verify_body
@@ -125,7 +124,7 @@ class ForOp(IRDLOperation):
             raise VerifyException(f"loop '{self.loop_name}' has kind '{self.loop_kind}', known: {', '.join(KINDS)}")
         for op in self.body.block.ops:
             placed = isinstance(op, AllocOp) and op.layout is not None
-            if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp | AtOp | StartOp | CommitOp | WaitOp):
+            if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp | AtOp | CommitOp | WaitOp):
                 raise VerifyException(f"loop '{self.loop_name}' holds '{op.name}', only loops and blocks belong there")
 
     def print(self, printer: Printer) -> None:
@@ -460,4 +459,4 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
                     yield from loops_in(child)
 
 
-LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, StartOp], [LayoutAttr])
+LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp], [LayoutAttr])

@@ -118,39 +118,6 @@ class AtOp(IRDLOperation):
         return cls(name, value, parser.parse_region(), where.data if where is not None else ())
 
 
-@irdl_op_definition
-class StartOp(IRDLOperation):
-    """The reductions over a loop start here, before what stands between this and the loop: `lw_loop.start k`.
-
-    Elsewhere they do right before the outermost loop that they reduce over.
-    """
-
-    name = "lw_loop.start"
-    label = prop_def(StringAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(self, loop_name: str) -> None:
-        super().__init__(properties={"label": StringAttr(loop_name)})
-
-    @property
-    def loop_name(self) -> str:
-        return self.label.data
-
-    def verify_(self) -> None:
-        later = self.next_op
-        while later is not None and not (later.name == "lw_loop.for" and label_of(later) == self.loop_name):
-            later = later.next_op
-        if later is None:
-            raise VerifyException(f"'{self.name}' stands before no loop '{self.loop_name}'")
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.loop_name}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> StartOp:
-        return cls(parser.parse_identifier())
-
-
 def _function_around(op: Operation) -> Operation:
     around = op
     while (parent := around.parent_op()) is not None and around.name != FuncOp.name:

@@ -23,6 +23,7 @@ from ._join_threads import join_threads
 from ._launch import Launch, allocate_first
 from ._lowering import Lowering
 from ._run_ahead import ASYNCHRONOUS, taken_ahead
+from ._starts import nests_with_starts
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
 from .tell_loops_apart import spelled
@@ -52,19 +53,18 @@ class GpuLowering(Lowering):
 
     def run(self) -> None:
         self._allocate_outermost()
-        for op in self.func.body.block.ops:
-            if isinstance(op, ForOp | BlockOp):
-                self._launch(op)
+        for nests in nests_with_starts(self.func):
+            self._launch(nests)
         self.entry.add_op(ReturnOp())
         self._replace_body()
 
     # -- launches -----------------------------------------------------------------------------------------------------
 
-    def _launch(self, op: ForOp | BlockOp) -> None:
-        self.launch = Launch(self.at, launch_sizes(op))
-        self._allocate_used_in(op)
-        self._initialise_before(op)
-        self._guarded(op)
+    def _launch(self, nests: Sequence[ForOp | BlockOp]) -> None:
+        self.launch = Launch(self.at, launch_sizes(nests[-1]))
+        self._allocate_used_in(nests[-1])
+        for nest in nests:
+            self._guarded(nest)
         self.launch.close()
 
     def _allocate_outermost(self) -> None:
@@ -100,6 +100,7 @@ class GpuLowering(Lowering):
 
     def _kind(self, loop: ForOp) -> str:
         kind = loop.loop_kind
+        loop = self.reductions.get(loop, loop)
         if kind == "vectorized" and (self.at.lane is not None or not self._steps_evenly(loop)):
             return "unrolled"
         return kind
@@ -251,11 +252,6 @@ class GpuLowering(Lowering):
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    def _initialise_before(self, op: Operation) -> None:
-        if isinstance(op, ForOp) and all(joins_threads(plan) for plan in self._plans_below(op)):
-            return
-        super()._initialise_before(op)
-
     def _block(self, plan: BlockPlan) -> None:
         if joins_threads(plan):
             for _ in self._copies_of(plan):
@@ -276,16 +272,6 @@ class GpuLowering(Lowering):
         left = self._lane_conditions(plan.conditions)
         if left is not None and not self.writer.copy_asynchronously(plan, left):
             self.writer.update(plan, left, False)
-
-    def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
-        def write() -> None:
-            super(GpuLowering, self)._init_loops(plan, loops, where)
-
-        if loops:
-            write()
-            return
-        for _ in self._copies_of(plan):
-            self._alone(plan, lambda: self._settled(plan, where, (), write))
 
     def _copies_of(self, plan: BlockPlan) -> Iterator[None]:
         """Once for each virtual thread that the statement tells apart.

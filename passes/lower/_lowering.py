@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
@@ -14,7 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, StartOp, blocks_in, loops_in
+from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, blocks_in, loops_in
 from ...dialects.loop_steps import LOWERED_BY
 from ..analysis.nest import widest_ranges
 from ..analysis.placement import Placement
@@ -24,7 +23,8 @@ from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import allocate_first
-from ._run_ahead import taken_ahead, work_of
+from ._run_ahead import work_of
+from ._starts import is_start, loops_started
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
@@ -48,15 +48,7 @@ class _Nest:
         self.shared = {c for c in conditions if all(c in plan.conditions for plan in self.plans)}
         padding = dict.fromkeys(c for plan in self.plans for c in plan.tests)
         self.padding = {c: frozenset(c.axes()) for c in padding}
-        self.starting = [plan for plan in self.plans if isinstance(op, ForOp) and _starts_at(plan, op)]
-        """The reductions whose outermost reduce loop this is."""
-
-
-def _starts_at(plan: BlockPlan, op: ForOp) -> bool:
-    if not plan.block.has_init or op.loop_name not in plan.reduce_loops:
-        return False
-    loops = plan.block.enclosing_loops
-    return not any(loop.loop_name in plan.reduce_loops for loop in loops[: loops.index(op)])
+        self.starts = is_start(op)
 
 
 class Lowering:
@@ -71,6 +63,8 @@ class Lowering:
         self.placements = placements_of(func)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.nests: dict[Operation, _Nest] = {}
+        self.reductions = dict(loops_started(func))
+        """Of each loop around the start of a reduction, that of the reduction."""
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
         self.unroll_limit = 0
         self.in_parallel = False
@@ -83,7 +77,6 @@ class Lowering:
         self._allocate_outermost()
         for op in self.func.body.block.ops:
             if isinstance(op, ForOp | BlockOp):
-                self._initialise_before(op)
                 self._guarded(op)
         self.entry.add_op(ReturnOp())
         self._replace_body()
@@ -172,7 +165,7 @@ class Lowering:
 
     def _pays(self, nest: _Nest, axes: frozenset[str]) -> bool:
         """True where a copy of the nest for whole tiles keeps the predicate out of replicated code."""
-        if self.versioned or not self._varies(nest, axes):
+        if self.versioned or nest.starts or not self._varies(nest, axes):
             return False
         return any(self._kind(nest.named[name]) == "unrolled" for name in axes & nest.named.keys())
 
@@ -264,6 +257,8 @@ class Lowering:
         """Copies that unrolling all loops below, lanes apart, would make."""
         total = 0
         for child in work_of(op):
+            if is_start(child) and not is_start(op):
+                continue
             total += self._steps(child) if isinstance(child, ForOp) else 1
         return total * (1 if self._kind(op) == "vectorized" else op.size)
 
@@ -275,12 +270,7 @@ class Lowering:
         """Write what stands directly in a loop."""
         if isinstance(child, AllocOp):
             self._allocate(child.buffer, self.placements[child.buffer])
-        elif isinstance(child, StartOp):
-            loops = (op for op in _behind(child) if isinstance(op, ForOp))
-            self._initialise_before(next(loop for loop in loops if loop.loop_name == child.loop_name))
         elif isinstance(child, ForOp | BlockOp):
-            if isinstance(child, BlockOp) or taken_ahead(child) is None:
-                self._initialise_before(child)
             self._guarded(child)
 
     def _copies(self, op: ForOp, body: Callable[[], None]) -> None:
@@ -313,6 +303,8 @@ class Lowering:
         """The loop's end, before which the tail predicates over it hold: they need no test inside."""
         end = self.at.constant(op.size)
         nest = self._nest(op)
+        if nest.starts:
+            return end
         for condition, axes in nest.conditions.items():
             step = condition.coefficient(op.loop_name)
             if step >= 0 or not condition.is_linear_in(op.loop_name) or not self._open(condition):
@@ -380,38 +372,3 @@ class Lowering:
             return
         afresh = plan.block.has_init and not plan.reduce_loops
         self.writer.update(plan, left, afresh)
-
-    # -- initialisation of reductions ---------------------------------------------------------------------------------
-
-    def _initialise_before(self, op: Operation) -> None:
-        """Write the identities of the reductions in `op` whose outermost reduce loop is `op`."""
-        if not isinstance(op, ForOp):
-            return
-        for plan in self._nest(op).starting:
-            loops = plan.block.enclosing_loops
-            inner = [x for x in loops[loops.index(op) :] if x.loop_name not in plan.reduce_loops]
-            where = [c for c in plan.conditions if c.axes().isdisjoint(plan.reduce_loops)]
-            self._init_nest(plan, inner, where)
-
-    def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
-        decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
-        decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
-        under(self.at, decided, lambda: self._init_loops(plan, loops, where))
-
-    def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
-        if not loops:
-            left = self._lane_conditions(where)
-            if left is not None:
-                self.writer.initialise(plan, left)
-            return
-        copies = prod(x.size for x in loops if self._kind(x) != "vectorized")
-        unroll = self._kind(loops[0]) == "serial" and copies <= self.unroll_limit
-        self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where), unroll)
-
-
-def _behind(op: Operation) -> Iterator[Operation]:
-    """The operations behind one in its block."""
-    later = op.next_op
-    while later is not None:
-        yield later
-        later = later.next_op
