@@ -56,7 +56,7 @@ from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .layout import LayoutAttr
 from .loop_steps import AtOp as AtOp
 from .loop_steps import BarrierOp as BarrierOp
-from .loop_steps import names_around
+from .loop_steps import WrittenAttr, names_around, parse_optional_written, verify_written
 from .names import check_axis_name, check_name
 from .te import YieldOp, parse_combiner, print_combiner, verify_axes, verify_body
 
@@ -68,12 +68,16 @@ KINDS = (*CPU_KINDS, *THREAD_KINDS, "vthread")
 
 @irdl_op_definition
 class ForOp(IRDLOperation):
-    """A named loop over `[0, extent)`: `lw_loop.for i in 64 parallel { ... }`."""
+    """A named loop over `[0, extent)`: `lw_loop.for i in 64 parallel { ... }`.
+
+    On its way to a kernel it may be written in another way than its kind says: `lw_loop.for i in 4 as unrolled`.
+    """
 
     name = "lw_loop.for"
     label = prop_def(StringAttr)
     extent = prop_def(IntAttr)
     kind = prop_def(StringAttr)
+    written = opt_prop_def(WrittenAttr)
     annotations = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect(), LabelledApartOnPath())
@@ -85,12 +89,14 @@ class ForOp(IRDLOperation):
         body: Region,
         kind: str = SERIAL,
         annotations: dict[str, Attribute] | None = None,
+        written: WrittenAttr | None = None,
     ) -> None:
         super().__init__(
             properties={
                 "label": StringAttr(label),
                 "extent": IntAttr(extent),
                 "kind": StringAttr(kind),
+                "written": written,
                 "annotations": DictionaryAttr(annotations) if annotations else None,
             },
             regions=[body],
@@ -122,6 +128,8 @@ class ForOp(IRDLOperation):
             raise VerifyException(f"loop '{self.loop_name}' has extent {self.size}, at least 1 is needed")
         if self.loop_kind not in KINDS:
             raise VerifyException(f"loop '{self.loop_name}' has kind '{self.loop_kind}', known: {', '.join(KINDS)}")
+        if self.written is not None:
+            verify_written(self, self.written)
         for op in self.body.block.ops:
             placed = isinstance(op, AllocOp) and op.layout is not None
             if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp | AtOp | CommitOp | WaitOp):
@@ -131,6 +139,8 @@ class ForOp(IRDLOperation):
         printer.print_string(f" {self.loop_name} in {self.size}")
         if self.loop_kind != SERIAL:
             printer.print_string(f" {self.loop_kind}")
+        if self.written is not None:
+            printer.print_string(f" {self.written.data}")
         if self.annotations is not None:
             printer.print_string(" annotated ")
             printer.print_attribute(self.annotations)
@@ -143,10 +153,11 @@ class ForOp(IRDLOperation):
         parser.parse_keyword("in")
         extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
         kind = parser.parse_optional_keyword_in(KINDS) or SERIAL
+        written = parse_optional_written(parser)
         notes: dict[str, Attribute] = {}
         if parser.parse_optional_keyword("annotated"):
             notes = parser.parse_optional_dictionary_attr_dict()
-        return cls(label, extent, parser.parse_region(), kind, notes)
+        return cls(label, extent, parser.parse_region(), kind, notes, written)
 
 
 @irdl_op_definition
@@ -459,4 +470,4 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
                     yield from loops_in(child)
 
 
-LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp], [LayoutAttr])
+LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp], [LayoutAttr, WrittenAttr])

@@ -1,19 +1,28 @@
-"""Operations between the loops of a lowering: barriers, and nests that are run for another iteration of a loop."""
+"""What lowering adds to loops: barriers, nests that are run for another iteration of a loop, how loops are written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, Region
-from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def, region_def, traits_def
-from xdsl.parser import Parser
+from xdsl.ir import Data, Operation, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .attributes import IndicesAttr, format_where, parse_index_expr, parse_optional_where
+from .attributes import IndicesAttr, format_where, parse_conditions, parse_index_expr, parse_optional_where
 from .index import IndexExpr
 from .labels import label_of
 from .names import check_axis_name
@@ -116,6 +125,72 @@ class AtOp(IRDLOperation):
         value = parse_index_expr(parser)
         where = parse_optional_where(parser)
         return cls(name, value, parser.parse_region(), where.data if where is not None else ())
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a loop is written, in spite of its kind: `as unrolled unless (0 - i >= 0) or (i - 2 >= 0, 2 - i >= 0)`.
+
+    Where one of the lists of conditions holds, over unrolled loops around, it is written as its kind says.
+    """
+
+    kind: str
+    unless: tuple[tuple[IndexExpr, ...], ...] = ()
+
+    def __str__(self) -> str:
+        unless = " or ".join(f"({', '.join(f'{e} >= 0' for e in conditions)})" for conditions in self.unless)
+        return f"as {self.kind}" + (f" unless {unless}" if unless else "")
+
+
+@irdl_attr_definition
+class WrittenAttr(Data[Written]):
+    """How a loop is written, as an attribute: `#lw_loop.written<as unrolled>`."""
+
+    name = "lw_loop.written"
+
+    def __init__(self, kind: str | Written, unless: Iterable[Sequence[IndexExpr]] = ()) -> None:
+        super().__init__(kind if isinstance(kind, Written) else Written(kind, tuple(map(tuple, unless))))
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Written:
+        with parser.in_angle_brackets():
+            written = parse_optional_written(parser)
+        if written is None:
+            parser.raise_error("expected 'as' and the kind of a loop")
+        return written.data
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data}>")
+
+
+WRITTEN_KINDS = ("serial", "unrolled")
+"""What loops are written as that are of another kind."""
+
+
+def parse_optional_written(parser: AttrParser) -> WrittenAttr | None:
+    """Parse ` as unrolled` if it stands there."""
+    if parser.parse_optional_keyword("as") is None:
+        return None
+    kind = parser.parse_identifier()
+    if kind not in WRITTEN_KINDS:
+        parser.raise_error(f"a loop is written as one of {', '.join(WRITTEN_KINDS)}, got {kind}")
+    unless = []
+    if parser.parse_optional_keyword("unless"):
+        unless.append(parse_conditions(parser))
+        while parser.parse_optional_keyword("or"):
+            unless.append(parse_conditions(parser))
+    return WrittenAttr(kind, unless)
+
+
+def verify_written(loop: Operation, written: WrittenAttr) -> None:
+    """VerifyException where a loop is not on its way to a kernel, or asks for loops that are not around it."""
+    if LOWERED_BY not in _function_around(loop).attributes:
+        raise VerifyException(
+            f"loop '{label_of(loop)}' is written {written.data} in functions on their way to a kernel only"
+        )
+    asked = {name for conditions in written.data.unless for e in conditions for name in e.axes()}
+    if missing := asked - names_around(loop):
+        raise VerifyException(f"loop '{label_of(loop)}' asks for '{min(missing)}', which is no loop around it")
 
 
 def _function_around(op: Operation) -> Operation:

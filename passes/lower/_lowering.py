@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.combiner import element_bytes
@@ -18,13 +17,13 @@ from ...dialects.loop_steps import LOWERED_BY
 from ..analysis.nest import widest_ranges
 from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
-from ._addresses import Addresses, Known, Scope
+from ._addresses import Addresses, Scope
 from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import allocate_first
-from ._run_ahead import work_of
-from ._starts import is_start, loops_started
+from ._loop_values import Known
+from ._starts import is_start
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
@@ -63,11 +62,7 @@ class Lowering:
         self.placements = placements_of(func)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.nests: dict[Operation, _Nest] = {}
-        self.reductions = dict(loops_started(func))
-        """Of each loop around the start of a reduction, that of the reduction."""
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
-        self.unroll_limit = 0
-        self.in_parallel = False
         self.versioned = False
         for new, argument in zip(self.entry.args, old.args, strict=True):
             new.name_hint = argument.name_hint
@@ -167,7 +162,7 @@ class Lowering:
         """True where a copy of the nest for whole tiles keeps the predicate out of replicated code."""
         if self.versioned or nest.starts or not self._varies(nest, axes):
             return False
-        return any(self._kind(nest.named[name]) == "unrolled" for name in axes & nest.named.keys())
+        return any(nest.named[name].loop_kind == "unrolled" for name in axes & nest.named.keys())
 
     def _versions(self, op: ForOp | BlockOp, tiles: Sequence[IndexExpr]) -> None:
         """Write `op`; where whole tiles are the rule, once for them and once for the rest."""
@@ -211,56 +206,30 @@ class Lowering:
         else:
             self._loop(op)
 
-    def _kind(self, loop: ForOp) -> str:
-        kind = loop.loop_kind
-        if kind in ("vectorized", "parallel") and self.at.lane is not None:
-            return "serial"
-        if kind == "parallel" and self.in_parallel:
-            return "serial"
-        return "serial" if kind == "vthread" else kind
-
     def _loop(self, op: ForOp) -> None:
-        limit = self.unroll_limit
-        steps, here = op.notes.get("auto_unroll_max_step"), op.notes.get("unroll_explicit")
-        if isinstance(steps, IntegerAttr):
-            self.unroll_limit = steps.value.data
-        if isinstance(here, IntegerAttr) and not here.value.data:
-            self.unroll_limit = 0
         before = self.at.known
-        unroll = self._kind(op) == "serial" and self._steps(op) <= self.unroll_limit
-        self._iterate(op, lambda: self._children(op), unroll, lambda: self._shortened(op))
+        self._iterate(op)
         self.at.known = before
-        self.unroll_limit = limit
 
-    def _iterate(
-        self,
-        op: ForOp,
-        body: Callable[[], None],
-        unroll: bool = False,
-        end: Callable[[], SSAValue] | None = None,
-    ) -> None:
-        """Write `body` for all iterations of `op`, as its kind says; `end` gives the end of a serial loop."""
+    def _kind(self, op: ForOp) -> str:
+        """How a loop is written here."""
+        if op.written is None:
+            return op.loop_kind
+        written = op.written.data
+        as_marked = any(all(self.at.condition(c) is True for c in conditions) for conditions in written.unless)
+        return op.loop_kind if as_marked else written.kind
+
+    def _iterate(self, op: ForOp) -> None:
+        """Write what is in a loop for all of its iterations."""
         kind = self._kind(op)
-        if op.size == 1 or kind == "unrolled" or unroll:
-            self._copies(op, body)
+        if op.size == 1 or kind == "unrolled":
+            self._copies(op)
         elif kind == "vectorized":
-            self._lanes(op, body)
+            self._lanes(op)
         elif kind == "parallel":
-            self._parallel(op, body)
-        elif kind == "serial":
-            self._serial(op, body, end() if end is not None else self.at.constant(op.size))
+            self._parallel(op)
         else:
-            rule = f"loop '{spelled(op.loop_name)}' is bound to {kind}, which a CPU does not have"
-            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; mark it parallel instead")
-
-    def _steps(self, op: ForOp) -> int:
-        """Copies that unrolling all loops below, lanes apart, would make."""
-        total = 0
-        for child in work_of(op):
-            if is_start(child) and not is_start(op):
-                continue
-            total += self._steps(child) if isinstance(child, ForOp) else 1
-        return total * (1 if self._kind(op) == "vectorized" else op.size)
+            self._serial(op, self._shortened(op))
 
     def _children(self, op: ForOp | AtOp) -> None:
         for child in op.body.block.ops:
@@ -273,29 +242,29 @@ class Lowering:
         elif isinstance(child, ForOp | BlockOp):
             self._guarded(child)
 
-    def _copies(self, op: ForOp, body: Callable[[], None]) -> None:
+    def _copies(self, op: ForOp) -> None:
         name = op.loop_name
         around, extent = self.at.env.get(name), self.at.ranges.get(name)
         for value in range(op.size):
             self.at.env[name] = value
             self.at.ranges[name] = (value, value)
-            body()
+            self._children(op)
         del self.at.env[name], self.at.ranges[name]
         if around is not None and extent is not None:  # a bound loop in a bound loop, each of one iteration
             self.at.env[name], self.at.ranges[name] = around, extent
 
-    def _lanes(self, op: ForOp, body: Callable[[], None]) -> None:
+    def _lanes(self, op: ForOp) -> None:
         self.at.lane, self.at.lanes = op.loop_name, op.size
         self.at.ranges[op.loop_name] = (0, op.size - 1)
-        body()
+        self._children(op)
         self.at.lane, self.at.lanes = None, 1
         del self.at.ranges[op.loop_name]
 
-    def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue | None = None) -> None:
+    def _serial(self, op: ForOp, end: SSAValue) -> None:
         block = Block(arg_types=[IndexType()])
-        self._within(op, block, body)
+        self._within(op, block)
         block.add_op(scf.YieldOp.create())
-        bounds = [self.at.constant(0), end or self.at.constant(op.size), self.at.constant(1)]
+        bounds = [self.at.constant(0), end, self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
 
@@ -328,27 +297,25 @@ class Lowering:
     def _smaller(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.at.here.add(arith.MinSIOp.create(operands=[a, b], result_types=[IndexType()]))
 
-    def _parallel(self, op: ForOp, body: Callable[[], None]) -> None:
+    def _parallel(self, op: ForOp) -> None:
         block = Block(arg_types=[IndexType()])
         parallel = kernel.ParallelOp(op.size, Region(block))
-        self.in_parallel = True
-        self._within(op, block, body)
-        self.in_parallel = False
+        self._within(op, block)
         self.at.here.block.add_op(parallel)
         self.at.here.loads.clear()
 
-    def _within(self, op: ForOp, block: Block, body: Callable[[], None]) -> None:
+    def _within(self, op: ForOp, block: Block) -> None:
         block.args[0].name_hint = spelled(op.loop_name)
         self.at.scopes.append(Scope(block))
-        self._known_as(op, block.args[0], body)
+        self._known_as(op, block.args[0])
         self.at.scopes.pop()
 
-    def _known_as(self, op: ForOp, value: SSAValue, body: Callable[[], None]) -> None:
-        """Write `body` with the loop's value given, as something known in the innermost scope."""
+    def _known_as(self, op: ForOp, value: SSAValue) -> None:
+        """Write what is in a loop with its value given, as something known in the innermost scope."""
         name = op.loop_name
         self.at.env[name] = Known(value, len(self.at.scopes) - 1)
         self.at.ranges[name] = (0, op.size - 1)
-        body()
+        self._children(op)
         del self.at.env[name], self.at.ranges[name]
 
     # -- blocks -------------------------------------------------------------------------------------------------------
