@@ -22,7 +22,14 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .attributes import IndicesAttr, format_where, parse_conditions, parse_index_expr, parse_optional_where
+from .attributes import (
+    IndicesAttr,
+    format_conditions,
+    format_where,
+    parse_conditions,
+    parse_index_expr,
+    parse_optional_where,
+)
 from .index import IndexExpr
 from .labels import label_of
 from .names import check_axis_name
@@ -108,8 +115,7 @@ class AtOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' of loop '{self.loop_name}' is at one iteration")
         if missing := {name for e in (self.value, *self.conditions) for name in e.axes()} - names_around(self):
             raise VerifyException(f"'{self.name}' asks for '{min(missing)}', which is no loop around it")
-        if LOWERED_BY not in _function_around(self).attributes:
-            raise VerifyException(f"'{self.name}' stands in functions on their way to a kernel only")
+        require_lowering(self, f"'{self.name}' stands")
         for op in self.body.block.ops:
             if op.name not in ("lw_loop.for", "lw_loop.block"):
                 raise VerifyException(f"'{self.name}' holds '{op.name}', only loops and blocks belong there")
@@ -138,7 +144,7 @@ class Written:
     unless: tuple[tuple[IndexExpr, ...], ...] = ()
 
     def __str__(self) -> str:
-        unless = " or ".join(f"({', '.join(f'{e} >= 0' for e in conditions)})" for conditions in self.unless)
+        unless = " or ".join(map(format_conditions, self.unless))
         return f"as {self.kind}" + (f" unless {unless}" if unless else "")
 
 
@@ -184,27 +190,37 @@ def parse_optional_written(parser: AttrParser) -> WrittenAttr | None:
 
 def verify_written(loop: Operation, written: WrittenAttr) -> None:
     """VerifyException where a loop is not on its way to a kernel, or asks for loops that are not around it."""
-    if LOWERED_BY not in _function_around(loop).attributes:
-        raise VerifyException(
-            f"loop '{label_of(loop)}' is written {written.data} in functions on their way to a kernel only"
-        )
+    require_lowering(loop, f"loop '{label_of(loop)}' is written {written.data}")
     asked = {name for conditions in written.data.unless for e in conditions for name in e.axes()}
     if missing := asked - names_around(loop):
         raise VerifyException(f"loop '{label_of(loop)}' asks for '{min(missing)}', which is no loop around it")
 
 
-def _function_around(op: Operation) -> Operation:
+def verify_ends(loop: Operation, ends: IndicesAttr) -> None:
+    """VerifyException where a loop is not on its way to a kernel, or ends by loops that are not around it."""
+    require_lowering(loop, f"loop '{label_of(loop)}' ends before its extent")
+    if missing := {name for e in ends.data for name in e.axes()} - names_around(loop) - {label_of(loop)}:
+        raise VerifyException(f"loop '{label_of(loop)}' ends by '{min(missing)}', which is no loop around it")
+    name = label_of(loop)
+    if any(not e.is_linear_in(name) or e.coefficient(name) >= 0 for e in ends.data):
+        raise VerifyException(f"loop '{name}' ends by a condition that holds for its first iterations only")
+
+
+def require_lowering(op: Operation, what: str) -> None:
+    """VerifyException where `what` is said of an operation that is not on its way to a kernel."""
     around = op
     while (parent := around.parent_op()) is not None and around.name != FuncOp.name:
         around = parent
-    return around
+    if LOWERED_BY not in around.attributes:
+        raise VerifyException(f"{what} in functions on their way to a kernel only")
 
 
 def names_around(op: Operation) -> set[str]:
     """The loops that an operation is in, or in another iteration of."""
     names: set[str] = set()
     around = op.parent_op()
-    while around is not None and around.name in ("lw_loop.for", AtOp.name):
-        names.add(label_of(around))
+    while around is not None and around.name.startswith("lw_loop."):
+        if "label" in around.properties:
+            names.add(label_of(around))
         around = around.parent_op()
     return names

@@ -69,6 +69,13 @@ class BlockPlan:
         self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
 
 
+def load_conditions(block: BlockOp) -> tuple[IndexExpr, ...]:
+    """The conditions under which loads of a block read, over the loops around it."""
+    padded = [op for op in block.loads if op.conditions]
+    bound = block.bound if padded else {}
+    return tuple(dict.fromkeys(c.substitute(bound) for op in padded for c in op.conditions))
+
+
 def reduce_loops(block: BlockOp) -> set[str]:
     """The loops of more than one iteration that a block reduces over."""
     once = {loop.loop_name for loop in block.enclosing_loops if loop.size == 1}

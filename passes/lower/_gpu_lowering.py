@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AtOp, BarrierOp, BlockOp, ForOp, is_bound
+from ...dialects.loop import AtOp, BarrierOp, ForOp, is_bound
 from ..analysis.placement import Placement
 from ._addresses import Scope
 from ._block_plan import Access, BlockPlan
@@ -22,8 +22,8 @@ from ._join_threads import join_threads
 from ._launch import Launch, allocate_first
 from ._loop_values import Known
 from ._lowering import Lowering
-from ._run_ahead import ASYNCHRONOUS, taken_ahead
-from ._starts import nests_with_starts
+from ._run_ahead import ASYNCHRONOUS, blocks_of
+from ._starts import Nest, nests_with_starts
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
 
@@ -44,7 +44,6 @@ class GpuLowering(Lowering):
         super().__init__(func, gpu=True)
         self.warps = warps
         self.virtual: list[ForOp] = []
-        self.waiting: dict[Operation, bool] = {}
         self.allocated: set[SSAValue] = set()
 
     def run(self) -> None:
@@ -56,11 +55,11 @@ class GpuLowering(Lowering):
 
     # -- launches -----------------------------------------------------------------------------------------------------
 
-    def _launch(self, nests: Sequence[ForOp | BlockOp]) -> None:
+    def _launch(self, nests: Sequence[Nest]) -> None:
         self.launch = Launch(self.at, launch_sizes(nests[-1]))
         self._allocate_used_in(nests[-1])
         for nest in nests:
-            self._guarded(nest)
+            self._child(nest)
         self.launch.close()
 
     def _allocate_outermost(self) -> None:
@@ -71,9 +70,10 @@ class GpuLowering(Lowering):
                 element = buffer.type.element_type
                 self.buffers[buffer] = allocate_first(self.entry, place.name, element, place.size, "global")
 
-    def _allocate_used_in(self, op: ForOp | BlockOp) -> None:
+    def _allocate_used_in(self, op: Nest) -> None:
         """Allocate what a launch has in registers and shared memory outside of all of its loops."""
-        used = {a.buffer: a.place for p in self._plans_below(op) for a in (*p.writes, *p.loads.values())}
+        plans = [self.plans[block] for block in blocks_of(op)]
+        used = {a.buffer: a.place for p in plans for a in (*p.writes, *p.loads.values())}
         for buffer, place in used.items():
             if place.scope == "global" or place.owner is not None:
                 continue
@@ -95,12 +95,6 @@ class GpuLowering(Lowering):
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def _loop(self, op: ForOp) -> None:
-        if taken_ahead(op) is not None:  # what runs ahead counts the iterations, so none is left out
-            self._serial(op, self.at.constant(op.size))
-        else:
-            super()._loop(op)
-
-    def _iterate(self, op: ForOp) -> None:
         if op.loop_kind == "vthread":
             self.virtual.append(op)
             self.at.ranges[op.loop_name] = (0, op.size - 1)
@@ -110,7 +104,7 @@ class GpuLowering(Lowering):
         elif is_bound(op):
             self._bound(op)
         else:
-            super()._iterate(op)
+            super()._loop(op)
 
     def _bound(self, op: ForOp) -> None:
         kind = op.loop_kind
@@ -177,20 +171,6 @@ class GpuLowering(Lowering):
         if around is not None and extent is not None:
             at.env[name], at.ranges[name] = around, extent
         at.known = known
-
-    def _waits(self, op: Operation) -> bool:
-        """True where threads wait for each other in `op`: at a barrier, or to join what they have."""
-        found = self.waiting.get(op)
-        if found is None:
-            found = isinstance(op, BarrierOp) or (isinstance(op, BlockOp) and joins_threads(self.plans[op]))
-            if isinstance(op, ForOp):
-                found = any(map(self._waits, op.body.block.ops))
-            self.waiting[op] = found
-        return found
-
-    def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
-        # Barriers stand in no branch: not in one that some threads take only, and not twice for two kinds of blocks.
-        return not self._waits(op)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

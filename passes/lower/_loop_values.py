@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AtOp
+from ...dialects.loop import AtOp, ForOp, is_bound
 
 
 @dataclass(frozen=True)
@@ -72,3 +74,32 @@ class LoopValues:
         low, high = iteration.bounds(self.ranges)
         most = [limit.const for c in op.conditions if (limit := c + op.value).is_constant]  # `limit - value >= 0`
         return iteration, (low, min(high, *most) if most else high)
+
+    @contextmanager
+    def valued(self, name: str, value: int | None, values: tuple[int, int]) -> Iterator[None]:
+        """Know a loop's value, where it is a constant, and the values that it can have."""
+        around, extent = self.env.get(name), self.ranges.get(name)
+        if value is not None:
+            self.env[name] = value
+        self.ranges[name] = values
+        yield
+        self.env.pop(name, None)
+        del self.ranges[name]
+        if around is not None:
+            self.env[name] = around
+        if extent is not None:
+            self.ranges[name] = extent
+
+    @contextmanager
+    def inside(self, op: ForOp, sizes: Mapping[str, int]) -> Iterator[None]:
+        """Know what holds for all iterations of a loop, in a launch of so many blocks and threads on each axis."""
+        one = sizes[op.loop_kind] == 1 if is_bound(op) else op.size == 1 and op.loop_kind != "vthread"
+        with self.valued(op.loop_name, 0 if one else None, (0, op.size - 1)):
+            yield
+
+    @contextmanager
+    def at_iteration(self, op: AtOp) -> Iterator[None]:
+        """Know what holds for nests that are run for another iteration."""
+        iteration, values = self.iteration(op)
+        with self.valued(op.loop_name, iteration.const if iteration.is_constant else None, values):
+            yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, MemRefType
@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects import kernel
 from ...dialects.combiner import element_bytes
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, blocks_in, loops_in
+from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in
 from ...dialects.loop_steps import LOWERED_BY
 from ..analysis.nest import widest_ranges
 from ..analysis.placement import Placement
@@ -23,31 +23,11 @@ from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import allocate_first
 from ._loop_values import Known
-from ._starts import is_start
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
 LOCAL_BYTES = 65536
 """Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""
-
-
-class _Nest:
-    """What stays the same each time a loop or block is written: what is in it, and what its blocks ask for."""
-
-    def __init__(self, op: ForOp | BlockOp, plans: Mapping[BlockOp, BlockPlan]) -> None:
-        blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
-        self.plans = [plans[block] for block in blocks]
-        self.loops = (op, *loops_in(op)) if isinstance(op, ForOp) else ()
-        self.ranges = widest_ranges(self.loops)
-        self.named = {loop.loop_name: loop for loop in self.loops}
-        self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
-        conditions = dict.fromkeys(c for plan in self.plans for c in plan.conditions)
-        self.conditions = {c: frozenset(c.axes()) for c in conditions}
-        """The predicates of the blocks, with the loops they depend on; `shared` are those of all blocks."""
-        self.shared = {c for c in conditions if all(c in plan.conditions for plan in self.plans)}
-        padding = dict.fromkeys(c for plan in self.plans for c in plan.tests)
-        self.padding = {c: frozenset(c.axes()) for c in padding}
-        self.starts = is_start(op)
 
 
 class Lowering:
@@ -61,7 +41,7 @@ class Lowering:
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.placements = placements_of(func)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
-        self.nests: dict[Operation, _Nest] = {}
+        self.ranges: dict[VersionsOp, dict[str, tuple[int, int]]] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
         self.versioned = False
         for new, argument in zip(self.entry.args, old.args, strict=True):
@@ -71,8 +51,8 @@ class Lowering:
     def run(self) -> None:
         self._allocate_outermost()
         for op in self.func.body.block.ops:
-            if isinstance(op, ForOp | BlockOp):
-                self._guarded(op)
+            if not isinstance(op, AllocOp):
+                self._child(op)
         self.entry.add_op(ReturnOp())
         self._replace_body()
 
@@ -111,79 +91,30 @@ class Lowering:
 
     # -- predicates ---------------------------------------------------------------------------------------------------
 
-    def _nest(self, op: ForOp | BlockOp) -> _Nest:
-        nest = self.nests.get(op)
-        if nest is None:
-            nest = self.nests[op] = _Nest(op, self.plans)
-        return nest
-
-    def _plans_below(self, op: ForOp | BlockOp) -> list[BlockPlan]:
-        return self._nest(op).plans
-
     def _open(self, condition: IndexExpr) -> bool:
-        """True where the condition is not settled by the loops that are fixed."""
+        """True where the condition is not known to hold."""
         return condition not in self.at.known
 
-    def _guarded(self, op: ForOp | BlockOp) -> None:
-        """Write `op` under the predicates that are decided here and shared by all blocks in it."""
-        nest = self._nest(op)
-        if not nest.conditions and not nest.padding:
-            self._statement(op)
-            return
-        decided: list[IndexExpr] = []
-        tiles: list[IndexExpr] = []
-        for condition, axes in nest.conditions.items():
-            if not self._open(condition) or not self._may_branch(op, condition):
-                continue
-            if axes <= self.at.env.keys():
-                if condition in nest.shared:
-                    decided.append(condition)
-            elif isinstance(op, ForOp) and self._pays(nest, axes):
-                tiles.append(condition)
-        if isinstance(op, ForOp) and op.size > 1 and not self.versioned:
-            for condition, axes in nest.padding.items():
-                if self._open(condition) and self._varies(nest, axes) and self._may_branch(op, condition):
-                    tiles.append(condition)
-        if decided:
-            under(self.at, decided, lambda: self._versions(op, tiles))
-        else:
-            self._versions(op, tiles)
+    def _if(self, op: IfOp) -> None:
+        """Write what is run under predicates; those over lanes are left to the blocks."""
+        tested = [c for c in op.conditions if self._open(c) and self.at.lane not in c.axes()]
+        under(self.at, tested, lambda: self._children(op))
 
-    def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
-        """True where some threads may run `op` and others not, as far as `condition` tells them apart."""
-        return True
-
-    def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
-        """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open."""
-        free = axes - self.at.env.keys()
-        return free <= nest.ranges.keys() and not free & nest.lanes and self.at.lane not in free
-
-    def _pays(self, nest: _Nest, axes: frozenset[str]) -> bool:
-        """True where a copy of the nest for whole tiles keeps the predicate out of replicated code."""
-        if self.versioned or nest.starts or not self._varies(nest, axes):
-            return False
-        return any(nest.named[name].loop_kind == "unrolled" for name in axes & nest.named.keys())
-
-    def _versions(self, op: ForOp | BlockOp, tiles: Sequence[IndexExpr]) -> None:
-        """Write `op`; where whole tiles are the rule, once for them and once for the rest."""
-        if not tiles or not isinstance(op, ForOp):
-            self._statement(op)
-            return
-        inner = self._nest(op).ranges
-        tests = []
+    def _versions(self, op: VersionsOp) -> None:
+        """Write a nest; where whole tiles are the rule, once for them and once for the rest."""
+        tests: list[SSAValue] = []
         hold: list[IndexExpr] = []
-        for condition in tiles:
-            value = self.at.condition(interval_of(self.at.fixed(condition), inner).low)
-            if value is False:
-                continue
-            hold.append(condition)
-            if value is not True:
+        for condition in [] if self.versioned else [c for c in op.conditions if self._open(c)]:
+            value = self.at.condition(interval_of(self.at.fixed(condition), self._ranges(op)).low)
+            if value is not False:
+                hold.append(condition)
+            if not isinstance(value, bool):
                 tests.append(value)
         before = self.at.known
 
         def whole() -> None:
             self.at.known = before | set(hold)
-            self._statement(op)
+            self._children(op)
             self.at.known = before
 
         test = self.at.conjunction(tests, False)
@@ -193,23 +124,18 @@ class Lowering:
 
         def rest() -> None:
             self.versioned = True
-            self._statement(op)
+            self._children(op)
             self.versioned = False
 
         branch(self.at, test, whole, rest)
 
+    def _ranges(self, op: VersionsOp) -> dict[str, tuple[int, int]]:
+        """The values of the loops in a nest."""
+        if op not in self.ranges:
+            self.ranges[op] = widest_ranges(loops_in(op))
+        return self.ranges[op]
+
     # -- control flow -------------------------------------------------------------------------------------------------
-
-    def _statement(self, op: ForOp | BlockOp) -> None:
-        if isinstance(op, BlockOp):
-            self._block(self.plans[op])
-        else:
-            self._loop(op)
-
-    def _loop(self, op: ForOp) -> None:
-        before = self.at.known
-        self._iterate(op)
-        self.at.known = before
 
     def _kind(self, op: ForOp) -> str:
         """How a loop is written here."""
@@ -219,7 +145,7 @@ class Lowering:
         as_marked = any(all(self.at.condition(c) is True for c in conditions) for conditions in written.unless)
         return op.loop_kind if as_marked else written.kind
 
-    def _iterate(self, op: ForOp) -> None:
+    def _loop(self, op: ForOp) -> None:
         """Write what is in a loop for all of its iterations."""
         kind = self._kind(op)
         if op.size == 1 or kind == "unrolled":
@@ -229,18 +155,24 @@ class Lowering:
         elif kind == "parallel":
             self._parallel(op)
         else:
-            self._serial(op, self._shortened(op))
+            self._serial(op)
 
-    def _children(self, op: ForOp | AtOp) -> None:
+    def _children(self, op: ForOp | AtOp | IfOp | VersionsOp) -> None:
         for child in op.body.block.ops:
             self._child(child)
 
     def _child(self, child: Operation) -> None:
-        """Write what stands directly in a loop."""
+        """Write an operation of the loop dialect."""
         if isinstance(child, AllocOp):
             self._allocate(child.buffer, self.placements[child.buffer])
-        elif isinstance(child, ForOp | BlockOp):
-            self._guarded(child)
+        elif isinstance(child, ForOp):
+            self._loop(child)
+        elif isinstance(child, BlockOp):
+            self._block(self.plans[child])
+        elif isinstance(child, IfOp):
+            self._if(child)
+        elif isinstance(child, VersionsOp):
+            self._versions(child)
 
     def _copies(self, op: ForOp) -> None:
         name = op.loop_name
@@ -260,28 +192,23 @@ class Lowering:
         self.at.lane, self.at.lanes = None, 1
         del self.at.ranges[op.loop_name]
 
-    def _serial(self, op: ForOp, end: SSAValue) -> None:
-        block = Block(arg_types=[IndexType()])
+    def _serial(self, op: ForOp) -> None:
+        block, known = Block(arg_types=[IndexType()]), self.at.known
+        end = self._end(op)
         self._within(op, block)
+        self.at.known = known
         block.add_op(scf.YieldOp.create())
         bounds = [self.at.constant(0), end, self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
 
-    def _shortened(self, op: ForOp) -> SSAValue:
-        """The loop's end, before which the tail predicates over it hold: they need no test inside."""
+    def _end(self, op: ForOp) -> SSAValue:
+        """The loop's end, before which the predicates that it ends by hold: they need no test inside."""
         end = self.at.constant(op.size)
-        nest = self._nest(op)
-        if nest.starts:
-            return end
-        for condition, axes in nest.conditions.items():
+        for condition in op.ends.data if op.ends is not None else ():
+            if not self._open(condition):
+                continue
             step = condition.coefficient(op.loop_name)
-            if step >= 0 or not condition.is_linear_in(op.loop_name) or not self._open(condition):
-                continue
-            if not axes - {op.loop_name} <= self.at.env.keys() or condition not in nest.shared:
-                continue
-            if not self._may_branch(op, condition):
-                continue
             rest = self.at.fixed(condition - IndexExpr(((op.loop_name, step),), 0))
             self.at.known = self.at.known | {condition}
             limit = rest // -step + 1

@@ -8,8 +8,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ...dialects.loop import BlockOp, ForOp, IfOp, VersionsOp, blocks_in
 from ..analysis.nest import only_child
+
+Nest = ForOp | BlockOp | IfOp | VersionsOp
 
 STARTS = "starts"
 """The annotation of a block that writes what a reduction starts from, by the name of the reduction."""
@@ -18,7 +20,7 @@ STARTS = "starts"
 def is_start(nest: Operation) -> bool:
     """True for the nest of a block that writes what a reduction starts from."""
     inner: Operation | None = nest
-    while isinstance(inner, ForOp):
+    while isinstance(inner, ForOp | IfOp | VersionsOp):
         inner = only_child(inner)
     return isinstance(inner, BlockOp) and STARTS in inner.notes
 
@@ -33,11 +35,11 @@ def starts_before(loop: ForOp) -> list[ForOp | BlockOp]:
     return found
 
 
-def nests_with_starts(func: FuncOp) -> Iterator[list[ForOp | BlockOp]]:
+def nests_with_starts(func: FuncOp) -> Iterator[list[Nest]]:
     """The outermost nests of a function, each behind what its reductions start with."""
-    nests: list[ForOp | BlockOp] = []
+    nests: list[Nest] = []
     for op in func.body.block.ops:
-        if isinstance(op, ForOp | BlockOp):
+        if isinstance(op, ForOp | BlockOp | IfOp | VersionsOp):
             nests.append(op)
             if not is_start(op):
                 yield nests

@@ -16,6 +16,7 @@ from ._steps import require_none
 from .expand_pipelines import ExpandPipelines, expand_pipelines
 from .place_barriers import PlaceBarriers, place_barriers
 from .place_buffers import PlaceBuffers, place_buffers
+from .place_predicates import PlacePredicates, place_predicates
 from .settle_loop_kinds import SettleLoopKinds, settle_loop_kinds
 from .start_reductions import StartReductions, start_reductions
 from .tell_loops_apart import TellLoopsApart, tell_loops_apart
@@ -28,6 +29,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     StartReductions,
     ExpandPipelines,
     SettleLoopKinds,
+    PlacePredicates,
     WriteKernel,
 )
 """What lowering loops to a kernel is made of, in order."""
@@ -63,4 +65,5 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             start_reductions(func)
             expand_pipelines(func, target)
             settle_loop_kinds(func, target.is_gpu)
+            place_predicates(func, target.is_gpu)
             write_kernel(func, target)

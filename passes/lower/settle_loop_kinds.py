@@ -11,11 +11,12 @@ from math import gcd
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.index import IndexExpr
-from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, is_bound, statements
+from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, statements
 from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops
@@ -77,10 +78,10 @@ class _Settling:
         self.around: list[str] = []
         """How the loops around are written, those of one iteration left out."""
 
-    def launch(self, nest: ForOp | BlockOp) -> None:
+    def launch(self, nest: Operation) -> None:
         """Begin an outermost nest."""
 
-    def statement(self, op: ForOp | BlockOp) -> None:
+    def statement(self, op: Operation) -> None:
         """Settle the loops of a nest."""
         if isinstance(op, ForOp):
             limit = self.limit
@@ -163,7 +164,7 @@ class _GpuSettling(_Settling):
         self.alike = dict(loops_started(func))
         """Of each loop around the start of a reduction, that of the reduction: what steps evenly there does here."""
 
-    def launch(self, nest: ForOp | BlockOp) -> None:
+    def launch(self, nest: Operation) -> None:
         self.sizes = launch_sizes(nest)
 
     def _require_known(self, op: ForOp) -> None:
@@ -190,7 +191,7 @@ class _GpuSettling(_Settling):
         for copy in product(*(range(around.size) for around in copied)):
             with ExitStack() as stack:
                 for around, value in zip(copied, copy, strict=True):
-                    stack.enter_context(self._valued(around.loop_name, value, (value, value)))
+                    stack.enter_context(self.at.valued(around.loop_name, value, (value, value)))
                 if self._steps_evenly(loop):
                     found.add(copy)
         return holding_for(copied, found)
@@ -202,7 +203,7 @@ class _GpuSettling(_Settling):
         """
         if loop.size not in LANES or any(isinstance(op, ForOp) for op in loop.body.block.ops):
             return False
-        with self._valued(loop.loop_name, None, (0, loop.size - 1)):
+        with self.at.valued(loop.loop_name, None, (0, loop.size - 1)):
             return all(self._plan_steps_evenly(self._plan(b), loop.loop_name, loop.size) for b in blocks_in(loop))
 
     def _plan(self, block: BlockOp) -> BlockPlan:
@@ -232,32 +233,14 @@ class _GpuSettling(_Settling):
 
     @contextmanager
     def _inside(self, op: ForOp, kind: str) -> Iterator[None]:
-        one = self.sizes[op.loop_kind] == 1 if is_bound(op) else op.size == 1 and kind != "vthread"
         copied = kind == "unrolled" and op.size > 1
         if copied:
             self.copied.append(op)
-        with super()._inside(op, kind), self._valued(op.loop_name, 0 if one else None, (0, op.size - 1)):
+        with super()._inside(op, kind), self.at.inside(op, self.sizes):
             yield
         if copied:
             self.copied.pop()
 
     def _elsewhere(self, op: AtOp) -> None:
-        iteration, values = self.at.iteration(op)
-        with self._valued(op.loop_name, iteration.const if iteration.is_constant else None, values):
+        with self.at.at_iteration(op):
             super()._elsewhere(op)
-
-    @contextmanager
-    def _valued(self, name: str, value: int | None, values: tuple[int, int]) -> Iterator[None]:
-        """Know a loop's value, where it is a constant, and the values that it can have."""
-        at = self.at
-        around, extent = at.env.get(name), at.ranges.get(name)
-        if value is not None:
-            at.env[name] = value
-        at.ranges[name] = values
-        yield
-        at.env.pop(name, None)
-        del at.ranges[name]
-        if around is not None:
-            at.env[name] = around
-        if extent is not None:
-            at.ranges[name] = extent
