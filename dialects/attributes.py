@@ -128,6 +128,11 @@ def format_indices(indices: Sequence[IndexExpr]) -> str:
     return "[" + ", ".join(map(str, indices)) + "]"
 
 
+def format_conditions(conditions: Sequence[IndexExpr]) -> str:
+    """`(e >= 0, f >= 0)`."""
+    return f"({', '.join(f'{e} >= 0' for e in conditions)})"
+
+
 def format_where(conditions: Sequence[IndexExpr]) -> str:
     """` where (e >= 0, f >= 0)`, or nothing."""
-    return f" where ({', '.join(f'{e} >= 0' for e in conditions)})" if conditions else ""
+    return f" where {format_conditions(conditions)}" if conditions else ""

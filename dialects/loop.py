@@ -38,8 +38,10 @@ from .attributes import (
     AxesAttr,
     Axis,
     IndicesAttr,
+    format_conditions,
     format_indices,
     format_where,
+    parse_conditions,
     parse_index_expr,
     parse_indices,
     parse_optional_where,
@@ -54,10 +56,11 @@ from .index import IndexExpr
 from .kernel.async_copy import CommitOp, WaitOp
 from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .layout import LayoutAttr
+from .loop_guards import IfOp as IfOp
+from .loop_guards import VersionsOp as VersionsOp
 from .loop_steps import AtOp as AtOp
 from .loop_steps import BarrierOp as BarrierOp
-from .loop_steps import StartOp as StartOp
-from .loop_steps import names_around
+from .loop_steps import WrittenAttr, names_around, parse_optional_written, verify_ends, verify_written
 from .names import check_axis_name, check_name
 from .te import YieldOp, parse_combiner, print_combiner, verify_axes, verify_body
 
@@ -69,12 +72,19 @@ KINDS = (*CPU_KINDS, *THREAD_KINDS, "vthread")
 
 @irdl_op_definition
 class ForOp(IRDLOperation):
-    """A named loop over `[0, extent)`: `lw_loop.for i in 64 parallel { ... }`."""
+    """A named loop over `[0, extent)`: `lw_loop.for i in 64 parallel { ... }`.
+
+    On its way to a kernel it may be written in another way than its kind says, and may end before its extent, at the
+    first iteration in which a condition fails: `lw_loop.for i in 4 as unrolled`, `lw_loop.for i in 64 while (29 - i >=
+    0)`.
+    """
 
     name = "lw_loop.for"
     label = prop_def(StringAttr)
     extent = prop_def(IntAttr)
     kind = prop_def(StringAttr)
+    written = opt_prop_def(WrittenAttr)
+    ends = opt_prop_def(IndicesAttr)
     annotations = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect(), LabelledApartOnPath())
@@ -86,12 +96,16 @@ class ForOp(IRDLOperation):
         body: Region,
         kind: str = SERIAL,
         annotations: dict[str, Attribute] | None = None,
+        written: WrittenAttr | None = None,
+        ends: IndicesAttr | None = None,
     ) -> None:
         super().__init__(
             properties={
                 "label": StringAttr(label),
                 "extent": IntAttr(extent),
                 "kind": StringAttr(kind),
+                "written": written,
+                "ends": ends,
                 "annotations": DictionaryAttr(annotations) if annotations else None,
             },
             regions=[body],
@@ -123,15 +137,24 @@ class ForOp(IRDLOperation):
             raise VerifyException(f"loop '{self.loop_name}' has extent {self.size}, at least 1 is needed")
         if self.loop_kind not in KINDS:
             raise VerifyException(f"loop '{self.loop_name}' has kind '{self.loop_kind}', known: {', '.join(KINDS)}")
+        if self.written is not None:
+            verify_written(self, self.written)
+        if self.ends is not None:
+            verify_ends(self, self.ends)
         for op in self.body.block.ops:
             placed = isinstance(op, AllocOp) and op.layout is not None
-            if not placed and not isinstance(op, ForOp | BlockOp | BarrierOp | AtOp | StartOp | CommitOp | WaitOp):
+            steps = BarrierOp | AtOp | CommitOp | WaitOp | IfOp | VersionsOp
+            if not placed and not isinstance(op, ForOp | BlockOp | steps):
                 raise VerifyException(f"loop '{self.loop_name}' holds '{op.name}', only loops and blocks belong there")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.loop_name} in {self.size}")
         if self.loop_kind != SERIAL:
             printer.print_string(f" {self.loop_kind}")
+        if self.written is not None:
+            printer.print_string(f" {self.written.data}")
+        if self.ends is not None:
+            printer.print_string(f" while {format_conditions(self.ends.data)}")
         if self.annotations is not None:
             printer.print_string(" annotated ")
             printer.print_attribute(self.annotations)
@@ -144,10 +167,12 @@ class ForOp(IRDLOperation):
         parser.parse_keyword("in")
         extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
         kind = parser.parse_optional_keyword_in(KINDS) or SERIAL
+        written = parse_optional_written(parser)
+        ends = IndicesAttr(parse_conditions(parser)) if parser.parse_optional_keyword("while") else None
         notes: dict[str, Attribute] = {}
         if parser.parse_optional_keyword("annotated"):
             notes = parser.parse_optional_dictionary_attr_dict()
-        return cls(label, extent, parser.parse_region(), kind, notes)
+        return cls(label, extent, parser.parse_region(), kind, notes, written, ends)
 
 
 @irdl_op_definition
@@ -306,7 +331,7 @@ class BlockOp(IRDLOperation):
         """The loops around the block, outermost first."""
         loops: list[ForOp] = []
         parent = self.parent_op()
-        while isinstance(parent, ForOp | AtOp):
+        while isinstance(parent, _NESTS):
             if isinstance(parent, ForOp):
                 loops.append(parent)
             parent = parent.parent_op()
@@ -421,6 +446,10 @@ def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...]]:
     return parser.resolve_operand(operand, parser.parse_type()), indices
 
 
+_NESTS = (ForOp, AtOp, IfOp, VersionsOp)
+"""What loops and blocks stand in."""
+
+
 def blocks_in(op: Operation) -> Iterator[BlockOp]:
     """Every block under `op`, in program order."""
     waiting = [op]
@@ -456,8 +485,10 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
             for child in block.ops:
                 if isinstance(child, ForOp):
                     yield child
-                if isinstance(child, ForOp | AtOp):
+                if isinstance(child, _NESTS):
                     yield from loops_in(child)
 
 
-LwLoop = Dialect("lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, StartOp], [LayoutAttr])
+LwLoop = Dialect(
+    "lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, IfOp, VersionsOp], [LayoutAttr, WrittenAttr]
+)

@@ -1,19 +1,35 @@
-"""Operations between the loops of a lowering: barriers, and nests that are run for another iteration of a loop."""
+"""What lowering adds to loops: barriers, nests that are run for another iteration of a loop, how loops are written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, Region
-from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def, region_def, traits_def
-from xdsl.parser import Parser
+from xdsl.ir import Data, Operation, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .attributes import IndicesAttr, format_where, parse_index_expr, parse_optional_where
+from .attributes import (
+    IndicesAttr,
+    format_conditions,
+    format_where,
+    parse_conditions,
+    parse_index_expr,
+    parse_optional_where,
+)
 from .index import IndexExpr
 from .labels import label_of
 from .names import check_axis_name
@@ -99,8 +115,7 @@ class AtOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' of loop '{self.loop_name}' is at one iteration")
         if missing := {name for e in (self.value, *self.conditions) for name in e.axes()} - names_around(self):
             raise VerifyException(f"'{self.name}' asks for '{min(missing)}', which is no loop around it")
-        if LOWERED_BY not in _function_around(self).attributes:
-            raise VerifyException(f"'{self.name}' stands in functions on their way to a kernel only")
+        require_lowering(self, f"'{self.name}' stands")
         for op in self.body.block.ops:
             if op.name not in ("lw_loop.for", "lw_loop.block"):
                 raise VerifyException(f"'{self.name}' holds '{op.name}', only loops and blocks belong there")
@@ -118,51 +133,94 @@ class AtOp(IRDLOperation):
         return cls(name, value, parser.parse_region(), where.data if where is not None else ())
 
 
-@irdl_op_definition
-class StartOp(IRDLOperation):
-    """The reductions over a loop start here, before what stands between this and the loop: `lw_loop.start k`.
+@dataclass(frozen=True)
+class Written:
+    """How a loop is written, in spite of its kind: `as unrolled unless (0 - i >= 0) or (i - 2 >= 0, 2 - i >= 0)`.
 
-    Elsewhere they do right before the outermost loop that they reduce over.
+    Where one of the lists of conditions holds, over unrolled loops around, it is written as its kind says.
     """
 
-    name = "lw_loop.start"
-    label = prop_def(StringAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    kind: str
+    unless: tuple[tuple[IndexExpr, ...], ...] = ()
 
-    def __init__(self, loop_name: str) -> None:
-        super().__init__(properties={"label": StringAttr(loop_name)})
+    def __str__(self) -> str:
+        unless = " or ".join(map(format_conditions, self.unless))
+        return f"as {self.kind}" + (f" unless {unless}" if unless else "")
 
-    @property
-    def loop_name(self) -> str:
-        return self.label.data
 
-    def verify_(self) -> None:
-        later = self.next_op
-        while later is not None and not (later.name == "lw_loop.for" and label_of(later) == self.loop_name):
-            later = later.next_op
-        if later is None:
-            raise VerifyException(f"'{self.name}' stands before no loop '{self.loop_name}'")
+@irdl_attr_definition
+class WrittenAttr(Data[Written]):
+    """How a loop is written, as an attribute: `#lw_loop.written<as unrolled>`."""
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.loop_name}")
+    name = "lw_loop.written"
+
+    def __init__(self, kind: str | Written, unless: Iterable[Sequence[IndexExpr]] = ()) -> None:
+        super().__init__(kind if isinstance(kind, Written) else Written(kind, tuple(map(tuple, unless))))
 
     @classmethod
-    def parse(cls, parser: Parser) -> StartOp:
-        return cls(parser.parse_identifier())
+    def parse_parameter(cls, parser: AttrParser) -> Written:
+        with parser.in_angle_brackets():
+            written = parse_optional_written(parser)
+        if written is None:
+            parser.raise_error("expected 'as' and the kind of a loop")
+        return written.data
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data}>")
 
 
-def _function_around(op: Operation) -> Operation:
+WRITTEN_KINDS = ("serial", "unrolled")
+"""What loops are written as that are of another kind."""
+
+
+def parse_optional_written(parser: AttrParser) -> WrittenAttr | None:
+    """Parse ` as unrolled` if it stands there."""
+    if parser.parse_optional_keyword("as") is None:
+        return None
+    kind = parser.parse_identifier()
+    if kind not in WRITTEN_KINDS:
+        parser.raise_error(f"a loop is written as one of {', '.join(WRITTEN_KINDS)}, got {kind}")
+    unless = []
+    if parser.parse_optional_keyword("unless"):
+        unless.append(parse_conditions(parser))
+        while parser.parse_optional_keyword("or"):
+            unless.append(parse_conditions(parser))
+    return WrittenAttr(kind, unless)
+
+
+def verify_written(loop: Operation, written: WrittenAttr) -> None:
+    """VerifyException where a loop is not on its way to a kernel, or asks for loops that are not around it."""
+    require_lowering(loop, f"loop '{label_of(loop)}' is written {written.data}")
+    asked = {name for conditions in written.data.unless for e in conditions for name in e.axes()}
+    if missing := asked - names_around(loop):
+        raise VerifyException(f"loop '{label_of(loop)}' asks for '{min(missing)}', which is no loop around it")
+
+
+def verify_ends(loop: Operation, ends: IndicesAttr) -> None:
+    """VerifyException where a loop is not on its way to a kernel, or ends by loops that are not around it."""
+    require_lowering(loop, f"loop '{label_of(loop)}' ends before its extent")
+    if missing := {name for e in ends.data for name in e.axes()} - names_around(loop) - {label_of(loop)}:
+        raise VerifyException(f"loop '{label_of(loop)}' ends by '{min(missing)}', which is no loop around it")
+    name = label_of(loop)
+    if any(not e.is_linear_in(name) or e.coefficient(name) >= 0 for e in ends.data):
+        raise VerifyException(f"loop '{name}' ends by a condition that holds for its first iterations only")
+
+
+def require_lowering(op: Operation, what: str) -> None:
+    """VerifyException where `what` is said of an operation that is not on its way to a kernel."""
     around = op
     while (parent := around.parent_op()) is not None and around.name != FuncOp.name:
         around = parent
-    return around
+    if LOWERED_BY not in around.attributes:
+        raise VerifyException(f"{what} in functions on their way to a kernel only")
 
 
 def names_around(op: Operation) -> set[str]:
     """The loops that an operation is in, or in another iteration of."""
     names: set[str] = set()
     around = op.parent_op()
-    while around is not None and around.name in ("lw_loop.for", AtOp.name):
-        names.add(label_of(around))
+    while around is not None and around.name.startswith("lw_loop."):
+        if "label" in around.properties:
+            names.add(label_of(around))
         around = around.parent_op()
     return names

@@ -1,5 +1,6 @@
 """The steps from loops to a kernel: each prints, parses back and verifies, and together they are the whole lowering."""
 
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
@@ -15,8 +16,9 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
 from loopwright.backends.context import create_context
-from loopwright.dialects.interpret.loop import run_loops
+from loopwright.dialects.interpret.loop import InterpretationError, run_loops
 from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.loop import ForOp
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import STEPS, lower_loop_to_kernel
 from loopwright.passes.pipeline_text import schedule_text
@@ -78,6 +80,50 @@ def test_gpu(target: str) -> None:
         module.attributes["lw.target"] = attribute
         lowered += hold_to_the_whole(module, f"seed {seed}: {schedule_text(steps)}")
     assert lowered >= 10
+
+
+def test_what_steps_decide_stands_in_the_loops() -> None:
+    found = Counter[str]()
+    for seed in range(20):
+        module = tiled(Random(seed))[1]
+        *_, last, _ = step_by_step(module)
+        for op in last.walk():
+            found[op.name] += 1
+            if isinstance(op, ForOp):
+                found["as"] += op.written is not None
+                found["while"] += op.ends is not None
+    assert all(found[what] for what in ("lw_loop.if", "lw_loop.versions", "as", "while"))
+
+
+def block_only(where: str, loop: str = "") -> str:
+    return f"""
+func.func @f(%b: memref<8xf32> {{lw.name = "b", lw.output}}) attributes {{lw.lowered_by = "lw-place-predicates"}} {{
+  lw_loop.for i in 8{loop} {{
+    {where} {{
+      lw_loop.block b (i in 8 = i) writes %b[i] : memref<8xf32> {{
+        %0 = arith.constant 1.0 : f32
+        lw_te.yield %0 : f32
+      }}
+    }}
+  }}
+  func.return
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("where", "loop"),
+    [
+        ("lw_loop.if (5 - i >= 0)", ""),
+        ("lw_loop.for j in 1", " while (5 - i >= 0)"),
+        ("lw_loop.for j in 1", " parallel as serial while (5 - i >= 0)"),
+    ],
+)
+def test_predicates_are_interpreted(where: str, loop: str) -> None:
+    module = Parser(create_context(), block_only(where, loop)).parse_module()
+    with pytest.raises(InterpretationError, match="element 6 of output 'b' is never written"):
+        run_loops(module, [])
+    (all_of_it,) = run_loops(Parser(create_context(), block_only("lw_loop.versions (5 - i >= 0)")).parse_module(), [])
+    np.testing.assert_array_equal(all_of_it, np.ones(8, "float32"))
 
 
 def test_no_schedule_step_is_legal_between_them() -> None:

@@ -9,7 +9,7 @@ which is what lowering relies on when it keeps just the region one iteration nee
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..combiner import combine_op, identity
 from ..element import dtype_name, is_unsigned
 from ..index import IndexExpr, axis, flatten
-from ..loop import AllocOp, AtOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
+from ..loop import AllocOp, AtOp, BlockOp, ForOp, IfOp, LoadOp, VersionsOp, blocks_in, buffer_shape
 from ..strides import row_major
 from ..te import IndexOp, PredicateOp, YieldOp
 from .scalar import FUNCTIONS, python_expression, wrapped
@@ -134,10 +134,18 @@ class _Source:
             for buffer in self.owned.get(op, ()):
                 self.emit(depth + 1, f"{self.buffers[buffer]}[:] = [None] * {_size(buffer)}")
             self.emit(depth + 1, "pass")
+            if op.ends is not None:
+                self.emit(depth + 1, f"if not ({_all_hold(op.ends.data, _loop)}): continue")
             for child in op.body.block.ops:
                 self.statement(child, depth + 1)
         elif isinstance(op, BlockOp):
             self.block(op, depth)
+        elif isinstance(op, IfOp | VersionsOp):
+            if isinstance(op, IfOp):
+                self.emit(depth, f"if {_all_hold(op.conditions, _loop)}:")
+                depth += 1
+            for child in op.body.block.ops:
+                self.statement(child, depth)
         elif isinstance(op, AtOp):
             raise ValueError("an expanded pipeline keeps values in the registers of threads, which are not interpreted")
 
@@ -184,7 +192,7 @@ class _Source:
             elif isinstance(op, IndexOp):
                 self.emit(depth, f"{name} = {wrapped(op.value.python(_iterator), op.result.type)}")
             elif isinstance(op, PredicateOp):
-                self.emit(depth, f"{name} = {_all_hold(op.where.data)}")
+                self.emit(depth, f"{name} = {_all_hold(op.where.data, _iterator)}")
             else:
                 self.emit(depth, f"{name} = {python_expression(op, [names[v] for v in op.operands])}")
         raise AssertionError("a body ends with a yield")
@@ -194,7 +202,7 @@ class _Source:
             assert isinstance(op.buffer.type, MemRefType)
             zero = "0" if isinstance(op.buffer.type.element_type, IntegerType) else "0.0"
             self.emit(depth, f"{name} = {zero}")
-            self.emit(depth, f"if {_all_hold(op.conditions)}:")
+            self.emit(depth, f"if {_all_hold(op.conditions, _iterator)}:")
             depth += 1
         self.emit(depth, f"{name} = {self.element(op.buffer, op.indices.data, depth)}")
         self.emit(depth, f"if {name} is None: fail('read of an unwritten element', {op.buffer.name_hint!r}, ())")
@@ -239,8 +247,8 @@ def _combined(combiner: str, output: SSAValue, old: str, new: str) -> str:
     return python_expression(joined, [old, new])
 
 
-def _all_hold(conditions: Sequence[IndexExpr]) -> str:
-    return " and ".join(f"{c.python(_iterator)} >= 0" for c in conditions) or "True"
+def _all_hold(conditions: Sequence[IndexExpr], name: Callable[[str], str]) -> str:
+    return " and ".join(f"{c.python(name)} >= 0" for c in conditions) or "True"
 
 
 def _size(buffer: SSAValue) -> int:

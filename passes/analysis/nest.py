@@ -10,7 +10,7 @@ from xdsl.ir import Block as IrBlock
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...dialects.index import IndexExpr, Ranges
-from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, loops_in
+from ...dialects.loop import AllocOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in
 from ..lower.lower_te_to_loop import argument_name
 from ..primitive import Primitive, ScheduleError
 
@@ -123,7 +123,7 @@ def fresh_buffer_name(wanted: str, taken: Iterable[str]) -> str:
     return f"{wanted}{number}"
 
 
-def only_child(loop: ForOp) -> Operation | None:
+def only_child(loop: ForOp | IfOp | VersionsOp) -> Operation | None:
     """Return the single loop or block in `loop`, None where there are several."""
     first = loop.body.block.first_op
     return first if first is not None and first is loop.body.block.last_op else None

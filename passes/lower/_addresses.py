@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.index import Atom, Div, IndexExpr, Mod
 from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
+from ._loop_values import Known, LoopValues
 
 INDEX = IndexType()
 SIGNED_AT_LEAST = IntegerAttr(INTEGER_PREDICATES.index("sge"), i64)
@@ -46,44 +47,19 @@ class Address:
     multiple: int = 1
 
 
-@dataclass(frozen=True)
-class Known:
-    """A loop's value and the depth of the scope it is defined in."""
-
-    value: SSAValue
-    depth: int
-
-
-class _Ranges(dict[str, tuple[int, int]]):
-    """Ranges of loops; counts how often they changed."""
-
-    changes = 0
-
-    def __setitem__(self, name: str, extent: tuple[int, int]) -> None:
-        self.changes += 1
-        super().__setitem__(name, extent)
-
-    def __delitem__(self, name: str) -> None:
-        self.changes += 1
-        super().__delitem__(name)
-
-
-class Addresses:
+class Addresses(LoopValues):
     """The scopes that are open, the value of every loop around, and index arithmetic in them.
 
-    A loop has a constant value (unrolled, or of extent 1), a `Known` value, or is the one whose iterations are lanes.
-    `known` are the conditions that hold in what is being written.
+    A loop has a constant value, a `Known` value, or is the one whose iterations are lanes. `known` are the conditions
+    that hold in what is being written.
     """
 
     def __init__(self, entry: Block) -> None:
+        super().__init__()
         self.scopes = [Scope(entry)]
-        self.env: dict[str, int | Known] = {}
-        self.ranges = _Ranges()
         self.lane: str | None = None
         self.lanes = 1
         self.known: frozenset[IndexExpr] = frozenset()
-        self._settled: dict[IndexExpr, IndexExpr] = {}
-        self._settled_at = 0
 
     @property
     def here(self) -> Scope:
@@ -99,31 +75,6 @@ class Addresses:
         if known is None:
             known = scope.values[key] = scope.add(make())  # type: ignore[operator]
         return known
-
-    def fixed(self, expr: IndexExpr) -> IndexExpr:
-        """The expression with constant loops replaced, simplified for the ranges of the others."""
-        if self._settled_at != self.ranges.changes:
-            self._settled_at = self.ranges.changes
-            self._settled.clear()
-        found = self._settled.get(expr)
-        if found is None:
-            found = self._settled[expr] = self._settle(expr)
-        return found
-
-    def _settle(self, expr: IndexExpr) -> IndexExpr:
-        env = self.env
-        if all(isinstance(a, str) for a, _ in expr.terms):
-            const = expr.const
-            terms = []
-            for atom, c in expr.terms:
-                value = env.get(atom)  # type: ignore[arg-type]
-                if type(value) is int:
-                    const += c * value
-                else:
-                    terms.append((atom, c))
-            return IndexExpr(tuple(terms), const)
-        constants = {n: IndexExpr((), env[n]) for n in expr.axes() if type(env.get(n)) is int}  # type: ignore[arg-type]
-        return expr.substitute(constants).simplify(self.ranges)
 
     # -- addresses ----------------------------------------------------------------------------------------------------
 

@@ -106,13 +106,6 @@ class BodyWriter:
         )
         return True
 
-    def initialise(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> None:
-        """Write the identity to the outputs of one instance."""
-        masks = self._masks(lane_conditions)
-        spill = self.may_spill(plan, lane_conditions)
-        for position, write in enumerate(plan.writes):
-            self._store(write, self._identity(plan, position), masks, spill)
-
     # -- parts of a reduction, for who joins values in another way ----------------------------------------------------
 
     def value(self, plan: BlockPlan, number: int) -> SSAValue:

@@ -13,7 +13,7 @@ from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp
-from ..analysis.nest import buffer_name
+from ..analysis.nest import buffer_name, loops_reduced
 from ..analysis.placement import Placement
 from ..schedule._marks import PREFETCH
 from ._run_ahead import BEYOND
@@ -63,12 +63,23 @@ class BlockPlan:
         beyond = block.notes.get(BEYOND)
         if isinstance(beyond, IndicesAttr):
             self.edges |= set(beyond.data)
-        once = {loop.loop_name for loop in block.enclosing_loops if loop.size == 1}
-        reduced = (e.axes() for a, e in zip(block.axes, block.bindings.data, strict=True) if a.reduce)
-        self.reduce_loops = {name for axes in reduced for name in axes} - once
+        self.reduce_loops = reduce_loops(block)
         self.fused = _fused_products(block)
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
         self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
+
+
+def load_conditions(block: BlockOp) -> tuple[IndexExpr, ...]:
+    """The conditions under which loads of a block read, over the loops around it."""
+    padded = [op for op in block.loads if op.conditions]
+    bound = block.bound if padded else {}
+    return tuple(dict.fromkeys(c.substitute(bound) for op in padded for c in op.conditions))
+
+
+def reduce_loops(block: BlockOp) -> set[str]:
+    """The loops of more than one iteration that a block reduces over."""
+    once = {loop.loop_name for loop in block.enclosing_loops if loop.size == 1}
+    return loops_reduced(block) - once
 
 
 def _ahead(block: BlockOp, op: Operation, access: Access) -> int:

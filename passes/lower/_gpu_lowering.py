@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
-from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, MemRefType
@@ -14,21 +13,19 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AtOp, BarrierOp, BlockOp, ForOp, is_bound
+from ...dialects.loop import AtOp, BarrierOp, ForOp, is_bound
 from ..analysis.placement import Placement
-from ._addresses import Known, Scope, same_for_lanes
+from ._addresses import Scope
 from ._block_plan import Access, BlockPlan
 from ._branches import branch, under
 from ._join_threads import join_threads
 from ._launch import Launch, allocate_first
+from ._loop_values import Known
 from ._lowering import Lowering
-from ._run_ahead import ASYNCHRONOUS, taken_ahead
+from ._run_ahead import ASYNCHRONOUS, blocks_of
+from ._starts import Nest, nests_with_starts
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
-from .tell_loops_apart import spelled
-
-LANES = (2, 4, 8)
-"""Elements that are moved as vectors; above four, the printers take several."""
 
 
 class GpuLowering(Lowering):
@@ -47,24 +44,22 @@ class GpuLowering(Lowering):
         super().__init__(func, gpu=True)
         self.warps = warps
         self.virtual: list[ForOp] = []
-        self.waiting: dict[Operation, bool] = {}
         self.allocated: set[SSAValue] = set()
 
     def run(self) -> None:
         self._allocate_outermost()
-        for op in self.func.body.block.ops:
-            if isinstance(op, ForOp | BlockOp):
-                self._launch(op)
+        for nests in nests_with_starts(self.func):
+            self._launch(nests)
         self.entry.add_op(ReturnOp())
         self._replace_body()
 
     # -- launches -----------------------------------------------------------------------------------------------------
 
-    def _launch(self, op: ForOp | BlockOp) -> None:
-        self.launch = Launch(self.at, launch_sizes(op))
-        self._allocate_used_in(op)
-        self._initialise_before(op)
-        self._guarded(op)
+    def _launch(self, nests: Sequence[Nest]) -> None:
+        self.launch = Launch(self.at, launch_sizes(nests[-1]))
+        self._allocate_used_in(nests[-1])
+        for nest in nests:
+            self._child(nest)
         self.launch.close()
 
     def _allocate_outermost(self) -> None:
@@ -75,9 +70,10 @@ class GpuLowering(Lowering):
                 element = buffer.type.element_type
                 self.buffers[buffer] = allocate_first(self.entry, place.name, element, place.size, "global")
 
-    def _allocate_used_in(self, op: ForOp | BlockOp) -> None:
+    def _allocate_used_in(self, op: Nest) -> None:
         """Allocate what a launch has in registers and shared memory outside of all of its loops."""
-        used = {a.buffer: a.place for p in self._plans_below(op) for a in (*p.writes, *p.loads.values())}
+        plans = [self.plans[block] for block in blocks_of(op)]
+        used = {a.buffer: a.place for p in plans for a in (*p.writes, *p.loads.values())}
         for buffer, place in used.items():
             if place.scope == "global" or place.owner is not None:
                 continue
@@ -98,94 +94,37 @@ class GpuLowering(Lowering):
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
-    def _kind(self, loop: ForOp) -> str:
-        kind = loop.loop_kind
-        if kind == "vectorized" and (self.at.lane is not None or not self._steps_evenly(loop)):
-            return "unrolled"
-        return kind
-
-    def _steps_evenly(self, loop: ForOp) -> bool:
-        """True where the lanes of a loop are neighbours, or one, in everything read or written below it.
-
-        A vector that starts at no multiple of its size cannot be moved at once: then the lanes are copies.
-        """
-        if loop.size not in LANES or any(isinstance(op, ForOp) for op in loop.body.block.ops):
-            return False
-        name = loop.loop_name
-        if name in self.at.ranges:
-            return False
-        self.at.ranges[name] = (0, loop.size - 1)
-        evenly = all(self._plan_steps_evenly(plan, name, loop.size) for plan in self._plans_below(loop))
-        del self.at.ranges[name]
-        return evenly
-
-    def _plan_steps_evenly(self, plan: BlockPlan, name: str, lanes: int) -> bool:
-        if name in plan.reduce_loops or any(name in e.axes() for es in plan.indices.values() for e in es):
-            return False
-        for condition in (*plan.conditions, *plan.tests):
-            same = same_for_lanes(self.at.fixed(condition), name, lanes)
-            if name in same.axes() and not self._holds(condition):
-                return False
-        size = min(4, lanes)
-        for access in (*plan.loads.values(), *plan.writes):
-            offset = self.at.fixed(access.offset)
-            if not offset.is_linear_in(name) or offset.coefficient(name) not in (0, 1):
-                return False
-            if offset.coefficient(name) and gcd(offset.const, *(c for a, c in offset.terms if a != name)) % size:
-                return False
-        return True
-
-    def _holds(self, condition: IndexExpr) -> bool:
-        fixed = self.at.fixed(condition)
-        return all(a in self.at.ranges for a in fixed.axes()) and fixed.bounds(self.at.ranges)[0] >= 0
-
     def _loop(self, op: ForOp) -> None:
-        if taken_ahead(op) is not None:  # what runs ahead counts the iterations, so none is left out
-            self._serial(op, lambda: self._children(op))
-        else:
-            super()._loop(op)
-
-    def _iterate(
-        self,
-        op: ForOp,
-        body: Callable[[], None],
-        unroll: bool = False,
-        end: Callable[[], SSAValue] | None = None,
-    ) -> None:
-        kind = op.loop_kind
-        if kind == "parallel":
-            rule = f"loop '{spelled(op.loop_name)}' is parallel, which a GPU does not have"
-            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; bind it to blockIdx or threadIdx")
-        if kind == "vthread":
+        if op.loop_kind == "vthread":
             self.virtual.append(op)
             self.at.ranges[op.loop_name] = (0, op.size - 1)
-            body()
+            self._children(op)
             del self.at.ranges[op.loop_name]
             self.virtual.pop()
         elif is_bound(op):
-            self._bound(op, body)
+            self._bound(op)
         else:
-            super()._iterate(op, body, unroll, end)
+            super()._loop(op)
 
-    def _bound(self, op: ForOp, body: Callable[[], None]) -> None:
+    def _bound(self, op: ForOp) -> None:
         kind = op.loop_kind
         size = self.launch.sizes[kind]
         if size == 1:
-            self._copies(op, body)
+            self._copies(op)
             return
         value = self.launch.threads[kind]
         if op.size == size:
-            self._thread(op, value, body)
+            self._thread(op, value)
             return
         test = self.launch.is_below(value, size, op.size)
-        branch(self.at, test, lambda: self._thread(op, value, body))
+        branch(self.at, test, lambda: self._thread(op, value))
 
-    def _thread(self, op: ForOp, value: SSAValue, body: Callable[[], None]) -> None:
+    def _thread(self, op: ForOp, value: SSAValue) -> None:
         # A scope of its own, in the same region: two loops of one name may be bound to different axes.
         self.at.scopes.append(Scope(self.at.here.block))
         name = op.loop_name
         around, extent = self.at.env.get(name), self.at.ranges.get(name)
-        self._known_as(op, value, body)
+        self._known_as(op, value)
         if around is not None and extent is not None:
             self.at.env[name], self.at.ranges[name] = around, extent
         self.at.scopes.pop()
@@ -218,9 +157,7 @@ class GpuLowering(Lowering):
     def _at_iteration(self, op: AtOp) -> None:
         at, name = self.at, op.loop_name
         around, extent, known = at.env.get(name), at.ranges.get(name), at.known
-        iteration = at.fixed(op.value)
-        low, high = iteration.bounds(at.ranges)
-        most = [limit.const for c in op.conditions if (limit := c + op.value).is_constant]  # `limit - value >= 0`
+        iteration, values = at.iteration(op)
         if iteration.is_constant:
             at.env[name] = iteration.const
         else:
@@ -228,33 +165,14 @@ class GpuLowering(Lowering):
             sum_ = at.here.add(arith.AddiOp.create(operands=parts, result_types=[IndexType()]))
             at.env[name] = Known(sum_, len(at.scopes) - 1)
             at.known = frozenset(c for c in known if name not in c.axes())
-        at.ranges[name] = low, min(high, *most) if most else high
+        at.ranges[name] = values
         self._children(op)
         del at.env[name], at.ranges[name]
         if around is not None and extent is not None:
             at.env[name], at.ranges[name] = around, extent
         at.known = known
 
-    def _waits(self, op: Operation) -> bool:
-        """True where threads wait for each other in `op`: at a barrier, or to join what they have."""
-        found = self.waiting.get(op)
-        if found is None:
-            found = isinstance(op, BarrierOp) or (isinstance(op, BlockOp) and joins_threads(self.plans[op]))
-            if isinstance(op, ForOp):
-                found = any(map(self._waits, op.body.block.ops))
-            self.waiting[op] = found
-        return found
-
-    def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
-        # Barriers stand in no branch: not in one that some threads take only, and not twice for two kinds of blocks.
-        return not self._waits(op)
-
     # -- statements ---------------------------------------------------------------------------------------------------
-
-    def _initialise_before(self, op: Operation) -> None:
-        if isinstance(op, ForOp) and all(joins_threads(plan) for plan in self._plans_below(op)):
-            return
-        super()._initialise_before(op)
 
     def _block(self, plan: BlockPlan) -> None:
         if joins_threads(plan):
@@ -276,16 +194,6 @@ class GpuLowering(Lowering):
         left = self._lane_conditions(plan.conditions)
         if left is not None and not self.writer.copy_asynchronously(plan, left):
             self.writer.update(plan, left, False)
-
-    def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
-        def write() -> None:
-            super(GpuLowering, self)._init_loops(plan, loops, where)
-
-        if loops:
-            write()
-            return
-        for _ in self._copies_of(plan):
-            self._alone(plan, lambda: self._settled(plan, where, (), write))
 
     def _copies_of(self, plan: BlockPlan) -> Iterator[None]:
         """Once for each virtual thread that the statement tells apart.

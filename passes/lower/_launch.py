@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
 from ..analysis.nest import made_up
-from ._addresses import Addresses, Known, Scope
+from ._addresses import Addresses, Scope
+from ._loop_values import Known
 
 _PLACE = made_up("place", 0)
 """A thread's place on an axis, where no loop is bound to it."""

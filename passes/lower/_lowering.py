@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Iterable
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.element import element_bytes
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, StartOp, blocks_in, loops_in
+from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in
 from ...dialects.loop_steps import LOWERED_BY
 from ..analysis.nest import widest_ranges
 from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
-from ._addresses import Addresses, Known, Scope
+from ._addresses import Addresses, Scope
 from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import allocate_first
-from ._run_ahead import taken_ahead, work_of
+from ._loop_values import Known
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
 LOCAL_BYTES = 65536
 """Local buffers above this size live in memory: a thread's stack is a few hundred KiB at worst."""
-
-
-class _Nest:
-    """What stays the same each time a loop or block is written: what is in it, and what its blocks ask for."""
-
-    def __init__(self, op: ForOp | BlockOp, plans: Mapping[BlockOp, BlockPlan]) -> None:
-        blocks: Iterable[BlockOp] = [op] if isinstance(op, BlockOp) else blocks_in(op)
-        self.plans = [plans[block] for block in blocks]
-        self.loops = (op, *loops_in(op)) if isinstance(op, ForOp) else ()
-        self.ranges = widest_ranges(self.loops)
-        self.named = {loop.loop_name: loop for loop in self.loops}
-        self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
-        conditions = dict.fromkeys(c for plan in self.plans for c in plan.conditions)
-        self.conditions = {c: frozenset(c.axes()) for c in conditions}
-        """The predicates of the blocks, with the loops they depend on; `shared` are those of all blocks."""
-        self.shared = {c for c in conditions if all(c in plan.conditions for plan in self.plans)}
-        padding = dict.fromkeys(c for plan in self.plans for c in plan.tests)
-        self.padding = {c: frozenset(c.axes()) for c in padding}
-        self.starting = [plan for plan in self.plans if isinstance(op, ForOp) and _starts_at(plan, op)]
-        """The reductions whose outermost reduce loop this is."""
-
-
-def _starts_at(plan: BlockPlan, op: ForOp) -> bool:
-    if not plan.block.has_init or op.loop_name not in plan.reduce_loops:
-        return False
-    loops = plan.block.enclosing_loops
-    return not any(loop.loop_name in plan.reduce_loops for loop in loops[: loops.index(op)])
 
 
 class Lowering:
@@ -70,10 +41,8 @@ class Lowering:
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.placements = placements_of(func)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
-        self.nests: dict[Operation, _Nest] = {}
+        self.ranges: dict[VersionsOp, dict[str, tuple[int, int]]] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
-        self.unroll_limit = 0
-        self.in_parallel = False
         self.versioned = False
         for new, argument in zip(self.entry.args, old.args, strict=True):
             new.name_hint = argument.name_hint
@@ -82,9 +51,8 @@ class Lowering:
     def run(self) -> None:
         self._allocate_outermost()
         for op in self.func.body.block.ops:
-            if isinstance(op, ForOp | BlockOp):
-                self._initialise_before(op)
-                self._guarded(op)
+            if not isinstance(op, AllocOp):
+                self._child(op)
         self.entry.add_op(ReturnOp())
         self._replace_body()
 
@@ -123,79 +91,30 @@ class Lowering:
 
     # -- predicates ---------------------------------------------------------------------------------------------------
 
-    def _nest(self, op: ForOp | BlockOp) -> _Nest:
-        nest = self.nests.get(op)
-        if nest is None:
-            nest = self.nests[op] = _Nest(op, self.plans)
-        return nest
-
-    def _plans_below(self, op: ForOp | BlockOp) -> list[BlockPlan]:
-        return self._nest(op).plans
-
     def _open(self, condition: IndexExpr) -> bool:
-        """True where the condition is not settled by the loops that are fixed."""
+        """True where the condition is not known to hold."""
         return condition not in self.at.known
 
-    def _guarded(self, op: ForOp | BlockOp) -> None:
-        """Write `op` under the predicates that are decided here and shared by all blocks in it."""
-        nest = self._nest(op)
-        if not nest.conditions and not nest.padding:
-            self._statement(op)
-            return
-        decided: list[IndexExpr] = []
-        tiles: list[IndexExpr] = []
-        for condition, axes in nest.conditions.items():
-            if not self._open(condition) or not self._may_branch(op, condition):
-                continue
-            if axes <= self.at.env.keys():
-                if condition in nest.shared:
-                    decided.append(condition)
-            elif isinstance(op, ForOp) and self._pays(nest, axes):
-                tiles.append(condition)
-        if isinstance(op, ForOp) and op.size > 1 and not self.versioned:
-            for condition, axes in nest.padding.items():
-                if self._open(condition) and self._varies(nest, axes) and self._may_branch(op, condition):
-                    tiles.append(condition)
-        if decided:
-            under(self.at, decided, lambda: self._versions(op, tiles))
-        else:
-            self._versions(op, tiles)
+    def _if(self, op: IfOp) -> None:
+        """Write what is run under predicates; those over lanes are left to the blocks."""
+        tested = [c for c in op.conditions if self._open(c) and self.at.lane not in c.axes()]
+        under(self.at, tested, lambda: self._children(op))
 
-    def _may_branch(self, op: ForOp | BlockOp, condition: IndexExpr) -> bool:
-        """True where some threads may run `op` and others not, as far as `condition` tells them apart."""
-        return True
-
-    def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
-        """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open."""
-        free = axes - self.at.env.keys()
-        return free <= nest.ranges.keys() and not free & nest.lanes and self.at.lane not in free
-
-    def _pays(self, nest: _Nest, axes: frozenset[str]) -> bool:
-        """True where a copy of the nest for whole tiles keeps the predicate out of replicated code."""
-        if self.versioned or not self._varies(nest, axes):
-            return False
-        return any(self._kind(nest.named[name]) == "unrolled" for name in axes & nest.named.keys())
-
-    def _versions(self, op: ForOp | BlockOp, tiles: Sequence[IndexExpr]) -> None:
-        """Write `op`; where whole tiles are the rule, once for them and once for the rest."""
-        if not tiles or not isinstance(op, ForOp):
-            self._statement(op)
-            return
-        inner = self._nest(op).ranges
-        tests = []
+    def _versions(self, op: VersionsOp) -> None:
+        """Write a nest; where whole tiles are the rule, once for them and once for the rest."""
+        tests: list[SSAValue] = []
         hold: list[IndexExpr] = []
-        for condition in tiles:
-            value = self.at.condition(interval_of(self.at.fixed(condition), inner).low)
-            if value is False:
-                continue
-            hold.append(condition)
-            if value is not True:
+        for condition in [] if self.versioned else [c for c in op.conditions if self._open(c)]:
+            value = self.at.condition(interval_of(self.at.fixed(condition), self._ranges(op)).low)
+            if value is not False:
+                hold.append(condition)
+            if not isinstance(value, bool):
                 tests.append(value)
         before = self.at.known
 
         def whole() -> None:
             self.at.known = before | set(hold)
-            self._statement(op)
+            self._children(op)
             self.at.known = before
 
         test = self.at.conjunction(tests, False)
@@ -205,122 +124,91 @@ class Lowering:
 
         def rest() -> None:
             self.versioned = True
-            self._statement(op)
+            self._children(op)
             self.versioned = False
 
         branch(self.at, test, whole, rest)
 
+    def _ranges(self, op: VersionsOp) -> dict[str, tuple[int, int]]:
+        """The values of the loops in a nest."""
+        if op not in self.ranges:
+            self.ranges[op] = widest_ranges(loops_in(op))
+        return self.ranges[op]
+
     # -- control flow -------------------------------------------------------------------------------------------------
 
-    def _statement(self, op: ForOp | BlockOp) -> None:
-        if isinstance(op, BlockOp):
-            self._block(self.plans[op])
-        else:
-            self._loop(op)
-
-    def _kind(self, loop: ForOp) -> str:
-        kind = loop.loop_kind
-        if kind in ("vectorized", "parallel") and self.at.lane is not None:
-            return "serial"
-        if kind == "parallel" and self.in_parallel:
-            return "serial"
-        return "serial" if kind == "vthread" else kind
+    def _kind(self, op: ForOp) -> str:
+        """How a loop is written here."""
+        if op.written is None:
+            return op.loop_kind
+        written = op.written.data
+        as_marked = any(all(self.at.condition(c) is True for c in conditions) for conditions in written.unless)
+        return op.loop_kind if as_marked else written.kind
 
     def _loop(self, op: ForOp) -> None:
-        limit = self.unroll_limit
-        steps, here = op.notes.get("auto_unroll_max_step"), op.notes.get("unroll_explicit")
-        if isinstance(steps, IntegerAttr):
-            self.unroll_limit = steps.value.data
-        if isinstance(here, IntegerAttr) and not here.value.data:
-            self.unroll_limit = 0
-        before = self.at.known
-        unroll = self._kind(op) == "serial" and self._steps(op) <= self.unroll_limit
-        self._iterate(op, lambda: self._children(op), unroll, lambda: self._shortened(op))
-        self.at.known = before
-        self.unroll_limit = limit
-
-    def _iterate(
-        self,
-        op: ForOp,
-        body: Callable[[], None],
-        unroll: bool = False,
-        end: Callable[[], SSAValue] | None = None,
-    ) -> None:
-        """Write `body` for all iterations of `op`, as its kind says; `end` gives the end of a serial loop."""
+        """Write what is in a loop for all of its iterations."""
         kind = self._kind(op)
-        if op.size == 1 or kind == "unrolled" or unroll:
-            self._copies(op, body)
+        if op.size == 1 or kind == "unrolled":
+            self._copies(op)
         elif kind == "vectorized":
-            self._lanes(op, body)
+            self._lanes(op)
         elif kind == "parallel":
-            self._parallel(op, body)
-        elif kind == "serial":
-            self._serial(op, body, end() if end is not None else self.at.constant(op.size))
+            self._parallel(op)
         else:
-            rule = f"loop '{spelled(op.loop_name)}' is bound to {kind}, which a CPU does not have"
-            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; mark it parallel instead")
+            self._serial(op)
 
-    def _steps(self, op: ForOp) -> int:
-        """Copies that unrolling all loops below, lanes apart, would make."""
-        total = 0
-        for child in work_of(op):
-            total += self._steps(child) if isinstance(child, ForOp) else 1
-        return total * (1 if self._kind(op) == "vectorized" else op.size)
-
-    def _children(self, op: ForOp | AtOp) -> None:
+    def _children(self, op: ForOp | AtOp | IfOp | VersionsOp) -> None:
         for child in op.body.block.ops:
             self._child(child)
 
     def _child(self, child: Operation) -> None:
-        """Write what stands directly in a loop."""
+        """Write an operation of the loop dialect."""
         if isinstance(child, AllocOp):
             self._allocate(child.buffer, self.placements[child.buffer])
-        elif isinstance(child, StartOp):
-            loops = (op for op in _behind(child) if isinstance(op, ForOp))
-            self._initialise_before(next(loop for loop in loops if loop.loop_name == child.loop_name))
-        elif isinstance(child, ForOp | BlockOp):
-            if isinstance(child, BlockOp) or taken_ahead(child) is None:
-                self._initialise_before(child)
-            self._guarded(child)
+        elif isinstance(child, ForOp):
+            self._loop(child)
+        elif isinstance(child, BlockOp):
+            self._block(self.plans[child])
+        elif isinstance(child, IfOp):
+            self._if(child)
+        elif isinstance(child, VersionsOp):
+            self._versions(child)
 
-    def _copies(self, op: ForOp, body: Callable[[], None]) -> None:
+    def _copies(self, op: ForOp) -> None:
         name = op.loop_name
         around, extent = self.at.env.get(name), self.at.ranges.get(name)
         for value in range(op.size):
             self.at.env[name] = value
             self.at.ranges[name] = (value, value)
-            body()
+            self._children(op)
         del self.at.env[name], self.at.ranges[name]
         if around is not None and extent is not None:  # a bound loop in a bound loop, each of one iteration
             self.at.env[name], self.at.ranges[name] = around, extent
 
-    def _lanes(self, op: ForOp, body: Callable[[], None]) -> None:
+    def _lanes(self, op: ForOp) -> None:
         self.at.lane, self.at.lanes = op.loop_name, op.size
         self.at.ranges[op.loop_name] = (0, op.size - 1)
-        body()
+        self._children(op)
         self.at.lane, self.at.lanes = None, 1
         del self.at.ranges[op.loop_name]
 
-    def _serial(self, op: ForOp, body: Callable[[], None], end: SSAValue | None = None) -> None:
-        block = Block(arg_types=[IndexType()])
-        self._within(op, block, body)
+    def _serial(self, op: ForOp) -> None:
+        block, known = Block(arg_types=[IndexType()]), self.at.known
+        end = self._end(op)
+        self._within(op, block)
+        self.at.known = known
         block.add_op(scf.YieldOp.create())
-        bounds = [self.at.constant(0), end or self.at.constant(op.size), self.at.constant(1)]
+        bounds = [self.at.constant(0), end, self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
 
-    def _shortened(self, op: ForOp) -> SSAValue:
-        """The loop's end, before which the tail predicates over it hold: they need no test inside."""
+    def _end(self, op: ForOp) -> SSAValue:
+        """The loop's end, before which the predicates that it ends by hold: they need no test inside."""
         end = self.at.constant(op.size)
-        nest = self._nest(op)
-        for condition, axes in nest.conditions.items():
+        for condition in op.ends.data if op.ends is not None else ():
+            if not self._open(condition):
+                continue
             step = condition.coefficient(op.loop_name)
-            if step >= 0 or not condition.is_linear_in(op.loop_name) or not self._open(condition):
-                continue
-            if not axes - {op.loop_name} <= self.at.env.keys() or condition not in nest.shared:
-                continue
-            if not self._may_branch(op, condition):
-                continue
             rest = self.at.fixed(condition - IndexExpr(((op.loop_name, step),), 0))
             self.at.known = self.at.known | {condition}
             limit = rest // -step + 1
@@ -336,27 +224,25 @@ class Lowering:
     def _smaller(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.at.here.add(arith.MinSIOp.create(operands=[a, b], result_types=[IndexType()]))
 
-    def _parallel(self, op: ForOp, body: Callable[[], None]) -> None:
+    def _parallel(self, op: ForOp) -> None:
         block = Block(arg_types=[IndexType()])
         parallel = kernel.ParallelOp(op.size, Region(block))
-        self.in_parallel = True
-        self._within(op, block, body)
-        self.in_parallel = False
+        self._within(op, block)
         self.at.here.block.add_op(parallel)
         self.at.here.loads.clear()
 
-    def _within(self, op: ForOp, block: Block, body: Callable[[], None]) -> None:
+    def _within(self, op: ForOp, block: Block) -> None:
         block.args[0].name_hint = spelled(op.loop_name)
         self.at.scopes.append(Scope(block))
-        self._known_as(op, block.args[0], body)
+        self._known_as(op, block.args[0])
         self.at.scopes.pop()
 
-    def _known_as(self, op: ForOp, value: SSAValue, body: Callable[[], None]) -> None:
-        """Write `body` with the loop's value given, as something known in the innermost scope."""
+    def _known_as(self, op: ForOp, value: SSAValue) -> None:
+        """Write what is in a loop with its value given, as something known in the innermost scope."""
         name = op.loop_name
         self.at.env[name] = Known(value, len(self.at.scopes) - 1)
         self.at.ranges[name] = (0, op.size - 1)
-        body()
+        self._children(op)
         del self.at.env[name], self.at.ranges[name]
 
     # -- blocks -------------------------------------------------------------------------------------------------------
@@ -380,38 +266,3 @@ class Lowering:
             return
         afresh = plan.block.has_init and not plan.reduce_loops
         self.writer.update(plan, left, afresh)
-
-    # -- initialisation of reductions ---------------------------------------------------------------------------------
-
-    def _initialise_before(self, op: Operation) -> None:
-        """Write the identities of the reductions in `op` whose outermost reduce loop is `op`."""
-        if not isinstance(op, ForOp):
-            return
-        for plan in self._nest(op).starting:
-            loops = plan.block.enclosing_loops
-            inner = [x for x in loops[loops.index(op) :] if x.loop_name not in plan.reduce_loops]
-            where = [c for c in plan.conditions if c.axes().isdisjoint(plan.reduce_loops)]
-            self._init_nest(plan, inner, where)
-
-    def _init_nest(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
-        decided = [c for c in where if self._open(c) and self.at.lane not in c.axes()]
-        decided = [c for c in decided if all(n in self.at.env for n in c.axes())]
-        under(self.at, decided, lambda: self._init_loops(plan, loops, where))
-
-    def _init_loops(self, plan: BlockPlan, loops: Sequence[ForOp], where: Sequence[IndexExpr]) -> None:
-        if not loops:
-            left = self._lane_conditions(where)
-            if left is not None:
-                self.writer.initialise(plan, left)
-            return
-        copies = prod(x.size for x in loops if self._kind(x) != "vectorized")
-        unroll = self._kind(loops[0]) == "serial" and copies <= self.unroll_limit
-        self._iterate(loops[0], lambda: self._init_nest(plan, loops[1:], where), unroll)
-
-
-def _behind(op: Operation) -> Iterator[Operation]:
-    """The operations behind one in its block."""
-    later = op.next_op
-    while later is not None:
-        yield later
-        later = later.next_op

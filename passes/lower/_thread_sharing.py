@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.index import IndexExpr, axis
@@ -16,7 +16,7 @@ from ..analysis.regions import interval_of, union
 from ._block_plan import Access, BlockPlan
 
 
-def launch_sizes(nest: ForOp | BlockOp) -> dict[str, int]:
+def launch_sizes(nest: Operation) -> dict[str, int]:
     """The blocks and threads of a launch on each axis that a loop of its nest is bound to."""
     sizes: dict[str, int] = {}
     for loop in [nest, *loops_in(nest)]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.utils.exceptions import PassFailedException
 
 from ._block_plan import BlockPlan
+from ._starts import is_start
 
 
 def joins_threads(plan: BlockPlan) -> bool:
     """True for a reduction over the threads of a block."""
-    return any(name.startswith("threadIdx") for name in plan.reduce_loops)
+    return over_threads(plan.reduce_loops)
+
+
+def over_threads(loops: Iterable[str]) -> bool:
+    """True where one of the loops is on an axis of the threads of a block."""
+    return any(name.startswith("threadIdx") for name in loops)
 
 
 def element_axes(plan: BlockPlan) -> set[str]:
@@ -32,7 +40,7 @@ def is_for_the_first(plan: BlockPlan, thread: str, told_apart: set[str]) -> bool
     that the first does not.
     """
     asked = [c for c in plan.conditions if thread in c.axes()]
-    if not asked or thread in told_apart or not plan.block.is_reduction:
+    if not asked or thread in told_apart or not (plan.block.is_reduction or is_start(plan.block)):
         return False
     if all(c.is_linear_in(thread) and c.coefficient(thread) < 0 for c in asked):
         return True

@@ -21,7 +21,6 @@ from ...dialects.loop import (
     BlockOp,
     ForOp,
     LoadOp,
-    StartOp,
     buffer_type,
     is_bound,
     loops_in,
@@ -32,8 +31,9 @@ from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_
 from ..analysis.placement import whole
 from ..schedule._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
 from ._run_ahead import ASYNCHRONOUS, BEYOND, blocks_of, run_ahead
+from ._starts import starts_before
 from ._steps import note_step, require_after
-from .place_barriers import PlaceBarriers
+from .start_reductions import StartReductions
 
 ASYNC_COPIES_SINCE = 80
 """The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
@@ -52,19 +52,19 @@ class ExpandPipelines(ModulePass):
     to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
     move before it, as its iterations share them.
 
-    Requires: barriers placed (`lw-place-barriers`).
+    Requires: the starts of reductions written out (`lw-start-reductions`).
     """
 
     name = "lw-expand-pipelines"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_on_loops(op):
-            require_after(func, self.name, PlaceBarriers.name)
+            require_after(func, self.name, StartReductions.name)
             expand_pipelines(func, target_of(op))
 
 
 def expand_pipelines(func: FuncOp, target: Target) -> None:
-    """Expand the pipelined loops of a function whose barriers are placed, in place. A CPU runs them as they are."""
+    """Expand the pipelined loops of a function whose reductions are started, in place. A CPU runs them as they are."""
     if target.is_gpu:
         by_itself = target.kind == "cuda" and target.compute_capability >= ASYNC_COPIES_SINCE
         for loop in list(loops_in(func)):
@@ -81,8 +81,9 @@ def _in_one_launch(loop: ForOp) -> None:
     if block is not None and isinstance(block.parent_op(), FuncOp):
         around = new_loop(f"{loop.loop_name}_launch", 1)
         block.insert_op_before(around, loop)
-        block.detach_op(loop)
-        around.body.block.add_op(loop)
+        for nest in (*starts_before(loop), loop):
+            block.detach_op(nest)
+            around.body.block.add_op(nest)
 
 
 class _Pipeline:
@@ -115,7 +116,7 @@ class _Pipeline:
         owned = [op for op in self.loop.body.block.ops if isinstance(op, AllocOp)]
         for alloc in owned:
             alloc.detach()  # type: ignore[no-untyped-call]
-        parent.insert_ops_before([*registers, *owned, StartOp(self.loop.loop_name), *self._before()], self.loop)
+        parent.insert_ops_before([*registers, *owned, *self._before()], self.loop)
         self._fill_loop(loads, stores)
         for nest in self.copies:
             nest.detach()  # type: ignore[no-untyped-call]

@@ -16,10 +16,22 @@ from ._steps import require_none
 from .expand_pipelines import ExpandPipelines, expand_pipelines
 from .place_barriers import PlaceBarriers, place_barriers
 from .place_buffers import PlaceBuffers, place_buffers
+from .place_predicates import PlacePredicates, place_predicates
+from .settle_loop_kinds import SettleLoopKinds, settle_loop_kinds
+from .start_reductions import StartReductions, start_reductions
 from .tell_loops_apart import TellLoopsApart, tell_loops_apart
 from .write_kernel import WriteKernel, write_kernel
 
-STEPS: tuple[type[ModulePass], ...] = (TellLoopsApart, PlaceBuffers, PlaceBarriers, ExpandPipelines, WriteKernel)
+STEPS: tuple[type[ModulePass], ...] = (
+    TellLoopsApart,
+    PlaceBuffers,
+    PlaceBarriers,
+    StartReductions,
+    ExpandPipelines,
+    SettleLoopKinds,
+    PlacePredicates,
+    WriteKernel,
+)
 """What lowering loops to a kernel is made of, in order."""
 
 
@@ -27,8 +39,7 @@ STEPS: tuple[type[ModulePass], ...] = (TellLoopsApart, PlaceBuffers, PlaceBarrie
 class LowerLoopToKernel(ModulePass):
     """Loops and blocks -> plain, parallel and replicated control flow around flat loads, stores and vector arithmetic.
 
-    The same as all of STEPS, one after the other:
-    `lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-expand-pipelines,lw-write-kernel`.
+    The same as all of STEPS, one after the other: `lw-tell-loops-apart,...,lw-write-kernel`.
     """
 
     name = "lw-lower-loop-to-kernel"
@@ -51,5 +62,8 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             tell_loops_apart(func, target.is_gpu)
             place_buffers(func, target.is_gpu)
             place_barriers(func, target.is_gpu)
+            start_reductions(func)
             expand_pipelines(func, target)
+            settle_loop_kinds(func, target.is_gpu)
+            place_predicates(func, target.is_gpu)
             write_kernel(func, target)

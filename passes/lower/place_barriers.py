@@ -12,11 +12,11 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.index import IndexExpr, axis
 from ...dialects.loop import SERIAL, BarrierOp, BlockOp, ForOp, blocks_in, scope_of, statements
 from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops
 from ._block_plan import BlockPlan
+from ._copies import holding_for
 from ._run_ahead import run_ahead
 from ._steps import note_step, require_after
 from ._thread_sharing import launch_sizes, passed_on
@@ -108,7 +108,7 @@ class _Launch:
         for nest, (loops, copies) in self.needed.items():
             block = nest.parent_block()
             assert block is not None
-            for conditions in _holding_for(loops, copies):
+            for conditions in holding_for(loops, copies):
                 block.insert_op_before(BarrierOp(conditions), nest)
 
     def _loop(self, op: ForOp) -> None:
@@ -187,24 +187,3 @@ def _of_block(block: BlockOp, passed: Touched) -> _Traffic:
 def _seen(buffers: Iterable[SSAValue], block: BlockOp, passed: Touched) -> Touched:
     """Those of the buffers in which other threads of the block see what this one does."""
     return {(buffer, block) for buffer in buffers if scope_of(buffer) == "shared" or (buffer, block) in passed}
-
-
-def _holding_for(loops: Sequence[ForOp], copies: set[tuple[int, ...]]) -> list[list[IndexExpr]]:
-    """Lists of conditions, one of which holds in each of the `copies` of unrolled `loops`, and none in the others."""
-    if not loops or not copies:
-        return [[]] if copies else []
-    first, *rest = loops
-    inner = [{tuple(others) for number, *others in copies if number == value} for value in range(first.size)]
-    found: list[list[IndexExpr]] = []
-    start = 0
-    for stop in range(1, first.size + 1):
-        if stop < first.size and inner[stop] == inner[start]:
-            continue
-        bounds: list[IndexExpr] = []
-        if start > 0:
-            bounds.append(axis(first.loop_name) - start)
-        if stop < first.size:
-            bounds.append(stop - 1 - axis(first.loop_name))
-        found += [[*bounds, *more] for more in _holding_for(rest, inner[start])]
-        start = stop
-    return found

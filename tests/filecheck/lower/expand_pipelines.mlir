@@ -1,5 +1,5 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-start-reductions,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
 
 // On a device that copies asynchronously, each iteration waits for the oldest copies only. The tile of two stages is
 // shared by the iterations; the reduction starts before anything is copied. The barrier in each iteration is for what it
@@ -30,8 +30,9 @@ func.func @asynchronous(%x: memref<8x16xf32> {lw.name = "x"}, %c: memref<16xf32>
 
 // CHECK: func.func @asynchronous({{.*}}) attributes {lw.lowered_by = "lw-expand-pipelines"} {
 // CHECK-NEXT: lw_loop.for o in 1 {
-// CHECK-NEXT: %t = lw_loop.alloc "t" placed [0, k, 0] of [3, 1, 16] strides [16, 16, 1] : memref<3x8x16xf32, "shared">
-// CHECK-NEXT: lw_loop.start k
+// CHECK-NEXT: lw_loop.for threadIdx.x in 16 threadIdx.x {
+// CHECK-NEXT: lw_loop.block c$start
+// CHECK: %t = lw_loop.alloc "t" placed [0, k, 0] of [3, 1, 16] strides [16, 16, 1] : memref<3x8x16xf32, "shared">
 // CHECK-NEXT: lw_loop.at k = 0 {
 // CHECK-NEXT: lw_loop.for threadIdx.x in 16 threadIdx.x {
 // CHECK-NEXT: lw_loop.block t$0 (s in 3 = k mod 3, i in 8 = k, j in 16 = threadIdx.x) annotated {pipeline_stages = 3 : i64, asynchronous} writes %t
@@ -50,7 +51,7 @@ func.func @asynchronous(%x: memref<8x16xf32> {lw.name = "x"}, %c: memref<16xf32>
 // CHECK-NOT: lw_loop.at
 // CHECK: func.return
 
-// EARLY: lw-expand-pipelines: function 'asynchronous': run lw-place-barriers right before this, lw-place-buffers was the last step
+// EARLY: lw-expand-pipelines: function 'asynchronous': run lw-start-reductions right before this, lw-place-barriers was the last step
 
 // -----
 
@@ -84,7 +85,6 @@ func.func @registers(%x: memref<8x30xf32> {lw.name = "x"}, %c: memref<8x32xf32> 
 // CHECK-NEXT: lw_loop.for k_launch in 1 {
 // CHECK-NEXT: %t_next = lw_loop.alloc "t_next" placed [0] of [2] strides [1] : memref<2xf32, "local">
 // CHECK-NEXT: %t = lw_loop.alloc "t" placed
-// CHECK-NEXT: lw_loop.start k
 // CHECK-NEXT: lw_loop.at k = 0 {
 // CHECK-NEXT: lw_loop.for g in 2 {
 // CHECK-NEXT: lw_loop.for threadIdx.x in 16 threadIdx.x {
@@ -120,17 +120,6 @@ func.func @elsewhere(%c: memref<2xf32> {lw.name = "c", lw.output}) attributes {l
 }
 
 // CHECK: 'lw_loop.at' asks for 'j', which is no loop around it
-
-// -----
-
-func.func @nowhere() {
-  lw_loop.for i in 2 {
-    lw_loop.start k
-  }
-  func.return
-}
-
-// CHECK: 'lw_loop.start' stands before no loop 'k'
 
 // -----
 

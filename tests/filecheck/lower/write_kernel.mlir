@@ -2,7 +2,7 @@
 
 // An element's position is relative to the first one that the layout keeps; the mark of placed buffers goes.
 
-func.func @placed(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-expand-pipelines"} {
+func.func @placed(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-predicates"} {
   lw_loop.for i in 8 {
     %r = lw_loop.alloc "r" placed [i, 0] of [1, 32] strides [32, 1] steps [1, 2] : memref<8x64xf32, "local">
     lw_loop.for k in 32 {
@@ -38,7 +38,7 @@ func.func @forgotten(%x: memref<8xf32> {lw.name = "x"}, %b: memref<8xf32> {lw.na
   func.return
 }
 
-// CHECK: lw-write-kernel: function 'forgotten': run lw-expand-pipelines right before this, lw-place-buffers was the last step
+// CHECK: lw-write-kernel: function 'forgotten': run lw-place-predicates right before this, lw-place-buffers was the last step
 
 // -----
 
@@ -53,7 +53,7 @@ func.func @inside(%b: memref<8xf32> {lw.name = "b", lw.output}) {
 
 // -----
 
-func.func @short(%b: memref<8xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-expand-pipelines"} {
+func.func @short(%b: memref<8xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-predicates"} {
   %r = lw_loop.alloc "r" placed [0, 0] of [1] strides [1, 1] : memref<8x8xf32, "local">
   func.return
 }

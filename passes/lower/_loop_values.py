@@ -1,0 +1,105 @@
+"""What is known of the values of the loops around a place in a nest, and index expressions simplified by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ...dialects.index import IndexExpr
+from ...dialects.loop import AtOp, ForOp, is_bound
+
+
+@dataclass(frozen=True)
+class Known:
+    """A loop's value and the depth of the scope it is defined in."""
+
+    value: SSAValue
+    depth: int
+
+
+class _Ranges(dict[str, tuple[int, int]]):
+    """Ranges of loops; counts how often they changed."""
+
+    changes = 0
+
+    def __setitem__(self, name: str, extent: tuple[int, int]) -> None:
+        self.changes += 1
+        super().__setitem__(name, extent)
+
+    def __delitem__(self, name: str) -> None:
+        self.changes += 1
+        super().__delitem__(name)
+
+
+class LoopValues:
+    """Of the loops around, a range of values each, and in `env` a constant value or one that is `Known`."""
+
+    def __init__(self) -> None:
+        self.env: dict[str, int | Known] = {}
+        self.ranges = _Ranges()
+        self._settled: dict[IndexExpr, IndexExpr] = {}
+        self._settled_at = 0
+
+    def fixed(self, expr: IndexExpr) -> IndexExpr:
+        """The expression with constant loops replaced, simplified for the ranges of the others."""
+        if self._settled_at != self.ranges.changes:
+            self._settled_at = self.ranges.changes
+            self._settled.clear()
+        found = self._settled.get(expr)
+        if found is None:
+            found = self._settled[expr] = self._settle(expr)
+        return found
+
+    def _settle(self, expr: IndexExpr) -> IndexExpr:
+        env = self.env
+        if all(isinstance(a, str) for a, _ in expr.terms):
+            const = expr.const
+            terms = []
+            for atom, c in expr.terms:
+                value = env.get(atom)  # type: ignore[arg-type]
+                if type(value) is int:
+                    const += c * value
+                else:
+                    terms.append((atom, c))
+            return IndexExpr(tuple(terms), const)
+        constants = {n: IndexExpr((), env[n]) for n in expr.axes() if type(env.get(n)) is int}  # type: ignore[arg-type]
+        return expr.substitute(constants).simplify(self.ranges)
+
+    def iteration(self, op: AtOp) -> tuple[IndexExpr, tuple[int, int]]:
+        """The iteration of a loop that nests are run for, and the values that it can have where they are."""
+        iteration = self.fixed(op.value)
+        low, high = iteration.bounds(self.ranges)
+        most = [limit.const for c in op.conditions if (limit := c + op.value).is_constant]  # `limit - value >= 0`
+        return iteration, (low, min(high, *most) if most else high)
+
+    @contextmanager
+    def valued(self, name: str, value: int | None, values: tuple[int, int]) -> Iterator[None]:
+        """Know a loop's value, where it is a constant, and the values that it can have."""
+        around, extent = self.env.get(name), self.ranges.get(name)
+        if value is not None:
+            self.env[name] = value
+        self.ranges[name] = values
+        yield
+        self.env.pop(name, None)
+        del self.ranges[name]
+        if around is not None:
+            self.env[name] = around
+        if extent is not None:
+            self.ranges[name] = extent
+
+    @contextmanager
+    def inside(self, op: ForOp, sizes: Mapping[str, int]) -> Iterator[None]:
+        """Know what holds for all iterations of a loop, in a launch of so many blocks and threads on each axis."""
+        one = sizes[op.loop_kind] == 1 if is_bound(op) else op.size == 1 and op.loop_kind != "vthread"
+        with self.valued(op.loop_name, 0 if one else None, (0, op.size - 1)):
+            yield
+
+    @contextmanager
+    def at_iteration(self, op: AtOp) -> Iterator[None]:
+        """Know what holds for nests that are run for another iteration."""
+        iteration, values = self.iteration(op)
+        with self.valued(op.loop_name, iteration.const if iteration.is_constant else None, values):
+            yield

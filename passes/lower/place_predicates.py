@@ -1,0 +1,245 @@
+"""Place predicates: where each is tested, which loops end by one, and which nests have a version for whole tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
+
+from ...dialects.attributes import IndicesAttr
+from ...dialects.index import IndexExpr
+from ...dialects.loop import SERIAL, AtOp, BarrierOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in
+from ...dialects.target import target_of
+from ..analysis.nest import functions_on_loops, widest_ranges
+from ..analysis.regions import interval_of
+from ._block_plan import load_conditions, reduce_loops
+from ._loop_values import LoopValues
+from ._run_ahead import taken_ahead
+from ._starts import is_start, nests_with_starts
+from ._steps import note_step, require_after
+from ._thread_sharing import launch_sizes
+from ._told_apart import over_threads
+from .settle_loop_kinds import SettleLoopKinds
+
+
+@dataclass(frozen=True)
+class PlacePredicates(ModulePass):
+    """`for i { for j { block b where (9 - i >= 0) } }` -> `for i while (9 - i >= 0) { for j { block b } }`
+
+    A predicate that all blocks of a nest share is tested around the outermost nest for which it is known: `lw_loop.if`.
+    Where it is known in a serial loop alone, and holds up to some iteration, the loop ends there: `while`. A nest of
+    unrolled loops in which it does not hold everywhere has a version for whole tiles, `lw_loop.versions`, as has one
+    around loads that pad. What is asked of the lanes of a vector, and by each virtual thread, is left to the blocks.
+
+    Blocks keep their predicates, which say when they are run. On a GPU no barrier comes to stand in a branch.
+
+    Requires: loop kinds settled (`lw-settle-loop-kinds`).
+    """
+
+    name = "lw-place-predicates"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in functions_on_loops(op):
+            require_after(func, self.name, SettleLoopKinds.name)
+            place_predicates(func, target_of(op).is_gpu)
+
+
+def place_predicates(func: FuncOp, gpu: bool) -> None:
+    """Place the predicates of a function whose loop kinds are settled, in place."""
+    walk = _Walk(gpu)
+    for nests in list(nests_with_starts(func)):
+        walk.sizes = launch_sizes(nests[-1])
+        for nest in nests:
+            assert isinstance(nest, ForOp | BlockOp), "predicates are placed once"
+            walk.statement(nest)
+    note_step(func, PlacePredicates.name)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a block asks for: the predicates under which it is run, and those under which its loads read."""
+
+    predicates: tuple[IndexExpr, ...]
+    padding: tuple[IndexExpr, ...]
+
+
+_Conditions = Mapping[IndexExpr, frozenset[str]]
+"""Conditions with the loops that they ask for."""
+
+
+class _Nest:
+    """A loop or block with what is in it."""
+
+    def __init__(self, op: ForOp | BlockOp, asked: Sequence[_Asked]) -> None:
+        self.op = op
+        self.loops = (op, *loops_in(op)) if isinstance(op, ForOp) else ()
+        self.ranges = widest_ranges(self.loops)
+        self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
+        self.copied = {loop.loop_name for loop in self.loops if loop.loop_kind == "unrolled"}
+        self.predicates = _with_axes(c for block in asked for c in block.predicates)
+        self.padding = _with_axes(c for block in asked for c in block.padding)
+        self.shared = {c for c in self.predicates if all(c in block.predicates for block in asked)}
+        self.starts = is_start(op)
+
+
+def _with_axes(conditions: Iterable[IndexExpr]) -> dict[IndexExpr, frozenset[str]]:
+    return {c: frozenset(c.axes()) for c in dict.fromkeys(conditions)}
+
+
+class _Walk:
+    """Walks nests from the outside in, with what is known of the loops around."""
+
+    def __init__(self, gpu: bool) -> None:
+        self.gpu = gpu
+        self.sizes: Mapping[str, int] = {}
+        self.at = LoopValues()
+        self.names: tuple[str, ...] = ()
+        """The loops around that have a value here: all but those of lanes and virtual threads."""
+        self.lane: str | None = None
+        self.copied: frozenset[str] = frozenset()
+        """The loops around that are unrolled."""
+        self.known: frozenset[IndexExpr] = frozenset()
+        """Predicates that hold here."""
+        self.whole: frozenset[IndexExpr] = frozenset()
+        """Conditions that hold here in the version for whole tiles."""
+        self.asked: dict[BlockOp, _Asked] = {}
+        self.waiting: dict[Operation, bool] = {}
+
+    def statement(self, op: ForOp | BlockOp) -> None:
+        """Place what is asked for in a nest, around it and in it."""
+        nest = _Nest(op, [self._asked(block) for block in (blocks_in(op) if isinstance(op, ForOp) else [op])])
+        known, whole = self.known, self.whole
+        around: Operation = op
+        if nest.predicates or nest.padding:
+            decided = self._decided(nest)
+            self.known |= set(decided)
+            tiles = self._tiles(nest) if isinstance(op, ForOp) and not nest.starts else []
+            if tiles:
+                around = _around(around, lambda body: VersionsOp(tiles, body))
+            if decided:
+                around = _around(around, lambda body: IfOp(decided, body))
+        if isinstance(op, ForOp):
+            self._loop(op, nest)
+        self.known, self.whole = known, whole
+
+    def _asked(self, block: BlockOp) -> _Asked:
+        found = self.asked.get(block)
+        if found is None:
+            found = self.asked[block] = _Asked(block.conditions, load_conditions(block))
+        return found
+
+    # -- where predicates are tested ----------------------------------------------------------------------------------
+
+    def _open(self, nest: _Nest, conditions: _Conditions) -> Iterator[tuple[IndexExpr, frozenset[str]]]:
+        """The conditions that are not known, and that `nest` may be branched by."""
+        if conditions and not self._waits(nest.op):
+            yield from ((c, axes) for c, axes in conditions.items() if c not in self.known)
+
+    def _decided(self, nest: _Nest) -> list[IndexExpr]:
+        return [c for c, axes in self._open(nest, nest.predicates) if axes <= set(self.names) and c in nest.shared]
+
+    def _tiles(self, nest: _Nest) -> list[IndexExpr]:
+        """The conditions that do not hold everywhere in a nest, but do in whole tiles of it, where that pays."""
+        names = set(self.names)
+        tiles = []
+        for c, axes in self._open(nest, nest.predicates):
+            if not axes <= names and self._varies(nest, axes) and axes & nest.copied:
+                tiles.append(c)
+        if isinstance(nest.op, ForOp) and nest.op.size > 1:
+            tiles += [c for c, axes in self._open(nest, nest.padding) if self._varies(nest, axes)]
+        return [c for c in tiles if c not in self.whole and self._may_be_whole(nest, c)]
+
+    def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
+        """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open."""
+        free = axes - set(self.names)
+        return free <= nest.ranges.keys() and not free & nest.lanes and self.lane not in free
+
+    def _may_be_whole(self, nest: _Nest, condition: IndexExpr) -> bool:
+        """True where a condition may hold for all iterations of a nest; notes it where copies of loops say no more."""
+        lowest = self.at.fixed(interval_of(self.at.fixed(condition), nest.ranges).low)
+        if lowest.bounds(self.at.ranges)[1] < 0:
+            return False
+        if not lowest.axes() & self.copied:
+            self.whole |= {condition}
+        return True
+
+    def _waits(self, op: Operation) -> bool:
+        """True where threads wait for each other in `op`: at a barrier, or to join what they have."""
+        if not self.gpu:
+            return False
+        found = self.waiting.get(op)
+        if found is None:
+            found = isinstance(op, BarrierOp) or (isinstance(op, BlockOp) and over_threads(reduce_loops(op)))
+            if isinstance(op, ForOp | IfOp | VersionsOp):
+                found = any(map(self._waits, op.body.block.ops))
+            self.waiting[op] = found
+        return found
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    def _loop(self, op: ForOp, nest: _Nest) -> None:
+        kind = op.loop_kind if op.written is None else op.written.data.kind
+        if kind == SERIAL and op.size > 1 and taken_ahead(op) is None and not nest.starts:
+            ends = self._ends(op, nest)
+            if ends:
+                op.ends = IndicesAttr(tuple(ends))
+                self.known |= set(ends)
+        with self._inside(op, kind):
+            for child in list(op.body.block.ops):
+                if isinstance(child, AtOp):
+                    self._elsewhere(child)
+                elif isinstance(child, ForOp | BlockOp):
+                    self.statement(child)
+
+    def _ends(self, op: ForOp, nest: _Nest) -> list[IndexExpr]:
+        """The predicates that hold up to some iteration of a loop, and in none behind it."""
+        name, names = op.loop_name, {op.loop_name, *self.names}
+        found = self._open(nest, nest.predicates)
+        return [
+            c
+            for c, axes in found
+            if axes <= names and c in nest.shared and c.is_linear_in(name) and c.coefficient(name) < 0
+        ]
+
+    @contextmanager
+    def _inside(self, op: ForOp, kind: str) -> Iterator[None]:
+        names, lane, copied = self.names, self.lane, self.copied
+        if op.size > 1 and kind == "vectorized":
+            self.lane = op.loop_name
+        elif kind != "vthread":
+            self.names = (*names, op.loop_name)
+        if op.size > 1 and kind == "unrolled":
+            self.copied |= {op.loop_name}
+        with self.at.inside(op, self.sizes):
+            yield
+        self.names, self.lane, self.copied = names, lane, copied
+
+    def _elsewhere(self, op: AtOp) -> None:
+        names, known, whole = self.names, self.known, self.whole
+        name = op.loop_name
+        self.known = frozenset(c for c in known if name not in c.axes())
+        self.whole = frozenset(c for c in whole if name not in c.axes())
+        with self.at.at_iteration(op):
+            self.names = (*names, name)
+            for nest in list(op.body.block.ops):
+                assert isinstance(nest, ForOp | BlockOp)
+                self.statement(nest)
+        self.names, self.known, self.whole = names, known, whole
+
+
+def _around(op: Operation, make: Callable[[Region], Operation]) -> Operation:
+    """Put an operation into one that `make` makes of its body."""
+    parent = op.parent_block()
+    assert parent is not None
+    body = Block()
+    around = make(Region(body))
+    parent.insert_op_before(around, op)
+    op.detach()  # type: ignore[no-untyped-call]
+    body.add_op(op)
+    return around

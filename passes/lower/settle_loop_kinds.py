@@ -1,0 +1,246 @@
+"""Settle loop kinds: how each loop is written, where that is not what a schedule asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import product
+from math import gcd
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects.index import IndexExpr
+from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, statements
+from ...dialects.loop_steps import WrittenAttr
+from ...dialects.target import target_of
+from ..analysis.nest import functions_on_loops
+from ._addresses import same_for_lanes
+from ._block_plan import BlockPlan
+from ._copies import holding_for
+from ._loop_values import LoopValues
+from ._run_ahead import taken_ahead, work_of
+from ._starts import is_start, loops_started, nests_with_starts
+from ._steps import note_step, require_after
+from ._thread_sharing import launch_sizes
+from ._told_apart import element_axes, predicate_axes
+from .expand_pipelines import ExpandPipelines
+from .place_buffers import placements_of
+from .tell_loops_apart import spelled
+
+LANES = (2, 4, 8)
+"""Elements that a thread of a GPU moves as vectors; above four, the printers take several."""
+
+
+@dataclass(frozen=True)
+class SettleLoopKinds(ModulePass):
+    """`for i in 4 { S }` below `annotated {auto_unroll_max_step = 16}` -> `for i in 4 as unrolled { S }`
+
+    A loop is written as its kind says but for these. A serial loop that makes few enough copies of what is in it, as
+    the annotation says, is unrolled. On a GPU a vectorized loop is too, unless all that it reads and writes is the same
+    for its lanes, or neighbours that start at a multiple of their number (`as unrolled unless (0 - i >= 0)` where they
+    do in some copies of unrolled loops around). On a CPU loops in lanes are serial, as are
+    parallel loops in parallel ones, and virtual threads.
+
+    Requires: pipelines expanded (`lw-expand-pipelines`); on a GPU no parallel loop, on a CPU none bound to threads.
+    """
+
+    name = "lw-settle-loop-kinds"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in functions_on_loops(op):
+            require_after(func, self.name, ExpandPipelines.name)
+            settle_loop_kinds(func, target_of(op).is_gpu)
+
+
+def settle_loop_kinds(func: FuncOp, gpu: bool) -> None:
+    """Say of each loop of a function how it is written; PassFailedException for kinds that the target does not have."""
+    settling = (_GpuSettling if gpu else _Settling)(func)
+    for nests in nests_with_starts(func):
+        settling.launch(nests[-1])
+        for nest in nests:
+            settling.statement(nest)
+    note_step(func, SettleLoopKinds.name)
+
+
+class _Settling:
+    """Walks the nests of a function for the threads of a CPU, outer loops before inner ones."""
+
+    def __init__(self, func: FuncOp) -> None:
+        self.func = func
+        self.limit = 0
+        """The most copies that serial loops may make here."""
+        self.around: list[str] = []
+        """How the loops around are written, those of one iteration left out."""
+
+    def launch(self, nest: Operation) -> None:
+        """Begin an outermost nest."""
+
+    def statement(self, op: Operation) -> None:
+        """Settle the loops of a nest."""
+        if isinstance(op, ForOp):
+            limit = self.limit
+            self._loop(op)
+            self.limit = limit
+
+    def _loop(self, op: ForOp) -> None:
+        self._require_known(op)
+        kind = self._kind(op)
+        if taken_ahead(op) is None:  # a pipelined loop counts its iterations
+            self._take_limit(op)
+            if kind == SERIAL and op.size > 1 and self._copies(op) <= self.limit:
+                kind = "unrolled"
+        if kind != op.loop_kind:
+            op.written = WrittenAttr(kind, self._exceptions(op, kind))
+        with self._inside(op, kind):
+            for child in op.body.block.ops:
+                if isinstance(child, AtOp):
+                    self._elsewhere(child)
+                elif isinstance(child, ForOp | BlockOp):
+                    self.statement(child)
+
+    def _elsewhere(self, op: AtOp) -> None:
+        for nest in statements(op):
+            self.statement(nest)
+
+    def _take_limit(self, op: ForOp) -> None:
+        notes = op.notes
+        steps, here = notes.get("auto_unroll_max_step"), notes.get("unroll_explicit")
+        if isinstance(steps, IntegerAttr):
+            self.limit = steps.value.data
+        if isinstance(here, IntegerAttr) and not here.value.data:
+            self.limit = 0
+
+    def _copies(self, op: ForOp) -> int:
+        """Copies that unrolling all loops in it, lanes apart, would make; those of starts do not count."""
+        if not self.limit:
+            return 1
+        work = work_of(op) if is_start(op) else [child for child in work_of(op) if not is_start(child)]
+        total = sum(self._copies(child) if isinstance(child, ForOp) else 1 for child in work)
+        return total * (1 if self._kind(op) == "vectorized" else op.size)
+
+    def _require_known(self, op: ForOp) -> None:
+        if op.loop_kind in THREAD_KINDS and op.size > 1:
+            rule = f"loop '{spelled(op.loop_name)}' is bound to {op.loop_kind}, which a CPU does not have"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; mark it parallel instead")
+
+    def _kind(self, loop: ForOp) -> str:
+        kind = loop.loop_kind
+        in_lanes = "vectorized" in self.around and kind in ("vectorized", "parallel")
+        if in_lanes or kind == "vthread" or (kind == "parallel" and "parallel" in self.around):
+            return SERIAL
+        return kind
+
+    def _exceptions(self, op: ForOp, kind: str) -> Sequence[Sequence[IndexExpr]]:
+        """Conditions of which one list holds in those copies of a loop that are written as its kind says after all."""
+        return ()
+
+    @contextmanager
+    def _inside(self, op: ForOp, kind: str) -> Iterator[None]:
+        """Know what holds in a loop that is written as `kind`."""
+        if op.size == 1:
+            yield
+            return
+        self.around.append(kind)
+        yield
+        self.around.pop()
+
+
+class _GpuSettling(_Settling):
+    """Walks the launches of a GPU: which values loops have decides whether lanes step evenly."""
+
+    def __init__(self, func: FuncOp) -> None:
+        super().__init__(func)
+        self.at = LoopValues()
+        self.placements = placements_of(func)
+        self.plans: dict[BlockOp, BlockPlan] = {}
+        self.copied: list[ForOp] = []
+        """The loops around that are unrolled."""
+        self.alike = dict(loops_started(func))
+        """Of each loop around the start of a reduction, that of the reduction: what steps evenly there does here."""
+
+    def launch(self, nest: Operation) -> None:
+        self.sizes = launch_sizes(nest)
+
+    def _require_known(self, op: ForOp) -> None:
+        if op.loop_kind == "parallel":
+            rule = f"loop '{spelled(op.loop_name)}' is parallel, which a GPU does not have"
+            raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; bind it to blockIdx or threadIdx")
+
+    def _kind(self, loop: ForOp) -> str:
+        kind = loop.loop_kind
+        if kind == "vectorized" and loop.size > 1 and not self._steps_evenly(self.alike.get(loop, loop)):
+            return "unrolled"
+        return kind
+
+    def _exceptions(self, op: ForOp, kind: str) -> Sequence[Sequence[IndexExpr]]:
+        if op.loop_kind != "vectorized":
+            return ()
+        loop = self.alike.get(op, op)
+        plans = [self._plan(block) for block in blocks_in(loop)]
+        asked = {name for plan in plans for name in element_axes(plan) | predicate_axes(plan)}
+        copied = [around for around in self.copied if around.loop_name in asked]
+        if not copied or loop.size not in LANES:
+            return ()
+        found: set[tuple[int, ...]] = set()
+        for copy in product(*(range(around.size) for around in copied)):
+            with ExitStack() as stack:
+                for around, value in zip(copied, copy, strict=True):
+                    stack.enter_context(self.at.valued(around.loop_name, value, (value, value)))
+                if self._steps_evenly(loop):
+                    found.add(copy)
+        return holding_for(copied, found)
+
+    def _steps_evenly(self, loop: ForOp) -> bool:
+        """True where the lanes of a loop are neighbours, or one, in everything read or written below it.
+
+        A vector that starts at no multiple of its size cannot be moved at once: then the lanes are copies.
+        """
+        if loop.size not in LANES or any(isinstance(op, ForOp) for op in loop.body.block.ops):
+            return False
+        with self.at.valued(loop.loop_name, None, (0, loop.size - 1)):
+            return all(self._plan_steps_evenly(self._plan(b), loop.loop_name, loop.size) for b in blocks_in(loop))
+
+    def _plan(self, block: BlockOp) -> BlockPlan:
+        if block not in self.plans:
+            self.plans[block] = BlockPlan(block, self.placements)
+        return self.plans[block]
+
+    def _plan_steps_evenly(self, plan: BlockPlan, name: str, lanes: int) -> bool:
+        if name in plan.reduce_loops or any(name in e.axes() for es in plan.indices.values() for e in es):
+            return False
+        for condition in (*plan.conditions, *plan.tests):
+            same = same_for_lanes(self.at.fixed(condition), name, lanes)
+            if name in same.axes() and not self._holds(condition):
+                return False
+        size = min(4, lanes)
+        for access in (*plan.loads.values(), *plan.writes):
+            offset = self.at.fixed(access.offset)
+            if not offset.is_linear_in(name) or offset.coefficient(name) not in (0, 1):
+                return False
+            if offset.coefficient(name) and gcd(offset.const, *(c for a, c in offset.terms if a != name)) % size:
+                return False
+        return True
+
+    def _holds(self, condition: IndexExpr) -> bool:
+        fixed = self.at.fixed(condition)
+        return all(a in self.at.ranges for a in fixed.axes()) and fixed.bounds(self.at.ranges)[0] >= 0
+
+    @contextmanager
+    def _inside(self, op: ForOp, kind: str) -> Iterator[None]:
+        copied = kind == "unrolled" and op.size > 1
+        if copied:
+            self.copied.append(op)
+        with super()._inside(op, kind), self.at.inside(op, self.sizes):
+            yield
+        if copied:
+            self.copied.pop()
+
+    def _elsewhere(self, op: AtOp) -> None:
+        with self.at.at_iteration(op):
+            super()._elsewhere(op)

@@ -1,0 +1,172 @@
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-start-reductions,lw-expand-pipelines,lw-settle-loop-kinds,lw-place-predicates --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-predicates --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
+
+// A serial loop ends by the predicate that holds up to one of its iterations. One that asks for loops around a nest is
+// tested around it, once, if all blocks in it share it. What is left to lanes stays with the block.
+
+func.func @tails(%x: memref<30x30xf32> {lw.name = "x"}, %b: memref<30x30xf32> {lw.name = "b", lw.output}, %c: memref<30x30xf32> {lw.name = "c", lw.output}) {
+  lw_loop.for i0 in 4 parallel {
+    lw_loop.for i1 in 8 {
+      lw_loop.for j0 in 2 parallel {
+        lw_loop.for j1 in 16 vectorized {
+          lw_loop.block b (i in 30 = i0 * 8 + i1, j in 30 = j0 * 16 + j1) where (29 - i0 * 8 - i1 >= 0, 29 - j0 * 16 - j1 >= 0) writes %b[i, j] : memref<30x30xf32> {
+            %0 = lw_loop.load %x[i, j] : memref<30x30xf32>
+            lw_te.yield %0 : f32
+          }
+        }
+      }
+    }
+    lw_loop.for j in 30 {
+      lw_loop.for i1 in 8 unrolled {
+        lw_loop.block c (i in 30 = i0 * 8 + i1, j in 30 = j) where (29 - i0 * 8 - i1 >= 0) writes %c[i, j] : memref<30x30xf32> {
+          %0 = lw_loop.load %x[i, j] : memref<30x30xf32>
+          lw_te.yield %0 : f32
+        }
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: func.func @tails({{.*}}) attributes {lw.lowered_by = "lw-place-predicates"} {
+// CHECK-NEXT: lw_loop.for i0 in 4 parallel {
+// CHECK-NEXT: lw_loop.for i1 in 8 while (29 - i0 * 8 - i1 >= 0) {
+// CHECK-NEXT: lw_loop.for j0 in 2 parallel as serial {
+// CHECK-NEXT: lw_loop.for j1 in 16 vectorized {
+// CHECK-NEXT: lw_loop.block b ({{.*}}) where (29 - i0 * 8 - i1 >= 0, 29 - j0 * 16 - j1 >= 0)
+
+// A version for whole tiles keeps the predicate out of unrolled copies; those of the other one test it.
+
+// CHECK: lw_loop.versions (29 - i0 * 8 - i1$1 >= 0) {
+// CHECK-NEXT: lw_loop.for j in 30 {
+// CHECK-NEXT: lw_loop.for i1$1 in 8 unrolled {
+// CHECK-NEXT: lw_loop.if (29 - i0 * 8 - i1$1 >= 0) {
+// CHECK-NEXT: lw_loop.block c ({{.*}}) where (29 - i0 * 8 - i1$1 >= 0)
+
+// EARLY: lw-place-predicates: function 'tails': run lw-settle-loop-kinds right before this, lw-place-buffers was the last step
+
+// -----
+
+// Loads that pad have a version without their conditions, around the outermost nest in which these may hold throughout.
+
+func.func @padded(%x: memref<30xf32> {lw.name = "x"}, %b: memref<32xf32> {lw.name = "b", lw.output}) {
+  lw_loop.for o in 4 {
+    lw_loop.for i in 8 {
+      lw_loop.block b (i in 32 = o * 8 + i) writes %b[i] : memref<32xf32> {
+        %0 = lw_loop.load %x[i - 1] where (i - 1 >= 0, 30 - i >= 0) : memref<30xf32>
+        lw_te.yield %0 : f32
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: func.func @padded
+// CHECK-NEXT: lw_loop.for o in 4 {
+// CHECK-NEXT: lw_loop.versions (o * 8 + i - 1 >= 0, 30 - o * 8 - i >= 0) {
+// CHECK-NEXT: lw_loop.for i in 8 {
+// CHECK-NEXT: lw_loop.block b
+
+// -----
+
+// On a GPU no barrier comes to stand in a branch. Starts have their own branches, no versions, and run to their ends.
+
+module attributes {lw.target = #lw.target<"opencl max_threads_per_block=64">} {
+func.func @barrier(%x: memref<30x32xf32> {lw.name = "x"}, %c: memref<30xf32> {lw.name = "c", lw.output}) {
+  %t = lw_loop.alloc "t" : memref<30x32xf32, "shared">
+  lw_loop.for i0 in 4 blockIdx.x {
+    lw_loop.for i1 in 8 {
+      lw_loop.for k in 32 threadIdx.x {
+        lw_loop.block t (i in 30 = i0 * 8 + i1, k in 32 = k) where (29 - i0 * 8 - i1 >= 0) writes %t[i, k] : memref<30x32xf32, "shared"> {
+          %0 = lw_loop.load %x[i, k] : memref<30x32xf32>
+          lw_te.yield %0 : f32
+        }
+      }
+      lw_loop.for k in 32 {
+        lw_loop.block c (i in 30 = i0 * 8 + i1, reduce k in 32 = k) where (29 - i0 * 8 - i1 >= 0) writes %c[i] : memref<30xf32> add {
+          %0 = lw_loop.load %t[i, 31 - k] : memref<30x32xf32, "shared">
+          lw_te.yield %0 : f32
+        }
+      }
+    }
+  }
+  func.return
+}
+}
+
+// CHECK: func.func @barrier
+// CHECK-NEXT: lw_loop.for blockIdx.x in 4 blockIdx.x {
+// CHECK-NEXT: lw_loop.for i1 in 8 {
+// CHECK-NEXT: %t = lw_loop.alloc
+// CHECK-NEXT: lw_loop.barrier
+// CHECK-NEXT: lw_loop.if (29 - blockIdx.x * 8 - i1 >= 0) {
+// CHECK-NEXT: lw_loop.for threadIdx.x in 32 threadIdx.x {
+// CHECK-NEXT: lw_loop.block t
+// CHECK: lw_loop.barrier
+// CHECK-NEXT: lw_loop.if (29 - blockIdx.x * 8 - i1 >= 0) {
+// CHECK-NEXT: lw_loop.block c$start
+// CHECK: lw_loop.if (29 - blockIdx.x * 8 - i1 >= 0) {
+// CHECK-NEXT: lw_loop.for k in 32 {
+// CHECK-NEXT: lw_loop.block c (
+
+// -----
+
+// No schedule step knows any of it, and all that is asked for is known.
+
+func.func @early(%b: memref<2xf32> {lw.name = "b", lw.output}) {
+  lw_loop.for i in 2 {
+    lw_loop.if (1 - i >= 0) {
+      lw_loop.block b (i in 2 = i) writes %b[i] : memref<2xf32> {
+        %0 = arith.constant 1.0 : f32
+        lw_te.yield %0 : f32
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: 'lw_loop.if' stands in functions on their way to a kernel only
+
+// -----
+
+func.func @late(%b: memref<2xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-predicates"} {
+  lw_loop.if (1 - i >= 0) {
+    lw_loop.for i in 2 {
+      lw_loop.block b (i in 2 = i) writes %b[i] : memref<2xf32> {
+        %0 = arith.constant 1.0 : f32
+        lw_te.yield %0 : f32
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: 'lw_loop.if' asks for 'i', which is no loop around it
+
+// -----
+
+func.func @ended(%b: memref<2xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-predicates"} {
+  lw_loop.for i in 2 while (1 - j >= 0) {
+    lw_loop.block b (i in 2 = i) writes %b[i] : memref<2xf32> {
+      %0 = arith.constant 1.0 : f32
+      lw_te.yield %0 : f32
+    }
+  }
+  func.return
+}
+
+// CHECK: loop 'i' ends by 'j', which is no loop around it
+
+// -----
+
+func.func @begun(%b: memref<2xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-predicates"} {
+  lw_loop.for i in 2 while (i - 1 >= 0) {
+    lw_loop.block b (i in 2 = i) writes %b[i] : memref<2xf32> {
+      %0 = arith.constant 1.0 : f32
+      lw_te.yield %0 : f32
+    }
+  }
+  func.return
+}
+
+// CHECK: loop 'i' ends by a condition that holds for its first iterations only
