@@ -13,10 +13,10 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.cost_model import relative_speed
 from loopwright.search.records.file import ErrorCode
+from loopwright.search.strategies.chains import AnnealingSettings, Chains
+from loopwright.search.strategies.diversity import pick_diverse
 from loopwright.search.template.config import ConfigSpace
 from loopwright.search.template.knobs.choice import ChoiceKnob
-from loopwright.search.tuners.annealing import Annealing
-from loopwright.search.tuners.diversity import pick_diverse
 from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
 from loopwright.search.tuners.speed_trees import SpeedTrees
 from loopwright.search.tuners.trials import Trials
@@ -389,9 +389,9 @@ def test_annealing_finds_a_known_peak() -> None:
         scores = -np.abs(rows - peak).sum(axis=1).astype(float) / 10
         return np.where(rows[:, 0] == 1, -np.inf, scores)
 
-    annealing = Annealing(space, np.random.default_rng(0))
-    rows, scores = annealing.search(score, space.sample(np.random.default_rng(1), 4), keep=50)
-    rows, scores = annealing.search(score, rows[:10], keep=50)
+    chains, rng = Chains(space, AnnealingSettings()), np.random.default_rng(0)
+    rows, scores = chains.search(rng, score, space.sample(np.random.default_rng(1), 4), keep=50)
+    rows, scores = chains.search(rng, score, rows[:10], keep=50)
     assert scores[0] >= -0.1 and len(rows) == 50 and (np.diff(scores) <= 0).all()
     assert len(np.unique(rows, axis=0)) == 50 and not (rows[:, 0] == 1).any()
 

@@ -40,6 +40,11 @@ class TemplateSpace:
     def n_decisions(self) -> int:
         return self._space.n_decisions
 
+    @property
+    def sizes(self) -> Rows:
+        """The number of choices of each knob, `(d,)`."""
+        return self._space.sizes
+
     def sample(self, rng: np.random.Generator, n: int) -> Rows:
         """About n random rows `(n, d)`, all legal; fewer where few are."""
         found = self._space.sample(rng, 0)

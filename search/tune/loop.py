@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, RecordError, Role
 from ..records.workload_files import workload_file, write_workload
 from ..sketch.space import Described, SpaceError
-from ..strategies.evolution import Evolution, EvolutionSettings, Proposal
+from ..strategies.evolution import Evolution, EvolutionSettings
+from ..strategies.make import strategy_maker
+from ..strategies.strategy import Proposal, Strategy
 from .deadline import Deadline
 from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
 from .progress import TuningState, progress_of
@@ -63,7 +65,8 @@ def tune(
 
 def _load_learning(options: TuningOptions) -> None:
     """Import what the first fit of a cost model would import, a second's work, if there will be one."""
-    if options.num_measure_trials > options.batch_size and options.cost_model != "random":
+    learns = getattr(strategy_maker(options.strategy), "learns", True) and options.cost_model != "random"
+    if options.num_measure_trials > options.batch_size and learns:
         with contextlib.suppress(ImportError, OSError, MemoryError):  # the fit will say it, where there is one
             importlib.import_module("sklearn.ensemble")
 
@@ -136,17 +139,19 @@ class Tuner:
         return TuningResult(best, self.state.default, self.trials, self.state)
 
     @cached_property
-    def _evolution(self) -> Evolution:
-        """The search, which knows the trials that were taken over; making it makes the task's sketches."""
+    def strategy(self) -> Strategy:
+        """What proposes, which knows the trials that were taken over; making it makes the task's sketches."""
         options = self.options
-        settings = EvolutionSettings(estimated=0.0) if options.cost_model == "random" else None
-        evolution = Evolution(self.task.spaces, options.seed, settings, self._progress.note)
+        make = strategy_maker(options.strategy)
+        if make is Evolution and options.cost_model == "random":
+            make = partial(Evolution, settings=EvolutionSettings(estimated=0.0))
+        strategy = make(self.task.spaces, seed=options.seed, note=self._progress.note)
         names = {space.name: index for index, space in enumerate(self.task.spaces)}
         for record in self._to_recall:
             self._default_asked |= record.schedule == self.task.default_schedule
-            evolution.skip(record.schedule)
-            _recall(evolution, record, names.get(record.sketch))
-        return evolution
+            strategy.skip(record.schedule)
+            _recall(strategy, record, names.get(record.sketch))
+        return strategy
 
     def _note_why_it_ends(self) -> None:
         done, asked = self.state.done, self.options.num_measure_trials
@@ -244,28 +249,33 @@ class Tuner:
             return
         start_s = time.monotonic()
         self._show_phase("searching")
-        evolution = self._evolution
+        strategy = self.strategy
         batch: list[Proposal | None] = []
         if not self._default_asked:
             self._default_asked = True
-            evolution.skip(self.task.default_schedule)
+            strategy.skip(self.task.default_schedule)
             batch.append(None)
         self.state.begin_round()
-        features, times_s = evolution.training_set()
-        if len(times_s):
-            self._model.fit(features, relative_speed(times_s))
+        self._learn()
         try:
-            batch += evolution.propose(self._model, count - len(batch))
+            batch += strategy.propose(self._model, count - len(batch))
         except SpaceError as error:
             self._unsearchable = str(error)
         self._used_up = len(batch) < count
         trials = [
-            _Trial(p, self.state.round, e) for p, e in zip(batch, evolution.expected(self._model, batch), strict=True)
+            _Trial(p, self.state.round, e) for p, e in zip(batch, strategy.expected(self._model, batch), strict=True)
         ]
         self.state.search_s += time.monotonic() - start_s
         self._show_phase("measuring")
         schedules = [self.task.default_schedule if p is None else p.schedule for p in batch]
         self._waiting |= dict(zip(self._measurer.submit(schedules), trials, strict=True))
+
+    def _learn(self) -> None:
+        """Fit the cost model, if the strategy follows it, to what was measured."""
+        if self.strategy.learns:
+            features, times_s = self.strategy.training_set()
+            if len(times_s):
+                self._model.fit(features, relative_speed(times_s))
 
     def _should_stop(self) -> bool:
         state, options = self.state, self.options
@@ -283,7 +293,7 @@ class Tuner:
         proposal = trial.proposal
         record = self._record(measurement, trial, Role.TRIAL)
         if proposal is not None:
-            self._evolution.observe(proposal.space, proposal.row, record.time_s)
+            self.strategy.observe(proposal.space, proposal.row, record.time_s)
         self._save([record])
         self._count(record)
         if not record.ok and self.state.errors.total() == 1:
@@ -448,13 +458,13 @@ class Tuner:
         )
 
 
-def _recall(evolution: Evolution, record: Record, space: int | None) -> None:
+def _recall(strategy: Strategy, record: Record, space: int | None) -> None:
     """Let the search learn from a record, if its decisions still mean the same."""
-    if space is None or len(record.decisions) != evolution.spaces[space].n_decisions:
+    if space is None or len(record.decisions) != strategy.spaces[space].n_decisions:
         return
     row = np.array(record.decisions, dtype=np.int64)
-    if evolution.means(space, row, record.schedule):
-        evolution.observe(space, record.decisions, record.time_s)
+    if strategy.means(space, row, record.schedule):
+        strategy.observe(space, record.decisions, record.time_s)
 
 
 def _remember(measurer: Measurer, record: Record) -> None:

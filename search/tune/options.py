@@ -16,6 +16,8 @@ from ..measure.measurement import MeasureTask
 from ..records import file as rec
 from ..records.file import Record
 from ..sketch.space import Space
+from ..strategies.make import strategy_maker
+from ..strategies.strategy import StrategyMaker
 from .progress import Progress, TuningState
 
 
@@ -118,6 +120,7 @@ class TuningOptions:
     `early_stopping`: end after so many trials without a better one. `time_limit_s` counts from the call, on a clock
     that nobody can set: sketches, data, fits and the run-off are within it. What is under way when it ends is finished,
     and one candidate at least is measured.
+    `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. Each callback is called after a trial.
     """
@@ -128,6 +131,7 @@ class TuningOptions:
     batch_size: int = 16
     early_stopping: int | None = None
     time_limit_s: float | None = None
+    strategy: str | StrategyMaker = "evolution"
     cost_model: str | CostModel = "trees"
     transfer: bool = True
     final_candidates: int = 4
@@ -136,6 +140,7 @@ class TuningOptions:
     progress: bool | Progress = True
 
     def __post_init__(self) -> None:
+        strategy_maker(self.strategy)
         for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
             _require_count(name, getattr(self, name))
         if self.early_stopping is not None:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from ..cost_model import Floats, relative_speed
 from ..records.file import Record
+from ..strategies.chains import AnnealingSettings, Chains
+from ..strategies.diversity import pick_diverse
 from ..template.history import SKETCH_PREFIX
 from ..template.knobs.knob import ConfigError
 from ..template.space import KnobSpace, Rows
 from ..template.task import TemplateTask
-from .annealing import Annealing, AnnealingSettings
-from .diversity import pick_diverse
 from .local_measuring import check_count
 from .rank_trees import RankTrees
 from .speed_trees import SpeedTrees
@@ -70,7 +70,8 @@ class GradientBoostingTuner(Tuner):
         self.feature_type = feature_type
         self.loss_type = loss_type
         self.diversity_filter_ratio = diversity_filter_ratio
-        self._annealing = Annealing(self.space, self.rng, annealing)
+        self._settings = annealing or AnnealingSettings()
+        self._annealing = Chains(self.space, self._settings)
         self._rows: list[tuple[int, ...]] = []
         self._times_s: list[float] = []
         self._features: list[Floats] = []
@@ -221,12 +222,12 @@ class GradientBoostingTuner(Tuner):
             order = np.argsort(-scores, kind="stable")[: min(keep, int(np.isfinite(scores).sum()))]
             rows, scores = rows[order], scores[order]
         else:
-            most = self._annealing.starts
+            most = self._settings.chains // 2
             order = np.argsort(self._times_s)[: most - min(len(self._hints), most // 4)]
             starts = np.array([self._rows[i] for i in order], dtype=np.int64).reshape(
                 len(order), self.space.n_decisions
             )
-            rows, scores = self._annealing.search(score, np.concatenate([starts, self._hints])[:most], keep)
+            rows, scores = self._annealing.search(self.rng, score, np.concatenate([starts, self._hints])[:most], keep)
         unseen = np.array([i not in self.visited for i in self.space.indices(rows).tolist()], dtype=bool)
         rows, scores = rows[unseen][: int(ratio * count)], scores[unseen][: int(ratio * count)]
         if self.diversity_filter_ratio is not None and len(rows):
