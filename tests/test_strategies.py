@@ -208,6 +208,19 @@ def test_sketches_and_templates_are_tuned_by_each(name: str, tmp_path: Path) -> 
         assert all(r.ok for r in tried)
 
 
+def test_other_tasks_are_not_looked_at_where_nothing_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text("")
+    monkeypatch.setattr("loopwright.search.task.transfer_to", lambda task, records: asked.append(1))
+    task = lw.SearchTask(product, target=LLVM)
+    for name in STRATEGIES:
+        asked: list[int] = []
+        options = lw.TuningOptions(strategy=name, records=path, progress=False)
+        assert task.taught(options) is options
+        assert bool(asked) == options.learns == (name in ("evolution", "annealing"))
+    assert not lw.TuningOptions(cost_model="random").learns
+
+
 def test_an_unknown_strategy_is_refused_with_the_names_of_all() -> None:
     names = "there are: evolution, annealing, genetic, random, grid"
     with pytest.raises(ValueError, match=f"unknown strategy 'gird'; {names}"):

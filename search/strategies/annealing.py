@@ -25,7 +25,7 @@ class Annealing(Strategy):
     """Looks for candidates that the cost model likes by simulated annealing in each space, from the fastest measured.
 
     With `diversity` r, a batch is picked from the best r times as many, so that its rows differ; None: just the best.
-    Until the model is ready, candidates are drawn at random. `hints` are rows of spaces, by number, to begin at too.
+    Until the model is ready, candidates are drawn at random.
     """
 
     def __init__(
@@ -39,15 +39,25 @@ class Annealing(Strategy):
     ) -> None:
         super().__init__(spaces, seed, note)
         self._settings, self._diversity = settings or AnnealingSettings(), diversity
-        self.hints: dict[int, Rows] = {}
+        self._hints: dict[int, Rows] = {}
         self._chains: dict[int, Chains] = {}
         self._surveyed: dict[int, tuple[Rows, Floats]] = {}
+
+    def hint(self, space: int, rows: Rows) -> None:
+        """Let chains in a space begin at these rows too."""
+        self._hints[space] = np.concatenate([self._hints_of(space), rows])
+
+    def _hints_of(self, space: int) -> Rows:
+        return self._hints.get(space, np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64))
 
     def _propose(self, model: CostModel, count: int) -> list[Proposal]:
         proposals: list[Proposal] = []
         if model.ready and self.spaces:
+            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+
             at_random = max(int(count >= _ONE_IN), round(count / _ONE_IN))
-            self._plan(proposals, model, count - at_random)
+            with threadpool_limits(1):  # once for many predictions of few rows, which more threads only slow down
+                self._plan(proposals, model, count - at_random)
         return self._fill(proposals, count)
 
     def _plan(self, proposals: list[Proposal], model: CostModel, count: int) -> None:
@@ -84,7 +94,7 @@ class Annealing(Strategy):
             rows, features = self._whole(space)
             return best_of(rows, score.of(features), keep)
         most = self._settings.chains // 2
-        hints = self.hints.get(space.number, np.zeros((0, space.n_decisions), dtype=np.int64))
+        hints = self._hints_of(space.number)
         fastest = self._fastest(space.number, most - min(len(hints), most // 4))
         chains = self._chains.setdefault(space.number, Chains(space, self._settings))
         share = share if len(self.spaces) > 1 else 1.0
@@ -98,7 +108,7 @@ class Annealing(Strategy):
         return chains.search(rng, scored, np.concatenate([fastest, hints]), keep, share)
 
     def _whole(self, space: GuardedSpace) -> tuple[Rows, Floats]:
-        """All legal rows of a small space, and their features."""
+        """The legal rows of a small space, and their features."""
         if space.number not in self._surveyed:
             rows = rows_at(np.arange(size_of(space.sizes), dtype=np.int64), space.sizes)
             legal, features = space.survey(rows)
@@ -107,7 +117,7 @@ class Annealing(Strategy):
 
 
 class _Score:
-    """What a model expects of candidates, and part of its doubt, in units by which what is known spreads."""
+    """Acquisition score: the predicted mean plus a part of the spread, scaled by the spread of known samples."""
 
     def __init__(self, model: CostModel, known: Floats) -> None:
         self._model = model

@@ -29,7 +29,7 @@ class AnnealingSettings:
 
 
 class Walkable(Protocol):
-    """Where chains go: rows that are drawn, and changed a little."""
+    """A space that chains walk in: rows are drawn, and changed a little."""
 
     @property
     def n_decisions(self) -> int: ...

@@ -1,4 +1,4 @@
-"""Random candidates."""
+"""Random search."""
 
 from __future__ import annotations
 

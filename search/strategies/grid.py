@@ -1,4 +1,4 @@
-"""All candidates, one after the other."""
+"""Grid search: candidates one after the other."""
 
 from __future__ import annotations
 

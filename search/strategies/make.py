@@ -21,7 +21,7 @@ STRATEGIES: Mapping[str, StrategyMaker] = {
 
 
 def strategy_maker(strategy: str | StrategyMaker) -> StrategyMaker:
-    """What makes the strategy of a name, one of `STRATEGIES`, or what is given; ValueError for another name."""
+    """The maker of a name, one of `STRATEGIES`, or the one given; ValueError for another name."""
     if not isinstance(strategy, str):
         return strategy
     if strategy not in STRATEGIES:

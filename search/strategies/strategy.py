@@ -1,4 +1,4 @@
-"""What all strategies of a search have in common: they remember what was measured, and propose what was not."""
+"""Search strategies: they remember what was measured, and propose what was not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Proposal:
 
 
 class StrategyMaker(Protocol):
-    """What makes a strategy of spaces to search, a seed, and whom to tell of spaces that fail."""
+    """A factory of strategies, from spaces to search, a seed, and whom to tell of spaces that fail."""
 
     def __call__(self, spaces: Sequence[Space], *, seed: int, note: Note) -> Strategy: ...
 
@@ -72,6 +72,11 @@ class Strategy(ABC):
         self._seen.add((space, key))
         self._measured.append((space, key, time_s))
 
+    @property
+    def measured(self) -> list[tuple[int, ...]]:
+        """The rows that were measured, of all spaces."""
+        return [row for _, row, _ in self._measured]
+
     def means(self, space: int, row: Rows, schedule: str) -> bool:
         """Whether a row of a space is a candidate with this schedule.
 
@@ -79,7 +84,7 @@ class Strategy(ABC):
         """
         asked = self.spaces[space]
         try:
-            return not asked.left_out and bool(asked.legal(row[None])[0]) and asked.schedule(row) == schedule
+            return not asked.left_out and bool((row >= 0).all()) and asked.schedule(row) == schedule
         except SpaceFailure:
             return False
 
@@ -189,7 +194,7 @@ class Strategy(ABC):
     # -- spaces that fail ---------------------------------------------------------------------------------------------
 
     def _asked(self, space: int, question: Callable[[], T]) -> T | None:
-        """What a space answers; None where it is left out."""
+        """The answer of a space; None where it is left out."""
         if self.spaces[space].left_out:
             return None
         try:

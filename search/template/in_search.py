@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..features.catalogue import names
-from ..records.file import Record
+from ..measure.measurement import headline
+from ..records.file import ErrorCode, Record
 from ..tune.in_search import InSearch
 from .config import Config
 from .fallback import fallback_config
@@ -21,6 +22,8 @@ from .space import Rows
 if TYPE_CHECKING:
     from .task import TemplateTask
 
+_ASKED = 8
+"""Configs that are asked for a reason where none is legal."""
 _DRAWS = 8
 """Rows drawn for each that is asked for, at most: of a space where few configs are legal, fewer come."""
 
@@ -88,6 +91,8 @@ class TemplateSpace:
 class TemplateInSearch(InSearch["TemplateTask"]):
     """A TemplateTask as the tuning loop sees it; the untuned schedule is that of the fallback config."""
 
+    refusals: list[str] = field(default_factory=list)
+
     @cached_property
     def spaces(self) -> Sequence[TemplateSpace]:
         return [TemplateSpace(self.task)]
@@ -104,6 +109,20 @@ class TemplateInSearch(InSearch["TemplateTask"]):
     def tried(self, record: Record) -> bool:
         """True for the record of a trial of this template, the untuned schedule among them."""
         return record.template.get("name") == self.task.name
+
+    def passes_over(self, record: Record) -> bool:
+        """Pass over a config that no kernel could be made of."""
+        if record.error is not ErrorCode.INSTANTIATION_ERROR:  # refused before anything was built or run
+            return False
+        self.refusals.append(record.message)
+        return True
+
+    def why_no_trial(self) -> str:
+        """Say why a config is not legal: one that was proposed, else one that never was."""
+        rows = self.task.config_space.sample(np.random.default_rng(0), _ASKED)
+        reason = next(filter(None, [*self.refusals, *map(self.task.why_not, () if self.refusals else rows)]), "")
+        first = f"; the first one asked: {headline(reason)}" if reason else ""
+        return f"no config of {self.name} is legal on {self.target}{first}"
 
     def described_default(self) -> dict[str, Any]:
         """The fallback config."""

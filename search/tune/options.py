@@ -57,6 +57,12 @@ class Tunable(Protocol):
     def tried(self, record: Record) -> bool:
         """True for the record of a trial that tuning this task would have made."""
 
+    def passes_over(self, record: Record) -> bool:
+        """True for a candidate that turned out not to be legal where that makes it no trial."""
+
+    def why_no_trial(self) -> str:
+        """Why nothing was measured, where there is more to say than that."""
+
     def described_default(self) -> dict[str, Any]:
         """What records say of the untuned schedule in their field `template`."""
 
@@ -71,6 +77,14 @@ class OfSketches:
     def tried(self, record: Record) -> bool:
         """True for the record of a trial of sketches."""
         return not record.template
+
+    def passes_over(self, record: Record) -> bool:
+        """Every candidate of a sketch is a trial."""
+        return False
+
+    def why_no_trial(self) -> str:
+        """Return nothing: there is no more to say than that there was none."""
+        return ""
 
     def described_default(self) -> dict[str, Any]:
         """Return nothing: the untuned schedule is no template's."""
@@ -109,7 +123,8 @@ class TuningTask(OfSketches):
         return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
 
 
-Callback = Callable[[TuningState, Record], None]
+Callback = Callable[[TuningState, Record], object]
+"""Called after each trial; tuning the task ends when one returns True."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +137,8 @@ class TuningOptions:
     and one candidate at least is measured.
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
-    `records` know of other tasks of the target. Each callback is called after a trial.
+    `records` know of other tasks of the target. Each callback is called after a trial; one that
+    returns True ends tuning.
     """
 
     num_measure_trials: int = 64
@@ -138,6 +154,11 @@ class TuningOptions:
     final_laps: int = 8
     callbacks: Sequence[Callback] = ()
     progress: bool | Progress = True
+
+    @property
+    def learns(self) -> bool:
+        """Whether there is a cost model to fit, and a strategy that follows it."""
+        return bool(getattr(strategy_maker(self.strategy), "learns", True)) and self.cost_model != "random"
 
     def __post_init__(self) -> None:
         strategy_maker(self.strategy)
