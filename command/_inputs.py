@@ -19,6 +19,17 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def strategy(text: str) -> str:
+    """Parse the name of a search strategy, for argparse."""
+    from ..search.strategies.make import strategy_maker
+
+    try:
+        strategy_maker(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def read_arrays(texts: Sequence[str], flag: str) -> dict[str, Any]:
     """Read the arrays of a flag's `NAME=FILE.npy`, by name; UserError where one cannot be read."""
     import numpy as np

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError, interruption_code
-from ._inputs import positive
+from ._inputs import positive, strategy
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
 from ._source import file_task, named_task
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from ..search.named_workloads import named_workloads, parameters
+    from ..search.strategies.make import STRATEGIES
 
     parser.add_argument("workload", help="a name (below), a file of te-level IR (.mlir), or an ONNX model (.onnx)")
     parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
@@ -34,6 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
+    parser.add_argument(
+        "--strategy",
+        type=strategy,
+        metavar="NAME",
+        default="evolution",
+        help=f"what proposes schedules: {', '.join(STRATEGIES)} (default: evolution)",
+    )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     add_network_options(parser)
     options: dict[str, Any] = {}
@@ -73,7 +81,14 @@ def run(options: argparse.Namespace) -> int:
     workload = _write_workload(task, records)
     start_s = time.monotonic()
     try:
-        result = task.tune(TuningOptions(num_measure_trials=options.trials or 64, records=records, seed=options.seed))
+        result = task.tune(
+            TuningOptions(
+                num_measure_trials=options.trials or 64,
+                records=records,
+                seed=options.seed,
+                strategy=options.strategy,
+            )
+        )
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)

@@ -112,7 +112,10 @@ class SearchTask:
     def taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
         wanted = (
-            options.transfer and options.cost_model == TEACHABLE and options.num_measure_trials > options.batch_size
+            options.transfer
+            and options.learns
+            and options.cost_model == TEACHABLE
+            and options.num_measure_trials > options.batch_size
         )
         if not wanted or options.records is None or not os.path.isfile(options.records):
             return options

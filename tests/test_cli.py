@@ -119,6 +119,10 @@ BAD = [
     (["tune", "conv2d", "--target", "vulkan"], "kind must be llvm, cuda or opencl"),
     (["tune", "conv2d", "--target", "llvm corez=2"], "unknown option 'corez'"),
     (["tune", "conv2d", "--trials", "0"], "must be a whole number of at least 1, got '0'"),
+    (
+        ["tune", "conv2d", "--strategy", "gird"],
+        "unknown strategy 'gird'; there are: evolution, annealing, genetic, random,",
+    ),
     (["tune", "conv2d", "--trial", "3"], "unrecognized arguments"),
     (["tune", "nothing.mlir"], "cannot read nothing.mlir: No such file or directory"),
     (["tune", "model.onnx"], "model.onnx"),
@@ -193,7 +197,7 @@ def test_the_printed_command_replays_the_schedule(tuned: Tuned) -> None:
 def test_tune_goes_on_from_the_file_and_says_so(tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("matmul.jsonl").write_bytes(Path(tuned.records).read_bytes())
-    code, out, err = call(*TUNE[:-1], "6", "--json")
+    code, out, err = call(*TUNE[:-1], "6", "--json", "--strategy", "grid")
     report = json.loads(out)
     assert code == 0
     assert "matmul.jsonl (exists: gone on with)" in err
@@ -201,6 +205,7 @@ def test_tune_goes_on_from_the_file_and_says_so(tuned: Tuned, tmp_path: Path, mo
     assert report["right"] and report["gflops_per_s"] > 0
     assert report["speedup"] == pytest.approx(report["untuned_s"] / report["latency_s"])
     assert Path(report["workload_file"]).is_file()
+    assert {sum(r.decisions) for r in rec.load("matmul.jsonl")[4:] if r.role is rec.Role.TRIAL} <= {0, 1}  # a grid's
 
 
 def test_nothing_is_measured_when_the_file_holds_all_trials(

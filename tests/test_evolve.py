@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fake_space import SIZES, FakeSpace
+from fake_space import SIZES, Failing, FakeSpace
 
 from loopwright.search.cost_model import make_model, relative_speed
 from loopwright.search.sketch.space import SpaceError
@@ -190,22 +190,6 @@ def test_the_best_rows_of_a_sketch_are_tried_in_others() -> None:
     proposals = evolution.propose(fitted(evolution), 16)
     assert len(proposals) == 16
     assert all(space.adopted > 0 for space in spaces)
-
-
-class Failing(FakeSpace):
-    """Raises in one of its methods from the `after`-th call on."""
-
-    def __init__(self, method, after: int = 0) -> None:
-        super().__init__("failing")
-        asked = getattr(self, method)
-        calls = iter(range(10**6))
-
-        def ask(*args):
-            if next(calls) >= after:
-                raise KeyError("no such stage")
-            return asked(*args)
-
-        setattr(self, method, ask)
 
 
 @pytest.mark.parametrize("method", ["sample", "legal", "features", "schedule", "mutate", "crossover"])

@@ -9,8 +9,9 @@ import template_workloads  # noqa: F401 (registers its template)
 
 import loopwright as lw
 from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.measure.measurer import Measurer
 from loopwright.search.records import file as rec
-from loopwright.search.records.file import DEFAULT_SKETCH, Role
+from loopwright.search.records.file import DEFAULT_SKETCH, ErrorCode, Role
 from loopwright.search.template.in_search import TemplateInSearch, TemplateSpace
 
 TASKS = [
@@ -76,6 +77,22 @@ def test_trials_of_tuners_are_gone_on_with(tmp_path: Path) -> None:
     result = task.tune(quietly(8, path))
     assert result.state.resumed == 6
     assert len(result.trials) == 8
+
+
+def test_configs_that_turn_out_not_to_be_legal_are_no_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "lw-lower-loop-to-kernel: loop 'j' is parallel, which a GPU does not have"
+    answered = Measurer._finish
+
+    def refused(self: Measurer, job: Any, error: ErrorCode, message: str = "", stopped_early: bool = False) -> None:
+        if job.number % 2 and self._task is not None and "T_matmul" in self._task.workload:
+            error, message = ErrorCode.INSTANTIATION_ERROR, said
+        answered(self, job, error, message, stopped_early)
+
+    monkeypatch.setattr(Measurer, "_finish", refused)
+    task, path = small_task(), tmp_path / "records.jsonl"
+    result = task.tune(quietly(8, path))
+    assert len(result.trials) == 8 == len([r for r in rec.load(path) if r.role is Role.TRIAL])
+    assert all(r.ok for r in result.trials)
 
 
 def test_the_scheduler_takes_templates_beside_sketches(tmp_path: Path) -> None:

@@ -12,14 +12,15 @@ from analytic_cost import analytic_cost
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.cost_model import relative_speed
+from loopwright.search.measure.measurement import Measurement
 from loopwright.search.records.file import ErrorCode
+from loopwright.search.strategies.chains import AnnealingSettings, Chains
+from loopwright.search.strategies.diversity import pick_diverse
 from loopwright.search.template.config import ConfigSpace
 from loopwright.search.template.knobs.choice import ChoiceKnob
-from loopwright.search.tuners.annealing import Annealing
-from loopwright.search.tuners.diversity import pick_diverse
+from loopwright.search.tuners import simulated
 from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
 from loopwright.search.tuners.speed_trees import SpeedTrees
-from loopwright.search.tuners.trials import Trials
 
 TUNERS = [lw.tuners.GridSearchTuner, lw.tuners.RandomTuner, lw.tuners.GATuner, lw.tuners.GradientBoostingTuner]
 CONV = ("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
@@ -114,10 +115,27 @@ def test_no_more_is_proposed_than_early_stopping_leaves(small) -> None:
 def test_configs_of_a_batch_that_tuning_left_are_measured_later(small, make) -> None:
     tuner = make(small)
     tuner.tune(40, flat, callbacks=[lw.callbacks.early_stop(5)])
-    left = list(tuner._left)
+    left = tuner._indices([p.row for p in tuner._loop.strategy._left])
     assert len(tuner.trials) == 6 and left and not tuner.visited & {*left}
     indices = [r.template["index"] for r in tuner.tune(40, flat).trials]
     assert len(set(indices)) == 46 and set(left) <= set(indices)
+
+
+def test_a_tuner_of_ones_own_proposes_and_learns(small) -> None:
+    class Odd(lw.tuners.RandomTuner):
+        learned = 0
+
+        def propose(self, count):
+            return [i for i in super().propose(4 * count) if i % 2][:count]
+
+        def update(self, rows, times_s):
+            self.learned += len(rows)
+
+    tuner = Odd(small, seed=2)
+    indices = [r.template["index"] for r in tuner.tune(40, analytic_cost).trials]
+    assert len(set(indices)) == len(indices) == tuner.learned == 40 and all(i % 2 for i in indices)
+    drawn = tuner.draw(50)
+    assert len(set(drawn)) == 50 and tuner.visited == set(indices) and tuner.visited.isdisjoint(drawn)
 
 
 def test_stops_count_the_trials_of_this_tune_only(small) -> None:
@@ -233,7 +251,7 @@ def test_a_space_without_a_legal_config_says_why_the_first_is_not() -> None:
 def best_of_random(task, count, seed):
     """The best of `count` random legal configs."""
     tuner = lw.tuners.RandomTuner(task, seed=1000 + seed)
-    return min(analytic_cost(task, [task.config(i) for i in tuner.draw(count)]))
+    return min(analytic_cost(task, [task.config(i) for i in tuner.propose(count)]))
 
 
 def trials_needed(task, goal_s, budget, seed, history=(), **options):
@@ -261,15 +279,15 @@ def reached_in_most_runs(task, budget, history=()):
 def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     task = lw.TemplateTask("tests_matmul", (16, 8, 4), "llvm cores=1 vector_bytes=32")
     said = "lw-lower-loop-to-kernel: loop 'j' is parallel, which a GPU does not have"
-    record = Trials._record
 
-    def refused(self, config, measurement):
-        message = f"{said}\n  at: ..."
-        return replace(record(self, config, measurement), error=ErrorCode.INSTANTIATION_ERROR, message=message)
+    def refused(job, schedule, time_s):
+        return Measurement(job, schedule, ErrorCode.INSTANTIATION_ERROR, f"{said}\n  at: ...")
 
-    monkeypatch.setattr(Trials, "_record", refused)
+    monkeypatch.setattr(simulated, "_measurement", refused)
+    tuner = lw.tuners.RandomTuner(task)
     with pytest.raises(lw.TuningError, match=f"is legal on llvm; the first one asked: {said}$"):
-        lw.tuners.RandomTuner(task).tune(2, analytic_cost)
+        tuner.tune(2, analytic_cost)
+    assert tuner.refused >= 8 and not tuner.trials
 
 
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
@@ -297,7 +315,7 @@ def test_histories_that_are_loaded_add_up() -> None:
     for number, other in enumerate(OTHERS[2], 1):
         known = lw.tuners.RandomTuner(lw.TemplateTask(name, other, target)).tune(20, analytic_cost).trials
         assert tuner.load_history(known) == 20
-        assert len(tuner._history) == number and not tuner._models
+        assert len(tuner.trees.history) == number and not tuner.trees._models
 
 
 def test_history_of_the_same_task_or_another_template_is_no_transfer(conv, small) -> None:
@@ -389,9 +407,9 @@ def test_annealing_finds_a_known_peak() -> None:
         scores = -np.abs(rows - peak).sum(axis=1).astype(float) / 10
         return np.where(rows[:, 0] == 1, -np.inf, scores)
 
-    annealing = Annealing(space, np.random.default_rng(0))
-    rows, scores = annealing.search(score, space.sample(np.random.default_rng(1), 4), keep=50)
-    rows, scores = annealing.search(score, rows[:10], keep=50)
+    chains, rng = Chains(space, AnnealingSettings()), np.random.default_rng(0)
+    rows, scores = chains.search(rng, score, space.sample(np.random.default_rng(1), 4), keep=50)
+    rows, scores = chains.search(rng, score, rows[:10], keep=50)
     assert scores[0] >= -0.1 and len(rows) == 50 and (np.diff(scores) <= 0).all()
     assert len(np.unique(rows, axis=0)) == 50 and not (rows[:, 0] == 1).any()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
@@ -77,6 +77,40 @@ class Measurement:
     def ok(self) -> bool:
         """Whether it ran and was right."""
         return self.error is ErrorCode.OK
+
+
+class Measuring(Protocol):
+    """What a search asks of a measurer; see `Measurer`."""
+
+    best_s: float | None
+
+    @property
+    def options(self) -> MeasureOptions: ...
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def versions(self) -> Mapping[str, str]: ...
+
+    @property
+    def building_s(self) -> float: ...
+
+    @property
+    def running_s(self) -> float: ...
+
+    @property
+    def pending(self) -> int: ...
+
+    def use(self, task: MeasureTask) -> None: ...
+
+    def remember(self, known: Measurement) -> None: ...
+
+    def submit(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[int]: ...
+
+    def withdraw(self, keep: int = 0) -> None: ...
+
+    def results(self, meanwhile: Callable[[], object] | None = None) -> Iterator[Measurement]: ...
 
 
 def headline(text: str) -> str:

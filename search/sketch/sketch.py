@@ -50,6 +50,11 @@ class Sketch:
         return total
 
     @property
+    def sizes(self) -> Rows:
+        """The number of choices of each hole, `(d,)`."""
+        return self.population.sizes
+
+    @property
     def default(self) -> Rows:
         """The row of the holes' defaults."""
         return self.population.default

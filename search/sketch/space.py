@@ -70,6 +70,23 @@ class Described(Protocol):
         """Return what a record says of one row, in the field `template`."""
 
 
+@runtime_checkable
+class Listed(Protocol):
+    """A space whose rows can be counted: each decision is one of so many positions, in any combination."""
+
+    @property
+    def sizes(self) -> Rows:
+        """Return the number of positions of each decision, `(d,)`; not each row need be legal."""
+
+
+@runtime_checkable
+class Surveying(Protocol):
+    """A space that tells legality and features at once, for less than one after the other."""
+
+    def survey(self, rows: Rows) -> tuple[Mask, Floats]:
+        """Return which rows `(n,)` are legal, and the features of those."""
+
+
 class SpaceError(Exception):
     """No space is left to search: each failed, the last one as the text says."""
 
@@ -110,6 +127,21 @@ class GuardedSpace:
         """Whether it can take over rows of another space."""
         return isinstance(self._space, Adopting) and not self.left_out
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether its rows can be counted."""
+        return isinstance(self._space, Listed)
+
+    @property
+    def sizes(self) -> Rows:
+        """The number of positions of each decision."""
+        return self._ask(self._sizes)
+
+    def _sizes(self) -> Rows:
+        if not isinstance(self._space, Listed):
+            raise TypeError("its rows cannot be listed, as it has no `sizes`")
+        return np.asarray(self._space.sizes, dtype=np.int64)
+
     def sample(self, rng: np.random.Generator, n: int) -> Rows:
         if self.left_out:
             return np.zeros((0, self.n_decisions), dtype=np.int64)
@@ -126,6 +158,13 @@ class GuardedSpace:
 
     def features(self, rows: Rows) -> Floats:
         return self._ask(self._space.features, rows)
+
+    def survey(self, rows: Rows) -> tuple[Mask, Floats]:
+        """Which rows are legal, and the features of those."""
+        if isinstance(self._space, Surveying):
+            return self._ask(self._space.survey, rows)
+        legal = self.legal(rows)
+        return legal, self.features(rows[legal])
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         return self._ask(self._space.schedule, row)

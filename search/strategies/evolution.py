@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
-from ..cost_model import CostModel, Floats, relative_speed
-from ..sketch.space import GuardedSpace, Rows, Space, SpaceError, SpaceFailure
-
-T = TypeVar("T")
-
+from ..cost_model import CostModel, Floats
+from ..sketch.space import Rows, Space
+from .strategy import Note, Proposal, Strategy, padded
 
 _FEWEST_FRESH = 256
 """Rows drawn anew in each round from a space, however slow it has been."""
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A candidate to measure."""
-
-    space: int
-    row: tuple[int, ...]
-    schedule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,97 +47,18 @@ class EvolutionSettings:
     apart: float = 0.3
 
 
-class Evolution:
-    """Remembers what was measured, and proposes what was not; the same seed and history give the same proposals.
-
-    A space that raises is left out from then on, which `note` is told; `propose` raises SpaceError when none is left.
-    """
+class Evolution(Strategy):
+    """Breeds candidates from the fastest, as mutants and mixtures, for some generations by the cost model alone."""
 
     def __init__(
         self,
         spaces: Sequence[Space],
         seed: int = 0,
         settings: EvolutionSettings | None = None,
-        note: Callable[[str], None] = lambda text: None,
+        note: Note = lambda text: None,
     ) -> None:
-        self.spaces = [GuardedSpace(space, number) for number, space in enumerate(spaces)]
-        self._note = note
-        self._failures: list[str] = []
-        self._seed = seed
+        super().__init__(spaces, seed, note)
         self._settings = settings or EvolutionSettings()
-        self._seen: set[tuple[int, tuple[int, ...]]] = set()
-        self._schedules: set[str] = set()
-        self._measured: list[tuple[int, tuple[int, ...], float]] = []
-        self._features: list[Floats] = []
-
-    def skip(self, schedule: str) -> None:
-        """Never propose a candidate with this schedule."""
-        self._schedules.add(schedule)
-
-    def observe(self, space: int, row: Sequence[int], time_s: float) -> None:
-        """Take in a measured candidate; an infinite time is a failure."""
-        key = tuple(int(d) for d in row)
-        self._seen.add((space, key))
-        features = self._asked(space, lambda: self.spaces[space].features(_matrix([key]))[0])
-        if features is not None:
-            self._measured.append((space, key, time_s))
-            self._features.append(np.asarray(features, dtype=np.float32))
-
-    def means(self, space: int, row: Rows, schedule: str) -> bool:
-        """Whether a row of a space is a candidate with this schedule.
-
-        A space that cannot answer stays: the row, which may be of another version or damaged, is more likely at fault.
-        """
-        asked = self.spaces[space]
-        try:
-            return not asked.left_out and bool(asked.legal(row[None])[0]) and asked.schedule(row) == schedule
-        except SpaceFailure:
-            return False
-
-    def training_set(self) -> tuple[Floats, Floats]:
-        """Return the features `(n, f)` and times `(n,)` in seconds of all that was measured."""
-        if not self._features:
-            return np.zeros((0, 0), dtype=np.float32), np.zeros(0)
-        return np.stack(self._features), np.array([time_s for _, _, time_s in self._measured])
-
-    def propose(self, model: CostModel, count: int) -> list[Proposal]:
-        """Return up to `count` distinct unseen candidates, best first; fewer or none when the spaces are used up.
-
-        They count as seen from now on.
-        """
-        while len(self._failures) < max(1, len(self.spaces)):
-            try:
-                return self._propose(model, count)
-            except SpaceFailure as failure:
-                self._leave_out(failure)
-        raise SpaceError(f"no sketch is left to search: {'; '.join(self._failures)}")
-
-    def expected(self, model: CostModel, proposals: Sequence[Proposal | None]) -> list[float | None]:
-        """Return what the model says of each proposal; None for no proposal, and while it knows nothing."""
-        found: list[float | None] = [None] * len(proposals)
-        for space in self.spaces if model.ready else ():
-            rows = {n: p.row for n, p in enumerate(proposals) if p is not None and p.space == space.number}
-            features = self._asked(space.number, partial(space.features, _matrix([*rows.values()]))) if rows else None
-            if features is not None:
-                for n, value in zip(rows, model.predict(features)[0].tolist(), strict=True):
-                    found[n] = value
-        return found
-
-    def _asked(self, space: int, question: Callable[[], T]) -> T | None:
-        """What a space answers; None where it is left out."""
-        if self.spaces[space].left_out:
-            return None
-        try:
-            return question()
-        except SpaceFailure as failure:
-            self._leave_out(failure)
-            return None
-
-    def _leave_out(self, failure: SpaceFailure) -> None:
-        """Search without a space from now on."""
-        failure.space.left_out = True
-        self._failures.append(failure.sentence)
-        self._note(failure.sentence)
 
     def _propose(self, model: CostModel, count: int) -> list[Proposal]:
         rng = np.random.default_rng([self._seed, len(self._seen)])
@@ -210,7 +118,7 @@ class Evolution:
         if not pool:
             return
         mean, spread = np.array([p.mean for p in pool]), np.array([p.spread for p in pool])
-        spaces, rows = _padded(pool)
+        spaces, rows = padded([(p.space, p.row) for p in pool])
         near = np.zeros(len(pool), dtype=bool)
         left = np.ones(len(pool), dtype=bool)
         for eagerness in np.linspace(0.0, 2.0 * self._settings.explore, count):
@@ -223,22 +131,12 @@ class Evolution:
                     near |= (spaces == spaces[chosen]) & (differing < self._settings.apart * len(pool[chosen].row))
                     break
 
-    def _take(self, proposals: list[Proposal], space: int, row: tuple[int, ...]) -> bool:
-        if (space, row) in self._seen:
-            return False
-        self._seen.add((space, row))
-        schedule = self._asked(space, partial(self.spaces[space].schedule, _matrix([row])[0]))
-        if schedule is None or schedule in self._schedules:  # its space failed, or another row says the same
-            return False
-        self._schedules.add(schedule)
-        proposals.append(Proposal(space, row, schedule))
-        return True
-
     def _evolve(
         self, rng: np.random.Generator, model: CostModel, fresh: Sequence[Rows], shares: Floats
     ) -> list[_Scored]:
         """Return everything unseen that was scored on the way."""
-        rows = [self._clean(s, np.concatenate([self._parents(s), fresh[s]])) for s in range(len(self.spaces))]
+        parents = int(self._settings.from_measured * self._settings.population)
+        rows = [self._clean(s, np.concatenate([self._fastest(s, parents), fresh[s]])) for s in range(len(self.spaces))]
         rows = [r[: max(8, int(share * self._settings.population))] for r, share in zip(rows, shares, strict=True)]
         pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}
         for generation in range(self._settings.generations + 1):
@@ -252,22 +150,6 @@ class Evolution:
                 newcomers = [np.concatenate(pair) for pair in zip(migrants, self._some(rng, rows, fresh), strict=True)]
                 rows = [self._breed(rng, s, rows[s], scores[s], newcomers[s]) for s in range(len(self.spaces))]
         return [scored for key, scored in pool.items() if key not in self._seen]
-
-    def _shares(self) -> Floats:
-        """Return how much of the population each space gets: more, the faster its best measured candidate."""
-        scores = relative_speed(np.array([time_s for _, _, time_s in self._measured]))
-        best = np.full(len(self.spaces), 0.1)
-        for (space, _, _), score in zip(self._measured, scores, strict=True):
-            best[space] = max(best[space], score)
-        return np.asarray(best / best.sum())
-
-    def _parents(self, space: int) -> Rows:
-        """Return the best measured rows of a space."""
-        most = int(self._settings.from_measured * self._settings.population)
-        right = [(time_s, row) for s, row, time_s in self._measured if s == space and np.isfinite(time_s)]
-        if not right or self.spaces[space].left_out:
-            return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
-        return _matrix([row for _, row in sorted(right)[:most]])
 
     def _predict(self, model: CostModel, rows: Sequence[Rows]) -> list[tuple[Floats, Floats]]:
         """Return mean and spread of each space's rows, from one prediction for all."""
@@ -318,15 +200,3 @@ class Evolution:
             children[illegal] = sketch.mutate(rng, parents[illegal])
         elite = rows[np.argsort(-scores)[: max(1, size // 10)]]
         return self._clean(space, np.concatenate([elite, newcomers, children]))[: size + size // 10]
-
-
-def _padded(pool: Sequence[_Scored]) -> tuple[Rows, Rows]:
-    """Return the spaces `(n,)` and the rows `(n, widest)`, narrower ones filled up with -1."""
-    rows = np.full((len(pool), max(len(p.row) for p in pool)), -1, dtype=np.int64)
-    for index, scored in enumerate(pool):
-        rows[index, : len(scored.row)] = scored.row
-    return np.array([p.space for p in pool], dtype=np.int64), rows
-
-
-def _matrix(rows: Sequence[Sequence[int]]) -> Rows:
-    return np.array(rows, dtype=np.int64).reshape(len(rows), -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..features.catalogue import names
-from ..records.file import Record
+from ..measure.measurement import headline
+from ..records.file import ErrorCode, Record
 from ..records.index import SKETCH_PREFIX
 from ..tune.in_search import InSearch
 from .bound import BoundTemplate
@@ -19,6 +20,8 @@ from .config import Config
 from .fallback import fallback_config
 from .space import Rows
 
+_ASKED = 8
+"""Configs that are asked for a reason where none is legal."""
 _DRAWS = 8
 """Rows drawn for each that is asked for, at most: of a space where few configs are legal, fewer come."""
 
@@ -37,6 +40,11 @@ class TemplateSpace:
     @property
     def n_decisions(self) -> int:
         return self._space.n_decisions
+
+    @property
+    def sizes(self) -> Rows:
+        """The number of choices of each knob, `(d,)`."""
+        return self._space.sizes
 
     def sample(self, rng: np.random.Generator, n: int) -> Rows:
         """About n random rows `(n, d)`, all legal; fewer where few are."""
@@ -81,6 +89,8 @@ class TemplateSpace:
 class TemplateInSearch(InSearch[BoundTemplate]):
     """A template as the tuning loop sees it; the untuned schedule is that of the fallback config."""
 
+    refusals: list[str] = field(default_factory=list)
+
     @cached_property
     def spaces(self) -> Sequence[TemplateSpace]:
         return [TemplateSpace(self.task)]
@@ -97,6 +107,20 @@ class TemplateInSearch(InSearch[BoundTemplate]):
     def tried(self, record: Record) -> bool:
         """True for the record of a trial of this template, the untuned schedule among them."""
         return record.template.get("name") == self.task.name
+
+    def passes_over(self, record: Record) -> bool:
+        """Pass over a config that no kernel could be made of."""
+        if record.error is not ErrorCode.INSTANTIATION_ERROR:  # refused before anything was built or run
+            return False
+        self.refusals.append(record.message)
+        return True
+
+    def why_no_trial(self) -> str:
+        """Say why a config is not legal: one that was proposed, else one that never was."""
+        rows = self.task.config_space.sample(np.random.default_rng(0), _ASKED)
+        reason = next(filter(None, [*self.refusals, *map(self.task.why_not, () if self.refusals else rows)]), "")
+        first = f"; the first one asked: {headline(reason)}" if reason else ""
+        return f"no config of {self.name} is legal on {self.target}{first}"
 
     def described_default(self) -> dict[str, Any]:
         """The fallback config."""

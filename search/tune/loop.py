@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 
 import numpy as np
 
 from ..cost_model import make_model, relative_speed
+from ..measure.measurement import Measuring
 from ..measure.measurer import Measurement, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
-from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, RecordError, Role
-from ..records.workload_files import workload_file, write_workload
-from ..sketch.space import Described, SpaceError
-from ..strategies.evolution import Evolution, EvolutionSettings, Proposal
+from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, Role
+from ..sketch.space import SpaceError
+from ..strategies.evolution import Evolution, EvolutionSettings
+from ..strategies.make import strategy_maker
+from ..strategies.strategy import Proposal, Strategy
 from .deadline import Deadline
 from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
 from .progress import TuningState, progress_of
+from .record_keeping import RecordKeeping
+from .trial import Trial, measurement_of, record_of
 
 __all__ = [
     "DEFAULT_SKETCH",
@@ -35,13 +37,15 @@ __all__ = [
     "TuningResult",
     "TuningTask",
     "tune",
-    "versions_for",
 ]
 
 RUN_OFF_SHARE = 0.2
 """Part of a time limit that is kept for the run-off, at most: what is searched in less has little to compare."""
 
 _HOPELESS_BATCHES = 3
+
+_MOST_REFUSED = 4
+"""Candidates that turned out not to be legal, for each trial asked for, after which a search ends."""
 
 
 def tune(
@@ -63,31 +67,29 @@ def tune(
 
 def _load_learning(options: TuningOptions) -> None:
     """Import what the first fit of a cost model would import, a second's work, if there will be one."""
-    if options.num_measure_trials > options.batch_size and options.cost_model != "random":
+    if options.num_measure_trials > options.batch_size and options.learns:
         with contextlib.suppress(ImportError, OSError, MemoryError):  # the fit will say it, where there is one
             importlib.import_module("sklearn.ensemble")
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A candidate that is being measured: its proposal (None: the untuned schedule), and what the model expects."""
-
-    proposal: Proposal | None
-    round: int
-    predicted: float | None
-
-
 class Tuner:
-    """The loop for one task on a running measurer.
+    """The loop for one task on a running measurer, which may be another one in each round.
 
     `still`, of a tuner that shares its time with others, says how many more candidates may be begun.
     """
+
+    refused = 0
+    """Candidates that turned out not to be legal, and are no trials."""
+    stopped = False
+    """Whether a callback ended the search."""
+    patient_from = 0
+    """Trials before the first one that early stopping counts."""
 
     def __init__(
         self,
         task: Tunable,
         options: TuningOptions,
-        measurer: Measurer,
+        measurer: Measuring,
         deadline: Deadline | None = None,
         still: Callable[[], int] | None = None,
     ) -> None:
@@ -96,16 +98,16 @@ class Tuner:
         self._still = still or self._may_begin
         self.state = TuningState(task.name, options.num_measure_trials, task.flop, started_s=self._deadline.started_s)
         self.trials: list[Record] = []
-        self._measurer = measurer
+        self.measurer = measurer
         self._progress = progress_of(options.progress)
+        self._records = RecordKeeping(options.records, self._progress.note)
         model = options.cost_model
-        self._model = make_model(model, options.seed) if isinstance(model, str) else model
-        self._waiting: dict[int, _Trial] = {}
-        self._unsaved: list[Record] = []
+        self.model = make_model(model, options.seed) if isinstance(model, str) else model
+        self._waiting: dict[int, Trial] = {}
         self._used_up = False
         self._unsearchable = ""
-        self._kept = False
-        self._default_asked = False
+        self.skips_default = False
+        self.hopeless_after: float = min(_HOPELESS_BATCHES * options.batch_size, options.num_measure_trials)
         self._last_winner: Record | None = None
         self._known_to_winner = 0
         self._to_recall: list[Record] = []
@@ -113,12 +115,11 @@ class Tuner:
 
     def run(self) -> TuningResult:
         """Search until the trials are used up, then let the best compete."""
-        if self.options.records is not None:
-            rec.append(self.options.records, [])  # better to fail now than after the first batch
-        self.resume(self.load_records())
+        self._records.open()
+        self.resume(self._records.load(self.measurer.versions))
         self.enter()
         self._progress.start(self.state)
-        if elsewhere := measured_elsewhere(self.task.target, self._measurer.device):
+        if elsewhere := measured_elsewhere(self.task.target, self.measurer.device):
             self._progress.note(elsewhere)
         try:
             self._search()
@@ -126,27 +127,35 @@ class Tuner:
                 self._note_why_it_ends()
             best = self.finish()
         except KeyboardInterrupt:
-            self._progress.note(f"interrupted after {self.state.done} trials{self._where_kept()}")
+            self._progress.note(f"interrupted after {self.state.done} trials{self._records.place}")
             raise
         finally:
-            self._save([])
+            self._records.save()
             self._progress.stop()
-            if self._unsaved:
-                self._progress.note(f"{len(self._unsaved)} record(s) could not be saved")
+            self._records.note_what_is_lost()
         return TuningResult(best, self.state.default, self.trials, self.state)
 
     @cached_property
-    def _evolution(self) -> Evolution:
-        """The search, which knows the trials that were taken over; making it makes the task's sketches."""
+    def strategy(self) -> Strategy:
+        """The search strategy, which knows the trials that were taken over; making it makes the task's sketches."""
         options = self.options
-        settings = EvolutionSettings(estimated=0.0) if options.cost_model == "random" else None
-        evolution = Evolution(self.task.spaces, options.seed, settings, self._progress.note)
-        names = {space.name: index for index, space in enumerate(self.task.spaces)}
+        make = strategy_maker(options.strategy)
+        if make is Evolution and options.cost_model == "random":
+            make = partial(Evolution, settings=EvolutionSettings(estimated=0.0))
+        strategy = make(self.task.spaces, seed=options.seed, note=self._progress.note)
         for record in self._to_recall:
-            self._default_asked |= record.schedule == self.task.default_schedule
-            evolution.skip(record.schedule)
-            _recall(evolution, record, names.get(record.sketch))
-        return evolution
+            self._recall(strategy, record)
+        return strategy
+
+    def _recall(self, strategy: Strategy, record: Record) -> None:
+        """Let the search learn from a record, if its decisions still mean the same, and never propose it again."""
+        self.skips_default = self.skips_default or record.schedule == self.task.default_schedule
+        strategy.skip(record.schedule)
+        for space in strategy.spaces:
+            if space.name == record.sketch and len(record.decisions) == space.n_decisions:
+                row = np.array(record.decisions, dtype=np.int64)
+                if strategy.means(space.number, row, record.schedule):
+                    strategy.observe(space.number, record.decisions, record.time_s)
 
     def _note_why_it_ends(self) -> None:
         done, asked = self.state.done, self.options.num_measure_trials
@@ -159,24 +168,14 @@ class Tuner:
 
     def enter(self) -> None:
         """Make the measurer measure this task, with all that is known of it."""
-        task, measurer = self.task, self._measurer
-        self._keep_workload()
+        task, measurer = self.task, self.measurer
+        self._records.keep_workload(task.workload_hash, lambda: task.workload)
         measurer.use(task.measured())
         for record in self.trials:
-            _remember(measurer, record)
+            if record.error not in (ErrorCode.DEVICE_LOST, ErrorCode.UNKNOWN):
+                measurer.remember(measurement_of(record))
         if self.state.best is not None:
             measurer.best_s = self.state.best.time_s
-
-    def _keep_workload(self) -> None:
-        """Write the IR beside the records, which hold no more than its hash."""
-        if self._kept or self.options.records is None or not self.task.workload_hash:
-            return
-        self._kept = True
-        try:
-            write_workload(self.options.records, self.task.workload_hash, self.task.workload)
-        except OSError as error:
-            path = workload_file(self.options.records, self.task.workload_hash)
-            self._progress.note(f"cannot write {path}: {error.strerror}; what shows the records will ask for the IR")
 
     def round(self, trials: int) -> int:
         """Search for `trials` more trials, or until there is a reason to end, and return how many there were."""
@@ -186,7 +185,7 @@ class Tuner:
         try:
             self._search()
         finally:
-            self._save([])
+            self._records.save()
         return self.state.done - before
 
     @property
@@ -204,18 +203,30 @@ class Tuner:
         if self._unsearchable:
             raise TuningError(f"{self.task.name}: {self._unsearchable}")
         if self.state.best is None:
-            raise TuningError(self._all_failed())
+            raise TuningError(self.all_failed())
         return self._run_off()
 
     def _search(self) -> None:
-        overlap = self._measurer.options.overlap
+        overlap = self.measurer.options.overlap
         low_water = self.options.batch_size // 2 if overlap else 0
-        self._submit()
-        for measurement in self._measurer.results(self._keep_to_time):
-            self._trial_done(measurement)
-            if self._measurer.pending <= low_water:
-                self._submit()
-        self._waiting.clear()  # what was withdrawn
+        try:
+            self._submit()
+            for measurement in self.measurer.results(self._keep_to_time):
+                self._trial_done(measurement)
+                if self.measurer.pending <= low_water:
+                    self._submit()
+        finally:
+            self._put_back()
+
+    def _put_back(self) -> None:
+        """Let what was proposed and not measured be proposed again: it was withdrawn, or measuring was interrupted."""
+        left = [trial.proposal for trial in self._waiting.values()]
+        self._waiting.clear()
+        if None in left:
+            self.skips_default = False
+        if left:
+            self._used_up = False
+            self.strategy.put_back([proposal for proposal in left if proposal is not None])
 
     def _may_begin(self) -> int:
         """How many more candidates the time limit allows: when it is over, one if there has been none."""
@@ -227,7 +238,7 @@ class Tuner:
         """Take back what there is no time for."""
         still = self._still()
         if still < len(self._waiting):
-            self._measurer.withdraw(keep=still)
+            self.measurer.withdraw(keep=still)
 
     def run_off_s(self) -> float:
         """Seconds that a run-off among the best so far may take, as they took when they were tried, a repeat a lap."""
@@ -238,128 +249,93 @@ class Tuner:
 
     def _submit(self) -> None:
         """Have the next batch measured, unless there is a reason to end."""
-        room = self._until - self.state.done - len(self._waiting)
-        count = min(self.options.batch_size, room, self._still())
+        room = min(self._until - self.state.done, self._patience()) - len(self._waiting)
+        count = min(self.options.batch_size, int(room), self._still())
         if count <= 0 or self._used_up or self._should_stop():
             return
         start_s = time.monotonic()
         self._show_phase("searching")
-        evolution = self._evolution
+        strategy = self.strategy
         batch: list[Proposal | None] = []
-        if not self._default_asked:
-            self._default_asked = True
-            evolution.skip(self.task.default_schedule)
+        if not self.skips_default:
+            self.skips_default = True
+            strategy.skip(self.task.default_schedule)
             batch.append(None)
         self.state.begin_round()
-        features, times_s = evolution.training_set()
-        if len(times_s):
-            self._model.fit(features, relative_speed(times_s))
         try:
-            batch += evolution.propose(self._model, count - len(batch))
+            batch += self.propose(count - len(batch))
         except SpaceError as error:
             self._unsearchable = str(error)
         self._used_up = len(batch) < count
         trials = [
-            _Trial(p, self.state.round, e) for p, e in zip(batch, evolution.expected(self._model, batch), strict=True)
+            Trial(p, self.state.round, e) for p, e in zip(batch, strategy.expected(self.model, batch), strict=True)
         ]
         self.state.search_s += time.monotonic() - start_s
         self._show_phase("measuring")
         schedules = [self.task.default_schedule if p is None else p.schedule for p in batch]
-        self._waiting |= dict(zip(self._measurer.submit(schedules), trials, strict=True))
+        self._waiting |= dict(zip(self.measurer.submit(schedules), trials, strict=True))
+
+    def propose(self, count: int) -> list[Proposal]:
+        """Return up to `count` candidates to measure next, by a cost model fitted to all that was measured."""
+        if self.strategy.learns:
+            features, times_s = self.strategy.training_set()
+            if len(times_s):
+                self.model.fit(features, relative_speed(times_s))
+        return self.strategy.propose(self.model, count)
+
+    def waits_for(self, job: int) -> Proposal | None:
+        """The proposal that is measured as a job; None for the untuned schedule."""
+        return self._waiting[job].proposal
+
+    @property
+    def trials_since_best(self) -> int:
+        """Trials since the best one, of those that early stopping counts."""
+        return self.state.done - max(self.state.best_trial, self.patient_from)
+
+    def _patience(self) -> float:
+        """How many more trials there may be if none is better; infinite where that is no reason to stop."""
+        patience = self.options.early_stopping
+        return math.inf if patience is None else patience - self.trials_since_best
 
     def _should_stop(self) -> bool:
-        state, options = self.state, self.options
+        state = self.state
+        if self.stopped or self.refused >= _MOST_REFUSED * state.total:
+            return True
         if not state.done:
             return False
-        if not self._still():
+        if not self._still() or self._patience() <= 0:
             return True
-        if options.early_stopping is not None and state.done - state.best_trial >= options.early_stopping:
-            return True
-        hopeless = min(_HOPELESS_BATCHES * options.batch_size, options.num_measure_trials)
-        return state.best is None and state.done >= hopeless
+        return state.best is None and state.done >= self.hopeless_after
 
     def _trial_done(self, measurement: Measurement) -> None:
         trial = self._waiting.pop(measurement.job)
         proposal = trial.proposal
-        record = self._record(measurement, trial, Role.TRIAL)
+        record = record_of(self.task, trial, measurement, self.measurer, self.options.seed, Role.TRIAL)
         if proposal is not None:
-            self._evolution.observe(proposal.space, proposal.row, record.time_s)
-        self._save([record])
+            self.strategy.observe(proposal.space, proposal.row, record.time_s)
+        if self.task.passes_over(record):
+            self.refused += 1
+            return
+        self._records.save([record])
         self._count(record)
         if not record.ok and self.state.errors.total() == 1:
             why = f"{record.error.value}: {headline(record.message)}"
             self._progress.note(f"first failure, trial {self.state.done - 1}: {why}")
-        self.state.build_s, self.state.run_s = self._measurer.building_s, self._measurer.running_s
+        self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
         self._progress.update(self.state)
-        for callback in self.options.callbacks:
-            callback(self.state, record)
-
-    def _record(self, measurement: Measurement, trial: _Trial | None, role: Role) -> Record:
-        task, measurer = self.task, self._measurer
-        proposal = None if trial is None else trial.proposal
-        return Record(
-            workload_key=task.workload_key,
-            workload_hash=task.hash,
-            target=task.target,
-            sketch=DEFAULT_SKETCH if proposal is None else task.spaces[proposal.space].name,
-            decisions=() if proposal is None else proposal.row,
-            schedule=measurement.schedule,
-            times_s=measurement.times_s,
-            error=measurement.error,
-            message=measurement.message,
-            build_s=measurement.build_s,
-            run_s=measurement.run_s,
-            versions=versions_for(measurement.schedule, measurer.versions),
-            device=measurer.device,
-            timestamp=time.time(),
-            seed=self.options.seed,
-            artifact=measurement.artifact,
-            stopped_early=measurement.stopped_early,
-            reused=measurement.reused,
-            role=role,
-            round=0 if trial is None else trial.round,
-            predicted=None if trial is None else trial.predicted,
-            flop=task.flop,
-            resources=measurement.resources,
-            template=self._described(proposal),
-        )
-
-    def _described(self, proposal: Proposal | None) -> dict[str, Any]:
-        """What the record of a proposal, or of the untuned schedule, says of a template."""
-        if proposal is None:
-            return self.task.described_default()
-        space = self.task.spaces[proposal.space]
-        return space.described(proposal.row) if isinstance(space, Described) else {}
+        ends = [callback(self.state, record) is True for callback in self.options.callbacks]
+        if any(ends):
+            self.stopped = True
+            self.measurer.withdraw()
 
     def _count(self, record: Record) -> None:
         """Take a trial, new or resumed, into the state."""
         self.trials.append(record)
         self.state.count(record, record.sketch == DEFAULT_SKETCH)
 
-    def _save(self, new: Sequence[Record]) -> None:
-        """Append to the record file; what cannot be written (disk full) is kept and tried again with the next."""
-        if self.options.records is None:
-            return
-        self._unsaved += new
-        if not self._unsaved:
-            return
-        try:
-            rec.append(self.options.records, self._unsaved)
-        except RecordError as error:
-            if len(self._unsaved) == len(new):  # say it once
-                self._progress.note(f"{error}; tuning goes on, and saving is tried again after each trial")
-            return
-        self._unsaved.clear()
-
-    def load_records(self) -> list[Record]:
-        """The records of the record file that can be replayed; none if it does not exist yet."""
-        if self.options.records is None or not Path(self.options.records).is_file():
-            return []
-        return rec.load(self.options.records, self._measurer.versions)
-
     def resume(self, loaded: Sequence[Record]) -> None:
         """Take over this task's trials on this device, so that none is measured again."""
-        own = rec.select(loaded, self.task.hash, self.task.target, self._measurer.device)
+        own = rec.select(loaded, self.task.hash, self.task.target, self.measurer.device)
         best = rec.best(own) if any(record.ok for record in own) else None
         self._last_winner = best if best is not None and best.role is Role.WINNER else None
         for record in own:
@@ -367,9 +343,16 @@ class Tuner:
                 self._known_to_winner = self.state.done
             if record.role is not Role.TRIAL or not self.task.tried(record):
                 continue
-            self._count(record)
-            self._to_recall.append(record)
+            self.take_over(record)
         self.state.resumed = self.state.done
+
+    def take_over(self, record: Record) -> None:
+        """Count a trial from before, and learn from it."""
+        self._count(record)
+        if "strategy" in self.__dict__:
+            self._recall(self.strategy, record)
+        else:
+            self._to_recall.append(record)
 
     def _run_off(self) -> Record:
         """Time the best trials and the untuned schedule in turn, record it, and return the winner."""
@@ -392,7 +375,7 @@ class Tuner:
                 f"{results[0].message}"
             )
         winner = replace(min(right, key=lambda r: r.time_s), role=Role.WINNER)
-        self._save([winner if r.schedule == winner.schedule else r for r in results])
+        self._records.save([winner if r.schedule == winner.schedule else r for r in results])
         self.state.best = winner
         if (default := next((r for r in right if r.schedule == self.task.default_schedule), None)) is not None:
             self.state.default = default
@@ -401,7 +384,7 @@ class Tuner:
 
     def _compared(self, finalists: Sequence[Record]) -> list[Measurement]:
         """The measurements of finalists, each timed in turn; of fewer repeats, or fewer finalists, where time is up."""
-        measurer = self._measurer
+        measurer = self.measurer
         if self._deadline.left_s <= 0:
             return []
         self._show_phase("comparing the best")
@@ -412,11 +395,11 @@ class Tuner:
 
     def _end_with_time(self) -> None:
         if self._deadline.left_s <= 0:
-            self._measurer.withdraw()
+            self.measurer.withdraw()
 
     def _final(self, trial: Record, measurement: Measurement) -> Record:
         """Return the run-off's record of a schedule that was tried before."""
-        again = self._record(measurement, None, Role.FINAL)
+        again = record_of(self.task, Trial(None), measurement, self.measurer, self.options.seed, Role.FINAL)
         return replace(again, sketch=trial.sketch, decisions=trial.decisions, template=trial.template)
 
     def _finalists(self) -> list[Record]:
@@ -434,46 +417,15 @@ class Tuner:
         self.state.phase = phase
         self._progress.update(self.state)
 
-    def _where_kept(self) -> str:
-        return "" if self.options.records is None else f"; they are kept in {os.fspath(self.options.records)}"
-
-    def _all_failed(self) -> str:
+    def all_failed(self) -> str:
+        """Why there is no result: the first error whole."""
         if not self.trials:
-            return f"no trial of {self.task.name} was measured"
+            return self.task.why_no_trial() or f"no trial of {self.task.name} was measured"
         first = self.trials[0]
+        of = f"sketch {first.sketch!r} with schedule\n  {first.schedule or '(empty)'}\nis"
+        if first.template:
+            of = f"config {first.template.get('config')} is"
         return (
             f"all {len(self.trials)} trials of {self.task.name} failed: {self.state.error_counts()}. "
-            f"The first error, {first.error.value}, of sketch {first.sketch!r} with schedule\n"
-            f"  {first.schedule or '(empty)'}\nis\n{first.message}"
+            f"The first error, {first.error.value}, of {of}\n{first.message}"
         )
-
-
-def _recall(evolution: Evolution, record: Record, space: int | None) -> None:
-    """Let the search learn from a record, if its decisions still mean the same."""
-    if space is None or len(record.decisions) != evolution.spaces[space].n_decisions:
-        return
-    row = np.array(record.decisions, dtype=np.int64)
-    if evolution.means(space, row, record.schedule):
-        evolution.observe(space, record.decisions, record.time_s)
-
-
-def _remember(measurer: Measurer, record: Record) -> None:
-    """Let the measurer reuse a record for candidates that compile to its artifact."""
-    if record.error in (ErrorCode.DEVICE_LOST, ErrorCode.UNKNOWN):
-        return
-    known = Measurement(
-        job=-1,
-        schedule=record.schedule,
-        error=record.error,
-        message=record.message,
-        times_s=record.times_s,
-        artifact=record.artifact,
-        stopped_early=record.stopped_early,
-    )
-    measurer.remember(known)
-
-
-def versions_for(schedule: str, versions: Mapping[str, str]) -> dict[str, str]:
-    """Return the versions of packages, and of those primitives that the schedule uses."""
-    used = rec.primitives_of(schedule)
-    return {n: v for n, v in versions.items() if not n.startswith(rec.PRIMITIVE_PREFIX) or n in used}

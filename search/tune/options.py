@@ -16,6 +16,8 @@ from ..measure.measurement import MeasureTask
 from ..records import file as rec
 from ..records.file import Record
 from ..sketch.space import Space
+from ..strategies.make import strategy_maker
+from ..strategies.strategy import StrategyMaker
 from .progress import Progress, TuningState
 
 
@@ -55,6 +57,12 @@ class Tunable(Protocol):
     def tried(self, record: Record) -> bool:
         """True for the record of a trial that tuning this task would have made."""
 
+    def passes_over(self, record: Record) -> bool:
+        """True for a candidate that turned out not to be legal where that makes it no trial."""
+
+    def why_no_trial(self) -> str:
+        """Why nothing was measured, where there is more to say than that."""
+
     def described_default(self) -> dict[str, Any]:
         """What records say of the untuned schedule in their field `template`."""
 
@@ -69,6 +77,14 @@ class OfSketches:
     def tried(self, record: Record) -> bool:
         """True for the record of a trial of sketches."""
         return not record.template
+
+    def passes_over(self, record: Record) -> bool:
+        """Every candidate of a sketch is a trial."""
+        return False
+
+    def why_no_trial(self) -> str:
+        """Return nothing: there is no more to say than that there was none."""
+        return ""
 
     def described_default(self) -> dict[str, Any]:
         """Return nothing: the untuned schedule is no template's."""
@@ -107,7 +123,8 @@ class TuningTask(OfSketches):
         return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
 
 
-Callback = Callable[[TuningState, Record], None]
+Callback = Callable[[TuningState, Record], object]
+"""Called after each trial; tuning the task ends when one returns True."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +135,10 @@ class TuningOptions:
     `early_stopping`: end after so many trials without a better one. `time_limit_s` counts from the call, on a clock
     that nobody can set: sketches, data, fits and the run-off are within it. What is under way when it ends is finished,
     and one candidate at least is measured.
+    `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
-    `records` know of other tasks of the target. Each callback is called after a trial.
+    `records` know of other tasks of the target. Each callback is called after a trial; one that
+    returns True ends tuning.
     """
 
     num_measure_trials: int = 64
@@ -128,6 +147,7 @@ class TuningOptions:
     batch_size: int = 16
     early_stopping: int | None = None
     time_limit_s: float | None = None
+    strategy: str | StrategyMaker = "evolution"
     cost_model: str | CostModel = "trees"
     transfer: bool = True
     final_candidates: int = 4
@@ -135,7 +155,13 @@ class TuningOptions:
     callbacks: Sequence[Callback] = ()
     progress: bool | Progress = True
 
+    @property
+    def learns(self) -> bool:
+        """Whether there is a cost model to fit, and a strategy that follows it."""
+        return bool(getattr(strategy_maker(self.strategy), "learns", True)) and self.cost_model != "random"
+
     def __post_init__(self) -> None:
+        strategy_maker(self.strategy)
         for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
             _require_count(name, getattr(self, name))
         if self.early_stopping is not None:

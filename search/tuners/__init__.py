@@ -1,13 +1,13 @@
 """Tuners of templates, what they measure with, and what they call back: `lw.tuners`."""
 
 from . import callbacks as callbacks
-from .genetic import GATuner as GATuner
+from .by_strategy import GATuner as GATuner
+from .by_strategy import GridSearchTuner as GridSearchTuner
+from .by_strategy import RandomTuner as RandomTuner
 from .gradient_boosting import GradientBoostingTuner as GradientBoostingTuner
-from .grid_search import GridSearchTuner as GridSearchTuner
 from .local_measuring import LocalBuilder as LocalBuilder
 from .local_measuring import LocalRunner as LocalRunner
 from .local_measuring import measure_option as measure_option
-from .random_search import RandomTuner as RandomTuner
 from .tuner import Tuner as Tuner
 
 GeneticTuner = GATuner

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,7 @@ import numpy as np
 from ..measure.measurer import MeasureOptions, Measurer
 
 if TYPE_CHECKING:
-    from ..template.config import Config
     from ..template.task import TemplateTask
-
-Simulated = Callable[["TemplateTask", Sequence["Config"]], Sequence[float]]
-"""Seconds per run of configs, infinity for one that fails, from anything but a device."""
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,39 @@
-"""What every tuner does: propose configs, have them measured, learn, until the trials are used up."""
+"""The classic tuners' interface to the loop that all tuning goes through."""
 
 from __future__ import annotations
 
 import logging
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..measure.measurement import headline
+from ..cost_model import CostModel, make_model
+from ..measure.measurement import Measuring
+from ..measure.measurer import MeasureTask
 from ..records import file as rec
-from ..records.file import ErrorCode, Record, Role
+from ..records.file import Record, Role
+from ..strategies.chance import Chance
+from ..strategies.order import in_random_order
+from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
 from ..template.history import SKETCH_PREFIX
-from ..tune.loop import TuningError, TuningResult
+from ..template.in_search import TemplateInSearch, TemplateSpace
+from ..tune.loop import Tuner as Loop
+from ..tune.loop import TuningError, TuningOptions, TuningResult
 from ..tune.progress import TuningState
-from .local_measuring import check_count
-from .trials import Trials
+from .local_measuring import check_count, make_measurer, tolerance
+from .simulated import SimulatedMeasurer
 
 if TYPE_CHECKING:
+    from ..sketch.space import Space
+    from ..template.config import Config
     from ..template.space import Rows
     from ..template.task import TemplateTask
 
@@ -36,15 +48,13 @@ Its method `finish()`, if it has one, is called when tuning ends, for whatever r
 
 Where = str | os.PathLike[str] | Iterable[Record]
 
-_MOST_REFUSED = 4
-_ASKED = 8
-_MOST_AT_ONCE = 4096
-_MOST_DRAWS = 64
-_SMALL = 1 << 16
 
+class Tuner:
+    """Tunes a template task; each config is proposed once, and none that is not legal or breaks a limit of the target.
 
-class Tuner(ABC):
-    """Proposes configs of a task; each is proposed once, and none that is not legal or breaks a limit of the target."""
+    A tuner is a strategy and a cost model for the loop of `TemplateTask.tune`, without its run-off and its untuned
+    schedule. One of one's own overrides `propose`.
+    """
 
     batch_size = 16
     """Configs proposed at a time."""
@@ -54,31 +64,77 @@ class Tuner(ABC):
         self.seed = seed
         self.space = task.config_space
         self.rng = np.random.default_rng(seed)
-        self.visited: set[int] = set()
-        self.trials: list[Record] = []
-        self.refused = 0
-        """Configs that were proposed and turned out not to be legal; they are no trials."""
-        self.state = TuningState(task.name, 0, float(task.flops))
-        self._refusal = ""
-        self._started = 0
-        self._left: list[int] = []
-        """Proposed and not measured, as tuning ended before."""
+        self._option: Any = None
 
     # -- what a tuner is ----------------------------------------------------------------------------------------------
 
-    @abstractmethod
+    def _strategy(self) -> StrategyMaker:
+        """The factory of its strategy."""
+        return Chance
+
+    def _model(self) -> CostModel:
+        """The cost model, where the strategy follows one."""
+        return make_model("random")
+
+    def _space(self) -> TemplateSpace:
+        """The space of configs, with the features that the cost model sees."""
+        return TemplateSpace(self.task)
+
     def propose(self, count: int) -> list[int]:
         """Up to `count` distinct legal indices that are not in `visited`; fewer where the space is used up."""
+        loop = self._loop
+        asking = loop.strategy
+        found = asking.usual.propose(loop.model, count) if isinstance(asking, _Asking) else loop.propose(count)
+        return self._indices([proposal.row for proposal in found])
 
     def update(self, rows: Rows, times_s: npt.NDArray[np.float64]) -> None:
-        """Learn from measured rows `(n, d)` and their seconds `(n,)`, infinite for failures."""
-        return None
+        """Learn from measured rows `(n, d)` and their seconds `(n,)`, infinite for failures: for one of one's own."""
+
+    def draw(self, count: int) -> list[int]:
+        """Up to `count` random distinct legal indices that are not in `visited`."""
+        known = self.visited
+        rows = in_random_order(self._loop.strategy.spaces[0], self.rng)
+        return [*islice((index for row in rows if (index := self._indices([row])[0]) not in known), count)]
 
     def load_history(self, records: Where) -> int:
         """Learn from records of other tasks of the same template; returns how many are of use. Some tuners cannot."""
         return 0
 
-    # -- tuning -------------------------------------------------------------------------------------------------------
+    # -- how far it has come ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _loop(self) -> Loop:
+        own = type(self).propose is not Tuner.propose
+        options = TuningOptions(
+            strategy=partial(_Asking, self) if own else self._strategy(),
+            cost_model=self._model(),
+            seed=self.seed,
+            progress=False,
+        )
+        measurer = make_measurer(self.task, None)
+        loop = Loop(_Searched(self.task, tuner=self), options, measurer, still=lambda: self.state.total)
+        loop.skips_default, loop.hopeless_after = True, float("inf")
+        return loop
+
+    @property
+    def state(self) -> TuningState:
+        """How far it has come."""
+        return self._loop.state
+
+    @property
+    def trials(self) -> list[Record]:
+        """The trials so far, resumed ones included."""
+        return self._loop.trials
+
+    @property
+    def visited(self) -> set[int]:
+        """The indices of the configs that were measured, or found not to be legal."""
+        return set(self._indices(self._loop.strategy.measured))
+
+    @property
+    def refused(self) -> int:
+        """Configs that were proposed and turned out not to be legal; they are no trials."""
+        return self._loop.refused
 
     @property
     def best(self) -> Record | None:
@@ -93,7 +149,19 @@ class Tuner(ABC):
     @property
     def trials_since_best(self) -> int:
         """Trials since the best one, of those that the last call of `tune` made."""
-        return self.state.done - max(self.state.best_trial, self._started)
+        return self._loop.trials_since_best
+
+    def gflops(self, record: Record) -> float:
+        """The speed of a record in 10^9 operations a second; 0 when it failed."""
+        return float(self.task.flops) / record.time_s / 1e9 if record.ok else 0.0
+
+    def _indices(self, rows: Sequence[Sequence[int]]) -> list[int]:
+        found: list[int] = self.space.indices(
+            np.array(rows, dtype=np.int64).reshape(len(rows), self.space.n_decisions)
+        ).tolist()
+        return found
+
+    # -- tuning -------------------------------------------------------------------------------------------------------
 
     def tune(
         self,
@@ -111,154 +179,113 @@ class Tuner(ABC):
         check_count("n_trial", n_trial)
         if early_stopping is not None:
             check_count("early_stopping", early_stopping)
-        state = self.state
-        self._started = state.done
-        state.total = state.done + min(n_trial, self.space.size)
+        loop, state = self._loop, self.state
+        count = min(n_trial, self.space.size)
+        state.total, loop.patient_from, loop.stopped = state.done + count, state.done, False
+        told = tuple(partial(self._told, callback) for callback in (self._log, *callbacks))
+        loop.options = replace(loop.options, early_stopping=early_stopping, batch_size=self.batch_size, callbacks=told)
+        self._option = measure_option
         try:
-            with Trials(self.task, measure_option, self.seed) as trials:
-                self._go_on(trials, early_stopping, callbacks)
+            with self._measuring(measure_option) as loop.measurer:
+                loop.round(count)
         finally:
             for callback in callbacks:
                 if hasattr(callback, "finish"):
                     callback.finish()
         if state.best is None:
-            raise TuningError(self._all_failed())
+            raise TuningError(loop.all_failed())
         return TuningResult(state.best, None, self.trials, state)
 
-    def _go_on(self, trials: Trials, patience: int | None, callbacks: Sequence[Callback]) -> None:
-        """Propose and measure until there is nothing more to do, or reason to end."""
-        state = self.state
-        while state.done < state.total and self.refused < _MOST_REFUSED * state.total:
-            room = state.total - state.done
-            if patience is not None:
-                room = min(room, patience - self.trials_since_best)
-            indices = self._take(min(self.batch_size, room))
-            if not indices or self._measure(trials, indices, patience, callbacks):
-                return
+    def _measuring(self, option: Any) -> AbstractContextManager[Measuring]:
+        if callable(option):
+            return SimulatedMeasurer(lambda configs: option(self.task, configs), self._config_of)
+        return make_measurer(self.task, option)
 
-    def _take(self, count: int) -> list[int]:
-        """What was proposed before and not measured, else what is proposed now."""
-        self._left = [i for i in self._left if i not in self.visited] or self.propose(count)
-        taken, self._left = self._left[:count], self._left[count:]
-        self.visited.update(taken)
-        return taken
+    def _config_of(self, job: int) -> Config:
+        proposal = self._loop.waits_for(job)
+        assert proposal is not None, "the untuned schedule is no trial of a tuner"
+        return self.task.config(proposal.row)
+
+    def _told(self, callback: Callback, state: TuningState, record: Record) -> bool:
+        return callback(self, [record]) is True
+
+    @staticmethod
+    def _log(tuner: Tuner, records: Sequence[Record]) -> None:
+        (record,) = records
+        best = 0.0 if tuner.best is None else tuner.gflops(tuner.best)
+        result = record.times_s if record.ok else f"{record.error.value}: {record.message.strip()[-200:]}"
+        speeds = f"{tuner.gflops(record):.2f}/{best:.2f}"
+        config = tuner.task.config(record.decisions)
+        LOGGER.debug("No: %d\tGFLOPS: %s\tresult: %s\t%s", tuner.state.done, speeds, result, config)
 
     def resume(self, records: Where) -> int:
         """Take over this task's trials from records, so that none is measured again; returns how many there were."""
-        mine: list[Record] = []
-        for record in self._of_task(load_records(records)):
-            if len(record.decisions) == self.space.n_decisions and record.role is Role.TRIAL:
+        known = self.visited
+        before = self.state.done
+        for record in rec.select(load_records(records), self.task.compute_dag.hash, str(self.task.target)):
+            if record.sketch == SKETCH_PREFIX + self.task.name and record.role is Role.TRIAL:
                 row = np.array(record.decisions, dtype=np.int64)
-                index = int(self.space.indices(row[None])[0])
-                if (row < self.space.sizes).all() and index not in self.visited:
-                    self.visited.add(index)
-                    self._count(record)
-                    mine.append(record)
-        self.state.resumed += len(mine)
-        self._learn(mine)
-        return len(mine)
+                if len(row) == self.space.n_decisions and ((row >= 0) & (row < self.space.sizes)).all():
+                    (index,) = self._indices([record.decisions])
+                    if index not in known:
+                        known.add(index)
+                        self._loop.take_over(record)
+        self.state.resumed += self.state.done - before
+        return self.state.done - before
 
-    def _of_task(self, records: Iterable[Record]) -> list[Record]:
-        wanted = rec.select(records, self.task.compute_dag.hash, str(self.task.target))
-        return [r for r in wanted if r.sketch == SKETCH_PREFIX + self.task.name]
 
-    def _measure(
-        self, trials: Trials, indices: Sequence[int], patience: int | None, callbacks: Sequence[Callback]
-    ) -> bool:
-        """Measure a batch and learn from it; True where tuning is to end, whatever is left of the batch then."""
-        done: list[Record] = []
-        left = set(indices)
-        try:
-            for config, record in trials.measure([self.task.config(i) for i in indices]):
-                done.append(record)
-                left.discard(config.index)
-                if record.error is ErrorCode.INSTANTIATION_ERROR:  # refused before anything was built or run
-                    self._refused(record, config)
-                    continue
-                self._count(record)
-                self._log(record, config)
-                ends = [callback(self, [record]) is True for callback in callbacks]
-                if any(ends) or (patience is not None and self.trials_since_best >= patience):
-                    return True
-        finally:
-            self.visited -= left
-            self._left = [i for i in indices if i in left] + self._left
-            self._learn(done)
-        return False
+class _Asking(Strategy):
+    """Asks a tuner of one's own for indices; `usual` is the strategy that it would have."""
 
-    def _refused(self, record: Record, config: Any) -> None:
-        """Pass over a config that no kernel could be made of, which is no trial, and look at others more closely."""
-        self.refused += 1
-        self._refusal = self._refusal or record.message
+    def __init__(self, tuner: Tuner, spaces: Sequence[Space], *, seed: int, note: Note) -> None:
+        super().__init__(spaces, seed, note)
+        self._tuner = tuner
+        self.usual = tuner._strategy()(spaces, seed=seed, note=note)
+        self.learns = self.usual.learns
+
+    def skip(self, schedule: str) -> None:
+        super().skip(schedule)
+        self.usual.skip(schedule)
+
+    def observe(self, space: int, row: Sequence[int], time_s: float) -> None:
+        super().observe(space, row, time_s)
+        self.usual.observe(space, row, time_s)
+        self._tuner.update(np.array([row], dtype=np.int64), np.array([time_s]))
+
+    def _propose(self, model: CostModel, count: int) -> list[Proposal]:
+        proposals: list[Proposal] = []
+        for row in self._tuner.space.rows(self._tuner.propose(count)).tolist():
+            self._take(proposals, 0, tuple(row))
+        return proposals
+
+
+@dataclass(frozen=True)
+class _Searched(TemplateInSearch):
+    """A template task as a tuner searches it: with features, and a way to measure, of the tuner's own."""
+
+    tuner: Tuner | None = None
+
+    @cached_property
+    def spaces(self) -> Sequence[TemplateSpace]:
+        assert self.tuner is not None
+        return [self.tuner._space()]
+
+    def passes_over(self, record: Record) -> bool:
+        """Look at other configs one by one where no kernel could be made of this one."""
+        if not super().passes_over(record):
+            return False
         self.task.cases.distrust()
-        LOGGER.debug("refused: %s\t%s", record.message.strip()[-200:], config)
+        return True
 
-    def _learn(self, records: Sequence[Record]) -> None:
-        if records:
-            rows = np.array([r.decisions for r in records], dtype=np.int64).reshape(len(records), -1)
-            self.update(rows, np.array([r.time_s for r in records]))
-
-    def _count(self, record: Record) -> None:
-        state = self.state
-        self.trials.append(record)
-        state.done += 1
-        state.last = record
-        if not record.ok:
-            state.errors[record.error.value] += 1
-        elif state.best is None or record.time_s < state.best.time_s:
-            state.best, state.best_trial = record, state.done
-
-    def _log(self, record: Record, config: Any) -> None:
-        best = 0.0 if self.best is None else self.gflops(self.best)
-        result = record.times_s if record.ok else f"{record.error.value}: {record.message.strip()[-200:]}"
-        LOGGER.debug(
-            "No: %d\tGFLOPS: %.2f/%.2f\tresult: %s\t%s", self.state.done, self.gflops(record), best, result, config
-        )
-
-    def gflops(self, record: Record) -> float:
-        """The speed of a record in 10^9 operations a second; 0 when it failed."""
-        return float(self.task.flops) / record.time_s / 1e9 if record.ok else 0.0
-
-    def _all_failed(self) -> str:
-        if not self.trials:
-            return f"no config of {self.task.name} is legal on {self.task.target}{self._first_refusal()}"
-        first = self.trials[0]
-        return (
-            f"all {len(self.trials)} trials of {self.task.name} failed: {self.state.error_counts()}. The first error, "
-            f"{first.error.value}, of config {first.template.get('config')} is\n{first.message}"
-        )
-
-    def _first_refusal(self) -> str:
-        """Why a config is not legal: of one that was proposed, else of one that never was."""
-        rows = self.space.sample(np.random.default_rng(0), _ASKED)
-        reason = self._refusal or next(filter(None, map(self.task.why_not, rows)), "")
-        return f"; the first one asked: {headline(reason)}" if reason else ""
-
-    # -- drawing ------------------------------------------------------------------------------------------------------
-
-    def draw(self, count: int, taken: Iterable[int] = ()) -> list[int]:
-        """Up to `count` random distinct legal indices, neither visited nor `taken`; small spaces to the last one."""
-        seen = {*self.visited, *taken}
-        if self.space.size <= _SMALL:
-            return self.fresh(self.rng.permutation(self.space.size), count, seen)
-        found: list[int] = []
-        for _ in range(_MOST_DRAWS):
-            if len(found) >= count:
-                break
-            some = self.space.indices(self.space.sample(self.rng, max(8 * (count - len(found)), 64)))
-            found += self.fresh(some, count - len(found), {*seen, *found})
-        return found
-
-    def fresh(self, indices: npt.NDArray[np.int64], count: int, seen: Container[int]) -> list[int]:
-        """The first `count` of the indices that are legal and not seen, each once."""
-        unseen = np.array([i for i in dict.fromkeys(indices.tolist()) if i not in seen], dtype=np.int64)
-        kept: list[int] = []
-        start, step = 0, max(16, 2 * count)
-        while len(kept) < count and start < len(unseen):
-            part = unseen[start : start + step]
-            kept += part[self.task.legal(self.space.rows(part))].tolist()
-            start, step = start + step, min(2 * step, _MOST_AT_ONCE)
-        return kept[:count]
+    def measured(self) -> MeasureTask:
+        """The workload with data to check candidates by; without data where nothing runs."""
+        assert self.tuner is not None
+        option = self.tuner._option
+        if callable(option):
+            return MeasureTask(self.workload, (), (), 0.0, 0.0)
+        task = super().measured()
+        atol, rtol = tolerance(option, task.atol, task.rtol)
+        return replace(task, atol=atol, rtol=rtol)
 
 
 def load_records(records: Where) -> list[Record]:

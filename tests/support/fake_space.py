@@ -4,6 +4,7 @@ Decisions (as exponents of two): tile of i, j, k, inner tile of i, j, vector wid
 """
 
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,3 +70,19 @@ class FakeSpace:
 
     def best_s(self) -> float:
         return self.times(self.all_rows()).min()
+
+
+class Failing(FakeSpace):
+    """Raises in one of its methods from the `after`-th call on."""
+
+    def __init__(self, method: str, after: int = 0) -> None:
+        super().__init__("failing")
+        asked = getattr(self, method)
+        calls = iter(range(10**6))
+
+        def ask(*args: Any) -> Any:
+            if next(calls) >= after:
+                raise KeyError("no such stage")
+            return asked(*args)
+
+        setattr(self, method, ask)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..template.space import Rows
+from ..sketch.space import Rows
 
 
 def pick_diverse(

@@ -1,17 +1,18 @@
-"""Simulated annealing over a config space, many chains at once, guided by what a model expects."""
+"""Simulated annealing over the rows of a space, many chains at once, guided by what a model expects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ..template.space import KnobSpace, Rows
+from ..cost_model import Floats
+from ..sketch.space import Rows
 
-Floats = npt.NDArray[np.floating[Any]]
+Score = Callable[[Rows], Floats]
+"""From rows to what is expected of them, more for better; -infinity for rows that cannot be."""
 
 
 @dataclass(frozen=True)
@@ -27,32 +28,39 @@ class AnnealingSettings:
     patience: int = 10
 
 
-class Annealing:
-    """Chains that go on, in the next search, from where they ended."""
-
-    def __init__(self, space: KnobSpace, rng: np.random.Generator, settings: AnnealingSettings | None = None) -> None:
-        self._space = space
-        self._rng = rng
-        self._settings = settings or AnnealingSettings()
-        self._points: Rows = np.zeros((0, space.n_decisions), dtype=np.int64)
+class Walkable(Protocol):
+    """A space that chains walk in: rows are drawn, and changed a little."""
 
     @property
-    def starts(self) -> int:
-        """How many chains may begin at given rows."""
-        return self._settings.chains // 2
+    def n_decisions(self) -> int: ...
 
-    def search(self, score: Callable[[Rows], Floats], starts: Rows, keep: int) -> tuple[Rows, Floats]:
+    def sample(self, rng: np.random.Generator, n: int) -> Rows: ...
+
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows: ...
+
+
+class Chains:
+    """Chains that go on, in the next search, from where they ended."""
+
+    def __init__(self, space: Walkable, settings: AnnealingSettings) -> None:
+        self._space = space
+        self._settings = settings
+        self._points: Rows = np.zeros((0, space.n_decisions), dtype=np.int64)
+
+    def search(
+        self, rng: np.random.Generator, score: Score, starts: Rows, keep: int, share: float = 1.0
+    ) -> tuple[Rows, Floats]:
         """The distinct rows with the best scores that were met, best first, at most `keep` of those above -infinity.
 
-        `score` gives -infinity to rows that cannot be. `starts` are where some chains begin.
+        `starts` are where half of the chains begin, at most; `share` is the part of all chains that are used.
         """
-        settings, rng = self._settings, self._rng
-        rows = self._begin(starts)
+        settings = self._settings
+        rows = self._begin(rng, starts, max(4, round(share * settings.chains)))
         scores = score(rows)
         met_rows, met_scores = [rows], [scores]
         floor = -np.inf
         stale = 0
-        for move in range(settings.moves):
+        for move in range(settings.moves if len(rows) else 0):
             heat = settings.temperature * (1.0 - move / settings.moves)
             moved = self._space.mutate(rng, rows)
             moved_scores = score(moved)
@@ -70,14 +78,13 @@ class Annealing:
             if move % 8 == 7:
                 floor = _floor(np.concatenate(met_scores), keep)
         self._points = rows[np.isfinite(scores)]
-        return _best(self._space, np.concatenate(met_rows), np.concatenate(met_scores), keep)
+        return best_of(np.concatenate(met_rows), np.concatenate(met_scores), keep)
 
-    def _begin(self, starts: Rows) -> Rows:
+    def _begin(self, rng: np.random.Generator, starts: Rows, count: int) -> Rows:
         """The points of all chains: half from `starts`, a quarter where they ended, the rest anywhere."""
-        count = self._settings.chains
-        chosen = starts[: self.starts]
-        before = self._points[self._rng.permutation(len(self._points))[: count // 4]]
-        fresh = self._space.sample(self._rng, count - len(chosen) - len(before))
+        chosen = starts[: count // 2]
+        before = self._points[rng.permutation(len(self._points))[: count // 4]]
+        fresh = self._space.sample(rng, count - len(chosen) - len(before))
         return np.concatenate([chosen, before, fresh])
 
 
@@ -86,10 +93,13 @@ def _floor(scores: Floats, keep: int) -> float:
     return -np.inf if len(scores) <= keep else float(np.partition(scores, -keep)[-keep])
 
 
-def _best(space: KnobSpace, rows: Rows, scores: Floats, keep: int) -> tuple[Rows, Floats]:
+def best_of(rows: Rows, scores: Floats, keep: int) -> tuple[Rows, Floats]:
+    """The distinct rows with the best scores above -infinity, best first, at most `keep`, and their scores."""
     right = np.isfinite(scores)
     rows, scores = rows[right], scores[right]
-    _, first = np.unique(space.indices(rows), return_index=True)
+    if not len(rows):
+        return rows, scores
+    _, first = np.unique(rows, axis=0, return_index=True)
     rows, scores = rows[first], scores[first]
     order = np.argsort(-scores, kind="stable")[:keep]
     return rows[order], scores[order]

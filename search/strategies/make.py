@@ -1,0 +1,29 @@
+"""Strategies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .annealing import Annealing
+from .chance import Chance
+from .evolution import Evolution
+from .genetic import Genetic
+from .grid import Grid
+from .strategy import StrategyMaker
+
+STRATEGIES: Mapping[str, StrategyMaker] = {
+    "evolution": Evolution,
+    "annealing": Annealing,
+    "genetic": Genetic,
+    "random": Chance,
+    "grid": Grid,
+}
+
+
+def strategy_maker(strategy: str | StrategyMaker) -> StrategyMaker:
+    """The maker of a name, one of `STRATEGIES`, or the one given; ValueError for another name."""
+    if not isinstance(strategy, str):
+        return strategy
+    if strategy not in STRATEGIES:
+        raise ValueError(f"unknown strategy {strategy!r}; there are: {', '.join(STRATEGIES)}")
+    return STRATEGIES[strategy]
