@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import Target
-from ..sketch.sketch import Columns
+from ..sketch.hole import Columns
 
 Array = npt.NDArray[np.float64]
 

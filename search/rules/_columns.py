@@ -11,15 +11,14 @@ import numpy.typing as npt
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block, loops_reduced
-from ...passes.schedule.reorder import Reorder
+from ...passes.analysis.nest import loops_reduced
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind
-from ..sketch.sketch import Draft
 from ..structure.chains import along_reduce
 from ..structure.strides import lanes_of_block, nearly_in_rows
-from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, not_idle, split, together, upto
+from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, not_idle, together, upto
 
 SHORT = 8
 """A reduce axis up to this extent, such as a window's, is written out whole or not at all."""
@@ -92,17 +91,17 @@ class ColumnTiles:
 
     @property
     def block(self) -> BlockOp:
-        return find_block(None, self.draft.module, self.name)
+        return self.draft.block(self.name)
 
     def write(self) -> None:
         """Apply all steps; the loops of rows and strips are left to `deal`."""
         do, name = self.draft.do, self.name
         self._choose()
         parts = (0, self.strip, self.vectors, self.lanes) if self.stepped else (0, self.vectors, self.lanes)
-        columns = split(self.draft, name, self.column, parts)
+        columns = self.draft.split(name, self.column, parts)
         steps, whole, copied = [x.loop_name for x in self.long], [], []
         for axis, count in self.copies.items():
-            around, inside = split(self.draft, name, axis, (0, count))
+            around, inside = self.draft.split(name, axis, (0, count))
             copied.append(inside)
             if axis in steps:
                 steps[steps.index(axis)] = around
@@ -110,8 +109,7 @@ class ColumnTiles:
                 whole.append(around)
         self.tasks = [*self.rows, columns[0]]
         order = [*self.tasks, *steps, *columns[1:-2], *whole, *copied, *columns[-2:]]
-        if [x.loop_name for x in self.block.enclosing_loops[self.outside :]] != order:
-            do(Reorder, block=name, loops=tuple(order))
+        self.draft.order(name, order)
         do(Vectorize, block=name, loop=columns[-1])
         for loop in (*copied, columns[-2]):
             do(Unroll, block=name, loop=loop)
@@ -120,7 +118,7 @@ class ColumnTiles:
         """Give rows, and strips where rows are few, to threads."""
         if self.target.cores < 2 or self.total < PARALLEL_ELEMENTS:
             return
-        sizes = {x.loop_name: x.size for x in self.block.enclosing_loops}
+        sizes = self.draft.sizes(self.name)
         enough = self.rows and prod(sizes[n] for n in self.rows) >= TASKS_A_CORE * self.target.cores
         deal(self.draft, self.name, self.rows if enough else self.tasks)
 
@@ -172,7 +170,7 @@ class ColumnTiles:
 
     def _most(self, choices: Sequence[int], span: int, tasks: int) -> int:
         """The largest choice for which so many spans cover the columns, and leave threads their tasks."""
-        sizes = {x.loop_name: x.size for x in self.block.enclosing_loops}
+        sizes = self.draft.sizes(self.name)
         rows = prod(sizes[n] for n in self.rows)
         wanted = tasks if self.target.cores > 1 and self.total >= PARALLEL_ELEMENTS and not self.outside else 1
         fits = [n for n in choices if span * (n - 1) < self.extent and rows * -(-self.extent // (span * n)) >= wanted]

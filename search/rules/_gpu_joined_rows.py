@@ -35,7 +35,7 @@ class JoinedRows(Steps):
         for name in chain.reductions:
             self._join(name, *(factored.get(name) or self._factored(name)))
         if chain.within:
-            inner = self.fuse(chain.last, self.loops(chain.last, self.row))
+            inner = self.draft.fuse(chain.last, self.draft.loops(chain.last, self.row))
             do(Split, block=chain.last, loop=inner, factors=(0, self.threads))
             do(Bind, block=chain.last, loop=f"{inner}1", thread="threadIdx.x")
         self.draft.settled |= {chain.last, *chain.reductions}
@@ -43,24 +43,24 @@ class JoinedRows(Steps):
     def _rows(self) -> str:
         """The loop over all rows of the last block."""
         last = self.chain.last
-        inside = [n for n in self.loops(last) if n in self.reducing(last) or n in self.chain.within]
-        outside = [n for n in self.loops(last) if n not in inside]
+        inside = [n for n in self.draft.loops(last) if n in self.reducing(last) or n in self.chain.within]
+        outside = [n for n in self.draft.loops(last) if n not in inside]
         if not outside:  # a single row: a loop of one iteration around it
             self.draft.do(Split, block=last, loop=inside[0], factors=(1, 0))
             return f"{inside[0]}0"
-        self.order(last, (*outside, *inside))
-        return self.fuse(last, outside)
+        self.draft.order(last, (*outside, *inside))
+        return self.draft.fuse(last, outside)
 
     def _factored(self, name: str) -> tuple[str, str]:
         """Partial results of threads: the loop over threads, and the block that computes them."""
         lane, others = self.split_reduction(name, self.threads)
-        self.order(name, (lane, *others))
-        return lane, self.partial(name, lane)
+        self.draft.order(name, (lane, *others))
+        return lane, self.draft.partial(name, lane, 0)
 
     def _join(self, name: str, lane: str, partial: str) -> None:
         self.draft.do(Bind, block=partial, loop=lane, thread="threadIdx.x")
         self.local(partial)
-        self.draft.do(Bind, block=name, loop=self.loops(name)[-1], thread="threadIdx.x")
+        self.draft.do(Bind, block=name, loop=self.draft.loops(name)[-1], thread="threadIdx.x")
         self.local(name)
 
 
@@ -74,12 +74,12 @@ class JoinedParts(Steps):
         """Apply all steps; the chain's one reduction adds up the parts."""
         (name,), last = self.chain.reductions, self.chain.last
         do = self.draft.do
-        rows = [n for n in self.loops(last) if n not in self.reducing(last)]
-        row = self.fuse(last, rows)
+        rows = [n for n in self.draft.loops(last) if n not in self.reducing(last)]
+        row = self.draft.fuse(last, rows)
         if rows:
             do(Bind, block=last, loop=row, thread="blockIdx.x")
         if name != last:
             do(ComputeAt, block=name, loop=row)
-        do(Bind, block=name, loop=self.loops(name)[-1], thread="threadIdx.x")
+        do(Bind, block=name, loop=self.draft.loops(name)[-1], thread="threadIdx.x")
         self.local(name)
         self.draft.settled |= {name, last}

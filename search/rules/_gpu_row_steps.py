@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument, reads
-from ...passes.analysis.nest import buffer_name, find_block, loops_reduced
+from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.schedule.compute_inline import ComputeInline
-from ...passes.schedule.fuse import Fuse
-from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
+from ..sketch.draft import Draft
 from ..sketch.hole import Hole
-from ..sketch.sketch import Draft
 from ..structure.gpu_chains import GpuChain, contiguous_suffix
 
 
@@ -30,25 +26,6 @@ class Steps:
         self.reduce_loops: dict[str, list[str]] = {}
         """The loops of reductions that are parts of others, what is contiguous as the last one."""
 
-    def block(self, name: str) -> BlockOp:
-        return find_block(None, self.draft.module, name)
-
-    def loops(self, name: str, below: str = "") -> list[str]:
-        """The loops around a block; with `below` those inside of that one."""
-        names = [x.loop_name for x in self.block(name).enclosing_loops]
-        return names[names.index(below) + 1 :] if below else names
-
-    def order(self, name: str, wanted: Sequence[str]) -> None:
-        """Reorder loops where they are not as wanted."""
-        if [n for n in self.loops(name) if n in wanted] != list(wanted):
-            self.draft.do(Reorder, block=name, loops=tuple(wanted))
-
-    def fuse(self, name: str, loops: Sequence[str]) -> str:
-        """Neighbouring loops as one; its name."""
-        if len(loops) > 1:
-            self.draft.do(Fuse, block=name, loops=tuple(loops))
-        return "_".join(loops)
-
     def local(self, name: str) -> None:
         """What a block writes into registers, but for what the chain is there for."""
         results = self.results() if name == self.chain.last else []
@@ -56,7 +33,7 @@ class Steps:
 
     def scope(self, name: str, scope: str, but: Sequence[str] = ()) -> None:
         """What a block writes into a memory, some of its buffers left out."""
-        for output in map(buffer_name, self.block(name).outputs):
+        for output in map(buffer_name, self.draft.block(name).outputs):
             if output not in but:
                 self.draft.do(SetScope, block=name, buffer=output, scope=scope)
 
@@ -64,13 +41,13 @@ class Steps:
         """What the last block writes for others, or for those who call the function."""
         return [
             buffer_name(output)
-            for output in self.block(self.chain.last).outputs
+            for output in self.draft.block(self.chain.last).outputs
             if is_argument(output) or reads(output)
         ]
 
     def reducing(self, name: str) -> set[str]:
         """The loops that a block reduces over."""
-        return loops_reduced(self.block(name))
+        return loops_reduced(self.draft.block(name))
 
     def repeat(self) -> None:
         """Compute what stands between the reductions again wherever it is read."""
@@ -85,18 +62,7 @@ class Steps:
 
     def untouched_reduce_loops(self, name: str) -> list[str]:
         """The loops of a reduction that nobody has touched, what is contiguous as the last one."""
-        block = self.block(name)
+        block = self.draft.block(name)
         together = contiguous_suffix(block)
         others = [a.name for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
-        return [*others, self.fuse(name, together)]
-
-    def partial(self, name: str, loop: str, axis: int = 0) -> str:
-        """Partial results over a loop, which is their dimension `axis`; the block that computes them."""
-        before = set(self.names())
-        self.draft.do(Rfactor, block=name, loop=loop, axis=axis)
-        (made,) = set(self.names()) - before
-        self.draft.settled.add(made)
-        return made
-
-    def names(self) -> list[str]:
-        return [op.block_name for op in self.draft.module.walk() if isinstance(op, BlockOp)]
+        return [*others, self.draft.fuse(name, together)]

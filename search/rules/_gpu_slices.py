@@ -7,12 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
@@ -48,7 +46,7 @@ class SlicedTiling(Tiling):
         self.partial = f"{self.anchor.output}_tile"
         do(CacheWrite, block=self.block, buffer=self.anchor.output, scope="local", label=self.partial)
         out = self._joining()
-        around = [(x.loop_name, x.size) for x in find_block(None, self.draft.module, out).enclosing_loops]
+        around = [(x.loop_name, x.size) for x in self.draft.block(out).enclosing_loops]
         axes = [a for a in self.anchor.spatial if a.name != self.part and a.extent > 1]
         if [size for _, size in around if size > 1] != [a.extent for a in axes]:
             rule = f"'{out}' must go over the extents {[a.extent for a in axes]}, got {[size for _, size in around]}"
@@ -64,8 +62,7 @@ class SlicedTiling(Tiling):
                 blocks.append(loop)
         do(Reorder, block=out, loops=(*blocks, *inside))
         for group in (blocks, inside):
-            if len(group) > 1:
-                do(Fuse, block=out, loops=tuple(group))
+            self.draft.fuse(out, group)
         self.block_loop = block = "_".join(blocks)
         results = "_".join(inside)
         do(Bind, block=out, loop=block, thread="blockIdx.x")

@@ -13,8 +13,8 @@ from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.split import Split
+from ..sketch.draft import Draft
 from ..sketch.hole import Columns
-from ..sketch.sketch import Draft
 from ..structure.gpu_chains import GpuChain, Shape
 from ._gpu_row_steps import Steps
 
@@ -64,22 +64,22 @@ class TiledRows(Steps):
     def _hold_result(self) -> None:
         """Let what the last block reduces wait in registers until it is final."""
         last, results = self.chain.last, self.results()
-        if not self.block(last).is_reduction:
+        if not self.draft.block(last).is_reduction:
             return
         if len(results) > 1:  # copies of several would be several blocks: a step over the reduction as a whole
             *others, fused = self.reduce_loops.pop(last, None) or self.untouched_reduce_loops(last)
             self.draft.do(Split, block=last, loop=fused, factors=(1, 0))
-            self.order(last, (f"{fused}0", *[n for n in self.loops(last) if n != f"{fused}0"]))
-            made = self.partial(last, f"{fused}0", -1)
+            self.draft.order(last, (f"{fused}0", *[n for n in self.draft.loops(last) if n != f"{fused}0"]))
+            made = self.draft.partial(last, f"{fused}0", -1)
             self.reduce_loops[made] = [*others, f"{fused}1"]
             self.chain = self.chain.with_reduction(last, made)
             return
         label = f"{last}_result"
-        before = self.block(last).write_indices[0]
+        before = self.draft.block(last).write_indices[0]
         self.draft.do(CacheWrite, block=last, buffer=results[0], scope="local", label=label)
         renamed = {
             a.as_axis() or "": b.as_axis() or ""
-            for a, b in zip(before, self.block(label).write_indices[0], strict=True)
+            for a, b in zip(before, self.draft.block(label).write_indices[0], strict=True)
         }
         self.chain = self.chain.behind(label, renamed)
         self.tiled = renamed.get(self.tiled, "")
@@ -102,18 +102,18 @@ class TiledRows(Steps):
     def _factored(self, name: str) -> tuple[str, str, str]:
         """Partial results of lanes, and copies of them for shared memory: the blocks of sums, of both."""
         lane, others = self.split_reduction(name, self.lanes)
-        spatial = [n for n in self.loops(name) if n not in (lane, *others)]
-        self.order(name, (lane, *spatial, *others))
-        partial = self.partial(name, lane)
-        self.order(name, (lane, *[n for n in self.loops(name) if n != lane]))
-        return name, partial, self.partial(name, lane, 0 if self.across else -1)
+        spatial = [n for n in self.draft.loops(name) if n not in (lane, *others)]
+        self.draft.order(name, (lane, *spatial, *others))
+        partial = self.draft.partial(name, lane, 0)
+        self.draft.order(name, (lane, *[n for n in self.draft.loops(name) if n != lane]))
+        return name, partial, self.draft.partial(name, lane, 0 if self.across else -1)
 
     def _blocks(self) -> str:
         """Tile the last block; the loop over blocks of threads."""
         last, do = self.chain.last, self.draft.do
-        reduce = [n for n in self.loops(last) if n in self.reducing(last)]
-        within = [n for n in self.loops(last) if n in self.chain.within]
-        outer = [n for n in self.loops(last) if n not in (*reduce, *within, self.tiled)]
+        reduce = [n for n in self.draft.loops(last) if n in self.reducing(last)]
+        within = [n for n in self.draft.loops(last) if n in self.chain.within]
+        outer = [n for n in self.draft.loops(last) if n not in (*reduce, *within, self.tiled)]
         row = []
         if self.tiled:
             do(Split, block=last, loop=self.tiled, factors=(0, self.rows))
@@ -122,13 +122,13 @@ class TiledRows(Steps):
         if not outer:
             do(Split, block=last, loop=within[0], factors=(1, 0))
             outer, within[0] = [f"{within[0]}0"], f"{within[0]}1"
-        self.order(last, (*outer, *within, *row, *reduce))
-        block = self.fuse(last, outer)
+        self.draft.order(last, (*outer, *within, *row, *reduce))
+        block = self.draft.fuse(last, outer)
         do(Bind, block=last, loop=block, thread="blockIdx.x")
         if within:
-            fused = self.fuse(last, within)
+            fused = self.draft.fuse(last, within)
             do(Split, block=last, loop=fused, factors=(0, self.lanes))
-            self.order(last, (f"{fused}1", *row, f"{fused}0"))
+            self.draft.order(last, (f"{fused}1", *row, f"{fused}0"))
             do(Bind, block=last, loop=f"{fused}1", thread=self.lane_thread)
         if row:
             do(Bind, block=last, loop=row[0], thread=self.row_thread)
@@ -141,7 +141,7 @@ class TiledRows(Steps):
             do(ComputeAt, block=name, loop=self.around, unit_loops=True)
             self._bind_row(name, name)
         do(ComputeAt, block=shared, loop=self.around, unit_loops=True)
-        inside = self.loops(shared, self.around)
+        inside = self.draft.loops(shared, self.around)
         do(ComputeAt, block=partial, loop=inside[-1], unit_loops=True)
         do(Bind, block=shared, loop=inside[-1], thread=self.lane_thread)
         self._bind_row(name, shared)
@@ -152,8 +152,8 @@ class TiledRows(Steps):
     def _bind_row(self, reduction: str, stage: str) -> None:
         """Bind the loop over rows around a stage of a reduction."""
         if self.tiled:
-            rows = self.block(stage).bound[self.chain.iterator(reduction, self.tiled)].axes()
-            (loop,) = [n for n in self.loops(stage, self.around) if n in rows]
+            rows = self.draft.block(stage).bound[self.chain.iterator(reduction, self.tiled)].axes()
+            (loop,) = [n for n in self.draft.loops(stage, self.around) if n in rows]
             self.draft.do(Bind, block=stage, loop=loop, thread=self.row_thread)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from ...dialects.attributes import Axis
 from ...dialects.combiner import element_bytes
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
@@ -29,8 +28,8 @@ from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import BANKS, PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
+from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind
-from ..sketch.sketch import Draft
 from ..structure.anchor import Anchor, Operand, epilogue_of, find_anchor
 from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, odd_divisors, parts_of, up_to
 
@@ -114,7 +113,7 @@ class Tiling:
         # Slices take turns, so that what a block fetches at a time is contiguous; blocks take what is contiguous.
         factors, (part, rest) = ((0, self.split), (1, 0)) if self.variant.sliced else ((self.split, 0), (0, 1))
         self.draft.do(Split, block=self.block, loop=deepest.name, factors=factors)
-        loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
+        loops = self.draft.loops(self.block)
         self.part = f"{deepest.name}{part}"
         self.divided = Axis(f"{deepest.name}{rest}", deepest.extent, True)
         self.draft.do(Reorder, block=self.block, loops=(self.part, *[n for n in loops if n != self.part]))
@@ -131,7 +130,7 @@ class Tiling:
             return
         do = self.draft.do
         out = self._joining()
-        around = find_block(None, self.draft.module, out).enclosing_loops
+        around = self.draft.block(out).enclosing_loops
         loops = tuple(x.loop_name for x in around)
         fused = "_".join(loops)
         if len(loops) > 1:
@@ -148,7 +147,7 @@ class Tiling:
     def _joining(self) -> str:
         """The block that writes what the parts add up to."""
         assert self.final is not None
-        out = epilogue_of(find_block(None, self.draft.module, self.final))
+        out = epilogue_of(self.draft.block(self.final))
         if out is None:
             out = f"{self.final}_sum"
             self.draft.do(CacheWrite, block=self.final, scope="local", label=out)
@@ -160,7 +159,7 @@ class Tiling:
         assert self.final is not None
         do(ComputeAt, block=self.final, loop=thread, unit_loops=True)
         do(SetScope, block=self.final, scope="local")
-        loops = [x.loop_name for x in find_block(None, self.draft.module, self.final).enclosing_loops]
+        loops = self.draft.loops(self.final)
         *spatial, part = loops[loops.index(thread) + 1 :]
         do(Reorder, block=self.final, loops=(part, *spatial))
         do(Pragma, block=self.final, loop=part, auto_unroll_max_step=MOST_PARTS)
@@ -268,7 +267,7 @@ class Tiling:
             else:
                 middle.append(axis.name)
         order = [*blocks, *virtual, *threads, *outer, *middle, *inner]
-        around = [x.loop_name for x in find_block(None, self.draft.module, block).enclosing_loops]
+        around = self.draft.loops(block)
         around = around[around.index(self.block_loop) + 1 :] if self.block_loop else around
         order = [n for n in around if n not in order] + order
         if order != around:
@@ -276,8 +275,7 @@ class Tiling:
         for name in virtual:
             do(Bind, block=block, loop=name, thread="vthread")
         for group, thread in ((blocks, "blockIdx.x"), (threads, "threadIdx.x")):
-            if len(group) > 1:
-                do(Fuse, block=block, loops=tuple(group))
+            self.draft.fuse(block, group)
             if group:
                 do(Bind, block=block, loop="_".join(group), thread=thread)
         self.thread_loop = "_".join(threads)
@@ -315,34 +313,31 @@ class Tiling:
             do(Unroll, block=out, loop=name)
         do(Vectorize, block=out, loop=self.inner[-1])
         for fragment in self.fragments:
-            around = len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.inner)
+            around = len(self.draft.block(block).enclosing_loops) - len(self.inner)
             do(ComputeAt, block=fragment, loop=self.middle[-1], unit_loops=True)
-            loops = [x.loop_name for x in find_block(None, self.draft.module, fragment).enclosing_loops][around:]
+            loops = self.draft.loops(fragment)[around:]
             for name in loops[:-1]:
                 do(Unroll, block=fragment, loop=name)
             do(Vectorize, block=fragment, loop=loops[-1])
         for copy, operand in zip(self.copies, self._distinct(), strict=True):
             do(ComputeAt, block=copy, loop=self.reduce_loop, unit_loops=True)
-            shared = (
-                len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.middle) - len(self.inner)
-            )
-            loops = [x.loop_name for x in find_block(None, self.draft.module, copy).enclosing_loops][shared:]
+            shared = len(self.draft.block(block).enclosing_loops) - len(self.middle) - len(self.inner)
+            loops = self.draft.loops(copy)[shared:]
             if copy in self.turned:
                 # Threads go along contiguous global memory, whatever the layout of the copy.
                 loops = [loops[-1], *loops[:-1]]
                 do(Reorder, block=copy, loops=tuple(loops))
-            if len(loops) > 1:
-                do(Fuse, block=copy, loops=tuple(loops))
+            self.draft.fuse(copy, loops)
             fused = "_".join(loops)
             do(Split, block=copy, loop=fused, factors=(0, self.threads, self.vectors[operand.name]))
             do(Bind, block=copy, loop=f"{fused}1", thread="threadIdx.x")
             do(Vectorize, block=copy, loop=f"{fused}2")
-        if self.steps and copies_of(find_block(None, self.draft.module, block).enclosing_loops[self._reduce_depth()]):
+        if self.steps and copies_of(self.draft.block(block).enclosing_loops[self._reduce_depth()]):
             do(Pipeline, block=block, loop=self.reduce_loop, stages=self.stages, registers=self.registers)
         self.draft.settled |= {block, out, *self.copies, *self.fragments}
 
     def _reduce_depth(self) -> int:
-        loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
+        loops = self.draft.loops(self.block)
         return loops.index(self.reduce_loop)
 
     # -- the model ----------------------------------------------------------------------------------------------------

@@ -9,12 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.loop import BlockOp, ForOp
-from ...passes.analysis.nest import find_block
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.split import Split
-from ..sketch.hole import Columns, Derived, Hole, Limit
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
+from ..sketch.hole import Columns, Limit
 from ..structure.strides import nearly_in_rows, run_together
 from .always_inline import COSTLY
 
@@ -61,34 +58,17 @@ def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]
 
     Loops with another one between them, as of a reduce axis of extent 1, stay apart.
     """
-    block = find_block(None, draft.module, name)
-    around = [loop.loop_name for loop in block.enclosing_loops]
+    block = draft.block(name)
+    around = draft.loops(name)
     places = [around.index(loop.loop_name) for loop in loops]
     count, most = 1, run_together(block, loops)
     while count < most and places[-count - 1] == places[-count] - 1:
         count += 1
     names = [loop.loop_name for loop in loops[-count:]]
     extent = prod(loop.size for loop in loops[-count:])
-    return fuse(draft, name, names), extent
-
-
-def fuse(draft: Draft, name: str, loops: Sequence[str]) -> str:
-    """Make loops of a block one, where they are several; its name, which is not theirs where another has that."""
-    if len(loops) == 1:
-        return loops[0]
-    place = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops].index(loops[0])
-    draft.do(Fuse, block=name, loops=tuple(loops))
-    return find_block(None, draft.module, name).enclosing_loops[place].loop_name
-
-
-def split(draft: Draft, name: str, loop: str, factors: tuple[Hole | Derived | int, ...]) -> list[str]:
-    """Split a loop of a block; the names of what it becomes, which others around may have taken the usual ones of."""
-    before = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops]
-    draft.do(Split, block=name, loop=loop, factors=factors)
-    after = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops]
-    return after[before.index(loop) : before.index(loop) + len(factors)]
+    return draft.fuse(name, names), extent
 
 
 def deal(draft: Draft, name: str, loops: Sequence[str]) -> None:
     """Make the outermost `loops` of a block one, and give its iterations to threads."""
-    draft.do(Parallel, block=name, loop=fuse(draft, name, loops))
+    draft.do(Parallel, block=name, loop=draft.fuse(name, loops))

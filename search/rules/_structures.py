@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
-from ..sketch.sketch import CostEstimate, Draft
+from ..sketch.draft import CostEstimate, Draft
 from ..structure.anchor import Anchor, anchors_in, find_anchor
 
 MOST_COMBINED = 8

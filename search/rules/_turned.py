@@ -10,13 +10,12 @@ import numpy.typing as npt
 
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Kind, Limit
-from ..sketch.sketch import Draft
 from ..structure.strides import WIDEST_STRIDE, Access, accesses, lanes_of_block
 from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, not_idle, together
 
@@ -60,12 +59,12 @@ def _contiguous(found: Sequence[Access], sizes: dict[str, int]) -> str | None:
 
 def tile_turned(draft: Draft, name: str, axes: tuple[str, str], target: Target) -> None:
     """Tiles of the axes read and written along; their elements one by one, or in lanes where each takes long."""
-    loops = find_block(None, draft.module, name).enclosing_loops
+    loops = draft.block(name).enclosing_loops
     total = prod(loop.size for loop in loops)
     read, written = axes
     if loops[-1].loop_name == written:
         written, _ = together(draft, name, loops)
-    block = find_block(None, draft.module, name)
+    block = draft.block(name)
     sizes = {loop.loop_name: loop.size for loop in block.enclosing_loops}
     rows, row_tile, columns, column_tile, lanes = _holes(
         draft, block, (read, sizes[read]), (written, sizes[written]), target

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ...dialects.combiner import element_bytes
-from ...passes.analysis.nest import find_block
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 from ..structure.anchor import Anchor
 from ..structure.strides import accesses
 from ._lanes import is_costly
@@ -27,7 +26,7 @@ def turning_cycles(draft: Draft, anchor: Anchor, apart: bool = False) -> float:
     """Cycles of all elements, in the tile of the results or apart from it; 0 for any other epilogue, or none."""
     if anchor.epilogue is None:
         return 0.0
-    block = find_block(None, draft.module, anchor.epilogue)
+    block = draft.block(anchor.epilogue)
     axes = turned_axes(block)
     if axes is None:
         return 0.0

@@ -10,8 +10,8 @@ from ...dialects.target import Target
 from ...passes.analysis.access import consumers, is_argument
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import anchors_in
 from ..structure.stencils import neighbours_read
 from ..structure.transform_chains import picked_axes

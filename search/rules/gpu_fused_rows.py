@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_joined_rows import JoinedRows
 from ._gpu_tiled_rows import SHORT, TiledRows, row_tiles, tiled_axis

@@ -7,13 +7,11 @@ from typing import ClassVar
 
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule.bind import Bind
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.split import Split
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.chains import unscheduled
 
 THREADS = 256
@@ -37,16 +35,14 @@ class GpuInjective(SketchRule):
 
 def bind_all(draft: Draft, name: str, target: Target) -> None:
     """Neighbouring elements to neighbouring threads, a few to each: what they move then goes in vectors."""
-    block = find_block(None, draft.module, name)
+    block = draft.block(name)
     loops = [(loop.loop_name, loop.size) for loop in block.enclosing_loops]
     if not loops:
         return
     total = prod(size for _, size in loops)
     vectors = tuple(n for n in (1, 2, 4) if loops[-1][1] % n == 0)
     wide = total >= vectors[-1] * THREADS * max(1, target.cores) and _moves_in_rows(block, loops[-1][0])
-    if len(loops) > 1:
-        draft.do(Fuse, block=name, loops=tuple(n for n, _ in loops))
-    fused = "_".join(n for n, _ in loops)
+    fused = draft.fuse(name, [n for n, _ in loops])
     most = target.max_threads_per_block or THREADS
     choices = tuple(n for n in (64, 128, 256, 512, 1024) if n <= most) or (most,)
     threads = draft.hole(f"{name}_threads", choices, min(THREADS, most), "threads")

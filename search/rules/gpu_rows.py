@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...dialects.loop import BlockOp, blocks_in, buffer_shape
+from ...dialects.loop import BlockOp, buffer_shape
 from ...dialects.target import WARP, Target
 from ...passes.analysis.access import is_argument, reads
-from ...passes.analysis.nest import buffer_name, find_block
+from ...passes.analysis.nest import buffer_name
 from ...passes.lower.write_kernel import SHARED_ALIGNMENT
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
@@ -19,19 +19,17 @@ from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.pragma import Pragma
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
-from ...passes.schedule.rfactor import Rfactor, may_trap
+from ...passes.schedule.rfactor import may_trap
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..sketch.hole import Kind
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole, Kind
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft, Hole
 from ..structure.anchor import epilogue_of
 from ..structure.chains import along_reduce, next_chain, row_dimensions
 from ..structure.strides import output_bytes
-from ._lanes import fuse, split
 
 UNROLLED = (0, 16, 64)
 """Steps of a short reduction that are written out: their loads do not wait for each other."""
@@ -66,7 +64,7 @@ class _Rows:
     def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:
         self.draft = draft
         self.target = target
-        blocks = [find_block(None, draft.module, n) for n in chain]
+        blocks = [draft.block(n) for n in chain]
         self.apart = any(block.combiner.data == "custom" or may_trap(block) for block in blocks)
         self.chain = chain[-1:] if self.apart else chain
         self.last = chain[-1]
@@ -75,13 +73,13 @@ class _Rows:
 
     def write(self) -> None:
         self.draft.settled.update(self.chain)
-        block = find_block(None, self.draft.module, self.last)
-        deep = [b for n in self.chain if along_reduce(b := find_block(None, self.draft.module, n))]
+        block = self.draft.block(self.last)
+        deep = [b for n in self.chain if along_reduce(b := self.draft.block(n))]
         extent = max((a.extent for b in deep for a in b.axes if a.reduce), default=0)
         if len(self.chain) == 1 and (not deep or extent < 64 or self.apart):
             self._one_thread_a_result(block)
             return
-        first = find_block(None, self.draft.module, self.chain[0])
+        first = self.draft.block(self.chain[0])
         if len(self.chain) == 2 and not deep and first.is_reduction and epilogue_of(first) == self.last:
             self.draft.settled.discard(self.last)
             self._one_thread_a_result(first)
@@ -93,7 +91,7 @@ class _Rows:
         default = max(n for n in fits if n <= max(32, min(256, extent // 4)))
         choices = tuple(n for n in fits if n <= max(32, extent))
         self.threads = self.draft.hole(f"{self.last}_threads", choices, default, "threads")
-        row = fuse(self.draft, self.last, rows) if rows else ""
+        row = self.draft.fuse(self.last, rows) if rows else ""
         if row:
             self.draft.do(Bind, block=self.last, loop=row, thread="blockIdx.x")
         self.scope = "local" if row else "global"
@@ -115,7 +113,7 @@ class _Rows:
         if not self.target.max_shared_bytes or self._in_registers(extent):
             return
         assert self.threads is not None
-        stages = [find_block(None, self.draft.module, n) for n in self.chain]
+        stages = [self.draft.block(n) for n in self.chain]
         kept = [b for b in stages if b.is_reduction]
         for block in stages[:-1]:
             if block in kept:
@@ -140,7 +138,7 @@ class _Rows:
         Only CUDA's threads have warps to join their values in: elsewhere it is a value of each thread.
         """
         values = -(-threads // WARP) if self.target.kind == "cuda" else threads
-        rows = row_dimensions(find_block(None, self.draft.module, self.last))
+        rows = row_dimensions(self.draft.block(self.last))
         total = 0
         for block in stages:
             row = prod(buffer_shape(block.outputs[0])[rows:])
@@ -154,7 +152,7 @@ class _Rows:
         return -(-extent // self.threads.default) <= REGISTERS
 
     def _stage(self, name: str, extent: int) -> None:
-        block = find_block(None, self.draft.module, name)
+        block = self.draft.block(name)
         assert self.threads is not None
         if block.is_reduction:
             self._joined(block)
@@ -167,7 +165,7 @@ class _Rows:
                 self.draft.do(SetScope, block=name, scope="local")
             return
         inner = loops[-1].loop_name
-        _, thread = split(self.draft, name, inner, (0, self.threads))
+        _, thread = self.draft.split(name, inner, (0, self.threads))
         self.draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
         if name == self.last:
             return
@@ -182,19 +180,16 @@ class _Rows:
         bound = dict(zip((a.name for a in block.axes), block.bindings.data, strict=True))
         loop = bound[axes[-1].name].as_axis() or axes[-1].name  # a row's loop around may have taken the axis's name
         assert self.threads is not None
-        step, thread = split(self.draft, name, loop, (0, self.threads))
-        before = {b.block_name for b in blocks_in(self.draft.module)}
-        self.draft.do(Rfactor, block=name, loop=thread)
-        partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
-        self.draft.settled.add(partial)
-        loops = find_block(None, self.draft.module, partial).enclosing_loops
+        step, thread = self.draft.split(name, loop, (0, self.threads))
+        partial = self.draft.partial(name, thread)
+        loops = self.draft.block(partial).enclosing_loops
         outer = loops.index(next(x for x in loops if x.loop_name == step))
         around = [x.loop_name for x in loops[outer:] if x.loop_name != thread]
-        self.draft.do(Reorder, block=partial, loops=(thread, *around))
+        self.draft.order(partial, (thread, *around))
         self.draft.do(Bind, block=partial, loop=thread, thread="threadIdx.x")
         if self.scope == "local":
             self.draft.do(SetScope, block=partial, scope="local")
-        final = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
+        final = self.draft.block(name).enclosing_loops[-1].loop_name
         self.draft.do(Bind, block=name, loop=final, thread="threadIdx.x")
 
     def _one_thread_a_result(self, block: BlockOp) -> None:
@@ -216,16 +211,15 @@ class _Rows:
             choices = tuple(n for n in (1, 2, 4) if n <= sizes[axis])
             kind: Kind = "vector" if last else "tile"
             tile = self.draft.hole(f"{name}_{kind}", choices, 1, kind)
-            loops[loops.index(axis)], inside = split(self.draft, name, axis, (0, tile))
+            loops[loops.index(axis)], inside = self.draft.split(name, axis, (0, tile))
             inner.append(inside)
         order = [*loops, *rest, *inner]
-        if [x.loop_name for x in find_block(None, self.draft.module, name).enclosing_loops] != order:
-            do(Reorder, block=name, loops=tuple(order))
-        fused = fuse(self.draft, name, loops)
+        self.draft.order(name, order)
+        fused = self.draft.fuse(name, loops)
         most = self.target.max_threads_per_block or 256
         threads = tuple(n for n in (32, 64, 128, 256, 512) if n <= most) or (most,)
         width = self.draft.hole(f"{name}_threads", threads, min(256, most), "threads")
-        around, thread = split(self.draft, name, fused, (0, width))
+        around, thread = self.draft.split(name, fused, (0, width))
         do(Bind, block=name, loop=around, thread="blockIdx.x")
         do(Bind, block=name, loop=thread, thread="threadIdx.x")
         if rest:
@@ -235,11 +229,11 @@ class _Rows:
 
     def _one_result(self, name: str, loops: list[str]) -> None:
         """A single result by a single thread."""
-        self.draft.do(Bind, block=name, loop=fuse(self.draft, name, loops), thread="blockIdx.x")
+        self.draft.do(Bind, block=name, loop=self.draft.fuse(name, loops), thread="blockIdx.x")
         self._unread_in_registers(name)
 
     def _unread_in_registers(self, name: str) -> None:
-        for output in find_block(None, self.draft.module, name).outputs:
+        for output in self.draft.block(name).outputs:
             if not is_argument(output) and not reads(output):
                 self.draft.do(SetScope, block=name, buffer=buffer_name(output), scope="local")
 
@@ -255,7 +249,7 @@ class _Rows:
         """Results wait in registers until they are final."""
         do = self.draft.do
         self._unread_in_registers(name)
-        block = find_block(None, self.draft.module, name)
+        block = self.draft.block(name)
         stages = [name]
         if len(block.outputs) == 1:
             out = epilogue_of(block)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.split import Split
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import find_anchor
 from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of
 from ._gpu_joined_rows import JoinedParts, JoinedRows
@@ -57,7 +56,7 @@ class GpuSplitReduction(SketchRule):
 
 def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
     """Whether a reduction is long, and its results keep less than half of the multiprocessors busy."""
-    shape = Shape.of(draft, chain_of_one(find_block(None, draft.module, name)))
+    shape = Shape.of(draft, chain_of_one(draft.block(name)))
     if shape.along is None or find_anchor(draft.module, name) is not None:
         return False
     blocks = -(-shape.rows // ACROSS) if shape.across else shape.rows
@@ -85,14 +84,14 @@ class _Parts:
         self.draft = draft
         self.name = name
         self.target = target
-        self.steps = Steps(draft, chain_of_one(find_block(None, draft.module, name)), target)
+        self.steps = Steps(draft, chain_of_one(draft.block(name)), target)
         self.shape = Shape.of(draft, self.steps.chain)
 
     def write(self) -> None:
         """The parts, and what joins them."""
         rest = self._divide()
-        made = self.steps.partial(self.name, self.part, -1)
-        chain = chain_of_one(find_block(None, self.draft.module, made))
+        made = self.draft.partial(self.name, self.part, -1)
+        chain = chain_of_one(self.draft.block(made))
         if self.shape.named and not self.shape.across:
             rows = JoinedRows(self.draft, chain, self.target)
             rows.reduce_loops[made] = rest
@@ -112,10 +111,10 @@ class _Parts:
         blocks = -(-self.shape.rows // ACROSS) if self.shape.across else self.shape.rows
         wanted = -(-BLOCKS_PER_CORE * self.target.cores // blocks)
         most = min(max(PARTS), self.target.max_threads_per_block or 256)
-        around = {x.loop_name: x.size for x in find_block(None, self.draft.module, name).enclosing_loops}
+        around = self.draft.sizes(name)
         if around[loops[0]] < FEWEST_A_PART * min(wanted, most):
-            loops = [steps.fuse(name, loops)]
-            around = {x.loop_name: x.size for x in find_block(None, self.draft.module, name).enclosing_loops}
+            loops = [self.draft.fuse(name, loops)]
+            around = self.draft.sizes(name)
         first, *others = loops
         most = min(most, max(PARTS[0], around[first] // FEWEST_A_PART))
         middle = max(PARTS[0], min(most, 1 << (wanted - 1).bit_length()))
@@ -124,7 +123,7 @@ class _Parts:
         self.draft.do(Split, block=name, loop=first, factors=(hole, 0))
         self.part = f"{first}0"
         self.length = self.shape.terms // parts.default if not others else around[others[-1]]
-        steps.order(name, (self.part, *[n for n in steps.loops(name) if n != self.part]))
+        self.draft.order(name, (self.part, *[n for n in self.draft.loops(name) if n != self.part]))
         return [f"{first}1", *others]
 
     def _tiles(self) -> tuple[Choices, Choices]:
@@ -137,9 +136,9 @@ class _Parts:
 
     def _join(self) -> None:
         """The parts of each result, with a block that takes results one by one where there is one."""
-        block = find_block(None, self.draft.module, self.name)
+        block = self.draft.block(self.name)
         chain = next((c for c in chains_of(self.draft) if self.name in c.reductions), chain_of_one(block))
-        last = find_block(None, self.draft.module, chain.last)
+        last = self.draft.block(chain.last)
         if len(chain.reductions) > 1 or chain.within or chain.repeated or not last.enclosing_loops:
             chain = chain_of_one(block)
         self.draft.settled |= {self.name, chain.last}
@@ -153,8 +152,8 @@ class _Parts:
 
     def _join_in_a_warp(self) -> None:
         """A single result that threads cannot be made to join: a warp takes the parts, one thread what is left."""
-        steps, name = self.steps, self.name
+        name = self.name
         self.draft.do(Split, block=name, loop=self.part, factors=(0, PARTS[0]))
-        steps.order(name, (f"{self.part}1", f"{self.part}0"))
-        made = steps.partial(name, f"{self.part}1")
+        self.draft.order(name, (f"{self.part}1", f"{self.part}0"))
+        made = self.draft.partial(name, f"{self.part}1", 0)
         self.draft.do(Bind, block=made, loop=f"{self.part}1", thread="threadIdx.x")

@@ -18,8 +18,8 @@ from typing import ClassVar
 from ...dialects.attributes import Axis
 from ...dialects.target import Target
 from ..estimates.gpu_model import GpuModel
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import Anchor
 from ._gpu_factors import parts_of
 from ._gpu_slices import SlicedTiling

@@ -7,13 +7,12 @@ from typing import ClassVar
 
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.chains import unscheduled
 from ..structure.strides import in_rows, lanes_of_block, nearly_in_rows
 from ._lanes import (
@@ -63,10 +62,10 @@ class Injective(SketchRule):
 
 def run_through(draft: Draft, name: str, target: Target) -> None:
     """Schedule a block without a reduction along memory: lanes, vectors, threads; large ones with holes for them."""
-    loops = find_block(None, draft.module, name).enclosing_loops
+    loops = draft.block(name).enclosing_loops
     total = prod(loop.size for loop in loops)
     last, extent = together(draft, name, loops)
-    block = find_block(None, draft.module, name)
+    block = draft.block(name)
     *outer, _ = [loop.loop_name for loop in block.enclosing_loops]
     if vectors_pay(block, last, extent, lanes_of_block(block, target)):
         _vectors(draft, block, last, extent, target, searched=total >= PARALLEL_ELEMENTS)
@@ -102,7 +101,7 @@ def _vectors(draft: Draft, block: BlockOp, loop: str, extent: int, target: Targe
 
 def spread(draft: Draft, name: str, target: Target) -> None:
     """Schedule a small block without a reduction, and without anything to search: lanes and threads."""
-    block = find_block(None, draft.module, name)
+    block = draft.block(name)
     loops = [(loop.loop_name, loop.size) for loop in block.enclosing_loops]
     if not loops or any(loop.loop_kind != "serial" for loop in block.enclosing_loops):
         return

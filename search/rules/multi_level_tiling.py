@@ -10,14 +10,11 @@ from typing import ClassVar
 from ...dialects.attributes import Axis
 from ...dialects.combiner import element_bytes
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
@@ -25,9 +22,9 @@ from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import ReduceAxis, TiledAxis, TileModel
+from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead, pack_ahead
 from ._lanes import upto
@@ -230,8 +227,7 @@ class Tiling:
     def _tile(self) -> None:
         do, block = self.draft.do, self.block
         vector = "_".join(a.name for a in self.variant.vector)
-        if len(self.variant.vector) > 1:
-            do(Fuse, block=block, loops=tuple(a.name for a in self.variant.vector))
+        self.draft.fuse(block, [a.name for a in self.variant.vector])
         do(Split, block=block, loop=vector, factors=(0, self.vector_middle, self.vectors, self.lanes))
         for axis in self.rows:
             inner, middle = self.row_inner[axis.name], self.row_middle[axis.name]
@@ -253,14 +249,10 @@ class Tiling:
         registers = [f"{a.name}2" for a in self.rows] + [f"{vector}2", f"{vector}3"]
         # Loops of extent 1 stand where they are: the named ones are permuted among the rest.
         order = [*tasks, *order_outer, *tiles, *order_middle, *unrolled, *registers]
-        singles = [n.loop_name for n in find_block(None, self.draft.module, block).enclosing_loops]
-        order = [n for n in singles if n not in order] + order
-        if order != singles:
-            do(Reorder, block=block, loops=tuple(order))
+        self.draft.order(block, [*[n for n in self.draft.loops(block) if n not in order], *order])
         self.reduce_outer = order_outer
         self.task_loop = "_".join(tasks)
-        if len(tasks) > 1:
-            do(Fuse, block=block, loops=tuple(tasks))
+        self.draft.fuse(block, tasks)
         self.vector_loop = f"{vector}3"
         do(Vectorize, block=block, loop=self.vector_loop)
         for name in [*unrolled, *registers[:-1]]:
@@ -278,7 +270,7 @@ class Tiling:
             do(SetScope, block=block, scope="local")
         do(ReverseComputeAt, block=out, loop=self.task_loop)
         if len(self.variant.vector) > 1:
-            names = [e.as_axis() for e in find_block(None, self.draft.module, block).write_indices[0]]
+            names = [e.as_axis() for e in self.draft.block(block).write_indices[0]]
             fused = [a.name for a in self.variant.vector]
             kept = [n for n in names if n is not None and n not in fused]
             do(TransformLayout, block=block, buffer=buffer, layout=(*kept, "*".join(fused)))
@@ -293,13 +285,12 @@ class Tiling:
         if self.variant.panel == "inner":
             place = self.reduce_outer[0] if self.reduce_outer else self.task_loop
             do(ComputeAt, block=panel, loop=place, unit_loops=True)  # a panel may be one lane wide
-        loops = [x.loop_name for x in find_block(None, self.draft.module, panel).enclosing_loops]
+        loops = self.draft.loops(panel)
         do(Split, block=panel, loop=loops[-1], factors=(0, self.lanes))
         do(Vectorize, block=panel, loop=f"{loops[-1]}1")
         if self.variant.panel == "root" and self.target.cores > 1:
             outer = loops[: max(1, min(2, len(loops) - 1))]
-            if len(outer) > 1:
-                do(Fuse, block=panel, loops=tuple(outer))
+            self.draft.fuse(panel, outer)
             do(Parallel, block=panel, loop="_".join(outer))
 
     # -- the model ----------------------------------------------------------------------------------------------------

@@ -12,25 +12,24 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.loop import BlockOp, blocks_in
+from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import buffer_name, find_block, loops_reduced
+from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.rfactor import Rfactor, may_trap
+from ...passes.schedule.rfactor import may_trap
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..sketch.hole import Derived
+from ..sketch.draft import Draft
+from ..sketch.hole import Derived, Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft, Hole
 from ..structure.row_chains import RowChain, next_row_chain
 from ..structure.strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
 from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns
-from ._lanes import PARALLEL_ELEMENTS, fuse, lane_choices, split, together, vectors_pay
+from ._lanes import PARALLEL_ELEMENTS, lane_choices, together, vectors_pay
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
@@ -49,7 +48,7 @@ class RowReduction(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         while (chain := next_row_chain(draft, target)) is not None:
-            block = find_block(None, draft.module, chain.names[-1])
+            block = draft.block(chain.names[-1])
             if len(chain.names) == 1 and in_columns(block, target):
                 columns = ColumnTiles(draft, block.block_name, target)
                 columns.write()
@@ -72,7 +71,7 @@ class _Rows:
         self.width: Hole | None = None
 
     def block(self, name: str) -> BlockOp:
-        return find_block(None, self.draft.module, name)
+        return self.draft.block(name)
 
     def write(self) -> None:
         self.draft.settled.update(self.chain.names)
@@ -89,17 +88,16 @@ class _Rows:
 
     def _row_loop(self) -> str:
         """The loops over rows, and over strips of columns, made one at the outside; its name, "" without rows."""
-        around = [x.loop_name for x in self.block(self.last).enclosing_loops]
+        around = self.draft.loops(self.last)
         rows = [n for n in self.chain.rows if n in around]
         strip = []
         if self.chain.column:
-            around_strip, inside = split(self.draft, self.last, self.chain.column, (0, self._strip_width()))
+            around_strip, inside = self.draft.split(self.last, self.chain.column, (0, self._strip_width()))
             rows.append(around_strip)
             strip = [inside]
         order = [*rows, *[n for n in around if n not in (*rows, self.chain.column)], *strip]
-        if [x.loop_name for x in self.block(self.last).enclosing_loops] != order:
-            self.draft.do(Reorder, block=self.last, loops=tuple(order))
-        return fuse(self.draft, self.last, rows) if rows else ""
+        self.draft.order(self.last, order)
+        return self.draft.fuse(self.last, rows) if rows else ""
 
     def _move(self, name: str) -> bool:
         try:
@@ -185,14 +183,11 @@ class _Rows:
         if prod(x.size for x in loops[-count:]) < enough:
             return False
         axis, extent = together(self.draft, name, loops)
-        _, lane = split(self.draft, name, axis, (0, self._lane_width(block, extent)))
-        before = {b.block_name for b in blocks_in(self.draft.module)}
+        _, lane = self.draft.split(name, axis, (0, self._lane_width(block, extent)))
         try:
-            self.draft.do(Rfactor, block=name, loop=lane)
+            partial = self.draft.partial(name, lane)
         except ScheduleError:
             return True
-        partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
-        self.draft.settled.add(partial)
         self.draft.do(Vectorize, block=partial, loop=lane)
         outputs = [buffer_name(o) for o in self.block(partial).outputs]
         for output in outputs if len(outputs) > 1 else [""]:
@@ -221,13 +216,13 @@ class _Rows:
             return
         lanes = lanes_of_block(block, self.target)
         if self.chain.column:
-            parts = split(self.draft, name, loops[-1].loop_name, (0, self._vectors(lanes, 4), lanes))
+            parts = self.draft.split(name, loops[-1].loop_name, (0, self._vectors(lanes, 4), lanes))
             self.draft.do(Vectorize, block=name, loop=parts[2])
             self.draft.do(Unroll, block=name, loop=parts[1])
             return
         axis, extent = together(self.draft, name, loops)
         if vectors_pay(self.block(name), axis, extent, lanes):
-            _, lane = split(self.draft, name, axis, (0, self._lane_width(block, extent)))
+            _, lane = self.draft.split(name, axis, (0, self._lane_width(block, extent)))
             self.draft.do(Vectorize, block=name, loop=lane)
 
 

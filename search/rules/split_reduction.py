@@ -8,13 +8,11 @@ from typing import ClassVar
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor, may_trap
 from ...passes.schedule.split import Split
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import find_anchor
 from ..structure.chains import along_reduce, unscheduled
 from ..structure.strides import lanes_of_block
@@ -83,9 +81,7 @@ def _split(draft: Draft, name: str, axis: Axis, counts: tuple[int, ...]) -> Draf
     part = f"{axis.name}0"
     try:
         grown.do(Split, block=name, loop=axis.name, factors=(parts, 0))
-        loops = [x.loop_name for x in find_block(None, grown.module, name).enclosing_loops]
-        if loops[0] != part:
-            grown.do(Reorder, block=name, loops=(part, *[n for n in loops if n != part]))
+        grown.order(name, (part, *[n for n in grown.loops(name) if n != part]))
         grown.do(Rfactor, block=name, loop=part)
     except ScheduleError:
         return None

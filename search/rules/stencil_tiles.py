@@ -12,20 +12,18 @@ import numpy.typing as npt
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import find_block, loops_reduced
+from ...passes.analysis.nest import loops_reduced
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import CYCLES_PER_S
+from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.stencils import StencilChain, stencil_chains
 from ..structure.strides import lanes_of_block, output_bytes
 from ._lanes import PARALLEL_ELEMENTS
@@ -126,7 +124,7 @@ class _Tiles:
         return self.draft if self.draft.make_defaults_legal() else None
 
     def _block(self, name: str) -> BlockOp:
-        return find_block(None, self.draft.module, name)
+        return self.draft.block(name)
 
     def _tile(self) -> None:
         do, final = self.draft.do, self.final
@@ -150,10 +148,8 @@ class _Tiles:
             inner.insert(0, f"{row}1")
         tiles = [*outer, f"{last}0"]
         order = [*tiles, *inner]
-        if [x.loop_name for x in self._block(final).enclosing_loops] != order:
-            do(Reorder, block=final, loops=tuple(order))
-        if len(tiles) > 1:
-            do(Fuse, block=final, loops=tuple(tiles))
+        self.draft.order(final, order)
+        self.draft.fuse(final, tiles)
         self.around = "_".join(tiles)
         do(Vectorize, block=final, loop=inner[-1])
         if self.target.cores > 1 and self.elements >= PARALLEL_ELEMENTS:
@@ -174,8 +170,7 @@ class _Tiles:
         self.extents[name] = prod(sizes[:-1]), sizes[-1]
         do(Split, block=name, loop=last, factors=(0, self.lanes))
         order = [*spatial[:-1], f"{last}0", *[n for n in own if n in reduced], f"{last}1"]
-        if [x.loop_name for x in self._block(name).enclosing_loops][-len(order) :] != order:
-            do(Reorder, block=name, loops=tuple(order))
+        self.draft.order(name, order)
         do(Vectorize, block=name, loop=f"{last}1")
         copies = 1
         for loop in reversed([x for x in self._block(name).enclosing_loops if x.loop_name in reduced]):

@@ -7,20 +7,17 @@ from typing import ClassVar
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.strides import lanes_of_block
 from ..structure.transform_chains import MOST_POSITIONS, PickChain, pick_chains
 from ._lanes import PARALLEL_ELEMENTS
@@ -49,7 +46,7 @@ class _Chain:
 
     def write(self) -> None:
         do, final = self.draft.do, self.final
-        block = find_block(None, self.draft.module, final)
+        block = self.draft.block(final)
         self.draft.settled |= {final, *self.chain.members}
         work = 1
         for loop in block.enclosing_loops:
@@ -76,9 +73,8 @@ class _Chain:
     def _threads(self, outer: list[str], inside: list[str]) -> str:
         """A thread for each tile; returns the loop over threads."""
         do, final = self.draft.do, self.final
-        self._order([*outer, *inside])
-        if len(outer) > 1:
-            do(Fuse, block=final, loops=tuple(outer))
+        self.draft.order(final, [*outer, *inside])
+        self.draft.fuse(final, outer)
         fused = "_".join(outer)
         most = self.target.max_threads_per_block or 256
         choices = tuple(n for n in (32, 64, 128, 256) if n <= most) or (most,)
@@ -93,27 +89,21 @@ class _Chain:
         do, final = self.draft.do, self.final
         lanes = lanes_of_block(block, self.target)
         last = outer[-1]
-        extent = next(x.size for x in find_block(None, self.draft.module, final).enclosing_loops if x.loop_name == last)
+        extent = self.draft.sizes(final)[last]
         if extent >= max(2, lanes // 2):
             choices = tuple(n for n in (lanes // 2, lanes, 2 * lanes) if 1 < n < 2 * extent) or (lanes,)
             self.width = self.draft.hole(f"{final}_width", choices, lanes, "vector")
             do(Split, block=final, loop=last, factors=(0, self.width))
             outer[-1] = f"{last}0"
-            self._order([*outer, *inside, f"{last}1"])
+            self.draft.order(final, [*outer, *inside, f"{last}1"])
             do(Vectorize, block=final, loop=f"{last}1")
         else:
-            self._order([*outer, *inside])
+            self.draft.order(final, [*outer, *inside])
         threads = outer[:-1]
         if self.target.cores > 1 and work >= PARALLEL_ELEMENTS and threads:
-            if len(threads) > 1:
-                do(Fuse, block=final, loops=tuple(threads))
+            self.draft.fuse(final, threads)
             do(Parallel, block=final, loop="_".join(threads))
         return outer[-1]
-
-    def _order(self, order: list[str]) -> None:
-        found = [x.loop_name for x in find_block(None, self.draft.module, self.final).enclosing_loops]
-        if found != order:
-            self.draft.do(Reorder, block=self.final, loops=tuple(order))
 
     def _member(self, name: str, around: str) -> None:
         """Compute what one tile, or those of one vector, need of an earlier stage."""
@@ -124,8 +114,8 @@ class _Chain:
             self.draft.settled.discard(name)
             return
         do(SetScope, block=name, scope="local")
-        block = find_block(None, self.draft.module, name)
-        own = block.enclosing_loops[len(shared_loops(block, find_block(None, self.draft.module, self.final))) :]
+        block = self.draft.block(name)
+        own = block.enclosing_loops[len(shared_loops(block, self.draft.block(self.final))) :]
         lane = own[-1].loop_name if self.width is not None and own and own[-1].size == self.width.default else ""
         small = [x.loop_name for x in own if x.loop_name != lane and 1 < x.size <= MOST_POSITIONS]
         if lane:

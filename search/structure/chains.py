@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 
 
 def unscheduled(draft: Draft) -> list[BlockOp]:

@@ -10,7 +10,7 @@ from ...dialects.loop import BlockOp, LoadOp, buffer_shape
 from ...passes.analysis.access import consumers, is_argument
 from ...passes.analysis.nest import find_block
 from ...passes.schedule.rfactor import may_trap
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 from .chains import unscheduled
 from .transform_chains import picked_axes
 

@@ -13,7 +13,7 @@ from math import prod
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import consumers, is_argument
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 from .chains import unscheduled
 from .strides import lanes_of_block, nearly_in_rows
 

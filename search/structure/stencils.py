@@ -7,7 +7,7 @@ from math import prod
 
 from ...dialects.loop import BlockOp, LoadOp
 from ...passes.analysis.access import consumers, is_argument
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 from .chains import unscheduled
 
 MOST_WINDOW = 128

@@ -13,7 +13,7 @@ from ...dialects.index import IndexExpr, Mod, axis
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import PredicateOp
 from ...passes.analysis.access import consumers, is_argument, writers
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 from .chains import unscheduled
 
 MOST_POSITIONS = 8
