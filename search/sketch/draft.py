@@ -74,21 +74,24 @@ class Draft:
 
     def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
         """A new hole, as `Hole` has it; its default is made one of the choices."""
-        self._require_new(name)
-        nearest = default if default in choices else min(choices, key=lambda c: abs(c - default))
-        hole = Hole(name, choices, nearest, kind, axis)
-        self.holes.append(hole)
+        hole = Hole.near(name, choices, default, kind, axis)
+        self.add(hole)
         return hole
 
     def derive(self, name: str, function: Callable[[Columns], npt.NDArray[np.int64]]) -> Derived:
         """A new derived number."""
-        self._require_new(name)
-        defaults = {h.name: np.array([h.default]) for h in self.holes}
-        for number in self.derived:
-            defaults[number.name] = np.array([number.default])
-        derived = Derived(name, function, int(function(defaults)[0]))
-        self.derived.append(derived)
+        derived = Derived.of(name, function, (*self.holes, *self.derived))
+        self.add(derived)
         return derived
+
+    def add(self, *numbers: Hole | Derived) -> None:
+        """New holes and derived numbers, as a plan has them."""
+        for number in numbers:
+            self._require_new(number.name)
+            if isinstance(number, Hole):
+                self.holes.append(number)
+            else:
+                self.derived.append(number)
 
     def _require_new(self, name: str) -> None:
         """ValueError where a number of this name is there: columns of populations are found by name."""
