@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...dialects.target import Target
+
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 INNER = (1, 2, 4, 7, 8)
 STEPS = (2, 4, 8, 16, 32, 64)
@@ -14,6 +16,9 @@ MOST_DIVISORS = 6
 """Divisors that are added to a list: those of most extents, and few enough for a search."""
 EVEN = 8
 """Extents that this divides do well with factors that are powers of two."""
+
+UNKNOWN_THREADS = 256
+"""Threads of a block where a target does not say how many it may have. Not measured: most devices take as many."""
 
 
 def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:
@@ -52,3 +57,9 @@ def factors_of(extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ..
 def up_to(listed: tuple[int, ...], extent: int) -> tuple[int, ...]:
     """Those of the listed up to an extent, 1 where it is none."""
     return tuple(n for n in listed if n <= extent) or (1,)
+
+
+def block_threads(target: Target, listed: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of the listed that a block of the target may have as threads, else as many as it may."""
+    most = target.max_threads_per_block or UNKNOWN_THREADS
+    return tuple(n for n in listed if n <= most) or (most,)

@@ -2,67 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ...dialects.target import Target
 from ...passes.analysis.access import is_argument, reads
 from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.split import Split
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..structure.gpu_chains import GpuChain, contiguous_suffix
 
+ReduceLoops = Mapping[str, Sequence[str]]
+"""The loops of reductions that are parts of others, by block, what is contiguous as the last one."""
 
-class Steps:
-    """A chain of a draft, being scheduled."""
 
-    def __init__(self, draft: Draft, chain: GpuChain, target: Target) -> None:
-        self.draft = draft
-        self.chain = chain
-        self.target = target
-        self.most_threads = target.max_threads_per_block or 256
-        self.reduce_loops: dict[str, list[str]] = {}
-        """The loops of reductions that are parts of others, what is contiguous as the last one."""
+def repeat(draft: Draft, chain: GpuChain) -> None:
+    """Compute what stands between the reductions again wherever it is read."""
+    for name in chain.repeated:
+        draft.do(ComputeInline, block=name)
 
-    def local(self, name: str) -> None:
-        """What a block writes into registers, but for what the chain is there for."""
-        results = self.results() if name == self.chain.last else []
-        self.scope(name, "local", but=results)
 
-    def scope(self, name: str, scope: str, but: Sequence[str] = ()) -> None:
-        """What a block writes into a memory, some of its buffers left out."""
-        for output in map(buffer_name, self.draft.block(name).outputs):
-            if output not in but:
-                self.draft.do(SetScope, block=name, buffer=output, scope=scope)
+def reducing(draft: Draft, name: str) -> set[str]:
+    """The loops that a block reduces over."""
+    return loops_reduced(draft.block(name))
 
-    def results(self) -> list[str]:
-        """What the last block writes for others, or for those who call the function."""
-        return [
-            buffer_name(output)
-            for output in self.draft.block(self.chain.last).outputs
-            if is_argument(output) or reads(output)
-        ]
 
-    def reducing(self, name: str) -> set[str]:
-        """The loops that a block reduces over."""
-        return loops_reduced(self.draft.block(name))
+def results(draft: Draft, chain: GpuChain) -> list[str]:
+    """What the last block writes for others, or for those who call the function."""
+    outputs = draft.block(chain.last).outputs
+    return [buffer_name(output) for output in outputs if is_argument(output) or reads(output)]
 
-    def repeat(self) -> None:
-        """Compute what stands between the reductions again wherever it is read."""
-        for name in self.chain.repeated:
-            self.draft.do(ComputeInline, block=name)
 
-    def split_reduction(self, name: str, lanes: Hole) -> tuple[str, list[str]]:
-        """Divide what is contiguous among lanes, neighbours to neighbours; the loop over lanes, and the others."""
-        *others, fused = self.reduce_loops.get(name) or self.untouched_reduce_loops(name)
-        self.draft.do(Split, block=name, loop=fused, factors=(0, lanes))
-        return f"{fused}1", [*others, f"{fused}0"]
+def local(draft: Draft, chain: GpuChain, name: str) -> None:
+    """What a block writes into registers, but for what the chain is there for."""
+    scope(draft, name, "local", but=results(draft, chain) if name == chain.last else [])
 
-    def untouched_reduce_loops(self, name: str) -> list[str]:
-        """The loops of a reduction that nobody has touched, what is contiguous as the last one."""
-        block = self.draft.block(name)
-        together = contiguous_suffix(block)
-        others = [a.name for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
-        return [*others, self.draft.fuse(name, together)]
+
+def scope(draft: Draft, name: str, scope: str, but: Sequence[str] = ()) -> None:
+    """What a block writes into a memory, some of its buffers left out."""
+    for output in map(buffer_name, draft.block(name).outputs):
+        if output not in but:
+            draft.do(SetScope, block=name, buffer=output, scope=scope)
+
+
+def split_reduction(draft: Draft, name: str, lanes: Hole, known: ReduceLoops) -> tuple[str, list[str]]:
+    """Divide what is contiguous among lanes, neighbours to neighbours; the loop over lanes, and the others."""
+    *others, fused = known.get(name) or untouched_reduce_loops(draft, name)
+    rest, lane = draft.split(name, fused, (0, lanes))
+    return lane, [*others, rest]
+
+
+def untouched_reduce_loops(draft: Draft, name: str) -> list[str]:
+    """The loops of a reduction that nobody has touched, what is contiguous as one, the last."""
+    block = draft.block(name)
+    together = contiguous_suffix(block)
+    others = [a.name for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
+    return [*others, draft.fuse(name, together)]

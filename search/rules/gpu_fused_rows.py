@@ -12,8 +12,8 @@ from ...passes.primitive import ScheduleError
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.gpu_chains import Shape, chains_of
-from ._gpu_joined_rows import JoinedRows
-from ._gpu_tiled_rows import SHORT, TiledRows, row_tiles, tiled_axis
+from ._gpu_joined_rows import plan_joined_rows, write_joined_rows
+from ._gpu_tiled_rows import SHORT, plan_tiled_rows, write_tiled_rows
 
 LONG = 64
 """Terms from which on several threads for a result pay, whatever their number."""
@@ -68,10 +68,9 @@ def _written(draft: Draft, shape: Shape, target: Target) -> Draft | None:
     grown = draft.copy()
     try:
         if shape.named and not shape.across and shape.together >= SHORT:
-            most = 256 if shape.rows > max(1, target.cores) else 1024
-            JoinedRows(grown, shape.chain, target).write(shape.together, shape.terms, most)
+            write_joined_rows(grown, plan_joined_rows(shape, target))
         else:
-            TiledRows(grown, shape.chain, target, tiled_axis(shape), shape.across).write(*row_tiles(shape, target))
+            write_tiled_rows(grown, plan_tiled_rows(shape, target))
     except ScheduleError:
         return None
     grown.names.append(f"{shape.chain.last}_rows")
