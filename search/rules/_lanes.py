@@ -53,20 +53,24 @@ def upto(choices: Sequence[int], extent: int) -> tuple[int, ...]:
     return tuple(c for c in choices if c <= extent) or (1,)
 
 
-def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]:
-    """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent.
+def loops_together(draft: Draft, name: str, loops: Sequence[ForOp]) -> list[ForOp]:
+    """The last of a block's `loops`, as far as they run through memory as if they were one.
 
     Loops with another one between them, as of a reduce axis of extent 1, stay apart.
     """
-    block = draft.block(name)
     around = draft.loops(name)
     places = [around.index(loop.loop_name) for loop in loops]
-    count, most = 1, run_together(block, loops)
+    count, most = 1, run_together(draft.block(name), loops)
     while count < most and places[-count - 1] == places[-count] - 1:
         count += 1
-    names = [loop.loop_name for loop in loops[-count:]]
-    extent = prod(loop.size for loop in loops[-count:])
-    return draft.fuse(name, names), extent
+    return list(loops[-count:])
+
+
+def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]:
+    """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent."""
+    found = loops_together(draft, name, loops)
+    extent = prod(loop.size for loop in found)
+    return draft.fuse(name, [loop.loop_name for loop in found]), extent
 
 
 def deal(draft: Draft, name: str, loops: Sequence[str]) -> None:

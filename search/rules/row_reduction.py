@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.loop import BlockOp
+from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
 from ...passes.analysis.nest import buffer_name, loops_reduced
@@ -28,11 +28,23 @@ from ..sketch.hole import Derived, Hole
 from ..sketch.rule import SketchRule
 from ..structure.row_chains import RowChain, next_row_chain
 from ..structure.strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
-from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns
+from ._columns import PAIRED_ROW, STRIPS, deal_columns, in_columns, plan_columns, write_columns
 from ._lanes import PARALLEL_ELEMENTS, lane_choices, together, vectors_pay
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
+FLOAT_BYTES = 4
+"""Bytes of an element as the width of a strip is chosen for: of half as wide ones less of the cache is used."""
+VECTORS_OF_LANES = (1, 2, 4, 8)
+"""Vectors side by side along the rows of a chain."""
+USUAL_VECTORS = 4
+"""The same without a search."""
+MOST_IN_STRIP = 4
+"""Vectors of a strip that a stage without a reduction has side by side, at most; the strip repeats them."""
+MOST_SUMS_IN_STRIP = 8
+"""Vectors of a strip that a reduction has side by side, at most: their sums are registers."""
+WIDEST_HELD = 8
+"""Vectors of a strip without a search, at most, where rows have several points for each column."""
 
 
 class RowReduction(SketchRule):
@@ -50,9 +62,9 @@ class RowReduction(SketchRule):
         while (chain := next_row_chain(draft, target)) is not None:
             block = draft.block(chain.names[-1])
             if len(chain.names) == 1 and in_columns(block, target):
-                columns = ColumnTiles(draft, block.block_name, target)
-                columns.write()
-                columns.deal()
+                plan = plan_columns(draft, block.block_name, target)
+                write_columns(draft, plan)
+                deal_columns(draft, plan)
                 draft.settled.add(block.block_name)
             else:
                 _Rows(draft, target, chain).write()
@@ -137,9 +149,9 @@ class _Rows:
         points, cores = self.chain.points, self.target.cores
         tasks = 2 * cores if cores > 1 else 1
         fed = [n for n in choices if rows * -(-extent // n) >= tasks]
-        held = [n for n in fed if n <= 8 * lanes and 2 * 4 * points * n <= self.target.l2_bytes]
+        held = [n for n in fed if n <= WIDEST_HELD * lanes and 2 * FLOAT_BYTES * points * n <= self.target.l2_bytes]
         usual = max(fed if points == 1 else held, default=0)
-        self.width = self.draft.hole(f"{self.last}_width", choices, max(usual, 4 * lanes), "vector")
+        self.width = self.draft.hole(f"{self.last}_width", choices, max(usual, USUAL_VECTORS * lanes), "vector")
         return self.width
 
     def _lane_width(self, block: BlockOp, extent: int) -> Hole:
@@ -147,9 +159,9 @@ class _Rows:
         if self.width is None:
             lanes = lanes_of_block(block, self.target)
             most = extent // 2 if block.combiner.data == "custom" else 2 * extent - 1
-            choices = tuple(n for n in (lanes * k for k in (1, 2, 4, 8)) if n <= most)
+            choices = tuple(n for n in (lanes * k for k in VECTORS_OF_LANES) if n <= most)
             choices = choices or (lane_choices(extent, lanes)[1],)
-            self.width = self.draft.hole(f"{self.last}_width", choices, lanes * 4, "vector")
+            self.width = self.draft.hole(f"{self.last}_width", choices, lanes * USUAL_VECTORS, "vector")
         return self.width
 
     def _vectors(self, lanes: int, most: int) -> Derived:
@@ -169,18 +181,8 @@ class _Rows:
     def _partial(self, name: str, outside: int) -> bool:
         """Lanes of partial results, joined behind the row; False for one that is short, scattered or not innermost."""
         block = self.block(name)
-        if may_trap(block):  # rfactor refuses the widths that leave lanes without an element
-            return False
-        reduced = loops_reduced(block)
-        loops = [x for x in block.enclosing_loops[outside:] if x.loop_name in reduced]
-        if not loops or loops[-1] is not block.enclosing_loops[-1]:  # columns of a strip are inside
-            return False
-        if not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
-            return False
-        count = run_together(block, loops)
-        lanes = lanes_of_block(block, self.target)
-        enough = PAIRED_ROW * lanes if block.combiner.data == "custom" else lanes // 2
-        if prod(x.size for x in loops[-count:]) < enough:
+        loops = _contiguous_reduce_loops(block, outside, self.target)
+        if not loops:
             return False
         axis, extent = together(self.draft, name, loops)
         _, lane = self.draft.split(name, axis, (0, self._lane_width(block, extent)))
@@ -203,11 +205,11 @@ class _Rows:
         kept = [x for x in block.enclosing_loops[outside:] if x.loop_name not in reduced]
         if not kept or not nearly_in_rows(block, kept[-1].loop_name):
             return
-        tiles = ColumnTiles(self.draft, name, self.target, outside)
+        in_strip = None
         if self.chain.column:
             lanes = lanes_of_block(block, self.target)
-            tiles.vectors_of_strip = self._vectors(lanes, 8), self._strips(lanes, 8)
-        tiles.write()
+            in_strip = self._vectors(lanes, MOST_SUMS_IN_STRIP), self._strips(lanes, MOST_SUMS_IN_STRIP)
+        write_columns(self.draft, plan_columns(self.draft, name, self.target, outside, in_strip))
 
     def _lanes(self, name: str, outside: int) -> None:
         block = self.block(name)
@@ -216,7 +218,7 @@ class _Rows:
             return
         lanes = lanes_of_block(block, self.target)
         if self.chain.column:
-            parts = self.draft.split(name, loops[-1].loop_name, (0, self._vectors(lanes, 4), lanes))
+            parts = self.draft.split(name, loops[-1].loop_name, (0, self._vectors(lanes, MOST_IN_STRIP), lanes))
             self.draft.do(Vectorize, block=name, loop=parts[2])
             self.draft.do(Unroll, block=name, loop=parts[1])
             return
@@ -224,6 +226,22 @@ class _Rows:
         if vectors_pay(self.block(name), axis, extent, lanes):
             _, lane = self.draft.split(name, axis, (0, self._lane_width(block, extent)))
             self.draft.do(Vectorize, block=name, loop=lane)
+
+
+def _contiguous_reduce_loops(block: BlockOp, outside: int, target: Target) -> list[ForOp]:
+    """The reduce loops of a stage whose terms lanes can take: innermost, contiguous and of enough terms; else none.
+
+    None either of one that may divide by 0 where lanes are without an element: `rfactor` refuses such widths.
+    """
+    reduced = loops_reduced(block)
+    loops = [x for x in block.enclosing_loops[outside:] if x.loop_name in reduced]
+    if may_trap(block) or not loops or loops[-1] is not block.enclosing_loops[-1]:  # columns of a strip are inside
+        return []
+    if not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
+        return []
+    lanes = lanes_of_block(block, target)
+    enough = PAIRED_ROW * lanes if block.combiner.data == "custom" else lanes // 2
+    return loops if prod(x.size for x in loops[-run_together(block, loops) :]) >= enough else []
 
 
 def _row_bytes(block: BlockOp, outside: int) -> int:
