@@ -15,8 +15,6 @@ Array = npt.NDArray[np.float64]
 
 CLOCK_HZ = 1.7e9
 """A clock to turn cycles into seconds with; only ratios matter."""
-LANES_PER_SM = 128
-"""FP32 lanes of a multiprocessor since Volta's successors (NVIDIA architecture whitepapers)."""
 SCHEDULERS = 4
 """Warps that a multiprocessor issues from in a cycle."""
 REGISTERS_PER_THREAD = 255

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ...dialects.loop import BlockOp, LoadOp
-from ...passes.analysis.access import consumers, is_argument
+from ...passes.analysis.access import consumers
 from ..sketch.draft import Draft
-from .chains import unscheduled
+from .chains import chain_to, unscheduled
 
 MOST_WINDOW = 128
 """Terms of a reduction that is cheap enough to be repeated at the edges of tiles."""
@@ -44,14 +45,12 @@ def stencil_chains(draft: Draft) -> list[StencilChain]:
 
 def _behind(final: BlockOp, waiting: list[BlockOp]) -> list[BlockOp]:
     """What `final` and those found read nearby and nobody else reads, in the order in which to move it."""
-    chain = [final]
-    for block in reversed(waiting[: waiting.index(final)]):
-        readers = consumers(block)
-        if not readers or any(r not in chain for r in readers) or any(is_argument(o) for o in block.outputs):
-            continue
-        if _plain(block) and _small(block) and all(_near(load, r) for r in readers for load in _reads(r, block)):
-            chain.append(block)
-    return chain[1:]
+
+    def admits(block: BlockOp, readers: Sequence[BlockOp]) -> bool:
+        near = (_near(load, r) for r in readers for load in _reads(r, block))
+        return _plain(block) and _small(block) and all(near)
+
+    return chain_to(final, waiting[: waiting.index(final)], admits)[1:]
 
 
 def _plain(block: BlockOp) -> bool:
