@@ -18,12 +18,17 @@ CLOCK_HZ = 1.7e9
 SCHEDULERS = 4
 """Warps that a multiprocessor issues from in a cycle."""
 REGISTERS_PER_THREAD = 255
+"""Registers of 32 bits that a thread can have (CUDA C++ programming guide, "Compute capabilities", as those below)."""
 REGISTERS_PER_SM = 65536
+"""Registers of a multiprocessor."""
 THREADS_PER_SM = 2048
+"""Threads that a multiprocessor of compute capability 9.0 can hold."""
 SHARED_BYTES_PER_SM = 233472
+"""Shared memory of a multiprocessor of compute capability 9.0."""
 FILL_BYTES_PER_CYCLE_SM = 40
 """Bytes a multiprocessor gets from the second-level cache in a cycle, about (measured with matrix products)."""
 MEMORY_BYTES_PER_S = 4.3e12
+"""Bandwidth of global memory: nine tenths of the 4.8e12 bytes a second of an H200 (NVIDIA's data sheet)."""
 GLOBAL_LATENCY = 800
 """Cycles from a load of global memory to its value, with what queues before it."""
 SHARED_LATENCY = 24
@@ -32,12 +37,22 @@ COPY_INSTRUCTIONS = 6
 """Instructions to move one vector to shared memory, address arithmetic included."""
 STEP_INSTRUCTIONS = 6
 """Instructions of a loop around a reduction step that is not unrolled."""
+FILL_INSTRUCTIONS = 20
+"""Instructions around one fill of shared memory and its use, about. No measurement is kept."""
+UNROLLED_LATENCY = 2.0
+"""Cycles that a reduction step waits for operands where it is unrolled with others. No measurement is kept."""
+SHARED_RESERVED = 1024
+"""Bytes of shared memory that CUDA takes for each resident block (CUDA C++ programming guide, from 8.0 on)."""
+VECTOR_GAIN = 0.25
+"""Part of the time of joining parts that vectors of any width would save. No measurement is kept."""
 BARRIER_CYCLES = 40
+"""Cycles that a barrier takes, about. No measurement is kept."""
 BYTES_PER_CYCLE_SHARED = 128
 """Bytes that a multiprocessor reads from or writes to shared memory in a cycle."""
 MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
 BANKS = 32
+"""Banks of shared memory, of 4 bytes each (CUDA C++ programming guide)."""
 PADDING = 4
 """Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 LAUNCH_S = 1.5e-6
@@ -315,14 +330,14 @@ class GpuModel:
         joined = self.joined_words(c) * self.element_bytes
         registers = np.minimum(REGISTERS_PER_THREAD, self._registers(c))
         per_sm = np.minimum(
-            np.minimum(THREADS_PER_SM // threads, SHARED_BYTES_PER_SM // (filled * stages + joined + 1024)),
+            np.minimum(THREADS_PER_SM // threads, SHARED_BYTES_PER_SM // (filled * stages + joined + SHARED_RESERVED)),
             REGISTERS_PER_SM // (np.ceil(registers / 8) * 8 * threads),
         )
         per_sm = np.maximum(1, per_sm)
         warps = threads / 32
         unrolled = self._copies(c)
-        issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + 20
-        wait = step * np.where(unrolled > 1, 2.0, SHARED_LATENCY)
+        issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + FILL_INSTRUCTIONS
+        wait = step * np.where(unrolled > 1, UNROLLED_LATENCY, SHARED_LATENCY)
 
         def iteration(resident: Array) -> Array:
             """Cycles of one fill of shared memory and its use, of all resident blocks."""
@@ -347,5 +362,5 @@ class GpuModel:
         if self.split and not self.sliced:
             outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
-            seconds = seconds + LAUNCH_S + joined * (0.75 + 0.25 / c[self.join])
+            seconds = seconds + LAUNCH_S + joined * (1 - VECTOR_GAIN + VECTOR_GAIN / c[self.join])
         return np.asarray(seconds)

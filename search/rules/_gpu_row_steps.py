@@ -1,4 +1,4 @@
-"""What all ways to place rows of reductions in blocks of threads share: steps on the blocks of a chain."""
+"""Steps on the blocks of a reduction chain, for all ways to place its rows in thread blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules for CPUs share: lanes that fit a loop, holes for vectors side by side, loops dealt to threads."""
+"""Vectors and threads on CPUs: lanes that fit a loop, loops that are fused, loops dealt to threads."""
 
 from __future__ import annotations
 

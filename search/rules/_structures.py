@@ -1,4 +1,4 @@
-"""What tiling rules share: each anchor of a draft gets its structures, and their combinations drafts of their own."""
+"""Structures of tiled anchors: each anchor of a draft gets its own, and their combinations drafts of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ..sketch.draft import CostEstimate, Draft
 from ..structure.anchor import Anchor, anchors_in, find_anchor
 
 MOST_COMBINED = 8
-"""Structures of several anchors are combined freely up to so many drafts; beyond, all but one keep their best."""
+"""Structures of several anchors are combined freely up to so many drafts; beyond, all but one keep their best. Not
+measured: each draft more is a sketch that a search divides its trials among."""
 
 
 class Structure(Protocol):

@@ -21,12 +21,15 @@ from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, loops_toge
 SHORTEST = 4
 """Axes of a smaller extent fill no tile."""
 UNROLLED = (1, 2, 4, 8)
+"""Rows, or columns, that are written out side by side."""
 REPEATED = (1, 2, 4, 8, 16, 32)
+"""How many times those a tile has."""
 MOST_COPIES = 64
 """Elements that one tile writes out at most."""
 USUAL_ROWS = (4, 4)
+"""Without a search: rows side by side, and how many times that many a tile has."""
 USUAL_COLUMNS = (8, 8)
-"""Without a search: rows, or columns, side by side, and how many times that many a tile has.
+"""The same of columns.
 
 The fastest on the whole for extents that are powers of two, primes, and those of images (measured on a Zen 5): 16 rows
 are a line of a cache where they are read."""

@@ -1,4 +1,4 @@
-"""What it costs that an epilogue writes along another axis than the results lie along, in their tile or apart."""
+"""Cost of an epilogue that writes along another axis than the results lie along, in their tile or apart."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ SCATTER_CYCLES = 3.0
 ALIASED_CYCLES = 20.0
 """To store one where neighbouring lanes are multiples of `ALIAS_BYTES` apart, which are one set of a cache."""
 ALIAS_BYTES = 2048
+"""Bytes apart at which lines fall into few sets of a first-level cache, of which 64 have 4096 bytes between them."""
 TURN_CYCLES = 2.0
 """To write an element, and to read it again in tiles of both axes; all of these measured on a Zen 5."""
 COSTLY_TURN_CYCLES = 4.0

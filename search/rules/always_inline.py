@@ -29,7 +29,8 @@ COSTLY = (
 )
 """Operations worth storing the result of rather than repeating."""
 MOST_REPEATED = 40
-"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage."""
+"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage. No
+measurement is kept."""
 
 
 @dataclass(frozen=True)

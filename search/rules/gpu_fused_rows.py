@@ -16,11 +16,16 @@ from ._gpu_joined_rows import plan_joined_rows, write_joined_rows
 from ._gpu_tiled_rows import SHORT, plan_tiled_rows, write_tiled_rows
 
 LONG = 64
-"""Terms from which on several threads for a result pay, whatever their number."""
+"""Terms from which on several threads for a result pay, whatever their number. No measurement is kept."""
 THREADS_PER_CORE = 512
-"""Results for each multiprocessor that keep it busy with a thread for each, about."""
+"""Results for each multiprocessor that keep it busy with a thread for each: a quarter of the 2048 it can hold. No
+measurement is kept."""
 MOST_ALONE = 1 << 18
-"""Elements that one block of threads takes at most where there is a single row."""
+"""Elements that one block of threads takes at most where there is a single row: 256 for each of 1024 threads. No
+measurement is kept."""
+MOST_WITHIN = 4
+"""Elements of a row of the last block for each term of its reductions, at most: with more, writing them is what takes
+long, and wants all threads. No measurement is kept."""
 MOST_DRAFTS = 4
 """Ways to go on that the rule makes of one draft, at most."""
 
@@ -47,7 +52,7 @@ class GpuFusedRows(SketchRule):
 def _worth(shape: Shape, target: Target) -> bool:
     """Whether there is something to gain over what later rules make of a chain."""
     told = any(not a.reduce for a in shape.last.axes)  # rows, if of one element: without, there is no loop for blocks
-    if shape.along is None or shape.terms < 2 or not told or shape.within > 4 * shape.terms:
+    if shape.along is None or shape.terms < 2 or not told or shape.within > MOST_WITHIN * shape.terms:
         return False
     few = shape.rows < THREADS_PER_CORE * max(1, target.cores)
     if shape.is_plain:

@@ -20,7 +20,8 @@ from ._gpu_row_steps import repeat, untouched_reduce_loops
 from ._gpu_tiled_rows import ROWS_ACROSS, Choices, plan_tiled_rows, with_tiles, write_tiled_rows
 
 FEWEST_ELEMENTS = 1 << 18
-"""Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle."""
+"""Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle. No
+measurement is kept, nor for the other numbers here."""
 FEWEST_TERMS = 4096
 """Terms of a result, at least."""
 FEWEST_IN_CHAINS = 1 << 17

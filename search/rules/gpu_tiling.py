@@ -27,11 +27,12 @@ from ._gpu_tiles import write_tiling
 from ._structures import tile_anchors
 
 MOST_FUSED = 4096
-"""Elements of the last two axes up to which they may be taken as one."""
+"""Elements of the last two axes up to which they may be taken as one: an image of 64x64. No measurement is kept."""
 DEEPEST_UNDIVIDED = 64
-"""Terms from which on a reduction may be divided."""
+"""Terms from which on a reduction may be divided. No measurement is kept."""
 MOST_DIVIDED = 1 << 20
-"""Results up to which a reduction may be divided: more keep all multiprocessors busy, and parts of each cost memory."""
+"""Results up to which a reduction may be divided: more keep all multiprocessors busy, and parts of each cost memory.
+No measurement is kept."""
 
 
 class GpuTiling(SketchRule):

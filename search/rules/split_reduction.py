@@ -19,11 +19,11 @@ from ..structure.chains import along_reduce, unscheduled
 from ..structure.strides import lanes_of_block
 
 FEWEST_ELEMENTS = 1 << 17
-"""Reductions of fewer terms are over before threads could help."""
+"""Reductions of fewer terms are over before threads could help. No measurement is kept."""
 FEWEST_A_PART = 8
-"""Steps along the split axis that a part has at least."""
+"""Steps along the split axis that a part has at least. No measurement is kept."""
 TILE = 8
-"""Vectors of results that a core computes at a time where operands are reused, about."""
+"""Vectors of results that a core computes at a time where operands are reused: a register tile, about."""
 
 PARTS_A_CORE = (1, 2, 4)
 """Parts for each core."""

@@ -12,7 +12,9 @@ from ..sketch.draft import Draft
 from .chains import chain_to, unscheduled
 
 MOST_WINDOW = 128
-"""Terms of a reduction that is cheap enough to be repeated at the edges of tiles."""
+"""Terms of a reduction that is cheap enough to be repeated at the edges of tiles. No measurement is kept."""
+FARTHEST_STEP = 2
+"""Elements that a stage moves in the one before for one of its own, at most: a filter that halves an image."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _near(load: LoadOp, reader: BlockOp) -> bool:
     extents = {a.name: a.extent for a in reader.axes}
     for expr in load.indices.data:
         moving = [n for n in expr.axes() if n in written]
-        if len(moving) > 1 or any(not expr.is_linear_in(n) or abs(expr.coefficient(n)) > 2 for n in moving):
+        if len(moving) > 1 or any(not expr.is_linear_in(n) or abs(expr.coefficient(n)) > FARTHEST_STEP for n in moving):
             return False
         if not moving and prod(extents[n] for n in expr.axes()) > MOST_WINDOW:
             return False

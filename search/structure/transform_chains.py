@@ -17,7 +17,7 @@ from ..sketch.draft import Draft
 from .chains import unscheduled
 
 MOST_POSITIONS = 8
-"""Iterators of larger extent are not unrolled."""
+"""Iterators of larger extent are not unrolled: Winograd's tiles have up to 8 positions along an axis."""
 FEWEST_READS = 3
 """Elements of one buffer that a block must read to count: with fewer there is little to save."""
 
