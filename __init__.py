@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from loopwright.search.records.file import RecordError as RecordError
     from loopwright.search.records.index import pick_best as pick_best
     from loopwright.search.report.write import write_report as write_report
+    from loopwright.search.sketch.draft import Draft as Draft
     from loopwright.search.sketch.rule import SketchRule as SketchRule
     from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
     from loopwright.search.sketch.rule import sketch_rules as sketch_rules
-    from loopwright.search.sketch.sketch import Draft as Draft
     from loopwright.search.task import SearchTask as SearchTask
     from loopwright.search.template.history import apply_history_best as apply_history_best
     from loopwright.search.template.registry import template as template
@@ -66,7 +66,7 @@ _HOMES = {
     "CompiledNetwork": "loopwright.graph.runtime.network",
     "ComputeDAG": "loopwright.search.workload",
     "CostModelError": "loopwright.search.cost_model",
-    "Draft": "loopwright.search.sketch.sketch",
+    "Draft": "loopwright.search.sketch.draft",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.tuners",
     "LocalRunner": "loopwright.search.tuners",

@@ -13,7 +13,7 @@ from loopwright.dialects.loop import blocks_in, loops_in
 from loopwright.passes.lower.tell_loops_apart import spelled, tell_loops_apart
 from loopwright.passes.primitive import ScheduleError
 from loopwright.passes.schedule.parallel import Parallel
-from loopwright.search.sketch.sketch import Draft
+from loopwright.search.sketch.draft import Draft
 
 
 def parsed(text: str) -> ModuleOp:

@@ -6,7 +6,7 @@ from sample_workloads import SAMPLES
 
 import loopwright as lw
 from loopwright import te
-from loopwright.search.sketch.sketch import Draft
+from loopwright.search.sketch.draft import Draft
 from loopwright.search.structure.stencils import stencil_chains
 
 CPU = "llvm cores=2 vector_bytes=32"

@@ -4,7 +4,7 @@ import pytest
 from sample_workloads import SAMPLES
 
 import loopwright as lw
-from loopwright.search.sketch.sketch import Draft
+from loopwright.search.sketch.draft import Draft
 from loopwright.search.structure.transform_chains import pick_chains, picked_axes
 
 CPU = "llvm cores=2 vector_bytes=32"

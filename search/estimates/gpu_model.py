@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from ...dialects.multiprocessor import BANKS, CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
-from ..sketch.sketch import Columns
+from ..sketch.hole import Columns
 
 Array = npt.NDArray[np.float64]
 
 FILL_BYTES_PER_CYCLE_SM = 40
 """Bytes a multiprocessor gets from the second-level cache in a cycle, about (measured with matrix products)."""
 MEMORY_BYTES_PER_S = 4.3e12
+"""Bandwidth of global memory: nine tenths of the 4.8e12 bytes a second of an H200 (NVIDIA's data sheet)."""
 GLOBAL_LATENCY = 800
 """Cycles from a load of global memory to its value, with what queues before it."""
 SHARED_LATENCY = 24
@@ -25,7 +26,16 @@ COPY_INSTRUCTIONS = 6
 """Instructions to move one vector to shared memory, address arithmetic included."""
 STEP_INSTRUCTIONS = 6
 """Instructions of a loop around a reduction step that is not unrolled."""
+FILL_INSTRUCTIONS = 20
+"""Instructions around one fill of shared memory and its use, about. No measurement is kept."""
+UNROLLED_LATENCY = 2.0
+"""Cycles that a reduction step waits for operands where it is unrolled with others. No measurement is kept."""
+SHARED_RESERVED = 1024
+"""Bytes of shared memory that CUDA takes for each resident block (CUDA C++ programming guide, from 8.0 on)."""
+VECTOR_GAIN = 0.25
+"""Part of the time of joining parts that vectors of any width would save. No measurement is kept."""
 BARRIER_CYCLES = 40
+"""Cycles that a barrier takes, about. No measurement is kept."""
 MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
 PADDING = 4
@@ -305,14 +315,14 @@ class GpuModel:
         joined = self.joined_words(c) * self.element_bytes
         registers = np.minimum(on.registers_per_thread, self._registers(c))
         per_sm = np.minimum(
-            np.minimum(on.threads // threads, on.shared_bytes // (filled * stages + joined + 1024)),
+            np.minimum(on.threads // threads, on.shared_bytes // (filled * stages + joined + SHARED_RESERVED)),
             on.registers // (np.ceil(registers / 8) * 8 * threads),
         )
         per_sm = np.maximum(1, per_sm)
         warps = threads / WARP
         unrolled = self._copies(c)
-        issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + 20
-        wait = step * np.where(unrolled > 1, 2.0, SHARED_LATENCY)
+        issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + FILL_INSTRUCTIONS
+        wait = step * np.where(unrolled > 1, UNROLLED_LATENCY, SHARED_LATENCY)
 
         def iteration(resident: Array) -> Array:
             """Cycles of one fill of shared memory and its use, of all resident blocks."""
@@ -337,5 +347,5 @@ class GpuModel:
         if self.split and not self.sliced:
             outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
-            seconds = seconds + LAUNCH_S + joined * (0.75 + 0.25 / c[self.join])
+            seconds = seconds + LAUNCH_S + joined * (1 - VECTOR_GAIN + VECTOR_GAIN / c[self.join])
         return np.asarray(seconds)

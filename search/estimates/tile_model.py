@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import Target
-from ..sketch.sketch import Columns
+from ..sketch.hole import Columns
 
 Array = npt.NDArray[np.float64]
 
@@ -17,12 +17,36 @@ CYCLES_PER_S = 3.0e9
 FMA_LATENCY = 4
 """Cycles from an FMA's operands to its result on current x86 cores (Intel and AMD optimisation manuals)."""
 FMA_PER_CYCLE = 2
+"""FMAs of whole vectors that begin in a cycle (the same manuals)."""
 LOADS_PER_CYCLE = 2
+"""Vectors that are loaded from the first-level cache in a cycle (the same manuals)."""
 L2_BYTES_PER_CYCLE = 32
+"""Bytes from the second-level cache in a cycle. No measurement is kept."""
 PACK_CYCLES = 1.0
 """Cycles to lay out one element anew where it stays in the caches (measured on a Zen 5)."""
 FAR_PACK_CYCLES = 3.0
 """Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
+MOST_COPIES = 256
+"""Multiply-adds of whole vectors that the innermost code writes out, at most. No measurement is kept, nor for the
+numbers below: as factors of an estimate they order candidates, and a search measures these."""
+MOST_WASTE = 1.6
+"""Work done over work asked for, at most."""
+MOST_WASTE_OVER_NARROWEST = 1.25
+"""The same over what the narrowest vectors must do."""
+LOOP_CYCLES = 2.0
+"""Cycles of a loop around the steps that are written out."""
+STORE_CYCLES = 2.0
+"""Cycles to load and store an accumulator."""
+L1_MISS = 1.08
+"""Factor where a panel of the register tile does not fit the first-level cache."""
+L2_MISS = 1.2
+"""Factor where a cache tile does not fit the second-level cache."""
+UNPACKED = 1.1
+"""Factor where operands along the vectors are read where they are."""
+PADDED_INLINE = 1.1
+"""Factor where padding is asked for in the innermost code."""
+PACK_PASSES = 4
+"""How many times its bytes packing a panel in a tile moves."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole."""
 
@@ -77,12 +101,12 @@ class TileModel:
 
     def limit_code(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The replicated body stays within a few hundred multiply-adds."""
-        return np.asarray(self._row_tile(c) * c[self.vector.inner] * self._unrolled(c) <= 256)
+        return np.asarray(self._row_tile(c) * c[self.vector.inner] * self._unrolled(c) <= MOST_COPIES)
 
     def limit_waste(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """Tails add at most 60% to the work, or little to what the narrowest vectors must, and no factor is idle."""
+        """Tails add not too much to the work, or little to what the narrowest vectors must, and no factor is idle."""
         narrowest = -(-self.vector.extent // self.fewest_lanes) * self.fewest_lanes / self.vector.extent
-        mask = self._waste(c) <= max(1.6, 1.25 * narrowest)
+        mask = self._waste(c) <= max(MOST_WASTE, MOST_WASTE_OVER_NARROWEST * narrowest)
         for axis in self.rows:
             mask &= c[axis.inner] * c[axis.middle] < 2 * axis.extent
         span = c[self.vector.inner] * c[self.lanes]
@@ -164,7 +188,9 @@ class TileModel:
         loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
         issue = np.maximum(fmas / FMA_PER_CYCLE, loads / LOADS_PER_CYCLE)
         latency = np.where(fmas < FMA_LATENCY * FMA_PER_CYCLE, FMA_LATENCY / np.maximum(1.0, fmas) * fmas, issue)
-        step = np.maximum(issue, latency) + 2.0 / self._unrolled(c) + 2.0 * fmas / np.maximum(block, 1.0)
+        step = (
+            np.maximum(issue, latency) + LOOP_CYCLES / self._unrolled(c) + STORE_CYCLES * fmas / np.maximum(block, 1.0)
+        )
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
         cycles = tasks * middle * total * step * balance / self.target.cores
         vector_side = [o for o in self.operands if self.vector.name in o]
@@ -172,16 +198,16 @@ class TileModel:
         micro_panel = sum((self._footprint(c, o, False) for o in vector_side), np.zeros(len(rows)))
         vector_tile = sum((self._footprint(c, o, True) for o in vector_side), np.zeros(len(rows)))
         row_tile = sum((self._footprint(c, o, True) for o in row_side), np.ones(len(rows)))
-        cycles = cycles * np.where(micro_panel > self.target.l1_bytes, 1.08, 1.0)
-        cycles = cycles * np.where(vector_tile + row_tile > self.target.l2_bytes, 1.2, 1.0)
+        cycles = cycles * np.where(micro_panel > self.target.l1_bytes, L1_MISS, 1.0)
+        cycles = cycles * np.where(vector_tile + row_tile > self.target.l2_bytes, L2_MISS, 1.0)
         if self.panel == "inner":
             packed = tasks * vector_tile * (total / np.maximum(block, 1.0)) / self.target.cores
-            cycles = cycles + packed / L2_BYTES_PER_CYCLE * 4
+            cycles = cycles + packed / L2_BYTES_PER_CYCLE * PACK_PASSES
         if self.panel == "direct":
-            cycles = cycles * 1.1
+            cycles = cycles * UNPACKED
         far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * self.target.l2_bytes))
         cycles = cycles + self.packed * (PACK_CYCLES + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
-            cycles = cycles * 1.1
+            cycles = cycles * PADDED_INLINE
         cycles = cycles + self.turning / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)

@@ -9,8 +9,8 @@ from ...dialects.loop import buffer_shape
 from ...passes.analysis.access import readers
 from ...passes.analysis.argument_marks import CONSTANT, argument_attributes, packing_of
 from ...passes.schedule.transform_layout import TransformLayout
+from ..sketch.draft import Draft
 from ..sketch.hole import Derived
-from ..sketch.sketch import Draft
 from ..structure.anchor import Operand
 
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
-from ...dialects.loop import BlockOp
+from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block, loops_reduced
-from ...passes.schedule.reorder import Reorder
+from ...passes.analysis.nest import loops_reduced
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..sketch.hole import Columns, Derived, Hole, Kind
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
+from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.chains import along_reduce
 from ..structure.strides import lanes_of_block, nearly_in_rows
-from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, not_idle, split, together, upto
+from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, loops_together, not_idle, upto
 
 SHORT = 8
 """A reduce axis up to this extent, such as a window's, is written out whole or not at all."""
@@ -32,8 +33,17 @@ USUAL_WINDOW = 32
 PAIRED_ROW = 4
 """Vectors of a row from which on its partial pairs are worth joining one by one."""
 VECTORS = (1, 2, 4, 8, 16)
+"""Vectors of results side by side."""
+USUAL_VECTORS = 8
+"""Vectors side by side without a search, at most, where rows of steps are read: sums that wait for no other."""
+USUAL_VECTORS_OF_WINDOW = 4
+"""The same for windows, whose terms are written out too, and for pairs, which take two registers and a comparison."""
 STRIPS = (1, 2, 4, 8, 16, 32)
+"""How many times those vectors a strip has."""
 STEPS = (1, 2, 4, 8)
+"""Iterations of a long reduce axis that are written out."""
+
+Number: TypeAlias = Hole | Derived | int
 
 
 def in_columns(block: BlockOp, target: Target) -> bool:
@@ -64,130 +74,207 @@ def _column(block: BlockOp) -> Axis | None:
     return found if found is not None and found.name in loops else None
 
 
-class ColumnTiles:
-    """One such reduction being scheduled.
+@dataclass(frozen=True)
+class ColumnPlan:
+    """`for rows { for columns { for steps { S } } }` -> strips of columns, in them a few steps at a time, vectors.
 
-    `for rows { for columns { for steps { S } } }` -> strips of columns; in a strip, for a few steps at a time, vectors
-    side by side, whose sums stay in registers. A short reduce axis is written out.
+    `columns` become one loop, in strips of `strip` times `vectors` side by side of so many `lanes`, whose sums stay in
+    registers. Of the reduce loops `long` are around that, `short` inside of it; `copies` are how many iterations of
+    which are written out. `strip` is None where no long loop is worth a strip. `dealt` are the rows that alone feed the
+    threads, or where they do not also the strips; None where threads would not pay.
     """
 
-    def __init__(self, draft: Draft, name: str, target: Target, outside: int = 0) -> None:
-        self.draft = draft
-        self.name = name
-        self.target = target
-        self.outside = outside
-        """How many of the outermost loops are shared with other blocks and stay as they are."""
-        self.vectors_of_strip: tuple[Derived, Derived] | None = None
-        """Vectors side by side, and how many times those, where who set the strip's width says how many."""
-        loops = self.block.enclosing_loops
-        self.total = prod(loop.size for loop in loops)
-        self.searched = self.total >= PARALLEL_ELEMENTS and not outside
-        reduced = loops_reduced(self.block)
-        own = loops[outside:]
-        self.column, self.extent = together(draft, name, [x for x in own if x.loop_name not in reduced])
-        self.rows = [x.loop_name for x in self.block.enclosing_loops[outside:] if x.loop_name not in reduced][:-1]
-        self.short = [x for x in own if x.loop_name in reduced and 1 < x.size <= SHORT]
-        self.long = [x for x in own if x.loop_name in reduced and x not in self.short]
-        self.stepped = next((x for x in reversed(self.long) if x.size > SHORT), None)
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    long: tuple[str, ...]
+    lanes: Number
+    vectors: Number
+    strip: Number | None
+    copies: dict[str, Hole | int]
+    limits: tuple[Limit, ...]
+    dealt: str | None
+
+    def numbers(self) -> list[Hole]:
+        """All holes, in the order they have in a sketch."""
+        numbers = (self.lanes, self.vectors, self.strip, *self.copies.values())
+        return [number for number in numbers if isinstance(number, Hole)]
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """The loops of a reduction below the `outside` ones that it shares with other blocks."""
+
+    block: BlockOp
+    target: Target
+    outside: int
+    rows: tuple[ForOp, ...]
+    columns: tuple[ForOp, ...]
+    long: tuple[ForOp, ...]
+    short: tuple[ForOp, ...]
 
     @property
-    def block(self) -> BlockOp:
-        return find_block(None, self.draft.module, self.name)
+    def row_count(self) -> int:
+        return prod(x.size for x in self.rows)
 
-    def write(self) -> None:
-        """Apply all steps; the loops of rows and strips are left to `deal`."""
-        do, name = self.draft.do, self.name
-        self._choose()
-        parts = (0, self.strip, self.vectors, self.lanes) if self.stepped else (0, self.vectors, self.lanes)
-        columns = split(self.draft, name, self.column, parts)
-        steps, whole, copied = [x.loop_name for x in self.long], [], []
-        for axis, count in self.copies.items():
-            around, inside = split(self.draft, name, axis, (0, count))
-            copied.append(inside)
-            if axis in steps:
-                steps[steps.index(axis)] = around
-            else:
-                whole.append(around)
-        self.tasks = [*self.rows, columns[0]]
-        order = [*self.tasks, *steps, *columns[1:-2], *whole, *copied, *columns[-2:]]
-        if [x.loop_name for x in self.block.enclosing_loops[self.outside :]] != order:
-            do(Reorder, block=name, loops=tuple(order))
-        do(Vectorize, block=name, loop=columns[-1])
-        for loop in (*copied, columns[-2]):
-            do(Unroll, block=name, loop=loop)
+    @property
+    def extent(self) -> int:
+        """Columns of a row."""
+        return prod(x.size for x in self.columns)
 
-    def deal(self) -> None:
-        """Give rows, and strips where rows are few, to threads."""
-        if self.target.cores < 2 or self.total < PARALLEL_ELEMENTS:
-            return
-        sizes = {x.loop_name: x.size for x in self.block.enclosing_loops}
-        enough = self.rows and prod(sizes[n] for n in self.rows) >= TASKS_A_CORE * self.target.cores
-        deal(self.draft, self.name, self.rows if enough else self.tasks)
+    @property
+    def is_large(self) -> bool:
+        """Whether there is enough to do for threads, and for a search."""
+        return prod(x.size for x in self.block.enclosing_loops) >= PARALLEL_ELEMENTS
 
-    # -- numbers ------------------------------------------------------------------------------------------------------
+    @property
+    def stepped(self) -> ForOp | None:
+        """The innermost loop of which a few iterations at a time are written out."""
+        return next((x for x in reversed(self.long) if x.size > SHORT), None)
 
-    def _choose(self) -> None:
-        """Holes where there is much to do, fixed numbers where there is little."""
-        usual = self._usual()
-        full = lanes_of_block(self.block, self.target)
-        choices, lanes = lane_choices(self.extent, full)
-        most = -(-self.extent // lanes)
-        self.lanes = self._number("lanes", choices, lanes, "vector")
-        self.vectors: Hole | Derived | int = self._number(
-            "vectors", upto(VECTORS, most), usual["vectors"], "unroll", "column"
-        )
-        self.strip: Hole | Derived | int = self._number("strip", upto(STRIPS, most), usual["strip"], "tile", "column")
-        if self.vectors_of_strip is not None:
-            self.lanes, (self.vectors, self.strip) = full, self.vectors_of_strip
-        self.copies: dict[str, Hole | int] = {}
-        if self.stepped:
-            axis = self.stepped.loop_name
-            self.copies[axis] = self._number(f"{axis}_unroll", upto(STEPS, self.stepped.size), usual["steps"], "unroll")
-        for loop in self.short:
-            axis = loop.loop_name
-            self.copies[axis] = self._number(f"{axis}_unroll", (1, loop.size), usual[axis], "unroll")
-        if self.searched:
-            self._limit(full)
+    @property
+    def is_paired(self) -> bool:
+        return self.block.combiner.data == "custom"
 
-    def _number(self, label: str, choices: tuple[int, ...], usual: int, kind: Kind, axis: str = "") -> Hole | int:
-        if not self.searched or (label == "strip" and not self.stepped):
-            return usual
-        return self.draft.hole(f"{self.name}_{label}", choices, usual, kind, axis and f"{self.name}_{axis}")
-
-    def _usual(self) -> dict[str, int]:
-        """What the numbers are without a search."""
-        lanes = lane_choices(self.extent, lanes_of_block(self.block, self.target))[1]
-        paired = self.block.combiner.data == "custom"
-        found, copies = {}, 1
-        for loop in reversed(self.short):
-            fits = copies * loop.size <= USUAL_WINDOW
-            found[loop.loop_name] = loop.size if fits else 1
-            copies *= found[loop.loop_name]
-        vectors = [n for n in VECTORS if n <= (8 if self.stepped and not paired else 4) and n * copies <= USUAL_COPIES]
-        found["vectors"] = self._most(vectors, lanes, self.target.cores)
-        copies *= found["vectors"]
-        found["strip"] = self._most(STRIPS, lanes * found["vectors"], 2 * self.target.cores) if self.stepped else 1
-        found["steps"] = max(n for n in STEPS if n == 1 or n * copies <= USUAL_COPIES)
-        return found
-
-    def _most(self, choices: Sequence[int], span: int, tasks: int) -> int:
+    def most(self, choices: Sequence[int], span: int, tasks: int) -> int:
         """The largest choice for which so many spans cover the columns, and leave threads their tasks."""
-        sizes = {x.loop_name: x.size for x in self.block.enclosing_loops}
-        rows = prod(sizes[n] for n in self.rows)
-        wanted = tasks if self.target.cores > 1 and self.total >= PARALLEL_ELEMENTS and not self.outside else 1
-        fits = [n for n in choices if span * (n - 1) < self.extent and rows * -(-self.extent // (span * n)) >= wanted]
+        wanted = tasks if self.target.cores > 1 and self.is_large and not self.outside else 1
+        fits = [
+            n
+            for n in choices
+            if span * (n - 1) < self.extent and self.row_count * -(-self.extent // (span * n)) >= wanted
+        ]
         return max(fits, default=1)
 
-    def _limit(self, full: int) -> None:
-        """Sums fit the registers, copies a few hundred instructions, and no factor is idle."""
-        registers = self.target.vector_registers // (4 if self.block.combiner.data == "custom" else 2)
-        names = {"lanes": self.lanes, "vectors": self.vectors, "strip": self.strip}
-        lanes, vectors, strip = (n.name if isinstance(n, Hole) else "" for n in names.values())
-        copies = [n.name for n in self.copies.values() if isinstance(n, Hole)]
 
-        def fits(c: Columns) -> npt.NDArray[np.bool_]:
-            held = c[vectors] * -(-c[lanes] // full)
-            return np.asarray((held <= max(1, registers)) & (prod((c[n] for n in copies), start=held) <= MOST_COPIES))
+@dataclass(frozen=True)
+class _Usual:
+    """What the numbers are without a search; `windows` are iterations of short loops that are written out."""
 
-        self.draft.limits.append(fits)
-        self.draft.limits.append(not_idle([n for n in (strip, vectors, lanes) if n], self.extent))
+    vectors: int
+    strip: int
+    steps: int
+    windows: dict[str, int]
+
+
+def plan_columns(
+    draft: Draft, name: str, target: Target, outside: int = 0, in_strip: tuple[Derived, Derived] | None = None
+) -> ColumnPlan:
+    """How a reduction in columns is tiled; holes where there is much to do, fixed numbers where there is little.
+
+    `outside` of the outermost loops are shared with other blocks. `in_strip` are the vectors side by side, and how many
+    times those, where who set the strip's width says how many.
+    """
+    block = draft.block(name)
+    loops = _loops(draft, block, target, outside)
+    usual = _usual(loops)
+    full = lanes_of_block(block, target)
+    choices, lanes = lane_choices(loops.extent, full)
+    most = -(-loops.extent // lanes)
+    searched = loops.is_large and not outside
+
+    def number(label: str, choices: tuple[int, ...], usual: int, kind: Kind, axis: str = "") -> Hole | int:
+        if not searched:
+            return usual
+        return Hole.near(f"{name}_{label}", choices, usual, kind, axis and f"{name}_{axis}")
+
+    width: Number = number("lanes", choices, lanes, "vector")
+    vectors: Number = number("vectors", upto(VECTORS, most), usual.vectors, "unroll", "column")
+    strip: Number | None = None
+    copies: dict[str, Hole | int] = {}
+    if loops.stepped is not None:
+        strip = number("strip", upto(STRIPS, most), usual.strip, "tile", "column")
+        axis = loops.stepped.loop_name
+        copies[axis] = number(f"{axis}_unroll", upto(STEPS, loops.stepped.size), usual.steps, "unroll")
+    for loop in loops.short:
+        axis = loop.loop_name
+        copies[axis] = number(f"{axis}_unroll", (1, loop.size), usual.windows[axis], "unroll")
+    if in_strip is not None:
+        width, vectors = full, in_strip[0]
+        strip = in_strip[1] if strip is not None else None
+    dealt = None
+    if target.cores > 1 and loops.is_large:
+        dealt = "rows" if loops.rows and loops.row_count >= TASKS_A_CORE * target.cores else "strips"
+    return ColumnPlan(
+        name,
+        tuple(x.loop_name for x in loops.rows),
+        tuple(x.loop_name for x in loops.columns),
+        tuple(x.loop_name for x in loops.long),
+        width,
+        vectors,
+        strip,
+        copies,
+        _limits(loops, full, (strip, vectors, width), tuple(copies.values())) if searched else (),
+        dealt,
+    )
+
+
+def _loops(draft: Draft, block: BlockOp, target: Target, outside: int) -> _Loops:
+    reduced = loops_reduced(block)
+    own = block.enclosing_loops[outside:]
+    results = [x for x in own if x.loop_name not in reduced]
+    columns = loops_together(draft, block.block_name, results)
+    short = [x for x in own if x.loop_name in reduced and 1 < x.size <= SHORT]
+    long = [x for x in own if x.loop_name in reduced and x not in short]
+    return _Loops(block, target, outside, tuple(results[: -len(columns)]), tuple(columns), tuple(long), tuple(short))
+
+
+def _usual(loops: _Loops) -> _Usual:
+    """Windows written out as far as they are small, then vectors side by side, strips, and steps."""
+    windows: dict[str, int] = {}
+    copies = 1
+    for loop in reversed(loops.short):
+        windows[loop.loop_name] = loop.size if copies * loop.size <= USUAL_WINDOW else 1
+        copies *= windows[loop.loop_name]
+    stepped, cores = loops.stepped is not None, loops.target.cores
+    lanes = lane_choices(loops.extent, lanes_of_block(loops.block, loops.target))[1]
+    most = USUAL_VECTORS if stepped and not loops.is_paired else USUAL_VECTORS_OF_WINDOW
+    vectors = loops.most([n for n in VECTORS if n <= most and n * copies <= USUAL_COPIES], lanes, cores)
+    copies *= vectors
+    strip = loops.most(STRIPS, lanes * vectors, 2 * cores) if stepped else 1
+    return _Usual(vectors, strip, max(n for n in STEPS if n == 1 or n * copies <= USUAL_COPIES), windows)
+
+
+def _limits(
+    loops: _Loops, full: int, factors: tuple[Number | None, ...], copies: tuple[Hole | int, ...]
+) -> tuple[Limit, ...]:
+    """Sums fit the registers, copies a few hundred instructions, and no factor is idle."""
+    registers = loops.target.vector_registers // (4 if loops.is_paired else 2)
+    names = [n.name for n in factors if isinstance(n, Hole)]
+    vectors, lanes = names[-2:]
+    copied = [n.name for n in copies if isinstance(n, Hole)]
+
+    def fits(c: Columns) -> npt.NDArray[np.bool_]:
+        held = c[vectors] * -(-c[lanes] // full)
+        return np.asarray((held <= max(1, registers)) & (prod((c[n] for n in copied), start=held) <= MOST_COPIES))
+
+    return fits, not_idle(names, loops.extent)
+
+
+def write_columns(draft: Draft, plan: ColumnPlan) -> None:
+    """Apply all steps, but for what `deal_columns` does."""
+    name = plan.name
+    column = draft.fuse(name, plan.columns)
+    draft.add(*plan.numbers())
+    draft.limits += plan.limits
+    strip = () if plan.strip is None else (plan.strip,)
+    columns = draft.split(name, column, (0, *strip, plan.vectors, plan.lanes))
+    steps, whole, copied = [*plan.long], [], []
+    for axis, count in plan.copies.items():
+        around, inside = draft.split(name, axis, (0, count))
+        copied.append(inside)
+        if axis in steps:
+            steps[steps.index(axis)] = around
+        else:
+            whole.append(around)
+    draft.order(name, [*plan.rows, columns[0], *steps, *columns[1:-2], *whole, *copied, *columns[-2:]])
+    draft.do(Vectorize, block=name, loop=columns[-1])
+    for loop in (*copied, columns[-2]):
+        draft.do(Unroll, block=name, loop=loop)
+
+
+def deal_columns(draft: Draft, plan: ColumnPlan) -> None:
+    """Give rows, and strips where rows are few, to threads: what is outermost once the steps are applied."""
+    if plan.dealt is not None:
+        outermost = draft.loops(plan.name)
+        deal(draft, plan.name, outermost[: len(plan.rows) + (plan.dealt == "strips")])

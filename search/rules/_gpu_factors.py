@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from ...dialects.target import Target
+
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Threads of a block along an axis that powers of two divide well."""
 INNER = (1, 2, 4, 7, 8)
+"""Results of a thread along an axis; images of networks are often multiples of 7."""
 STEPS = (2, 4, 8, 16, 32, 64)
+"""Reduction steps between two fills of shared memory."""
 PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Parts of a reduction on blocks of their own, which are equal."""
 UNEQUAL_PARTS = (2, 4, 8, 16, 32)
+"""The same where none divide it: the last one is shorter."""
 SLICES = (2, 4, 8)
+"""Parts of a reduction on the threads of one block."""
+FEWEST_OF_PART = 4
+"""Terms of a part, at least. No measurement is kept: parts of fewer are one fill of shared memory."""
 LONG = 32
 """Extents from which on threads may be as many as any divisor: with fewer, blocks of whole warps are rare."""
 MOST_DIVISORS = 6
 """Divisors that are added to a list: those of most extents, and few enough for a search."""
 EVEN = 8
 """Extents that this divides do well with factors that are powers of two."""
+
+UNKNOWN_THREADS = 256
+"""Threads of a block where a target does not say how many it may have. Not measured: most devices take as many."""
 
 
 def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:
@@ -22,10 +35,10 @@ def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:
     Equal ones, where there are any; blocks of threads may also take parts of which the last is shorter.
     """
     listed = SLICES if sliced else (*PARTS, *odd_divisors(extent, max(PARTS)))
-    equal = tuple(sorted({n for n in listed if 4 * n <= extent and extent % n == 0}))
+    equal = tuple(sorted({n for n in listed if FEWEST_OF_PART * n <= extent and extent % n == 0}))
     if equal or sliced:
         return equal
-    return tuple(n for n in UNEQUAL_PARTS if 4 * n <= extent and (n - 1) * -(-extent // n) < extent)
+    return tuple(n for n in UNEQUAL_PARTS if FEWEST_OF_PART * n <= extent and (n - 1) * -(-extent // n) < extent)
 
 
 def odd_divisors(extent: int, most: int, served: int = 1) -> tuple[int, ...]:
@@ -52,3 +65,9 @@ def factors_of(extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ..
 def up_to(listed: tuple[int, ...], extent: int) -> tuple[int, ...]:
     """Those of the listed up to an extent, 1 where it is none."""
     return tuple(n for n in listed if n <= extent) or (1,)
+
+
+def block_threads(target: Target, listed: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of the listed that a block of the target may have as threads, else as many as it may."""
+    most = target.max_threads_per_block or UNKNOWN_THREADS
+    return tuple(n for n in listed if n <= most) or (most,)

@@ -2,84 +2,111 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ...dialects.target import WARP, Target
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.split import Split
-from ._gpu_row_steps import Steps
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole
+from ..structure.gpu_chains import GpuChain, Shape
+from ._gpu_factors import UNKNOWN_THREADS
+from ._gpu_row_steps import ReduceLoops, local, reducing, repeat, split_reduction
 
 THREADS = (32, 64, 128, 256, 512, 1024)
 """Threads that join a row: whole warps, and powers of two."""
+FEWEST_OF_THREAD = 4
+"""Terms that a thread has without a search, at least, before it joins others. Not measured: chosen so that reading a
+row takes longer than the five shuffles of a warp."""
+USUAL_THREADS = 256
+"""Threads that join a row without a search, at most, where there are rows for all multiprocessors."""
 
 
-class JoinedRows(Steps):
-    """Blocks of threads for rows: all threads of one go along it, and join what each has by passing values on.
+def joining_threads(owner: str, target: Target, longest: int, terms: int, usual: int = USUAL_THREADS) -> Hole:
+    """How many threads join a row of `terms`, of which `longest` are contiguous: a warp, or no more than these."""
+    fits = [n for n in THREADS if n <= (target.max_threads_per_block or UNKNOWN_THREADS)]
+    default = max(n for n in fits if n <= max(WARP, min(usual, longest, terms // FEWEST_OF_THREAD)))
+    return Hole.near(f"{owner}_threads", tuple(n for n in fits if n <= max(WARP, longest)), default, "threads")
 
-    Needs a named combiner, and an axis in `rows` or in `within`.
+
+@dataclass(frozen=True)
+class JoinedRowsPlan:
+    """A block of threads for each row of a chain, all along the row.
+
+    Needs named combiners, and an axis in `rows` or in `within`.
     """
 
-    def write(self, longest: int, terms: int, most: int = 256) -> None:
-        """Apply all steps; `longest` of the `terms` are contiguous, at most `most` threads take them by default."""
-        chain, do = self.chain, self.draft.do
-        self.repeat()
-        fits = [n for n in THREADS if n <= self.most_threads]
-        default = max(n for n in fits if n <= max(32, min(most, longest, terms // 4)))
-        self.threads = self.draft.hole(
-            f"{chain.last}_threads", tuple(n for n in fits if n <= max(32, longest)), default, "threads"
-        )
-        factored = {chain.last: self._factored(chain.last)} if chain.last in chain.reductions else {}
-        self.row = self._rows()
-        do(Bind, block=chain.last, loop=self.row, thread="blockIdx.x")
-        for name in reversed(chain.reductions):
-            if name != chain.last:
-                do(ComputeAt, block=name, loop=self.row)
-        for name in chain.reductions:
-            self._join(name, *(factored.get(name) or self._factored(name)))
-        if chain.within:
-            inner = self.fuse(chain.last, self.loops(chain.last, self.row))
-            do(Split, block=chain.last, loop=inner, factors=(0, self.threads))
-            do(Bind, block=chain.last, loop=f"{inner}1", thread="threadIdx.x")
-        self.draft.settled |= {chain.last, *chain.reductions}
-
-    def _rows(self) -> str:
-        """The loop over all rows of the last block."""
-        last = self.chain.last
-        inside = [n for n in self.loops(last) if n in self.reducing(last) or n in self.chain.within]
-        outside = [n for n in self.loops(last) if n not in inside]
-        if not outside:  # a single row: a loop of one iteration around it
-            self.draft.do(Split, block=last, loop=inside[0], factors=(1, 0))
-            return f"{inside[0]}0"
-        self.order(last, (*outside, *inside))
-        return self.fuse(last, outside)
-
-    def _factored(self, name: str) -> tuple[str, str]:
-        """Partial results of threads: the loop over threads, and the block that computes them."""
-        lane, others = self.split_reduction(name, self.threads)
-        self.order(name, (lane, *others))
-        return lane, self.partial(name, lane)
-
-    def _join(self, name: str, lane: str, partial: str) -> None:
-        self.draft.do(Bind, block=partial, loop=lane, thread="threadIdx.x")
-        self.local(partial)
-        self.draft.do(Bind, block=name, loop=self.loops(name)[-1], thread="threadIdx.x")
-        self.local(name)
+    chain: GpuChain
+    threads: Hole
 
 
-class JoinedParts(Steps):
+def plan_joined_rows(shape: Shape, target: Target) -> JoinedRowsPlan:
+    """More threads for a row where there are fewer rows than multiprocessors."""
+    usual = USUAL_THREADS if shape.rows > max(1, target.cores) else max(THREADS)
+    threads = joining_threads(shape.chain.last, target, shape.together, shape.terms, usual)
+    return JoinedRowsPlan(shape.chain, threads)
+
+
+def write_joined_rows(draft: Draft, plan: JoinedRowsPlan, known: ReduceLoops | None = None) -> None:
+    """Apply all steps; `known` are the loops of reductions that were split before."""
+    chain, last, known = plan.chain, plan.chain.last, known or {}
+    repeat(draft, chain)
+    draft.add(plan.threads)
+    factored = {last: _factored(draft, plan, last, known)} if last in chain.reductions else {}
+    row = _row_loop(draft, chain)
+    draft.do(Bind, block=last, loop=row, thread="blockIdx.x")
+    for name in reversed(chain.reductions):
+        if name != last:
+            draft.do(ComputeAt, block=name, loop=row)
+    for name in chain.reductions:
+        _join(draft, chain, name, *(factored.get(name) or _factored(draft, plan, name, known)))
+    if chain.within:
+        inner = draft.fuse(last, draft.loops(last, row))
+        _, thread = draft.split(last, inner, (0, plan.threads))
+        draft.do(Bind, block=last, loop=thread, thread="threadIdx.x")
+    draft.settled |= {last, *chain.reductions}
+
+
+def _row_loop(draft: Draft, chain: GpuChain) -> str:
+    """The loop over all rows of the last block."""
+    last = chain.last
+    reduced = reducing(draft, last)
+    inside = [n for n in draft.loops(last) if n in reduced or n in chain.within]
+    outside = [n for n in draft.loops(last) if n not in inside]
+    if not outside:  # a single row: a loop of one iteration around it
+        return draft.split(last, inside[0], (1, 0))[0]
+    draft.order(last, (*outside, *inside))
+    return draft.fuse(last, outside)
+
+
+def _factored(draft: Draft, plan: JoinedRowsPlan, name: str, known: ReduceLoops) -> tuple[str, str]:
+    """Partial results of threads: the loop over threads, and the block that computes them."""
+    lane, others = split_reduction(draft, name, plan.threads, known)
+    draft.order(name, (lane, *others))
+    return lane, draft.partial(name, lane, 0)
+
+
+def _join(draft: Draft, chain: GpuChain, name: str, lane: str, partial: str) -> None:
+    draft.do(Bind, block=partial, loop=lane, thread="threadIdx.x")
+    local(draft, chain, partial)
+    draft.do(Bind, block=name, loop=draft.loops(name)[-1], thread="threadIdx.x")
+    local(draft, chain, name)
+
+
+def write_joined_parts(draft: Draft, chain: GpuChain) -> None:
     """Blocks of threads for results, each thread with one of the parts of it: the end of a split reduction.
 
-    Needs a named combiner, and as many parts as a block may have threads, a power of two from 32 on.
+    The chain's one reduction adds up the parts. Needs a named combiner, and as many parts as a block may have threads,
+    a power of two from 32 on.
     """
-
-    def write(self) -> None:
-        """Apply all steps; the chain's one reduction adds up the parts."""
-        (name,), last = self.chain.reductions, self.chain.last
-        do = self.draft.do
-        rows = [n for n in self.loops(last) if n not in self.reducing(last)]
-        row = self.fuse(last, rows)
-        if rows:
-            do(Bind, block=last, loop=row, thread="blockIdx.x")
-        if name != last:
-            do(ComputeAt, block=name, loop=row)
-        do(Bind, block=name, loop=self.loops(name)[-1], thread="threadIdx.x")
-        self.local(name)
-        self.draft.settled |= {name, last}
+    (name,), last = chain.reductions, chain.last
+    reduced = reducing(draft, last)
+    rows = [n for n in draft.loops(last) if n not in reduced]
+    row = draft.fuse(last, rows)
+    if rows:
+        draft.do(Bind, block=last, loop=row, thread="blockIdx.x")
+    if name != last:
+        draft.do(ComputeAt, block=name, loop=row)
+    draft.do(Bind, block=name, loop=draft.loops(name)[-1], thread="threadIdx.x")
+    local(draft, chain, name)
+    draft.settled |= {name, last}

@@ -1,102 +1,60 @@
-"""What all ways to place rows of reductions in blocks of threads share: steps on the blocks of a chain."""
+"""Steps on the blocks of a reduction chain, for all ways to place its rows in thread blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ...dialects.loop import BlockOp
-from ...dialects.target import Target
 from ...passes.analysis.access import is_argument, reads
-from ...passes.analysis.nest import buffer_name, find_block, loops_reduced
+from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.schedule.compute_inline import ComputeInline
-from ...passes.schedule.fuse import Fuse
-from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.split import Split
+from ..sketch.draft import Draft
 from ..sketch.hole import Hole
-from ..sketch.sketch import Draft
 from ..structure.gpu_chains import GpuChain, contiguous_suffix
 
+ReduceLoops = Mapping[str, Sequence[str]]
+"""The loops of reductions that are parts of others, by block, what is contiguous as the last one."""
 
-class Steps:
-    """A chain of a draft, being scheduled."""
 
-    def __init__(self, draft: Draft, chain: GpuChain, target: Target) -> None:
-        self.draft = draft
-        self.chain = chain
-        self.target = target
-        self.most_threads = target.max_threads_per_block or 256
-        self.reduce_loops: dict[str, list[str]] = {}
-        """The loops of reductions that are parts of others, what is contiguous as the last one."""
+def repeat(draft: Draft, chain: GpuChain) -> None:
+    """Compute what stands between the reductions again wherever it is read."""
+    for name in chain.repeated:
+        draft.do(ComputeInline, block=name)
 
-    def block(self, name: str) -> BlockOp:
-        return find_block(None, self.draft.module, name)
 
-    def loops(self, name: str, below: str = "") -> list[str]:
-        """The loops around a block; with `below` those inside of that one."""
-        names = [x.loop_name for x in self.block(name).enclosing_loops]
-        return names[names.index(below) + 1 :] if below else names
+def reducing(draft: Draft, name: str) -> set[str]:
+    """The loops that a block reduces over."""
+    return loops_reduced(draft.block(name))
 
-    def order(self, name: str, wanted: Sequence[str]) -> None:
-        """Reorder loops where they are not as wanted."""
-        if [n for n in self.loops(name) if n in wanted] != list(wanted):
-            self.draft.do(Reorder, block=name, loops=tuple(wanted))
 
-    def fuse(self, name: str, loops: Sequence[str]) -> str:
-        """Neighbouring loops as one; its name."""
-        if len(loops) > 1:
-            self.draft.do(Fuse, block=name, loops=tuple(loops))
-        return "_".join(loops)
+def results(draft: Draft, chain: GpuChain) -> list[str]:
+    """What the last block writes for others, or for those who call the function."""
+    outputs = draft.block(chain.last).outputs
+    return [buffer_name(output) for output in outputs if is_argument(output) or reads(output)]
 
-    def local(self, name: str) -> None:
-        """What a block writes into registers, but for what the chain is there for."""
-        results = self.results() if name == self.chain.last else []
-        self.scope(name, "local", but=results)
 
-    def scope(self, name: str, scope: str, but: Sequence[str] = ()) -> None:
-        """What a block writes into a memory, some of its buffers left out."""
-        for output in map(buffer_name, self.block(name).outputs):
-            if output not in but:
-                self.draft.do(SetScope, block=name, buffer=output, scope=scope)
+def local(draft: Draft, chain: GpuChain, name: str) -> None:
+    """What a block writes into registers, but for what the chain is there for."""
+    scope(draft, name, "local", but=results(draft, chain) if name == chain.last else [])
 
-    def results(self) -> list[str]:
-        """What the last block writes for others, or for those who call the function."""
-        return [
-            buffer_name(output)
-            for output in self.block(self.chain.last).outputs
-            if is_argument(output) or reads(output)
-        ]
 
-    def reducing(self, name: str) -> set[str]:
-        """The loops that a block reduces over."""
-        return loops_reduced(self.block(name))
+def scope(draft: Draft, name: str, scope: str, but: Sequence[str] = ()) -> None:
+    """What a block writes into a memory, some of its buffers left out."""
+    for output in map(buffer_name, draft.block(name).outputs):
+        if output not in but:
+            draft.do(SetScope, block=name, buffer=output, scope=scope)
 
-    def repeat(self) -> None:
-        """Compute what stands between the reductions again wherever it is read."""
-        for name in self.chain.repeated:
-            self.draft.do(ComputeInline, block=name)
 
-    def split_reduction(self, name: str, lanes: Hole) -> tuple[str, list[str]]:
-        """Divide what is contiguous among lanes, neighbours to neighbours; the loop over lanes, and the others."""
-        *others, fused = self.reduce_loops.get(name) or self.untouched_reduce_loops(name)
-        self.draft.do(Split, block=name, loop=fused, factors=(0, lanes))
-        return f"{fused}1", [*others, f"{fused}0"]
+def split_reduction(draft: Draft, name: str, lanes: Hole, known: ReduceLoops) -> tuple[str, list[str]]:
+    """Divide what is contiguous among lanes, neighbours to neighbours; the loop over lanes, and the others."""
+    *others, fused = known.get(name) or untouched_reduce_loops(draft, name)
+    rest, lane = draft.split(name, fused, (0, lanes))
+    return lane, [*others, rest]
 
-    def untouched_reduce_loops(self, name: str) -> list[str]:
-        """The loops of a reduction that nobody has touched, what is contiguous as the last one."""
-        block = self.block(name)
-        together = contiguous_suffix(block)
-        others = [a.name for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
-        return [*others, self.fuse(name, together)]
 
-    def partial(self, name: str, loop: str, axis: int = 0) -> str:
-        """Partial results over a loop, which is their dimension `axis`; the block that computes them."""
-        before = set(self.names())
-        self.draft.do(Rfactor, block=name, loop=loop, axis=axis)
-        (made,) = set(self.names()) - before
-        self.draft.settled.add(made)
-        return made
-
-    def names(self) -> list[str]:
-        return [op.block_name for op in self.draft.module.walk() if isinstance(op, BlockOp)]
+def untouched_reduce_loops(draft: Draft, name: str) -> list[str]:
+    """The loops of a reduction that nobody has touched, what is contiguous as one, the last."""
+    block = draft.block(name)
+    together = contiguous_suffix(block)
+    others = [a.name for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
+    return [*others, draft.fuse(name, together)]

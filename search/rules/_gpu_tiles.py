@@ -3,393 +3,200 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
-import numpy as np
-
-from ...dialects.attributes import Axis
-from ...dialects.element import element_bytes
 from ...dialects.multiprocessor import BANKS
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
-from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..estimates.gpu_model import PADDING, GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
-from ..sketch.hole import Derived, Hole, Kind
-from ..sketch.sketch import Draft
-from ..structure.anchor import Anchor, Operand, epilogue_of, find_anchor
-from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, odd_divisors, parts_of, up_to
+from ..estimates.gpu_model import PADDING, GpuModel
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole
+from ..structure.anchor import Anchor
+from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
+from ._gpu_slices import SlicedResult, write_slices
+from ._gpu_tile_plan import GpuVariant, StagedOperand, TilePlan, gpu_model, join_width, plan_tiles
 
-SMALL = 8
-"""A reduce axis up to this extent, such as a filter's, is in shared memory as a whole."""
-VIRTUAL = (1, 2, 4)
-MOST_PARTS = 64
-"""Parts of a split reduction that are loaded one after the other without a loop."""
-STAGES = (1, 2, 3, 4)
-UNROLLED = (0, 32, 128, 512)
-"""Statements that the loops of a reduction step may become when they are unrolled."""
+JOINING_THREADS = 128
+"""Threads of a block of the kernel that adds up the parts of a split reduction. Not measured: it only moves memory."""
 
 
 @dataclass(frozen=True)
-class GpuVariant:
-    """One structure: the last axes taken as one, and among what the reduction is divided.
+class _TileLoops:
+    """Loops of a tiled reduction, from the outside in.
 
-    `split`: among blocks, and a second kernel adds up. `sliced`: among the threads of a block, which add up in shared
-    memory.
+    `thread` is the one over threads, `fill` the innermost one that shared memory is filled in, `steps` those over the
+    steps that one fill is for, `inner` those over the results of a thread.
     """
 
-    fused: tuple[Axis, ...]
-    split: bool = False
-    sliced: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{'_'.join(a.name for a in self.fused)}{'_split' * self.split}{'_sliced' * self.sliced}"
+    thread: str
+    fill: str
+    steps: tuple[str, ...]
+    inner: tuple[str, ...]
 
 
-class Tiling:
-    """One variant, written into a draft step by step."""
+def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> GpuModel:
+    """Tile an anchor as a variant has it; the model of what came out."""
+    division = None
+    if variant.split or variant.sliced:
+        division = plan_division(anchor, variant.sliced)
+        anchor = write_division(draft, division)
+    plan = plan_tiles(anchor, variant, target, division)
+    draft.add(*plan.numbers())
+    sliced = write_slices(draft, plan) if variant.sliced else None
+    _stage(draft, plan)
+    loops = _tile(draft, plan, sliced)
+    _write_out(draft, plan, loops, sliced.partial if sliced is not None else _result(draft, plan))
+    for staged in plan.operands:
+        if staged.has_fragment:
+            _fragment(draft, plan, loops, staged)
+    for staged in plan.operands:
+        _fetch(draft, plan, loops, staged)
+    _pipeline(draft, plan, loops)
+    width = plan.slices.width if plan.slices is not None else None
+    if division is not None and width is None:
+        width = _join(draft, plan, division)
+    model = gpu_model(plan, width)
+    draft.limits.append(model.limit)
+    return model
 
-    def __init__(self, draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> None:
-        self.draft = draft
-        self.variant = variant
-        self.target = target
-        self.block = anchor.block
-        self.split: Hole | None = None
-        self.divided: Axis | None = None
-        self.part = ""
-        self.block_loop = ""
-        self.width: Hole | None = None
-        self.final: str | None = None
-        if variant.split or variant.sliced:
-            anchor = self._divide(anchor)
-        self.anchor = anchor
-        names = {a.name for a in variant.fused}
-        spatial = [a for a in anchor.spatial if not (variant.sliced and a.name == self.part)]
-        self.outer = [a for a in spatial if a.name not in names and anchor.shared_by_all(a.name)]
-        self.axes = [(a.name, a.extent) for a in spatial if a.name not in names and a not in self.outer]
-        if len(self.axes) > 3:
-            self.outer += [a for a in spatial if a.name in {n for n, _ in self.axes[:-3]}]
-            self.axes = self.axes[-3:]
-        self.axes.append(("_".join(a.name for a in variant.fused), prod(a.extent for a in variant.fused)))
 
-    def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
-        return self.draft.hole(f"{self.block}_{name}", choices, default, kind, axis and f"{self.block}_{axis}")
+def _stage(draft: Draft, plan: TilePlan) -> None:
+    """Copies of the operands, for shared memory and for registers; what is padded is padded as it is copied."""
+    for staged in plan.operands:
+        buffer, label, layout = staged.operand.name, staged.copy, staged.layout
+        draft.do(CacheRead, block=plan.block, buffer=buffer, scope="shared", layout=layout, label=label)
+        if layout:
+            # Vectors stay aligned, and neighbouring rows start in other banks.
+            draft.do(StorageAlign, block=label, axis=len(layout) - 2, factor=BANKS, offset=PADDING)
+        if staged.has_fragment:
+            draft.do(CacheRead, block=plan.block, buffer=label, scope="local", label=staged.fragment)
+    for pad in plan.anchor.pads:
+        draft.do(ComputeInline, block=pad)
 
-    def write(self) -> GpuModel:
-        """Apply all steps; returns the model of what came out."""
-        self._holes()
-        self._place()
-        self._stage()
-        self._tile()
-        self._finish()
-        self._join()
-        return self._model()
 
-    def _place(self) -> None:
-        """Move the reduction to where it is tiled: it is there, but for a sliced one."""
+def _tile(draft: Draft, plan: TilePlan, sliced: SlicedResult | None) -> _TileLoops:
+    """Split all axes, put their parts in order, and bind them."""
+    block = plan.block
+    draft.fuse(block, [a.name for a in plan.variant.fused])
+    blocks, virtual, threads, inner = _split_axes(draft, plan)
+    fills, steps = [], []
+    for axis in plan.reduce:
+        if axis.step is not None:
+            draft.do(Split, block=block, loop=axis.name, factors=(0, axis.step))
+            fills.append(f"{axis.name}0")
+        steps.append(axis.name if axis.step is None else f"{axis.name}1")
+    order = [*blocks, *virtual, *threads, *fills, *steps, *inner]
+    around = draft.loops(block, sliced.block_loop if sliced is not None else "")
+    draft.order(block, [*[n for n in around if n not in order], *order])
+    for name in virtual:
+        draft.do(Bind, block=block, loop=name, thread="vthread")
+    if blocks:
+        draft.do(Bind, block=block, loop=draft.fuse(block, blocks), thread="blockIdx.x")
+    thread = draft.fuse(block, threads)
+    draft.do(Bind, block=block, loop=thread, thread="threadIdx.x")
+    _in_registers(draft, block, inner)
+    draft.do(Pragma, block=block, loop=steps[0], auto_unroll_max_step=plan.unroll)
+    return _TileLoops(thread, fills[-1] if fills else thread, tuple(steps), tuple(inner))
 
-    # -- dividing the reduction ----------------------------------------------------------------------------------------
 
-    def _divide(self, anchor: Anchor) -> Anchor:
-        """The partial sums as the anchor; what joins them waits in `final`."""
-        deepest = max(anchor.reduce, key=lambda a: a.extent)
-        parts = parts_of(deepest.extent, self.variant.sliced)
-        name, default = ("slices", 2) if self.variant.sliced else ("parts", 8)
-        self.split = self.hole(name, parts, default, "parts")
-        # Slices take turns, so that what a block fetches at a time is contiguous; blocks take what is contiguous.
-        factors, (part, rest) = ((0, self.split), (1, 0)) if self.variant.sliced else ((self.split, 0), (0, 1))
-        self.draft.do(Split, block=self.block, loop=deepest.name, factors=factors)
-        loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
-        self.part = f"{deepest.name}{part}"
-        self.divided = Axis(f"{deepest.name}{rest}", deepest.extent, True)
-        self.draft.do(Reorder, block=self.block, loops=(self.part, *[n for n in loops if n != self.part]))
-        self.draft.do(Rfactor, block=self.block, loop=self.part)
-        self.final = self.block
-        self.block = f"{self.block}_rf"
-        found = find_anchor(self.draft.module, self.block)
-        assert found is not None
-        return found
+def _split_axes(draft: Draft, plan: TilePlan) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Split the spatial axes; the loops of blocks, virtual threads, threads, and within a thread.
 
-    def _join(self) -> None:
-        """Add up the partial results, with the epilogue, a few results in each thread."""
-        if self.final is None:
-            return
-        do = self.draft.do
-        out = self._joining()
-        around = find_block(None, self.draft.module, out).enclosing_loops
-        loops = tuple(x.loop_name for x in around)
-        fused = "_".join(loops)
-        if len(loops) > 1:
-            do(Fuse, block=out, loops=loops)
-        self.width = width = self.hole(
-            "join_vector", tuple(n for n in (1, 2, 4) if around[-1].size % n == 0), 1, "vector"
-        )
-        do(Split, block=out, loop=fused, factors=(0, 128, width))
-        do(Bind, block=out, loop=f"{fused}0", thread="blockIdx.x")
-        do(Bind, block=out, loop=f"{fused}1", thread="threadIdx.x")
-        do(Vectorize, block=out, loop=f"{fused}2")
-        self._sum_up(out, f"{fused}1")
+    Slices are in a block of threads already, and each has threads of its own.
+    """
+    sliced = plan.division is not None and plan.variant.sliced
+    parts: list[list[str]] = []
+    for tile in plan.axes:
+        factors = tile.factors if sliced else (0, *tile.factors)
+        draft.do(Split, block=plan.block, loop=tile.name, factors=factors)
+        parts.append([f"{tile.name}{n}" for n in range(len(factors))])
+    levels = [list(level) for level in zip(*parts, strict=True)]
+    if sliced and plan.division is not None:
+        virtual, threads, inner = levels
+        return [], virtual, [plan.division.part, *threads], inner
+    blocks, virtual, threads, inner = levels
+    return [*(a.name for a in plan.outer), *blocks], virtual, threads, inner
 
-    def _joining(self) -> str:
-        """The block that writes what the parts add up to."""
-        assert self.final is not None
-        out = epilogue_of(find_block(None, self.draft.module, self.final))
-        if out is None:
-            out = f"{self.final}_sum"
-            self.draft.do(CacheWrite, block=self.final, scope="local", label=out)
-        return out
 
-    def _sum_up(self, out: str, thread: str) -> None:
-        """Add up the parts where `out` needs the sum, in registers of each thread."""
-        do = self.draft.do
-        assert self.final is not None
-        do(ComputeAt, block=self.final, loop=thread, unit_loops=True)
-        do(SetScope, block=self.final, scope="local")
-        loops = [x.loop_name for x in find_block(None, self.draft.module, self.final).enclosing_loops]
-        *spatial, part = loops[loops.index(thread) + 1 :]
-        do(Reorder, block=self.final, loops=(part, *spatial))
-        do(Pragma, block=self.final, loop=part, auto_unroll_max_step=MOST_PARTS)
-        do(Vectorize, block=self.final, loop=spatial[-1])
-        self.draft.settled |= {self.final, out}
+def _in_registers(draft: Draft, block: str, inner: tuple[str, ...] | list[str]) -> None:
+    """Write out the loops over the results of a thread, the last one as vectors."""
+    for name in inner[:-1]:
+        draft.do(Unroll, block=block, loop=name)
+    draft.do(Vectorize, block=block, loop=inner[-1])
 
-    # -- holes --------------------------------------------------------------------------------------------------------
 
-    def _holes(self) -> None:
-        budget = 128 if self.variant.sliced else 256
-        self.levels: dict[str, tuple[Hole, Hole, Hole]] = {}
-        for name, extent in reversed(self.axes):
-            inner = self.hole(f"{name}_inner", self._factors(extent, INNER, 16), min(4, extent), axis=name)
-            even = up_to(THREADS, max(1, extent))
-            default = max(t for t in even if t <= max(1, min(budget, 16, extent // inner.default)))
-            budget //= default
-            choices = self._factors(extent, THREADS, max(THREADS) if extent >= LONG else 1)
-            thread = self.hole(f"{name}_threads", choices, default, "threads", name)
-            virtual = self.hole(f"{name}_virtual", up_to(VIRTUAL, extent), 1, axis=name)
-            self.levels[name] = (virtual, thread, inner)
-        self.steps: dict[str, Hole] = {}
-        iterations = 1
-        for axis in self.anchor.reduce:
-            divided = self._whole(axis) is self.divided
-            if axis.extent > SMALL or divided:
-                most = self._whole(axis).extent // 2 if divided else axis.extent
-                even = tuple(n for n in STEPS if n <= most)
-                fitting = [n for n in even if n <= 8 and 2 * n <= axis.extent]
-                exact = () if self.variant.sliced else odd_divisors(self._whole(axis).extent, min(max(STEPS), most))
-                choices = tuple(sorted({*even, *exact}))
-                self.steps[axis.name] = self.hole(f"{axis.name}_step", choices, max(fitting, default=even[0]))
-                iterations = -(-axis.extent // self.steps[axis.name].default)
-        self.vectors = {o.name: self.hole(f"{o.name}_vector", (1, 2, 4), 1, "vector") for o in self._distinct()}
-        stages = tuple(n for n in STAGES if self.steps or n == 1)
-        self.stages = self.hole("stages", stages, min(2, iterations), "stages")
-        self.registers = self.hole("registers", (0, 1) if self.steps else (0,), 0)
-        self.unrolled = self.hole("unroll", UNROLLED, UNROLLED[-1], "unroll")
-        names = [levels[1].name for levels in self.levels.values()]
-        if self.variant.sliced and self.split is not None:
-            names.append(self.split.name)
-        self.threads: Derived = self.draft.derive(
-            f"{self.block}_all_threads", lambda c: np.prod([c[n] for n in names], axis=0)
-        )
+def _result(draft: Draft, plan: TilePlan) -> str:
+    """The block that takes a tile from the registers: the epilogue, or a copy."""
+    out = plan.anchor.epilogue if plan.division is None else None
+    if out is None:
+        out = f"{plan.anchor.output}_tile"
+        draft.do(CacheWrite, block=plan.block, buffer=plan.anchor.output, scope="local", label=out)
+    else:
+        draft.do(SetScope, block=plan.block, scope="local")
+    return out
 
-    def _factors(self, extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ...]:
-        """What an axis may be divided by; tiles of slices go evenly to all threads, which only powers of two do."""
-        return up_to(listed, extent) if self.variant.sliced else factors_of(extent, listed, most)
 
-    # -- steps --------------------------------------------------------------------------------------------------------
+def _write_out(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
+    """What takes a tile from the registers, in each thread."""
+    draft.do(ReverseComputeAt, block=out, loop=loops.thread)
+    _in_registers(draft, out, loops.inner)
+    draft.settled |= {plan.block, out}
 
-    def _stage(self) -> None:
-        self.copies: list[str] = []
-        self.turned: dict[str, tuple[str, ...]] = {}
-        self.fragments: list[str] = []
-        for operand in self._distinct():
-            label = f"{operand.name}_shared"
-            layout = self._turned(operand)
-            do = self.draft.do
-            do(CacheRead, block=self.block, buffer=operand.name, scope="shared", layout=layout, label=label)
-            if layout:
-                # Vectors stay aligned, and neighbouring rows start in other banks.
-                do(StorageAlign, block=label, axis=len(layout) - 2, factor=BANKS, offset=PADDING)
-                self.turned[label] = layout
-            self.copies.append(label)
-            if self._is_box(operand):
-                self.fragments.append(f"{label}_local")
-                do(CacheRead, block=self.block, buffer=label, scope="local", label=self.fragments[-1])
-        for pad in self.anchor.pads:
-            self.draft.do(ComputeInline, block=pad)
 
-    def _turned(self, operand: Operand) -> tuple[str, ...]:
-        """The layout that puts neighbours along a row axis side by side, for an operand contiguous in another one."""
-        rows = [n for n, _ in self.axes[:-1] if n in operand.axes]
-        lanes = {a.name for a in self.variant.fused}
-        if len(rows) != 1 or lanes & set(operand.axes) or operand.steps_along(rows[0]):
-            return ()
-        padded = any(operand.name == pad for pad in self.anchor.pads)
-        once = sum(o.name == operand.name for o in self.anchor.operands) == 1
-        return () if padded or not once else (*(n for n in operand.axes if n != rows[0]), rows[0])
+def _fragment(draft: Draft, plan: TilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
+    """What a thread reads of an operand in one step, in vectors."""
+    around = len(draft.loops(plan.block)) - len(loops.inner)
+    draft.do(ComputeAt, block=staged.fragment, loop=loops.steps[-1], unit_loops=True)
+    _in_registers(draft, staged.fragment, draft.loops(staged.fragment)[around:])
+    draft.settled.add(staged.fragment)
 
-    def _is_box(self, operand: Operand) -> bool:
-        """True where the elements that a thread reads in one reduction step are just a box of its tile's sizes."""
-        spatial = {n for n, _ in self.axes} | {a.name for a in self.outer}
-        fused = {a.name for a in self.variant.fused} if len(self.variant.fused) > 1 else set()
-        moved = [(n, c) for e in operand.indices for n, c in e.terms if not isinstance(n, str) or n in spatial | fused]
-        once = len({n for n, _ in moved}) == len(moved)
-        return once and all(isinstance(n, str) and n in spatial and c == 1 for n, c in moved)
 
-    def _distinct(self) -> list[Operand]:
-        """The operands of which tiles are copied, each once; a single number is read where it is."""
-        return list({o.name: o for o in self.anchor.operands if o.indices}.values())
+def _fetch(draft: Draft, plan: TilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
+    """Fill shared memory by all threads together, each with vectors."""
+    copy = staged.copy
+    draft.do(ComputeAt, block=copy, loop=loops.fill, unit_loops=True)
+    around = len(draft.loops(plan.block)) - len(loops.steps) - len(loops.inner)
+    own = draft.loops(copy)[around:]
+    if staged.layout:
+        # Threads go along contiguous global memory, whatever the layout of the copy.
+        own = [own[-1], *own[:-1]]
+        draft.do(Reorder, block=copy, loops=tuple(own))
+    _, thread, vector = draft.split(copy, draft.fuse(copy, own), (0, plan.threads, staged.vector))
+    draft.do(Bind, block=copy, loop=thread, thread="threadIdx.x")
+    draft.do(Vectorize, block=copy, loop=vector)
+    draft.settled.add(copy)
 
-    def _tile(self) -> None:
-        do, block = self.draft.do, self.block
-        fused = tuple(a.name for a in self.variant.fused)
-        if len(fused) > 1:
-            do(Fuse, block=block, loops=fused)
-        blocks, virtual, threads, inner = self._split_axes()
-        outer, middle = [], []
-        for axis in self.anchor.reduce:
-            if axis.name in self.steps:
-                do(Split, block=block, loop=axis.name, factors=(0, self.steps[axis.name]))
-                outer.append(f"{axis.name}0")
-                middle.append(f"{axis.name}1")
-            else:
-                middle.append(axis.name)
-        order = [*blocks, *virtual, *threads, *outer, *middle, *inner]
-        around = [x.loop_name for x in find_block(None, self.draft.module, block).enclosing_loops]
-        around = around[around.index(self.block_loop) + 1 :] if self.block_loop else around
-        order = [n for n in around if n not in order] + order
-        if order != around:
-            do(Reorder, block=block, loops=tuple(order))
-        for name in virtual:
-            do(Bind, block=block, loop=name, thread="vthread")
-        for group, thread in ((blocks, "blockIdx.x"), (threads, "threadIdx.x")):
-            if len(group) > 1:
-                do(Fuse, block=block, loops=tuple(group))
-            if group:
-                do(Bind, block=block, loop="_".join(group), thread=thread)
-        self.thread_loop = "_".join(threads)
-        self.reduce_loop = outer[-1] if outer else self.thread_loop
-        self.inner = inner
-        for name in inner[:-1]:
-            do(Unroll, block=block, loop=name)
-        do(Vectorize, block=block, loop=inner[-1])
-        do(Pragma, block=block, loop=middle[0], auto_unroll_max_step=self.unrolled)
-        self.middle = middle
 
-    def _split_axes(self) -> tuple[list[str], list[str], list[str], list[str]]:
-        """Split the spatial axes; the loops of blocks, virtual threads, threads, and within a thread."""
-        names = [n for n, _ in self.axes]
-        for name in names:
-            self.draft.do(Split, block=self.block, loop=name, factors=(0, *self.levels[name]))
-        blocks = [*(a.name for a in self.outer), *(f"{n}0" for n in names)]
-        return blocks, [f"{n}1" for n in names], [f"{n}2" for n in names], [f"{n}3" for n in names]
+def _pipeline(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
+    """Let fills of shared memory run ahead of their use, where there are several."""
+    around = {loop.loop_name: loop for loop in draft.block(plan.block).enclosing_loops}
+    if plan.steps and copies_of(around[loops.fill]):
+        draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages, registers=plan.registers)
 
-    def _result(self) -> str:
-        """The block that takes a tile from the registers."""
-        out = self.anchor.epilogue if self.final is None else None
-        if out is None:
-            out = f"{self.anchor.output}_tile"
-            self.draft.do(CacheWrite, block=self.block, buffer=self.anchor.output, scope="local", label=out)
-        else:
-            self.draft.do(SetScope, block=self.block, scope="local")
-        return out
 
-    def _finish(self) -> None:
-        do, block = self.draft.do, self.block
-        out = self._result()
-        do(ReverseComputeAt, block=out, loop=self.thread_loop)
-        for name in self.inner[:-1]:
-            do(Unroll, block=out, loop=name)
-        do(Vectorize, block=out, loop=self.inner[-1])
-        for fragment in self.fragments:
-            around = len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.inner)
-            do(ComputeAt, block=fragment, loop=self.middle[-1], unit_loops=True)
-            loops = [x.loop_name for x in find_block(None, self.draft.module, fragment).enclosing_loops][around:]
-            for name in loops[:-1]:
-                do(Unroll, block=fragment, loop=name)
-            do(Vectorize, block=fragment, loop=loops[-1])
-        for copy, operand in zip(self.copies, self._distinct(), strict=True):
-            do(ComputeAt, block=copy, loop=self.reduce_loop, unit_loops=True)
-            shared = (
-                len(find_block(None, self.draft.module, block).enclosing_loops) - len(self.middle) - len(self.inner)
-            )
-            loops = [x.loop_name for x in find_block(None, self.draft.module, copy).enclosing_loops][shared:]
-            if copy in self.turned:
-                # Threads go along contiguous global memory, whatever the layout of the copy.
-                loops = [loops[-1], *loops[:-1]]
-                do(Reorder, block=copy, loops=tuple(loops))
-            if len(loops) > 1:
-                do(Fuse, block=copy, loops=tuple(loops))
-            fused = "_".join(loops)
-            do(Split, block=copy, loop=fused, factors=(0, self.threads, self.vectors[operand.name]))
-            do(Bind, block=copy, loop=f"{fused}1", thread="threadIdx.x")
-            do(Vectorize, block=copy, loop=f"{fused}2")
-        if self.steps and copies_of(find_block(None, self.draft.module, block).enclosing_loops[self._reduce_depth()]):
-            do(Pipeline, block=block, loop=self.reduce_loop, stages=self.stages, registers=self.registers)
-        self.draft.settled |= {block, out, *self.copies, *self.fragments}
-
-    def _reduce_depth(self) -> int:
-        loops = [x.loop_name for x in find_block(None, self.draft.module, self.block).enclosing_loops]
-        return loops.index(self.reduce_loop)
-
-    # -- the model ----------------------------------------------------------------------------------------------------
-
-    def _model(self) -> GpuModel:
-        pair = tuple((a.name, a.extent) for a in self.variant.fused)
-        model = GpuModel(
-            target=self.target,
-            outer=prod(a.extent for a in self.outer if a.name != self.part),
-            axes=tuple(GpuAxis(n, extent, *(h.name for h in self.levels[n])) for n, extent in self.axes),
-            reduce=tuple(
-                GpuReduce(a.name, self._whole(a).extent, self.steps[a.name].name if a.name in self.steps else "")
-                for a in self.anchor.reduce
-            ),
-            operands=tuple(self._operand(o) for o in self._distinct()),
-            element_bytes=element_bytes(self.anchor.element),
-            stages=self.stages.name,
-            registers=self.registers.name,
-            unroll=self.unrolled.name,
-            split=self.split.name if self.split is not None else "",
-            join=self.width.name if self.width is not None else "",
-            divided=self.divided.name if self.divided is not None else "",
-            sliced=self.variant.sliced,
-            pair=(pair[0], pair[1]) if len(pair) == 2 else None,
-        )
-        self.draft.limits.append(model.limit)
-        return model
-
-    def _whole(self, axis: Axis) -> Axis:
-        """A reduce axis, or what it was before it was divided among blocks."""
-        return self.divided if self.divided is not None and self.divided.name == axis.name else axis
-
-    def _operand(self, operand: Operand) -> GpuOperand:
-        last = self.variant.fused[-1].name if len(self.variant.fused) == 1 else ""
-        layout = self.turned.get(f"{operand.name}_shared", ())
-        row = layout[-1] if layout else last if last and operand.steps_along(last) else ""
-        return GpuOperand(self._spans(operand), self.vectors[operand.name].name, row, bool(layout))
-
-    def _spans(self, operand: Operand) -> tuple[Span, ...]:
-        known = {n for n, _ in self.axes} | {a.name for a in (*self.anchor.reduce, *self.variant.fused)}
-        spans = []
-        for expr in operand.indices:
-            terms = [(a, abs(c)) for a, c in expr.terms if isinstance(a, str)]
-            if self.variant.sliced and self.divided is not None:  # all slices of a step lie side by side
-                rest = self.divided.name
-                terms = [(rest if a == self.part else a, c) for a, c in terms if a != rest]
-            moved = tuple((a, c) for a, c in terms if a in known)
-            spans.append(Span(moved))
-        return tuple(s for s in spans if s.strides)
+def _join(draft: Draft, plan: TilePlan, division: Division) -> Hole:
+    """Add up the parts in a kernel of its own, with the epilogue, a few results in each thread; how many."""
+    out = joining_block(draft, division)
+    around = draft.sizes(out)
+    fused = draft.fuse(out, list(around))
+    width = join_width(plan.block, list(around.values())[-1])
+    draft.add(width)
+    block, thread, vector = draft.split(out, fused, (0, JOINING_THREADS, width))
+    draft.do(Bind, block=out, loop=block, thread="blockIdx.x")
+    draft.do(Bind, block=out, loop=thread, thread="threadIdx.x")
+    draft.do(Vectorize, block=out, loop=vector)
+    sum_up(draft, division, out, thread)
+    return width

@@ -1,4 +1,4 @@
-"""What the rules for CPUs share: lanes that fit a loop, holes for vectors side by side, loops dealt to threads."""
+"""Vectors and threads on CPUs: lanes that fit a loop, loops that are fused, loops dealt to threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.loop import BlockOp, ForOp
-from ...passes.analysis.nest import find_block
-from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.split import Split
-from ..sketch.hole import Columns, Derived, Hole, Limit
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
+from ..sketch.hole import Columns, Limit
 from ..structure.strides import nearly_in_rows, run_together
 from .always_inline import COSTLY
 
@@ -56,39 +53,26 @@ def upto(choices: Sequence[int], extent: int) -> tuple[int, ...]:
     return tuple(c for c in choices if c <= extent) or (1,)
 
 
-def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]:
-    """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent.
+def loops_together(draft: Draft, name: str, loops: Sequence[ForOp]) -> list[ForOp]:
+    """The last of a block's `loops`, as far as they run through memory as if they were one.
 
     Loops with another one between them, as of a reduce axis of extent 1, stay apart.
     """
-    block = find_block(None, draft.module, name)
-    around = [loop.loop_name for loop in block.enclosing_loops]
+    around = draft.loops(name)
     places = [around.index(loop.loop_name) for loop in loops]
-    count, most = 1, run_together(block, loops)
+    count, most = 1, run_together(draft.block(name), loops)
     while count < most and places[-count - 1] == places[-count] - 1:
         count += 1
-    names = [loop.loop_name for loop in loops[-count:]]
-    extent = prod(loop.size for loop in loops[-count:])
-    return fuse(draft, name, names), extent
+    return list(loops[-count:])
 
 
-def fuse(draft: Draft, name: str, loops: Sequence[str]) -> str:
-    """Make loops of a block one, where they are several; its name, which is not theirs where another has that."""
-    if len(loops) == 1:
-        return loops[0]
-    place = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops].index(loops[0])
-    draft.do(Fuse, block=name, loops=tuple(loops))
-    return find_block(None, draft.module, name).enclosing_loops[place].loop_name
-
-
-def split(draft: Draft, name: str, loop: str, factors: tuple[Hole | Derived | int, ...]) -> list[str]:
-    """Split a loop of a block; the names of what it becomes, which others around may have taken the usual ones of."""
-    before = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops]
-    draft.do(Split, block=name, loop=loop, factors=factors)
-    after = [x.loop_name for x in find_block(None, draft.module, name).enclosing_loops]
-    return after[before.index(loop) : before.index(loop) + len(factors)]
+def together(draft: Draft, name: str, loops: Sequence[ForOp]) -> tuple[str, int]:
+    """Fuse the last of a block's `loops`, as far as they run through memory together; its name and its extent."""
+    found = loops_together(draft, name, loops)
+    extent = prod(loop.size for loop in found)
+    return draft.fuse(name, [loop.loop_name for loop in found]), extent
 
 
 def deal(draft: Draft, name: str, loops: Sequence[str]) -> None:
     """Make the outermost `loops` of a block one, and give its iterations to threads."""
-    draft.do(Parallel, block=name, loop=fuse(draft, name, loops))
+    draft.do(Parallel, block=name, loop=draft.fuse(name, loops))

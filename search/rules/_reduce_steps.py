@@ -1,4 +1,4 @@
-"""How a reduce axis is blocked and unrolled: exactly, or, where few factors divide its extent, with a short tail."""
+"""Blocked and unrolled reduce axes: exact factors, or, where few divide the extent, a short tail."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..sketch.hole import Columns, Hole, Limit
 
 UNROLLED = (1, 2, 4, 8)
+"""Steps that are written out."""
 LONGEST = 512
 """Blocks beyond are no help to a cache."""
 USUAL = 256
@@ -20,6 +21,9 @@ WHOLE = 2048
 A product of 192x1009 and 1009x256 takes 432 us in one block, 444 us in blocks of 4 x 63 and 862 us in blocks of 256,
 whose length is only known when it runs (Zen 5, one thread)."""
 MOST_BLOCKS = 12
+"""Blocks that a search chooses among, at most, spread over those there are. No measurement is kept."""
+FEWEST_OF_BLOCK = 8
+"""Steps of a block, at least, where it is not all. No measurement is kept."""
 SHORT_TAIL = 16
 """A tail is one of so many parts of the extent at most."""
 
@@ -37,7 +41,7 @@ class Steps:
 def steps_of(extent: int) -> Steps:
     """The choices for a reduce axis that is too long to be unrolled."""
     divisors = [d for d in range(1, extent + 1) if extent % d == 0]
-    exact = [d for d in divisors if d >= 8 or d == extent]
+    exact = [d for d in divisors if d >= FEWEST_OF_BLOCK or d == extent]
     if not divides_badly(extent):
         unrolls = tuple(n for n in UNROLLED if extent % n == 0)
         blocks = _at_most(exact)
@@ -59,7 +63,7 @@ def _nearly(extent: int) -> set[int]:
     found = set()
     for unroll in (4, 8):
         parts = 1
-        while extent // (parts * unroll) >= 8:
+        while extent // (parts * unroll) >= FEWEST_OF_BLOCK:
             found.add(extent // (parts * unroll))
             parts *= 2
     return found

@@ -1,4 +1,4 @@
-"""What tiling rules share: each anchor of a draft gets its structures, and their combinations drafts of their own."""
+"""Structures of tiled anchors: each anchor of a draft gets its own, and their combinations drafts of their own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Protocol, TypeVar
 
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
-from ..sketch.sketch import CostEstimate, Draft
+from ..sketch.draft import CostEstimate, Draft
 from ..structure.anchor import Anchor, anchors_in, find_anchor
 
 MOST_COMBINED = 8
-"""Structures of several anchors are combined freely up to so many drafts; beyond, all but one keep their best."""
+"""Structures of several anchors are combined freely up to so many drafts; beyond, all but one keep their best. Not
+measured: each draft more is a sketch that a search divides its trials among."""
 
 
 class Structure(Protocol):

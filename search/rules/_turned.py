@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -10,25 +11,25 @@ import numpy.typing as npt
 
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
-from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Kind, Limit
-from ..sketch.sketch import Draft
 from ..structure.strides import WIDEST_STRIDE, Access, accesses, lanes_of_block
-from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, not_idle, together
+from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, loops_together, not_idle
 
 SHORTEST = 4
 """Axes of a smaller extent fill no tile."""
 UNROLLED = (1, 2, 4, 8)
+"""Rows, or columns, that are written out side by side."""
 REPEATED = (1, 2, 4, 8, 16, 32)
+"""How many times those a tile has."""
 MOST_COPIES = 64
 """Elements that one tile writes out at most."""
 USUAL_ROWS = (4, 4)
+"""Without a search: rows side by side, and how many times that many a tile has."""
 USUAL_COLUMNS = (8, 8)
-"""Without a search: rows, or columns, side by side, and how many times that many a tile has.
+"""The same of columns.
 
 The fastest on the whole for extents that are powers of two, primes, and those of images (measured on a Zen 5): 16 rows
 are a line of a cache where they are read."""
@@ -58,60 +59,80 @@ def _contiguous(found: Sequence[Access], sizes: dict[str, int]) -> str | None:
     return next((n for n in names if all(access.step(n) == 1 for access in found)), None)
 
 
-def tile_turned(draft: Draft, name: str, axes: tuple[str, str], target: Target) -> None:
-    """Tiles of the axes read and written along; their elements one by one, or in lanes where each takes long."""
-    loops = find_block(None, draft.module, name).enclosing_loops
-    total = prod(loop.size for loop in loops)
+@dataclass(frozen=True)
+class TurnedPlan:
+    """Tiles of the loops read and written along; their elements one by one, or in lanes where each takes long.
+
+    The loops `written` become one. `rows`, and `columns` of so many `lanes`, are written out, so many times as the
+    tiles say.
+    """
+
+    name: str
+    read: str
+    written: tuple[str, ...]
+    rows: Hole
+    row_tile: Hole
+    columns: Hole
+    column_tile: Hole
+    lanes: Hole
+    limits: tuple[Limit, ...]
+    is_parallel: bool
+
+    def numbers(self) -> tuple[Hole, ...]:
+        """All holes, in the order they have in a sketch."""
+        return self.rows, self.row_tile, self.columns, self.column_tile, self.lanes
+
+
+def plan_turned(draft: Draft, block: BlockOp, axes: tuple[str, str], target: Target) -> TurnedPlan:
+    """How a block is tiled that reads along the first of two loops, and writes along the second."""
+    name, loops = block.block_name, block.enclosing_loops
     read, written = axes
-    if loops[-1].loop_name == written:
-        written, _ = together(draft, name, loops)
-    block = find_block(None, draft.module, name)
-    sizes = {loop.loop_name: loop.size for loop in block.enclosing_loops}
-    rows, row_tile, columns, column_tile, lanes = _holes(
-        draft, block, (read, sizes[read]), (written, sizes[written]), target
+    sizes = {loop.loop_name: loop.size for loop in loops}
+    fused = loops_together(draft, name, loops) if loops[-1].loop_name == written else []
+    along = tuple(loop.loop_name for loop in fused) or (written,)
+    extent = prod(sizes[n] for n in along)
+    row, column = (read, sizes[read]), ("_".join(along), extent)
+    choices, usual = lane_choices(extent, lanes_of_block(block, target))
+    one_by_one = not is_costly(block)
+    usual_columns = USUAL_COLUMNS if one_by_one else (1, 1)
+    rows = _tile(name, "rows", UNROLLED, USUAL_ROWS[0], row)
+    row_tile = _tile(name, "row_tile", REPEATED, USUAL_ROWS[1], row)
+    columns = _tile(name, "columns", (*UNROLLED, 2 * max(UNROLLED)), usual_columns[0], column)
+    column_tile = _tile(name, "column_tile", REPEATED, usual_columns[1], column)
+    lanes = Hole.near(f"{name}_lanes", (1, *choices), 1 if one_by_one else usual, "vector", f"{name}_{column[0]}")
+    limits = (
+        _written_out(rows.name, columns.name),
+        not_idle((row_tile.name, rows.name), row[1]),
+        not_idle((lanes.name, column_tile.name, columns.name), extent),
     )
-    draft.do(Split, block=name, loop=read, factors=(0, row_tile, rows))
-    draft.do(Split, block=name, loop=written, factors=(0, column_tile, columns, lanes))
-    outer = [f"{n}0" if n in (read, written) else n for n in sizes]
-    inner = [f"{written}1", f"{read}1", f"{read}2", f"{written}2", f"{written}3"]
-    draft.do(Reorder, block=name, loops=(*outer, *inner))
-    draft.do(Vectorize, block=name, loop=inner[-1])
-    for loop in inner[2:4]:
+    is_parallel = target.cores > 1 and prod(sizes.values()) >= PARALLEL_ELEMENTS
+    return TurnedPlan(name, read, along, rows, row_tile, columns, column_tile, lanes, limits, is_parallel)
+
+
+def write_turned(draft: Draft, plan: TurnedPlan) -> None:
+    """Apply all steps."""
+    name = plan.name
+    draft.limits += plan.limits
+    column = draft.fuse(name, plan.written)
+    draft.add(*plan.numbers())
+    row_parts = draft.split(name, plan.read, (0, plan.row_tile, plan.rows))
+    column_parts = draft.split(name, column, (0, plan.column_tile, plan.columns, plan.lanes))
+    parts = {*row_parts[1:], *column_parts[1:]}
+    outer = [n for n in draft.loops(name) if n not in parts]
+    unrolled = [row_parts[2], column_parts[2]]
+    draft.order(name, [*outer, column_parts[1], row_parts[1], *unrolled, column_parts[3]])
+    draft.do(Vectorize, block=name, loop=column_parts[3])
+    for loop in unrolled:
         draft.do(Unroll, block=name, loop=loop)
-    if target.cores > 1 and total >= PARALLEL_ELEMENTS:
+    if plan.is_parallel:
         deal(draft, name, outer)
 
 
-def _holes(
-    draft: Draft, block: BlockOp, read: tuple[str, int], written: tuple[str, int], target: Target
-) -> tuple[Hole, ...]:
-    """The factors of both axes, and the lanes."""
-    name = block.block_name
-    full = lanes_of_block(block, target)
-    choices, usual = lane_choices(written[1], full)
-    one_by_one = not is_costly(block)
-    columns, column_tile = USUAL_COLUMNS if one_by_one else (1, 1)
-    found = (
-        _tile(draft, name, "rows", UNROLLED, USUAL_ROWS[0], read),
-        _tile(draft, name, "row_tile", REPEATED, USUAL_ROWS[1], read),
-        _tile(draft, name, "columns", (*UNROLLED, 16), columns, written),
-        _tile(draft, name, "column_tile", REPEATED, column_tile, written),
-        draft.hole(f"{name}_lanes", (1, *choices), 1 if one_by_one else usual, "vector", f"{name}_{written[0]}"),
-    )
-    names = [hole.name for hole in found]
-    draft.limits += [
-        _written_out(names[0], names[2]),
-        not_idle(names[1::-1], read[1]),
-        not_idle(names[:1:-1], written[1]),
-    ]
-    return found
-
-
-def _tile(draft: Draft, block: str, label: str, choices: tuple[int, ...], usual: int, axis: tuple[str, int]) -> Hole:
+def _tile(block: str, label: str, choices: tuple[int, ...], usual: int, axis: tuple[str, int]) -> Hole:
     loop, extent = axis
     kind: Kind = "tile" if label.endswith("tile") else "unroll"
     fitting = tuple(n for n in choices if n < 2 * extent)
-    return draft.hole(f"{block}_{label}", fitting, min(usual, extent), kind, f"{block}_{loop}")
+    return Hole.near(f"{block}_{label}", fitting, min(usual, extent), kind, f"{block}_{loop}")
 
 
 def _written_out(rows: str, columns: str) -> Limit:

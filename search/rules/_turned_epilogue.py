@@ -1,12 +1,11 @@
-"""What it costs that an epilogue writes along another axis than the results lie along, in their tile or apart."""
+"""Cost of an epilogue that writes along another axis than the results lie along, in their tile or apart."""
 
 from __future__ import annotations
 
 from math import prod
 
 from ...dialects.element import element_bytes
-from ...passes.analysis.nest import find_block
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 from ..structure.anchor import Anchor
 from ..structure.strides import accesses
 from ._lanes import is_costly
@@ -17,6 +16,7 @@ SCATTER_CYCLES = 3.0
 ALIASED_CYCLES = 20.0
 """To store one where neighbouring lanes are multiples of `ALIAS_BYTES` apart, which are one set of a cache."""
 ALIAS_BYTES = 2048
+"""Bytes apart at which lines fall into few sets of a first-level cache, of which 64 have 4096 bytes between them."""
 TURN_CYCLES = 2.0
 """To write an element, and to read it again in tiles of both axes; all of these measured on a Zen 5."""
 COSTLY_TURN_CYCLES = 4.0
@@ -27,7 +27,7 @@ def turning_cycles(draft: Draft, anchor: Anchor, apart: bool = False) -> float:
     """Cycles of all elements, in the tile of the results or apart from it; 0 for any other epilogue, or none."""
     if anchor.epilogue is None:
         return 0.0
-    block = find_block(None, draft.module, anchor.epilogue)
+    block = draft.block(anchor.epilogue)
     axes = turned_axes(block)
     if axes is None:
         return 0.0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...dialects.loop import blocks_in
+from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.access import consumers, is_argument
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import anchors_in
 from ..structure.stencils import neighbours_read
 from ..structure.transform_chains import picked_axes
@@ -29,7 +30,8 @@ COSTLY = (
 )
 """Operations worth storing the result of rather than repeating."""
 MOST_REPEATED = 40
-"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage."""
+"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage. No
+measurement is kept."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,23 @@ class AlwaysInline(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         pads = {pad for anchor in anchors_in(draft.module) for pad in anchor.pads}
         for block in list(blocks_in(draft.module)):
-            name = block.block_name
-            if name in pads or name in draft.settled or block.is_reduction or is_argument(block.outputs[0]):
+            if block.block_name in pads or block.block_name in draft.settled or not self._is_cheap(block):
                 continue
-            readers = consumers(block)
-            if picked_axes(block):  # repeating it would repeat a product with a matrix
-                continue
-            costly = any(op.name in self.costly for op in block.body.block.ops)
-            if costly and (len(readers) > 1 or any(r.is_reduction for r in readers)):
-                continue
-            operations = sum(1 for _ in block.body.block.ops)
-            if any(n > 1 and n * operations > MOST_REPEATED for n in (neighbours_read(r, block) for r in readers)):
-                continue
-            try:
-                draft.do(ComputeInline, block=name)
-            except ScheduleError:
-                continue
+            with suppress(ScheduleError):
+                draft.do(ComputeInline, block=block.block_name)
         return [draft]
+
+    def _is_cheap(self, block: BlockOp) -> bool:
+        """Whether a block may be computed again wherever it is read.
+
+        Not one that picks its arithmetic by position: repeating it would repeat a product with a matrix.
+        """
+        if block.is_reduction or is_argument(block.outputs[0]) or picked_axes(block):
+            return False
+        readers, operations = consumers(block), [op.name for op in block.body.block.ops]
+        if any(name in self.costly for name in operations) and (
+            len(readers) > 1 or any(r.is_reduction for r in readers)
+        ):
+            return False
+        times = (neighbours_read(reader, block) for reader in readers)
+        return all(n <= 1 or n * len(operations) <= MOST_REPEATED for n in times)

@@ -9,18 +9,23 @@ from typing import ClassVar
 
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.gpu_chains import Shape, chains_of
-from ._gpu_joined_rows import JoinedRows
-from ._gpu_tiled_rows import SHORT, TiledRows, row_tiles, tiled_axis
+from ._gpu_joined_rows import plan_joined_rows, write_joined_rows
+from ._gpu_tiled_rows import SHORT, plan_tiled_rows, write_tiled_rows
 
 LONG = 64
-"""Terms from which on several threads for a result pay, whatever their number."""
+"""Terms from which on several threads for a result pay, whatever their number. No measurement is kept."""
 THREADS_PER_CORE = 512
-"""Results for each multiprocessor that keep it busy with a thread for each, about."""
+"""Results for each multiprocessor that keep it busy with a thread for each: a quarter of the 2048 it can hold. No
+measurement is kept."""
 MOST_ALONE = 1 << 18
-"""Elements that one block of threads takes at most where there is a single row."""
+"""Elements that one block of threads takes at most where there is a single row: 256 for each of 1024 threads. No
+measurement is kept."""
+MOST_WITHIN = 4
+"""Elements of a row of the last block for each term of its reductions, at most: with more, writing them is what takes
+long, and wants all threads. No measurement is kept."""
 MOST_DRAFTS = 4
 """Ways to go on that the rule makes of one draft, at most."""
 
@@ -47,7 +52,7 @@ class GpuFusedRows(SketchRule):
 def _worth(shape: Shape, target: Target) -> bool:
     """Whether there is something to gain over what later rules make of a chain."""
     told = any(not a.reduce for a in shape.last.axes)  # rows, if of one element: without, there is no loop for blocks
-    if shape.along is None or shape.terms < 2 or not told or shape.within > 4 * shape.terms:
+    if shape.along is None or shape.terms < 2 or not told or shape.within > MOST_WITHIN * shape.terms:
         return False
     few = shape.rows < THREADS_PER_CORE * max(1, target.cores)
     if shape.is_plain:
@@ -68,10 +73,9 @@ def _written(draft: Draft, shape: Shape, target: Target) -> Draft | None:
     grown = draft.copy()
     try:
         if shape.named and not shape.across and shape.together >= SHORT:
-            most = 256 if shape.rows > max(1, target.cores) else 1024
-            JoinedRows(grown, shape.chain, target).write(shape.together, shape.terms, most)
+            write_joined_rows(grown, plan_joined_rows(shape, target))
         else:
-            TiledRows(grown, shape.chain, target, tiled_axis(shape), shape.across).write(*row_tiles(shape, target))
+            write_tiled_rows(grown, plan_tiled_rows(shape, target))
     except ScheduleError:
         return None
     grown.names.append(f"{shape.chain.last}_rows")

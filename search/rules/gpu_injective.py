@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule.bind import Bind
-from ...passes.schedule.fuse import Fuse
-from ...passes.schedule.split import Split
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.chains import unscheduled
+from ._gpu_factors import block_threads
 
-THREADS = 256
+THREADS = (64, 128, 256, 512, 1024)
+"""Threads of a block."""
+USUAL_THREADS = 256
 """Threads of a block unless searched: enough warps to hide what a load takes, and few enough for several blocks."""
+VECTORS = (1, 2, 4)
+"""Elements of a thread: up to 16 bytes of float32, the widest access of a thread (CUDA C++ programming guide)."""
 
 
 class GpuInjective(SketchRule):
@@ -31,30 +35,40 @@ class GpuInjective(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         for block in unscheduled(draft):
             if block.enclosing_loops and not block.is_reduction:
-                bind_all(draft, block.block_name, target)
+                _write(draft, plan_elements(block, target))
         return [draft]
 
 
-def bind_all(draft: Draft, name: str, target: Target) -> None:
+@dataclass(frozen=True)
+class ElementPlan:
+    """All elements of a block in `threads` of thread blocks, a `vector` of neighbours to each."""
+
+    name: str
+    loops: tuple[str, ...]
+    threads: Hole
+    vector: Hole
+
+
+def plan_elements(block: BlockOp, target: Target) -> ElementPlan:
+    """Vectors where what moves is contiguous and there are enough for all multiprocessors."""
+    name = block.block_name
+    sizes = {loop.loop_name: loop.size for loop in block.enclosing_loops}
+    last, extent = list(sizes.items())[-1]
+    widths = tuple(n for n in VECTORS if extent % n == 0)
+    enough = prod(sizes.values()) >= widths[-1] * USUAL_THREADS * max(1, target.cores)
+    width = widths[-1] if enough and _moves_in_rows(block, last) else 1
+    threads = Hole.near(f"{name}_threads", block_threads(target, THREADS), USUAL_THREADS, "threads")
+    return ElementPlan(name, tuple(sizes), threads, Hole.near(f"{name}_vector", widths, width, "vector"))
+
+
+def _write(draft: Draft, plan: ElementPlan) -> None:
     """Neighbouring elements to neighbouring threads, a few to each: what they move then goes in vectors."""
-    block = find_block(None, draft.module, name)
-    loops = [(loop.loop_name, loop.size) for loop in block.enclosing_loops]
-    if not loops:
-        return
-    total = prod(size for _, size in loops)
-    vectors = tuple(n for n in (1, 2, 4) if loops[-1][1] % n == 0)
-    wide = total >= vectors[-1] * THREADS * max(1, target.cores) and _moves_in_rows(block, loops[-1][0])
-    if len(loops) > 1:
-        draft.do(Fuse, block=name, loops=tuple(n for n, _ in loops))
-    fused = "_".join(n for n, _ in loops)
-    most = target.max_threads_per_block or THREADS
-    choices = tuple(n for n in (64, 128, 256, 512, 1024) if n <= most) or (most,)
-    threads = draft.hole(f"{name}_threads", choices, min(THREADS, most), "threads")
-    vector = draft.hole(f"{name}_vector", vectors, vectors[-1] if wide else 1, "vector")
-    draft.do(Split, block=name, loop=fused, factors=(0, threads, vector))
-    draft.do(Bind, block=name, loop=f"{fused}0", thread="blockIdx.x")
-    draft.do(Bind, block=name, loop=f"{fused}1", thread="threadIdx.x")
-    draft.do(Vectorize, block=name, loop=f"{fused}2")
+    name = plan.name
+    draft.add(plan.threads, plan.vector)
+    block, thread, vector = draft.split(name, draft.fuse(name, plan.loops), (0, plan.threads, plan.vector))
+    draft.do(Bind, block=name, loop=block, thread="blockIdx.x")
+    draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
+    draft.do(Vectorize, block=name, loop=vector)
     draft.settled.add(name)
 
 

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from ...dialects.loop import BlockOp, blocks_in, buffer_shape
+from ...dialects.loop import BlockOp, buffer_shape
 from ...dialects.target import WARP, Target
-from ...passes.analysis.access import is_argument, reads
-from ...passes.analysis.nest import buffer_name, find_block
 from ...passes.lower.write_kernel import SHARED_ALIGNMENT
-from ...passes.primitive import ScheduleError
+from ...passes.primitive import Primitive, ScheduleError
 from ...passes.schedule.bind import Bind
-from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
-from ...passes.schedule.pragma import Pragma
-from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.reverse_compute_at import ReverseComputeAt
-from ...passes.schedule.rfactor import Rfactor, may_trap
+from ...passes.schedule.rfactor import may_trap
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.unroll import Unroll
-from ...passes.schedule.vectorize import Vectorize
-from ..sketch.hole import Kind
+from ..sketch.draft import Draft
+from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft, Hole
 from ..structure.anchor import epilogue_of
 from ..structure.chains import along_reduce, next_chain, row_dimensions
 from ..structure.strides import output_bytes
-from ._lanes import fuse, split
+from ._gpu_joined_rows import joining_threads
+from ._gpu_results import plan_results, write_results
 
-UNROLLED = (0, 16, 64)
-"""Steps of a short reduction that are written out: their loads do not wait for each other."""
+SHORT_ROW = 64
+"""Elements of a row below which a single thread reduces it: two for each thread of a warp. Not measured."""
 REGISTERS = 32
 """Elements of a row that a thread keeps in registers, at most.
 
-Longer rows wait in shared memory; those that do not fit there are computed again by each reader.
+Longer rows wait in shared memory; those that do not fit there are computed again by each reader. Not measured: chosen
+so that rows of as many stages as softmax has leave half of the 255 registers of a thread free.
 """
 
 
@@ -51,227 +47,172 @@ class GpuRows(SketchRule):
         return target.is_gpu
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        while (chain := next_chain(draft)) is not None:
-            _Rows(draft, target, chain).write()
+        while (names := next_chain(draft)) is not None:
+            chain = [draft.block(name) for name in names]
+            if any(_joins_in_no_threads(block) for block in chain):
+                chain = chain[-1:]
+            alone = _one_thread_a_result(chain)
+            if alone is not None:
+                draft.settled.add(alone.block_name)
+                write_results(draft, plan_results(alone, target))
+            else:
+                _write(draft, plan_rows(chain, target))
         return [draft]
 
 
-class _Rows:
-    """One chain being scheduled; the last block of `chain` stays, the others move to it.
+def _joins_in_no_threads(block: BlockOp) -> bool:
+    """True for combiners without a name, and for a division by what is reduced: it fails in threads without an element.
 
-    Threads join results by named combiners only, and a division by what a reduction reads would fail in threads without
-    an element: a chain with such a one is left to be several, each ending in one block.
+    A chain with such a one is several, each ending in one block.
+    """
+    return block.combiner.data == "custom" or may_trap(block)
+
+
+def _one_thread_a_result(chain: Sequence[BlockOp]) -> BlockOp | None:
+    """The reduction of a chain whose results are told apart by threads; None where threads share a row.
+
+    That is one over short rows, or over what is not contiguous: neighbouring threads then read neighbouring elements.
+    A block behind it that takes its results one by one is left to move to it.
+    """
+    first, last = chain[0], chain[-1]
+    contiguous = [block for block in chain if along_reduce(block)]
+    if len(chain) == 1:
+        short = not contiguous or _longest(contiguous) < SHORT_ROW
+        return last if short or _joins_in_no_threads(last) else None
+    with_epilogue = len(chain) == 2 and first.is_reduction and epilogue_of(first) == last.block_name
+    return first if with_epilogue and not contiguous else None
+
+
+def _longest(chain: Sequence[BlockOp]) -> int:
+    return max((a.extent for block in chain for a in block.axes if a.reduce), default=0)
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """A block of threads for each row: the last block of `chain` stays, the others move to it.
+
+    `rows` are the loops over rows. `repeated` are computed again where they are read. Of the choices of `threads`,
+    `fitting` have all that is kept in shared memory; `in_registers` says that threads keep rows.
     """
 
-    def __init__(self, draft: Draft, target: Target, chain: list[str]) -> None:
-        self.draft = draft
-        self.target = target
-        blocks = [find_block(None, draft.module, n) for n in chain]
-        self.apart = any(block.combiner.data == "custom" or may_trap(block) for block in blocks)
-        self.chain = chain[-1:] if self.apart else chain
-        self.last = chain[-1]
-        self.threads: Hole | None = None
-        self.scope = "local"
+    chain: tuple[str, ...]
+    rows: tuple[str, ...]
+    threads: Hole
+    repeated: tuple[str, ...]
+    fitting: tuple[int, ...]
+    in_registers: bool
 
-    def write(self) -> None:
-        self.draft.settled.update(self.chain)
-        block = find_block(None, self.draft.module, self.last)
-        deep = [b for n in self.chain if along_reduce(b := find_block(None, self.draft.module, n))]
-        extent = max((a.extent for b in deep for a in b.axes if a.reduce), default=0)
-        if len(self.chain) == 1 and (not deep or extent < 64 or self.apart):
-            self._one_thread_a_result(block)
-            return
-        first = find_block(None, self.draft.module, self.chain[0])
-        if len(self.chain) == 2 and not deep and first.is_reduction and epilogue_of(first) == self.last:
-            self.draft.settled.discard(self.last)
-            self._one_thread_a_result(first)
-            return
-        names = [e.as_axis() for e in block.write_indices[0]]
-        around = [x.loop_name for x in block.enclosing_loops]
-        rows = [n for n in names[: row_dimensions(block)] if n is not None and n in around]
-        fits = [n for n in (32, 64, 128, 256, 512, 1024) if n <= self.target.max_threads_per_block]
-        default = max(n for n in fits if n <= max(32, min(256, extent // 4)))
-        choices = tuple(n for n in fits if n <= max(32, extent))
-        self.threads = self.draft.hole(f"{self.last}_threads", choices, default, "threads")
-        row = fuse(self.draft, self.last, rows) if rows else ""
-        if row:
-            self.draft.do(Bind, block=self.last, loop=row, thread="blockIdx.x")
-        self.scope = "local" if row else "global"
-        self._repeat_long(extent)
-        moved = [self.last]
-        for name in reversed(self.chain[:-1]):
-            try:
-                self.draft.do(ComputeAt, block=name, loop=row)
-            except ScheduleError:
-                self.draft.settled.discard(name)
-                continue
-            moved.append(name)
-        for name in self.chain:
-            if name in moved:
-                self._stage(name, extent)
+    @property
+    def last(self) -> str:
+        return self.chain[-1]
 
-    def _repeat_long(self, extent: int) -> None:
-        """Compute again where it is read what is longer, for each row, than the shared memory that is left."""
-        if not self.target.max_shared_bytes or self._in_registers(extent):
-            return
-        assert self.threads is not None
-        stages = [find_block(None, self.draft.module, n) for n in self.chain]
-        kept = [b for b in stages if b.is_reduction]
-        for block in stages[:-1]:
-            if block in kept:
-                continue
-            name = block.block_name
-            if self._shared_bytes([*kept, block], self.threads.default) <= self.target.max_shared_bytes:
+    def fits(self, columns: Columns) -> npt.NDArray[np.bool_]:
+        """Which candidates have threads whose rows are in shared memory."""
+        return np.isin(columns[self.threads.name], self.fitting)
+
+
+def plan_rows(chain: Sequence[BlockOp], target: Target) -> RowPlan:
+    """Which stages of a chain are kept for a row, by how many threads, and where."""
+    last = chain[-1]
+    around = {x.loop_name for x in last.enclosing_loops}
+    names = [e.as_axis() for e in last.write_indices[0]][: row_dimensions(last)]
+    longest = _longest([block for block in chain if along_reduce(block)])
+    threads = joining_threads(last.block_name, target, longest, longest)
+    in_registers = -(-longest // threads.default) <= REGISTERS
+    kept, repeated, fitting = list(chain), [], threads.choices
+    if target.max_shared_bytes and not in_registers:
+        kept = [block for block in chain if block.is_reduction]
+        for block in (b for b in chain[:-1] if not b.is_reduction):
+            if _shared_bytes(last, [*kept, block], threads.default, target) <= target.max_shared_bytes:
                 kept.append(block)
-                continue
-            self.chain.remove(name)
-            try:
-                self.draft.do(ComputeInline, block=name)
-            except ScheduleError:
-                self.draft.settled.discard(name)
-        within = {n: self._shared_bytes(kept, n) <= self.target.max_shared_bytes for n in self.threads.choices}
-        if not all(within.values()):
-            hole = self.threads.name
-            self.draft.limits.append(lambda c: np.isin(c[hole], [n for n, fits in within.items() if fits]))
-
-    def _shared_bytes(self, stages: Sequence[BlockOp], threads: int) -> int:
-        """Shared memory for rows, as long as a multiple of the threads, and for a value of each warp of a reduction.
-
-        Only CUDA's threads have warps to join their values in: elsewhere it is a value of each thread.
-        """
-        values = -(-threads // WARP) if self.target.kind == "cuda" else threads
-        rows = row_dimensions(find_block(None, self.draft.module, self.last))
-        total = 0
-        for block in stages:
-            row = prod(buffer_shape(block.outputs[0])[rows:])
-            size = (values if block.is_reduction else -(-row // threads) * threads) * output_bytes(block)
-            total += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
-        return total
-
-    def _in_registers(self, extent: int) -> bool:
-        """True where the threads of a row keep it in registers, by default."""
-        assert self.threads is not None
-        return -(-extent // self.threads.default) <= REGISTERS
-
-    def _stage(self, name: str, extent: int) -> None:
-        block = find_block(None, self.draft.module, name)
-        assert self.threads is not None
-        if block.is_reduction:
-            self._joined(block)
-            if name != self.last and self.scope == "local":
-                self.draft.do(SetScope, block=name, scope="local")
-            return
-        loops = [x for x in block.enclosing_loops if x.loop_kind == "serial"]
-        if not loops:  # rows of one element
-            if name != self.last and self.scope == "local":
-                self.draft.do(SetScope, block=name, scope="local")
-            return
-        inner = loops[-1].loop_name
-        _, thread = split(self.draft, name, inner, (0, self.threads))
-        self.draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
-        if name == self.last:
-            return
-        self.draft.do(SetScope, block=name, scope="local" if self._in_registers(extent) else "shared")
-
-    def _joined(self, block: BlockOp) -> None:
-        """Each thread adds up every so many elements, then the threads join what they have."""
-        name = block.block_name
-        axes = [a for a in block.axes if a.reduce and a.extent > 1]
-        if not axes:
-            return
-        bound = dict(zip((a.name for a in block.axes), block.bindings.data, strict=True))
-        loop = bound[axes[-1].name].as_axis() or axes[-1].name  # a row's loop around may have taken the axis's name
-        assert self.threads is not None
-        step, thread = split(self.draft, name, loop, (0, self.threads))
-        before = {b.block_name for b in blocks_in(self.draft.module)}
-        self.draft.do(Rfactor, block=name, loop=thread)
-        partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
-        self.draft.settled.add(partial)
-        loops = find_block(None, self.draft.module, partial).enclosing_loops
-        outer = loops.index(next(x for x in loops if x.loop_name == step))
-        around = [x.loop_name for x in loops[outer:] if x.loop_name != thread]
-        self.draft.do(Reorder, block=partial, loops=(thread, *around))
-        self.draft.do(Bind, block=partial, loop=thread, thread="threadIdx.x")
-        if self.scope == "local":
-            self.draft.do(SetScope, block=partial, scope="local")
-        final = find_block(None, self.draft.module, name).enclosing_loops[-1].loop_name
-        self.draft.do(Bind, block=name, loop=final, thread="threadIdx.x")
-
-    def _one_thread_a_result(self, block: BlockOp) -> None:
-        """Short or strided reductions, such as pooling: neighbouring results to neighbouring threads, a few to each."""
-        do, name = self.draft.do, block.block_name
-        written = {n for e in block.write_indices[0] for n in e.axes()}
-        loops = [x.loop_name for x in block.enclosing_loops if x.loop_name in written]
-        rest = [x.loop_name for x in block.enclosing_loops if x.loop_name not in written]
-        if not loops:
-            return
-        sizes = {x.loop_name: x.size for x in block.enclosing_loops}
-        if all(sizes[n] == 1 for n in loops):
-            self._one_result(name, loops)
-            return
-        tiled = [n for n in loops if sizes[n] > 1][-2:]
-        inner = []
-        for position, axis in enumerate(tiled):
-            last = position == len(tiled) - 1
-            choices = tuple(n for n in (1, 2, 4) if n <= sizes[axis])
-            kind: Kind = "vector" if last else "tile"
-            tile = self.draft.hole(f"{name}_{kind}", choices, 1, kind)
-            loops[loops.index(axis)], inside = split(self.draft, name, axis, (0, tile))
-            inner.append(inside)
-        order = [*loops, *rest, *inner]
-        if [x.loop_name for x in find_block(None, self.draft.module, name).enclosing_loops] != order:
-            do(Reorder, block=name, loops=tuple(order))
-        fused = fuse(self.draft, name, loops)
-        most = self.target.max_threads_per_block or 256
-        threads = tuple(n for n in (32, 64, 128, 256, 512) if n <= most) or (most,)
-        width = self.draft.hole(f"{name}_threads", threads, min(256, most), "threads")
-        around, thread = split(self.draft, name, fused, (0, width))
-        do(Bind, block=name, loop=around, thread="blockIdx.x")
-        do(Bind, block=name, loop=thread, thread="threadIdx.x")
-        if rest:
-            limit = self.draft.hole(f"{name}_unroll", UNROLLED, UNROLLED[-1], "unroll")
-            do(Pragma, block=name, loop=rest[0], auto_unroll_max_step=limit)
-        self._registers(name, thread, inner)
-
-    def _one_result(self, name: str, loops: list[str]) -> None:
-        """A single result by a single thread."""
-        self.draft.do(Bind, block=name, loop=fuse(self.draft, name, loops), thread="blockIdx.x")
-        self._unread_in_registers(name)
-
-    def _unread_in_registers(self, name: str) -> None:
-        for output in find_block(None, self.draft.module, name).outputs:
-            if not is_argument(output) and not reads(output):
-                self.draft.do(SetScope, block=name, buffer=buffer_name(output), scope="local")
-
-    def _moves(self, name: str, thread: str) -> bool:
-        """Whether a block may follow what it reads: not before another one whose results it reads, too."""
-        try:
-            ReverseComputeAt(block=name, loop=thread).check(self.draft.module)
-        except ScheduleError:
-            return False
-        return True
-
-    def _registers(self, name: str, thread: str, inner: list[str]) -> None:
-        """Results wait in registers until they are final."""
-        do = self.draft.do
-        self._unread_in_registers(name)
-        block = find_block(None, self.draft.module, name)
-        stages = [name]
-        if len(block.outputs) == 1:
-            out = epilogue_of(block)
-            if out is not None and out not in self.draft.settled and self._moves(out, thread):
-                do(SetScope, block=name, scope="local")
-            elif is_argument(block.outputs[0]):
-                out = f"{name}_result"
-                do(CacheWrite, block=name, scope="local", label=out)
             else:
-                out = None
-            if out is not None:
-                do(ReverseComputeAt, block=out, loop=thread)
-                self.draft.settled.add(out)
-                stages.append(out)
-        for stage in stages:
-            for axis in inner[:-1]:
-                do(Unroll, block=stage, loop=axis)
-            if inner:
-                do(Vectorize, block=stage, loop=inner[-1])
+                repeated.append(block.block_name)
+        fitting = tuple(n for n in fitting if _shared_bytes(last, kept, n, target) <= target.max_shared_bytes)
+    return RowPlan(
+        tuple(block.block_name for block in chain),
+        tuple(n for n in names if n is not None and n in around),
+        threads,
+        tuple(repeated),
+        fitting,
+        in_registers,
+    )
+
+
+def _shared_bytes(last: BlockOp, stages: Sequence[BlockOp], threads: int, target: Target) -> int:
+    """Shared memory for rows, as long as a multiple of the threads, and for a value of each warp of a reduction.
+
+    Only CUDA's threads have warps to join their values in: elsewhere it is a value of each thread.
+    """
+    values = -(-threads // WARP) if target.kind == "cuda" else threads
+    rows = row_dimensions(last)
+    total = 0
+    for block in stages:
+        row = prod(buffer_shape(block.outputs[0])[rows:])
+        size = (values if block.is_reduction else -(-row // threads) * threads) * output_bytes(block)
+        total += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+    return total
+
+
+def _write(draft: Draft, plan: RowPlan) -> None:
+    """Move all stages to the rows of the last one, and share each row among threads."""
+    draft.settled.update(plan.chain)
+    draft.add(plan.threads)
+    row = draft.fuse(plan.last, plan.rows)
+    if row:
+        draft.do(Bind, block=plan.last, loop=row, thread="blockIdx.x")
+    for name in plan.repeated:
+        _tried(draft, ComputeInline, name)
+    if len(plan.fitting) < len(plan.threads.choices):
+        draft.limits.append(plan.fits)
+    stages = [n for n in plan.chain if n not in plan.repeated]
+    moved = {plan.last}
+    for name in reversed(stages[:-1]):
+        if _tried(draft, ComputeAt, name, loop=row):
+            moved.add(name)
+    for name in (n for n in stages if n in moved):
+        (_joined if draft.block(name).is_reduction else _dealt)(draft, plan, name)
+
+
+def _tried(draft: Draft, step: type[Primitive[Any]], name: str, **options: object) -> bool:
+    """Do a step of a block; where it is not legal, the block is left to later rules."""
+    try:
+        draft.do(step, block=name, **options)
+    except ScheduleError:
+        draft.settled.discard(name)
+        return False
+    return True
+
+
+def _dealt(draft: Draft, plan: RowPlan, name: str) -> None:
+    """Elements of a row to threads; they stay in registers, or in shared memory where a thread has many."""
+    loops = [x.loop_name for x in draft.block(name).enclosing_loops if x.loop_kind == "serial"]
+    if not loops:  # rows of one element
+        _in_registers(draft, plan, name)
+        return
+    _, thread = draft.split(name, loops[-1], (0, plan.threads))
+    draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
+    if name != plan.last:
+        draft.do(SetScope, block=name, scope="local" if plan.in_registers else "shared")
+
+
+def _joined(draft: Draft, plan: RowPlan, name: str) -> None:
+    """Each thread adds up every so many elements of a row, then the threads join what they have."""
+    block = draft.block(name)
+    axes = [a for a in block.axes if a.reduce and a.extent > 1]
+    if axes:
+        loop = block.bound[axes[-1].name].as_axis() or axes[-1].name  # a row's loop around may have the axis's name
+        step, thread = draft.split(name, loop, (0, plan.threads))
+        partial = draft.partial(name, thread)
+        inside = [n for n in draft.loops(partial) if n != thread]
+        draft.order(partial, (thread, *inside[inside.index(step) :]))
+        draft.do(Bind, block=partial, loop=thread, thread="threadIdx.x")
+        if plan.rows:
+            draft.do(SetScope, block=partial, scope="local")
+        draft.do(Bind, block=name, loop=draft.loops(name)[-1], thread="threadIdx.x")
+    _in_registers(draft, plan, name)
+
+
+def _in_registers(draft: Draft, plan: RowPlan, name: str) -> None:
+    """Keep what a stage has for a row in registers, where there are rows and others read it."""
+    if name != plan.last and plan.rows:
+        draft.do(SetScope, block=name, scope="local")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
-from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
+from ...dialects.target import WARP, Target
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
-from ...passes.schedule.compute_inline import ComputeInline
-from ...passes.schedule.split import Split
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import find_anchor
-from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of
-from ._gpu_joined_rows import JoinedParts, JoinedRows
-from ._gpu_row_steps import Steps
-from ._gpu_tiled_rows import Choices, TiledRows, row_tiles, tiled_axis
+from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of, contiguous_suffix
+from ._gpu_factors import UNKNOWN_THREADS
+from ._gpu_joined_rows import JoinedRowsPlan, joining_threads, write_joined_parts, write_joined_rows
+from ._gpu_row_steps import repeat, untouched_reduce_loops
+from ._gpu_tiled_rows import ROWS_ACROSS, Choices, plan_tiled_rows, with_tiles, write_tiled_rows
 
 FEWEST_ELEMENTS = 1 << 18
-"""Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle."""
+"""Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle. No
+measurement is kept, nor for the other numbers here."""
 FEWEST_TERMS = 4096
 """Terms of a result, at least."""
 FEWEST_IN_CHAINS = 1 << 17
@@ -32,6 +34,13 @@ PARTS = (32, 64, 128, 256, 512, 1024)
 """Parts of a result: the threads of a block join them, one each."""
 FEWEST_A_PART = 8
 """Steps along the loop that is split which each part has, at least."""
+
+LANES = (2, 4, 8, 16, 32)
+"""Lanes of a part where operands are contiguous along results."""
+PARTS_OF_BLOCK = (1, 2, 4, 8, 16)
+"""Parts that a block of threads takes of results that its threads cannot be made to join."""
+LANES_OF_PART = (8, 16, 32, 64)
+"""Lanes of such a part."""
 
 
 class GpuSplitReduction(SketchRule):
@@ -57,12 +66,11 @@ class GpuSplitReduction(SketchRule):
 
 def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
     """Whether a reduction is long, and its results keep less than half of the multiprocessors busy."""
-    shape = Shape.of(draft, chain_of_one(find_block(None, draft.module, name)))
+    shape = Shape.of(draft, chain_of_one(draft.block(name)))
     if shape.along is None or find_anchor(draft.module, name) is not None:
         return False
-    blocks = -(-shape.rows // ACROSS) if shape.across else shape.rows
     single = not shape.named and shape.rows == 1  # of which threads cannot be made to join
-    if 2 * blocks > target.cores or shape.rows * shape.terms < (FEWEST_TERMS if single else FEWEST_ELEMENTS):
+    if 2 * _blocks(shape) > target.cores or shape.rows * shape.terms < (FEWEST_TERMS if single else FEWEST_ELEMENTS):
         return False
     alone = len(chain.reductions) == 1 and not chain.within
     return shape.terms >= (FEWEST_TERMS if alone else FEWEST_IN_CHAINS)
@@ -70,91 +78,108 @@ def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
 
 def _split_all(draft: Draft, chain: GpuChain, target: Target) -> None:
     """Split the reductions of a chain that are worth it; what stands between them is computed again."""
-    for name in chain.repeated:
-        draft.do(ComputeInline, block=name)
+    repeat(draft, chain)
     for name in chain.reductions:
         if _worth(draft, chain, name, target):
-            _Parts(draft, name, target).write()
+            plan = plan_split(draft, name, target)
+            _join(draft, plan, _split(draft, plan))
     draft.names.append(f"{chain.last}_parts")
 
 
-class _Parts:
-    """One reduction being split."""
+@dataclass(frozen=True)
+class SplitPlan:
+    """A reduction in `parts`: of its outermost loop, or, where none is long enough, of all of them as one.
 
-    def __init__(self, draft: Draft, name: str, target: Target) -> None:
-        self.draft = draft
-        self.name = name
-        self.target = target
-        self.steps = Steps(draft, chain_of_one(find_block(None, draft.module, name)), target)
-        self.shape = Shape.of(draft, self.steps.chain)
+    `length` is how many terms that lie together a part has, without a search.
+    """
 
-    def write(self) -> None:
-        """The parts, and what joins them."""
-        rest = self._divide()
-        made = self.steps.partial(self.name, self.part, -1)
-        chain = chain_of_one(find_block(None, self.draft.module, made))
-        if self.shape.named and not self.shape.across:
-            rows = JoinedRows(self.draft, chain, self.target)
-            rows.reduce_loops[made] = rest
-            rows.write(self.length, self.length)
-        else:
-            tiled = self.shape.along if self.shape.across else self.part
-            assert tiled is not None
-            tiles = TiledRows(self.draft, chain, self.target, tiled, self.shape.across)
-            tiles.reduce_loops[made] = rest
-            tiles.write(*self._tiles())
-        self._join()
+    name: str
+    target: Target
+    shape: Shape
+    parts: Hole
+    as_one: bool
+    length: int
 
-    def _divide(self) -> list[str]:
-        """Split the outermost loop that is long enough; the loops that are left to a part."""
-        steps, name = self.steps, self.name
-        loops = steps.untouched_reduce_loops(name)
-        blocks = -(-self.shape.rows // ACROSS) if self.shape.across else self.shape.rows
-        wanted = -(-BLOCKS_PER_CORE * self.target.cores // blocks)
-        most = min(max(PARTS), self.target.max_threads_per_block or 256)
-        around = {x.loop_name: x.size for x in find_block(None, self.draft.module, name).enclosing_loops}
-        if around[loops[0]] < FEWEST_A_PART * min(wanted, most):
-            loops = [steps.fuse(name, loops)]
-            around = {x.loop_name: x.size for x in find_block(None, self.draft.module, name).enclosing_loops}
-        first, *others = loops
-        most = min(most, max(PARTS[0], around[first] // FEWEST_A_PART))
-        middle = max(PARTS[0], min(most, 1 << (wanted - 1).bit_length()))
-        parts = Choices.within(PARTS, middle // 2, min(most, 4 * middle), middle)
-        hole = self.draft.hole(f"{name}_parts", parts.values, parts.default, "parts")
-        self.draft.do(Split, block=name, loop=first, factors=(hole, 0))
-        self.part = f"{first}0"
-        self.length = self.shape.terms // parts.default if not others else around[others[-1]]
-        steps.order(name, (self.part, *[n for n in steps.loops(name) if n != self.part]))
-        return [f"{first}1", *others]
+    @property
+    def joined(self) -> bool:
+        """Whether the threads of a block are all along one part: they can be made to join, and read neighbours."""
+        return self.shape.named and not self.shape.across
 
-    def _tiles(self) -> tuple[Choices, Choices]:
-        most = self.target.max_threads_per_block or 256
-        if self.shape.across:
-            (extent,) = (a.extent for a in self.shape.deepest.axes if a.name == self.shape.along)
-            whole = 1 << (extent - 1).bit_length()
-            return Choices.within((8, 16, 32, 64), 8, whole, 32), Choices.within((2, 4, 8, 16, 32), 2, most // 32, 8)
-        return Choices.within((1, 2, 4, 8, 16), 1, most // 32, 4), Choices.within((8, 16, 32, 64), 8, 64, 32)
 
-    def _join(self) -> None:
-        """The parts of each result, with a block that takes results one by one where there is one."""
-        block = find_block(None, self.draft.module, self.name)
-        chain = next((c for c in chains_of(self.draft) if self.name in c.reductions), chain_of_one(block))
-        last = find_block(None, self.draft.module, chain.last)
-        if len(chain.reductions) > 1 or chain.within or chain.repeated or not last.enclosing_loops:
-            chain = chain_of_one(block)
-        self.draft.settled |= {self.name, chain.last}
-        if self.shape.named:
-            JoinedParts(self.draft, chain, self.target).write()
-        elif any(not a.reduce for a in last.axes):
-            shape = Shape.of(self.draft, chain)
-            TiledRows(self.draft, chain, self.target, tiled_axis(shape), False).write(*row_tiles(shape, self.target))
-        else:
-            self._join_in_a_warp()
+def plan_split(draft: Draft, name: str, target: Target) -> SplitPlan:
+    """How many parts fill the multiprocessors, as far as each has enough steps and the threads of a block join them."""
+    block = draft.block(name)
+    shape = Shape.of(draft, chain_of_one(block))
+    together = contiguous_suffix(block)
+    loops = [a.extent for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
+    loops.append(prod(a.extent for a in block.axes if a.name in together))
+    wanted = -(-BLOCKS_PER_CORE * target.cores // _blocks(shape))
+    most = min(max(PARTS), target.max_threads_per_block or UNKNOWN_THREADS)
+    as_one = loops[0] < FEWEST_A_PART * min(wanted, most)
+    first, *others = [prod(loops)] if as_one else loops
+    most = min(most, max(PARTS[0], first // FEWEST_A_PART))
+    middle = max(PARTS[0], min(most, 1 << (wanted - 1).bit_length()))
+    choices = Choices.within(PARTS, middle // 2, min(most, 4 * middle), middle)
+    parts = Hole.near(f"{name}_parts", choices.values, choices.default, "parts")
+    return SplitPlan(name, target, shape, parts, as_one, others[-1] if others else shape.terms // parts.default)
 
-    def _join_in_a_warp(self) -> None:
-        """A single result that threads cannot be made to join: a warp takes the parts, one thread what is left."""
-        steps, name = self.steps, self.name
-        self.draft.do(Split, block=name, loop=self.part, factors=(0, PARTS[0]))
-        steps.order(name, (f"{self.part}1", f"{self.part}0"))
-        made = steps.partial(name, f"{self.part}1")
-        self.draft.do(Bind, block=made, loop=f"{self.part}1", thread="threadIdx.x")
+
+def _blocks(shape: Shape) -> int:
+    """Blocks of threads that the results of a reduction are for, one part each."""
+    return -(-shape.rows // ACROSS) if shape.across else shape.rows
+
+
+def _split(draft: Draft, plan: SplitPlan) -> str:
+    """Partial results of the parts, on blocks of their own; the loop over parts in what joins them."""
+    name, target = plan.name, plan.target
+    loops = untouched_reduce_loops(draft, name)
+    first, *others = [draft.fuse(name, loops)] if plan.as_one else loops
+    draft.add(plan.parts)
+    part, rest = draft.split(name, first, (plan.parts, 0))
+    draft.order(name, (part, *[n for n in draft.loops(name) if n != part]))
+    made = draft.partial(name, part, -1)
+    chain, known = chain_of_one(draft.block(made)), {made: [rest, *others]}
+    if plan.joined:
+        threads = joining_threads(made, target, plan.length, plan.length)
+        write_joined_rows(draft, JoinedRowsPlan(chain, threads), known)
+    else:
+        tiled = plan.shape.along if plan.shape.across else part
+        assert tiled is not None
+        across = plan.shape.across
+        write_tiled_rows(draft, with_tiles(chain, target, tiled, across, *_tiles(plan), known))
+    return part
+
+
+def _tiles(plan: SplitPlan) -> tuple[Choices, Choices]:
+    """How many results, or parts, a block of threads may take, and how many lanes each."""
+    most = (plan.target.max_threads_per_block or UNKNOWN_THREADS) // WARP
+    shape = plan.shape
+    if shape.across:
+        (extent,) = (a.extent for a in shape.deepest.axes if a.name == shape.along)
+        whole = 1 << (extent - 1).bit_length()
+        return Choices.within(ROWS_ACROSS, ROWS_ACROSS[0], whole, ACROSS), Choices.within(LANES, LANES[0], most, 8)
+    return Choices.within(PARTS_OF_BLOCK, 1, most, 4), Choices.within(LANES_OF_PART, 8, max(LANES_OF_PART), WARP)
+
+
+def _join(draft: Draft, plan: SplitPlan, part: str) -> None:
+    """The parts of each result, with a block that takes results one by one where there is one."""
+    block = draft.block(plan.name)
+    chain = next((c for c in chains_of(draft) if plan.name in c.reductions), chain_of_one(block))
+    last = draft.block(chain.last)
+    if len(chain.reductions) > 1 or chain.within or chain.repeated or not last.enclosing_loops:
+        chain = chain_of_one(block)
+    draft.settled |= {plan.name, chain.last}
+    if plan.shape.named:
+        write_joined_parts(draft, chain)
+    elif any(not a.reduce for a in last.axes):
+        tiles = plan_tiled_rows(Shape.of(draft, chain), plan.target)
+        write_tiled_rows(draft, replace(tiles, across=False))  # parts lie along the reduction
+    else:
+        _join_in_a_warp(draft, plan.name, part)
+
+
+def _join_in_a_warp(draft: Draft, name: str, part: str) -> None:
+    """A single result that threads cannot be made to join: a warp takes the parts, one thread what is left."""
+    rest, lane = draft.split(name, part, (0, WARP))
+    draft.order(name, (lane, rest))
+    draft.do(Bind, block=draft.partial(name, lane, 0), loop=lane, thread="threadIdx.x")

@@ -18,13 +18,21 @@ from typing import ClassVar
 from ...dialects.attributes import Axis
 from ...dialects.target import Target
 from ..estimates.gpu_model import GpuModel
+from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import Anchor
 from ._gpu_factors import parts_of
-from ._gpu_slices import SlicedTiling
-from ._gpu_tiles import GpuVariant, Tiling
+from ._gpu_tile_plan import GpuVariant
+from ._gpu_tiles import write_tiling
 from ._structures import tile_anchors
+
+MOST_FUSED = 4096
+"""Elements of the last two axes up to which they may be taken as one: an image of 64x64. No measurement is kept."""
+DEEPEST_UNDIVIDED = 64
+"""Terms from which on a reduction may be divided. No measurement is kept."""
+MOST_DIVIDED = 1 << 20
+"""Results up to which a reduction may be divided: more keep all multiprocessors busy, and parts of each cost memory.
+No measurement is kept."""
 
 
 class GpuTiling(SketchRule):
@@ -37,29 +45,30 @@ class GpuTiling(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
-            tiling = SlicedTiling if variant.sliced else Tiling
-            return tiling(grown, anchor, variant, target).write()
+            return write_tiling(grown, anchor, variant, target)
 
         return tile_anchors(draft, lambda anchor: list(gpu_variants(anchor)), write)
 
 
 def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
     """The structures worth searching for an anchor."""
-    last = anchor.spatial[-1]
-    groups: list[tuple[Axis, ...]] = [(last,)]
-    if anchor.shared_by_all(last.name):
+    if anchor.shared_by_all(anchor.spatial[-1].name):
         return  # nothing is reused along what neighbouring threads compute: shared memory would not pay
-    if len(anchor.spatial) > 1:
-        before = anchor.spatial[-2]
-        together = [o for o in anchor.operands if last.name in o.axes]
-        if before.extent * last.extent <= 4096 and all(before.name in o.axes for o in together):
-            groups.insert(0, (before, last))
-    outputs = prod(a.extent for a in anchor.spatial)
     deepest = max((a.extent for a in anchor.reduce), default=1)
-    worth = deepest >= 64 and outputs <= 1 << 20
-    for group in groups:
+    divided = deepest >= DEEPEST_UNDIVIDED and prod(a.extent for a in anchor.spatial) <= MOST_DIVIDED
+    for group in _fused_axes(anchor):
         yield GpuVariant(group)
-        if worth and parts_of(deepest, False):
+        if divided and parts_of(deepest, False):
             yield GpuVariant(group, split=True)
-        if worth and parts_of(deepest, True) and len(group) == 1:
+        if divided and parts_of(deepest, True) and len(group) == 1:
             yield GpuVariant(group, sliced=True)
+
+
+def _fused_axes(anchor: Anchor) -> list[tuple[Axis, ...]]:
+    """The last axes that threads may take as one: two of them first, where operands move along both or neither."""
+    *others, last = anchor.spatial
+    if not others or others[-1].extent * last.extent > MOST_FUSED:
+        return [(last,)]
+    moving = [o for o in anchor.operands if last.name in o.axes]
+    both = all(others[-1].name in o.axes for o in moving)
+    return [(others[-1], last), (last,)] if both else [(last,)]

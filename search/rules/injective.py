@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..sketch.hole import Hole
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole, Limit
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.chains import unscheduled
 from ..structure.strides import in_rows, lanes_of_block, nearly_in_rows
 from ._lanes import (
@@ -26,10 +26,13 @@ from ._lanes import (
     together,
     vectors_pay,
 )
-from ._turned import tile_turned, turned_axes
+from ._turned import plan_turned, turned_axes, write_turned
 from .always_inline import COSTLY
 
 VECTORS = (1, 2, 4, 8)
+"""Vectors side by side."""
+USUAL_VECTORS = 4
+"""The same without a search, where nothing but memory takes long: so many loads are on their way at a time."""
 POLYNOMIALS = frozenset(COSTLY) - {"arith.divf", "math.sqrt"}
 """What many dependent operations compute: two registers in one vector hide their latency (gelu: 234 us for 263)."""
 GATHERED_LANES = 1
@@ -55,54 +58,83 @@ class Injective(SketchRule):
                 continue
             axes = turned_axes(block)
             if axes is None:
-                run_through(draft, block.block_name, target)
+                together(draft, block.block_name, block.enclosing_loops)
+                write_run(draft, plan_run(draft.block(block.block_name), target))
             else:
-                tile_turned(draft, block.block_name, axes, target)
+                write_turned(draft, plan_turned(draft, block, axes, target))
         return [draft]
 
 
-def run_through(draft: Draft, name: str, target: Target) -> None:
-    """Schedule a block without a reduction along memory: lanes, vectors, threads; large ones with holes for them."""
-    loops = find_block(None, draft.module, name).enclosing_loops
-    total = prod(loop.size for loop in loops)
-    last, extent = together(draft, name, loops)
-    block = find_block(None, draft.module, name)
-    *outer, _ = [loop.loop_name for loop in block.enclosing_loops]
-    if vectors_pay(block, last, extent, lanes_of_block(block, target)):
-        _vectors(draft, block, last, extent, target, searched=total >= PARALLEL_ELEMENTS)
-        last = f"{last}0"
+@dataclass(frozen=True)
+class RunPlan:
+    """A block without a reduction along memory: its last loop, the `run`, in `vectors` of so many `lanes`.
+
+    `lanes` is None where vectors would not pay. `dealt` are how many of the outermost loops threads share, the run
+    itself among them where it is one more than those outside of it.
+    """
+
+    name: str
+    run: str
+    lanes: Hole | int | None
+    vectors: Hole | int
+    limits: tuple[Limit, ...]
+    dealt: int
+
+
+def plan_run(block: BlockOp, target: Target) -> RunPlan:
+    """Lanes, vectors and threads; holes for them where there is much to do.
+
+    The loops that run through memory together are one by now: a fused loop of which one had extent 1 is not always
+    seen to move evenly, and lanes along it are then gathered.
+    """
+    name, (*outside, last) = block.block_name, block.enclosing_loops
+    run, extent = last.loop_name, last.size
+    total = extent * prod(loop.size for loop in outside)
+    dealt = 0
     if target.cores > 1 and total >= PARALLEL_ELEMENTS:
-        enough = total // extent >= TASKS_A_CORE * target.cores
-        deal(draft, name, outer if enough else [*outer, last])
+        dealt = len(outside) + (total // extent < TASKS_A_CORE * target.cores)
+    if not vectors_pay(block, run, extent, lanes_of_block(block, target)):
+        return RunPlan(name, run, None, 1, (), dealt)
+    choices, usual, side, most = _usual_vectors(block, run, extent, target)
+    if total < PARALLEL_ELEMENTS:
+        return RunPlan(name, run, usual, side, (), dealt)
+    lanes = Hole.near(f"{name}_lanes", choices, usual, "vector")
+    vectors = Hole.near(f"{name}_vectors", tuple(n for n in VECTORS if n <= most), side, "unroll")
+    return RunPlan(name, run, lanes, vectors, (not_idle((vectors.name, lanes.name), extent),), dealt)
 
 
-def _vectors(draft: Draft, block: BlockOp, loop: str, extent: int, target: Target, searched: bool) -> None:
-    """`loop` -> vectors one after the other, a few side by side, lanes."""
-    name = block.block_name
-    choices, usual = lane_choices(extent, lanes_of_block(block, target))
+def _usual_vectors(block: BlockOp, run: str, extent: int, target: Target) -> tuple[tuple[int, ...], int, int, int]:
+    """What lanes there may be; lanes, and vectors side by side, without a search; the most of these."""
+    full, costly = lanes_of_block(block, target), is_costly(block)
+    choices, usual = lane_choices(extent, full)
     if any(op.name in POLYNOMIALS for op in block.body.block.ops):
-        usual = max(n for n in choices if n <= max(usual, 2 * lanes_of_block(block, target)))
-    most = -(-extent // usual)
-    side = 4 if in_rows(block, loop) and not is_costly(block) else 1
-    if not nearly_in_rows(block, loop):
+        usual = max(n for n in choices if n <= max(usual, 2 * full))
+    gathered = not nearly_in_rows(block, run)
+    if gathered:
         choices = (1, *choices)
-        if not is_costly(block):
-            usual, side, most = GATHERED_LANES, 4, extent
-    side = min(side, most)
-    lanes: Hole | int = usual
-    vectors: Hole | int = side
-    if searched:
-        lanes = draft.hole(f"{name}_lanes", choices, usual, "vector")
-        vectors = draft.hole(f"{name}_vectors", tuple(n for n in VECTORS if n <= most), side, "unroll")
-        draft.limits.append(not_idle((vectors.name, lanes.name), extent))
-    draft.do(Split, block=name, loop=loop, factors=(0, vectors, lanes))
-    draft.do(Vectorize, block=name, loop=f"{loop}2")
-    draft.do(Unroll, block=name, loop=f"{loop}1")
+    if gathered and not costly:
+        return choices, GATHERED_LANES, min(USUAL_VECTORS, extent), extent
+    most = -(-extent // usual)
+    side = USUAL_VECTORS if in_rows(block, run) and not costly else 1
+    return choices, usual, min(side, most), most
+
+
+def write_run(draft: Draft, plan: RunPlan) -> None:
+    """`for i { for j { S } }` -> lanes, vectors side by side, one vector after the other, threads."""
+    name = plan.name
+    draft.limits += plan.limits
+    if plan.lanes is not None:
+        draft.add(*(n for n in (plan.lanes, plan.vectors) if isinstance(n, Hole)))
+        _, vectors, lanes = draft.split(name, plan.run, (0, plan.vectors, plan.lanes))
+        draft.do(Vectorize, block=name, loop=lanes)
+        draft.do(Unroll, block=name, loop=vectors)
+    if plan.dealt:
+        deal(draft, name, draft.loops(name)[: plan.dealt])
 
 
 def spread(draft: Draft, name: str, target: Target) -> None:
     """Schedule a small block without a reduction, and without anything to search: lanes and threads."""
-    block = find_block(None, draft.module, name)
+    block = draft.block(name)
     loops = [(loop.loop_name, loop.size) for loop in block.enclosing_loops]
     if not loops or any(loop.loop_kind != "serial" for loop in block.enclosing_loops):
         return

@@ -5,35 +5,53 @@ Each reduction along contiguous memory becomes a vector of partial results (`rfa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.loop import BlockOp, blocks_in
+from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import buffer_name, find_block, loops_reduced
+from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
-from ...passes.schedule.rfactor import Rfactor, may_trap
+from ...passes.schedule.rfactor import may_trap
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..sketch.hole import Derived
+from ..sketch.draft import Draft
+from ..sketch.hole import Derived, Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft, Hole
 from ..structure.row_chains import RowChain, next_row_chain
 from ..structure.strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
-from ._columns import PAIRED_ROW, STRIPS, ColumnTiles, in_columns
-from ._lanes import PARALLEL_ELEMENTS, fuse, lane_choices, split, together, vectors_pay
+from ._columns import PAIRED_ROW, STRIPS, deal_columns, in_columns, plan_columns, write_columns
+from ._lanes import PARALLEL_ELEMENTS, lane_choices, together, vectors_pay
 
 ROW_BYTES = 32768
-"""A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much."""
+"""A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much.
+
+Softmax of rows of 256 bytes to 128 KiB is as fast on the stack as off it, within the 15 % by which two runs differ (AMD
+EPYC, family 25 model 17, one thread, medians of nine alternating rounds beside other work): the size of a stack is what
+decides."""
+FLOAT_BYTES = 4
+"""Bytes of an element as the width of a strip is chosen for: of half as wide ones less of the cache is used."""
+VECTORS_OF_LANES = (1, 2, 4, 8)
+"""Vectors side by side along the rows of a chain."""
+USUAL_VECTORS = 4
+"""The same without a search."""
+MOST_IN_STRIP = 4
+"""Vectors of a strip that a stage without a reduction has side by side, at most; the strip repeats them."""
+MOST_SUMS_IN_STRIP = 8
+"""Vectors of a strip that a reduction has side by side, at most: their sums are registers."""
+WIDEST_HELD = 8
+"""Vectors of a strip without a search, at most, where rows have several points for each column."""
+
+OfWidth: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 
 class RowReduction(SketchRule):
@@ -49,186 +67,217 @@ class RowReduction(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         while (chain := next_row_chain(draft, target)) is not None:
-            block = find_block(None, draft.module, chain.names[-1])
+            block = draft.block(chain.names[-1])
             if len(chain.names) == 1 and in_columns(block, target):
-                columns = ColumnTiles(draft, block.block_name, target)
-                columns.write()
-                columns.deal()
+                plan = plan_columns(draft, block.block_name, target)
+                write_columns(draft, plan)
+                deal_columns(draft, plan)
                 draft.settled.add(block.block_name)
             else:
-                _Rows(draft, target, chain).write()
+                write_rows(draft, plan_rows(draft, chain, target))
         return [draft]
 
 
-class _Rows:
-    """One chain being scheduled; the last block of `chain` stays, the others move to it."""
+@dataclass(frozen=True)
+class RowPlan:
+    """A chain under one loop over `rows`: its last block stays, the others move to it.
 
-    def __init__(self, draft: Draft, target: Target, chain: RowChain) -> None:
-        self.draft = draft
-        self.target = target
-        self.chain = chain
-        self.last = chain.names[-1]
-        self.row = ""
-        self.width: Hole | None = None
+    Where rows are strips of the axis `column`, `strip` is how many columns these have.
+    """
 
-    def block(self, name: str) -> BlockOp:
-        return find_block(None, self.draft.module, name)
+    target: Target
+    names: tuple[str, ...]
+    rows: tuple[str, ...]
+    column: str
+    strip: Hole | None
+    is_parallel: bool
 
-    def write(self) -> None:
-        self.draft.settled.update(self.chain.names)
-        work = sum(prod(loop.size for loop in self.block(n).enclosing_loops) for n in self.chain.names)
-        self.row = self._row_loop()
-        moved = [self.last]
-        if self.row:
-            moved += [n for n in reversed(self.chain.names[:-1]) if self._move(n)]
-        for name in self.chain.names:
-            if name in moved:
-                self._stage(name)
-        if self.row and self.target.cores > 1 and work >= PARALLEL_ELEMENTS:
-            self.draft.do(Parallel, block=self.last, loop=self.row)
+    @property
+    def last(self) -> str:
+        return self.names[-1]
 
-    def _row_loop(self) -> str:
-        """The loops over rows, and over strips of columns, made one at the outside; its name, "" without rows."""
-        around = [x.loop_name for x in self.block(self.last).enclosing_loops]
-        rows = [n for n in self.chain.rows if n in around]
-        strip = []
-        if self.chain.column:
-            around_strip, inside = split(self.draft, self.last, self.chain.column, (0, self._strip_width()))
-            rows.append(around_strip)
-            strip = [inside]
-        order = [*rows, *[n for n in around if n not in (*rows, self.chain.column)], *strip]
-        if [x.loop_name for x in self.block(self.last).enclosing_loops] != order:
-            self.draft.do(Reorder, block=self.last, loops=tuple(order))
-        return fuse(self.draft, self.last, rows) if rows else ""
 
-    def _move(self, name: str) -> bool:
-        try:
-            self.draft.do(ComputeAt, block=name, loop=self.row, unit_loops=bool(self.chain.column))
-        except ScheduleError:
-            self.draft.settled.discard(name)
-            return False
-        return True
+def plan_rows(draft: Draft, chain: RowChain, target: Target) -> RowPlan:
+    """The loops over rows, the width of strips, and whether threads share them."""
+    work = sum(prod(draft.sizes(name).values()) for name in chain.names)
+    around = draft.loops(chain.names[-1])
+    rows = tuple(n for n in chain.rows if n in around)
+    strip = _strip_width(draft, chain, target) if chain.column else None
+    is_parallel = target.cores > 1 and work >= PARALLEL_ELEMENTS
+    return RowPlan(target, chain.names, rows, chain.column, strip, is_parallel)
 
-    def _stage(self, name: str) -> None:
-        """Lanes for one stage, and its row in a buffer of the thread."""
-        outside = self._outside(name)
-        if not self.block(name).is_reduction:
-            self._lanes(name, outside)
-        elif not self._partial(name, outside) and outside:
-            self._columns(name, outside)
-        block, outside = self.block(name), self._outside(name)
-        most = self.target.l2_bytes if self.chain.column else ROW_BYTES
-        if name != self.last and outside and _row_bytes(block, outside) <= most:
-            self.draft.do(SetScope, block=name, scope="local")
 
-    def _outside(self, name: str) -> int:
-        """How many loops around a stage are those over rows."""
-        if name == self.last:
-            return 1 if self.row else 0
-        return len(shared_loops(self.block(name), self.block(self.last)))
+def _strip_width(draft: Draft, chain: RowChain, target: Target) -> Hole:
+    """How many columns a strip has: as many as the second-level cache holds, but no more than feed the threads."""
+    last = chain.names[-1]
+    sizes = draft.sizes(last)
+    lanes, extent = lanes_of_block(draft.block(last), target), sizes[chain.column]
+    rows = prod(sizes[n] for n in chain.rows if n in sizes)
+    choices = tuple(n for n in (lanes * k for k in STRIPS) if n < 2 * extent) or (lanes,)
+    tasks = 2 * target.cores if target.cores > 1 else 1
+    fed = [n for n in choices if rows * -(-extent // n) >= tasks]
+    held = [n for n in fed if n <= WIDEST_HELD * lanes and 2 * FLOAT_BYTES * chain.points * n <= target.l2_bytes]
+    usual = max(fed if chain.points == 1 else held, default=0)
+    return Hole.near(f"{last}_width", choices, max(usual, USUAL_VECTORS * lanes), "vector")
 
-    # -- lanes --------------------------------------------------------------------------------------------------------
 
-    def _strip_width(self) -> Hole:
-        """How many columns a strip has: as many as the second-level cache holds, but no more than feed the threads."""
-        block = self.block(self.last)
-        sizes = {x.loop_name: x.size for x in block.enclosing_loops}
-        lanes, extent = lanes_of_block(block, self.target), sizes[self.chain.column]
-        rows = prod(sizes[n] for n in self.chain.rows if n in sizes)
-        choices = tuple(n for n in (lanes * k for k in STRIPS) if n < 2 * extent) or (lanes,)
-        points, cores = self.chain.points, self.target.cores
-        tasks = 2 * cores if cores > 1 else 1
-        fed = [n for n in choices if rows * -(-extent // n) >= tasks]
-        held = [n for n in fed if n <= 8 * lanes and 2 * 4 * points * n <= self.target.l2_bytes]
-        usual = max(fed if points == 1 else held, default=0)
-        self.width = self.draft.hole(f"{self.last}_width", choices, max(usual, 4 * lanes), "vector")
-        return self.width
+def write_rows(draft: Draft, plan: RowPlan) -> None:
+    """Move all stages to the rows of the last one, and give each its lanes."""
+    draft.settled.update(plan.names)
+    row = _row_loop(draft, plan)
+    moved = {plan.last}
+    if row:
+        moved |= {name for name in reversed(plan.names[:-1]) if _move(draft, plan, row, name)}
+    width = plan.strip
+    for name in (n for n in plan.names if n in moved):
+        width = _stage(draft, plan, row, name, width)
+    if row and plan.is_parallel:
+        draft.do(Parallel, block=plan.last, loop=row)
 
-    def _lane_width(self, block: BlockOp, extent: int) -> Hole:
-        """One hole for all stages, whose rows are of one length; none of its choices is two rows long."""
-        if self.width is None:
-            lanes = lanes_of_block(block, self.target)
-            most = extent // 2 if block.combiner.data == "custom" else 2 * extent - 1
-            choices = tuple(n for n in (lanes * k for k in (1, 2, 4, 8)) if n <= most)
-            choices = choices or (lane_choices(extent, lanes)[1],)
-            self.width = self.draft.hole(f"{self.last}_width", choices, lanes * 4, "vector")
-        return self.width
 
-    def _vectors(self, lanes: int, most: int) -> Derived:
-        """Vectors side by side in a strip."""
-        return self._derived(f"vectors{most}x{lanes}", lambda width: np.clip(width // lanes, 1, most))
+def _row_loop(draft: Draft, plan: RowPlan) -> str:
+    """The loops over rows, and over strips of columns, made one at the outside; its name, "" without rows."""
+    around, rows, strip = draft.loops(plan.last), [*plan.rows], []
+    if plan.strip is not None:
+        draft.add(plan.strip)
+        around_strip, inside = draft.split(plan.last, plan.column, (0, plan.strip))
+        rows.append(around_strip)
+        strip = [inside]
+    draft.order(plan.last, [*rows, *[n for n in around if n not in (*rows, plan.column)], *strip])
+    return draft.fuse(plan.last, rows)
 
-    def _strips(self, lanes: int, most: int) -> Derived:
-        """How many times those vectors a strip has."""
-        return self._derived(f"strips{most}x{lanes}", lambda width: np.maximum(1, width // (lanes * most)))
 
-    def _derived(self, label: str, of_width: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]) -> Derived:
-        assert self.width is not None
-        width, name = self.width.name, f"{self.last}_{label}"
-        found = next((number for number in self.draft.derived if number.name == name), None)
-        return found or self.draft.derive(name, lambda c: of_width(c[width]))
+def _move(draft: Draft, plan: RowPlan, row: str, name: str) -> bool:
+    try:
+        draft.do(ComputeAt, block=name, loop=row, unit_loops=bool(plan.column))
+    except ScheduleError:
+        draft.settled.discard(name)
+        return False
+    return True
 
-    def _partial(self, name: str, outside: int) -> bool:
-        """Lanes of partial results, joined behind the row; False for one that is short, scattered or not innermost."""
-        block = self.block(name)
-        if may_trap(block):  # rfactor refuses the widths that leave lanes without an element
-            return False
-        reduced = loops_reduced(block)
-        loops = [x for x in block.enclosing_loops[outside:] if x.loop_name in reduced]
-        if not loops or loops[-1] is not block.enclosing_loops[-1]:  # columns of a strip are inside
-            return False
-        if not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
-            return False
-        count = run_together(block, loops)
-        lanes = lanes_of_block(block, self.target)
-        enough = PAIRED_ROW * lanes if block.combiner.data == "custom" else lanes // 2
-        if prod(x.size for x in loops[-count:]) < enough:
-            return False
-        axis, extent = together(self.draft, name, loops)
-        _, lane = split(self.draft, name, axis, (0, self._lane_width(block, extent)))
-        before = {b.block_name for b in blocks_in(self.draft.module)}
-        try:
-            self.draft.do(Rfactor, block=name, loop=lane)
-        except ScheduleError:
-            return True
-        partial = next(b.block_name for b in blocks_in(self.draft.module) if b.block_name not in before)
-        self.draft.settled.add(partial)
-        self.draft.do(Vectorize, block=partial, loop=lane)
-        outputs = [buffer_name(o) for o in self.block(partial).outputs]
-        for output in outputs if len(outputs) > 1 else [""]:
-            self.draft.do(SetScope, block=partial, buffer=output, scope="local")
-        if block.combiner.data != "custom":
-            self.draft.do(Vectorize, block=name, loop=self.block(name).enclosing_loops[-1].loop_name)
-        return True
 
-    def _columns(self, name: str, outside: int) -> None:
-        """Results in lanes, where neighbours come from neighbouring elements."""
-        block = self.block(name)
-        reduced = loops_reduced(block)
-        kept = [x for x in block.enclosing_loops[outside:] if x.loop_name not in reduced]
-        if not kept or not nearly_in_rows(block, kept[-1].loop_name):
-            return
-        tiles = ColumnTiles(self.draft, name, self.target, outside)
-        if self.chain.column:
-            lanes = lanes_of_block(block, self.target)
-            tiles.vectors_of_strip = self._vectors(lanes, 8), self._strips(lanes, 8)
-        tiles.write()
+def _stage(draft: Draft, plan: RowPlan, row: str, name: str, width: Hole | None) -> Hole | None:
+    """Lanes for one stage, and its row in a buffer of the thread; the lanes that all stages so far share."""
+    block, outside = draft.block(name), _outside(draft, plan, row, name)
+    contiguous = _contiguous_reduce_loops(block, outside, plan.target)
+    if not block.is_reduction:
+        width = _lanes(draft, plan, name, outside, width)
+    elif contiguous:
+        width = _partial(draft, plan, name, contiguous, width)
+    elif outside and _across(block, outside):
+        in_strip = _in_strip(draft, plan, lanes_of_block(block, plan.target), MOST_SUMS_IN_STRIP)
+        write_columns(draft, plan_columns(draft, name, plan.target, outside, in_strip))
+    block, outside = draft.block(name), _outside(draft, plan, row, name)
+    most = plan.target.l2_bytes if plan.column else ROW_BYTES
+    if name != plan.last and outside and _row_bytes(block, outside) <= most:
+        draft.do(SetScope, block=name, scope="local")
+    return width
 
-    def _lanes(self, name: str, outside: int) -> None:
-        block = self.block(name)
-        loops = block.enclosing_loops[outside:]
-        if not loops:
-            return
-        lanes = lanes_of_block(block, self.target)
-        if self.chain.column:
-            parts = split(self.draft, name, loops[-1].loop_name, (0, self._vectors(lanes, 4), lanes))
-            self.draft.do(Vectorize, block=name, loop=parts[2])
-            self.draft.do(Unroll, block=name, loop=parts[1])
-            return
-        axis, extent = together(self.draft, name, loops)
-        if vectors_pay(self.block(name), axis, extent, lanes):
-            _, lane = split(self.draft, name, axis, (0, self._lane_width(block, extent)))
-            self.draft.do(Vectorize, block=name, loop=lane)
+
+def _outside(draft: Draft, plan: RowPlan, row: str, name: str) -> int:
+    """How many loops around a stage are those over rows."""
+    if name == plan.last:
+        return 1 if row else 0
+    return len(shared_loops(draft.block(name), draft.block(plan.last)))
+
+
+# -- lanes ------------------------------------------------------------------------------------------------------------
+
+
+def _lane_width(draft: Draft, plan: RowPlan, block: BlockOp, extent: int, width: Hole | None) -> Hole:
+    """One hole for all stages, whose rows are of one length; none of its choices is two rows long."""
+    if width is not None:
+        return width
+    lanes = lanes_of_block(block, plan.target)
+    most = extent // 2 if block.combiner.data == "custom" else 2 * extent - 1
+    choices = tuple(n for n in (lanes * k for k in VECTORS_OF_LANES) if n <= most)
+    choices = choices or (lane_choices(extent, lanes)[1],)
+    return draft.hole(f"{plan.last}_width", choices, lanes * USUAL_VECTORS, "vector")
+
+
+def _vectors_in_strip(draft: Draft, plan: RowPlan, lanes: int, most: int = MOST_IN_STRIP) -> Derived:
+    """Vectors side by side in a strip."""
+    return _of_strip(draft, plan, f"vectors{most}x{lanes}", lambda width: np.clip(width // lanes, 1, most))
+
+
+def _in_strip(draft: Draft, plan: RowPlan, lanes: int, most: int) -> tuple[Derived, Derived] | None:
+    """Vectors side by side in a strip, and how many times those a strip has; None where rows are no strips."""
+    if plan.strip is None:
+        return None
+    vectors = _vectors_in_strip(draft, plan, lanes, most)
+    times = _of_strip(draft, plan, f"strips{most}x{lanes}", lambda width: np.maximum(1, width // (lanes * most)))
+    return vectors, times
+
+
+def _of_strip(draft: Draft, plan: RowPlan, label: str, of_width: OfWidth) -> Derived:
+    """A number that follows from a strip's width, which stages of as many lanes share."""
+    assert plan.strip is not None
+    width, name = plan.strip.name, f"{plan.last}_{label}"
+    found = next((number for number in draft.derived if number.name == name), None)
+    return found or draft.derive(name, lambda c: of_width(c[width]))
+
+
+def _partial(draft: Draft, plan: RowPlan, name: str, loops: Sequence[ForOp], width: Hole | None) -> Hole:
+    """Lanes of partial results, joined behind the row; the lanes."""
+    block = draft.block(name)
+    axis, extent = together(draft, name, loops)
+    width = _lane_width(draft, plan, block, extent, width)
+    _, lane = draft.split(name, axis, (0, width))
+    try:
+        partial = draft.partial(name, lane)
+    except ScheduleError:
+        return width
+    draft.do(Vectorize, block=partial, loop=lane)
+    outputs = [buffer_name(o) for o in draft.block(partial).outputs]
+    for output in outputs if len(outputs) > 1 else [""]:
+        draft.do(SetScope, block=partial, buffer=output, scope="local")
+    if block.combiner.data != "custom":
+        draft.do(Vectorize, block=name, loop=draft.loops(name)[-1])
+    return width
+
+
+def _lanes(draft: Draft, plan: RowPlan, name: str, outside: int, width: Hole | None) -> Hole | None:
+    """Lanes of elements, where they pay; the lanes that all stages so far share."""
+    block = draft.block(name)
+    loops, lanes = block.enclosing_loops[outside:], lanes_of_block(block, plan.target)
+    if not loops:
+        return width
+    if plan.strip is not None:
+        vectors = _vectors_in_strip(draft, plan, lanes)
+        _, side, lane = draft.split(name, loops[-1].loop_name, (0, vectors, lanes))
+        draft.do(Vectorize, block=name, loop=lane)
+        draft.do(Unroll, block=name, loop=side)
+        return width
+    axis, extent = together(draft, name, loops)
+    if not vectors_pay(draft.block(name), axis, extent, lanes):
+        return width
+    width = _lane_width(draft, plan, block, extent, width)
+    _, lane = draft.split(name, axis, (0, width))
+    draft.do(Vectorize, block=name, loop=lane)
+    return width
+
+
+def _across(block: BlockOp, outside: int) -> bool:
+    """True where neighbouring results of a stage come from neighbouring elements."""
+    reduced = loops_reduced(block)
+    kept = [x.loop_name for x in block.enclosing_loops[outside:] if x.loop_name not in reduced]
+    return bool(kept) and nearly_in_rows(block, kept[-1])
+
+
+def _contiguous_reduce_loops(block: BlockOp, outside: int, target: Target) -> list[ForOp]:
+    """The reduce loops of a stage whose terms lanes can take: innermost, contiguous and of enough terms; else none.
+
+    None either of one that may divide by 0 where lanes are without an element: `rfactor` refuses such widths.
+    """
+    reduced = loops_reduced(block)
+    loops = [x for x in block.enclosing_loops[outside:] if x.loop_name in reduced]
+    if may_trap(block) or not loops or loops[-1] is not block.enclosing_loops[-1]:  # columns of a strip are inside
+        return []
+    if not any(access.step(loops[-1].loop_name) == 1 for access in accesses(block)):
+        return []
+    lanes = lanes_of_block(block, target)
+    enough = PAIRED_ROW * lanes if block.combiner.data == "custom" else lanes // 2
+    return loops if prod(x.size for x in loops[-run_together(block, loops) :]) >= enough else []
 
 
 def _row_bytes(block: BlockOp, outside: int) -> int:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor, may_trap
-from ...passes.schedule.split import Split
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.anchor import find_anchor
 from ..structure.chains import along_reduce, unscheduled
 from ..structure.strides import lanes_of_block
 
 FEWEST_ELEMENTS = 1 << 17
-"""Reductions of fewer terms are over before threads could help."""
+"""Reductions of fewer terms are over before threads could help. No measurement is kept."""
 FEWEST_A_PART = 8
-"""Steps along the split axis that a part has at least."""
+"""Steps along the split axis that a part has at least. No measurement is kept."""
 TILE = 8
-"""Vectors of results that a core computes at a time where operands are reused, about."""
+"""Vectors of results that a core computes at a time where operands are reused: a register tile, about."""
+
+PARTS_A_CORE = (1, 2, 4)
+"""Parts for each core."""
+MOST_CHOICES = 4
+"""Numbers of parts that a search chooses among, at most: the fewest ones."""
 
 
 class SplitReduction(SketchRule):
@@ -41,15 +45,30 @@ class SplitReduction(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         drafts = [draft]
         for block in unscheduled(draft):
-            name, reused = block.block_name, find_anchor(draft.module, block.block_name) is not None
-            axis = _axis_to_split(block, target, reused)
-            if axis is None:
-                continue
-            counts = _parts(axis, target, exact=reused)
-            split = [made for one in drafts if counts and (made := _split(one, name, axis, counts)) is not None]
+            reused = find_anchor(draft.module, block.block_name) is not None
+            plan = _plan(block, target, reused)
+            split = [made for one in drafts if plan is not None and (made := _written(one, plan)) is not None]
             if split:
                 drafts = [*drafts, *split] if reused else split
         return drafts
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """A reduce axis of a block in so many parts, whose partial results are a block of their own."""
+
+    name: str
+    axis: str
+    parts: Hole
+
+
+def _plan(block: BlockOp, target: Target, reused: bool) -> SplitPlan | None:
+    """How a reduction is split; None where it is short, or has results for all cores."""
+    axis = _axis_to_split(block, target, reused)
+    counts = _parts(axis, target, exact=reused) if axis is not None else ()
+    if axis is None or not counts:
+        return None
+    return SplitPlan(block.block_name, axis.name, Hole.near(f"{block.block_name}_parts", counts, counts[0], "parts"))
 
 
 def _axis_to_split(block: BlockOp, target: Target, reused: bool) -> Axis | None:
@@ -70,23 +89,20 @@ def _axis_to_split(block: BlockOp, target: Target, reused: bool) -> Axis | None:
 def _parts(axis: Axis, target: Target, exact: bool) -> tuple[int, ...]:
     """How many parts there may be: a few for each core; `exact` ones, which tiling needs, leave no tail."""
     most = axis.extent // FEWEST_A_PART
-    counts = (target.cores * n for n in (1, 2, 4))
+    counts = (target.cores * n for n in PARTS_A_CORE)
     if exact:
-        counts = (n for n in range(target.cores, 4 * target.cores + 1) if axis.extent % n == 0)
-    return tuple(n for n in counts if n <= most)[:4]
+        counts = (n for n in range(target.cores, max(PARTS_A_CORE) * target.cores + 1) if axis.extent % n == 0)
+    return tuple(n for n in counts if n <= most)[:MOST_CHOICES]
 
 
-def _split(draft: Draft, name: str, axis: Axis, counts: tuple[int, ...]) -> Draft | None:
+def _written(draft: Draft, plan: SplitPlan) -> Draft | None:
     """A copy of the draft with a block's reduction in parts; None where it cannot be split."""
     grown = draft.copy()
-    parts = grown.hole(f"{name}_parts", counts, counts[0], "parts")
-    part = f"{axis.name}0"
+    grown.add(plan.parts)
     try:
-        grown.do(Split, block=name, loop=axis.name, factors=(parts, 0))
-        loops = [x.loop_name for x in find_block(None, grown.module, name).enclosing_loops]
-        if loops[0] != part:
-            grown.do(Reorder, block=name, loops=(part, *[n for n in loops if n != part]))
-        grown.do(Rfactor, block=name, loop=part)
+        part, _ = grown.split(plan.name, plan.axis, (plan.parts, 0))
+        grown.order(plan.name, (part, *[n for n in grown.loops(plan.name) if n != part]))
+        grown.do(Rfactor, block=plan.name, loop=part)  # the partial results are left to later rules
     except ScheduleError:
         return None
     grown.names.append("parts")

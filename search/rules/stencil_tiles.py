@@ -9,33 +9,35 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import find_block, loops_reduced
+from ...passes.analysis.nest import loops_reduced
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.fuse import Fuse
-from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import CYCLES_PER_S
+from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.stencils import StencilChain, stencil_chains
 from ..structure.strides import lanes_of_block, output_bytes
-from ._lanes import PARALLEL_ELEMENTS
+from ._lanes import PARALLEL_ELEMENTS, deal, upto
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
+"""Rows of a tile."""
+USUAL_ROWS = 8
+"""Rows of a tile without a search."""
 VECTORS = (1, 2, 4, 8, 16, 32)
+"""Vectors of a row of a tile."""
+USUAL_VECTORS = 16
+"""The same without a search, at most."""
 UNROLLED = 32
 """Terms of a window that are written out."""
 STACK_BYTES = 131072
-"""What the stages of a tile may take of a thread's stack together."""
+"""What the stages of a tile may take of a thread's stack together. Not measured: chosen so that it is a small part of
+the 8 MiB that threads have by default on Linux, and stays in a second-level cache."""
 
 
 class StencilTiles(SketchRule):
@@ -49,7 +51,7 @@ class StencilTiles(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         drafts = [draft]
         for chain in stencil_chains(draft):
-            tiled = [grown for one in drafts if (grown := _Tiles(one.copy(), target, chain).write()) is not None]
+            tiled = [grown for one in drafts if (grown := _written(one, chain, target)) is not None]
             drafts += tiled
         return drafts
 
@@ -99,114 +101,121 @@ class StencilModel:
         return np.asarray(cycles / CYCLES_PER_S)
 
 
-class _Tiles:
-    """One chain being scheduled."""
+@dataclass(frozen=True)
+class StencilPlan:
+    """Tiles of the last stage of a chain: `rows` of the loop `row`, None where there is none, by vectors of `column`.
 
-    def __init__(self, draft: Draft, target: Target, chain: StencilChain) -> None:
-        self.draft = draft
-        self.target = target
-        self.chain = chain
-        self.final = chain.final
-        self.rows: Hole | None = None
-        self.extents: dict[str, tuple[int, int]] = {}
+    `outer` are the loops around; `elements` are those of the last stage.
+    """
 
-    def write(self) -> Draft | None:
-        """The draft with the chain in tiles; None where a step of it is not legal, or no tile fits."""
-        try:
-            self._tile()
-            for member in self.chain.members:
-                self._member(member)
-        except ScheduleError:
-            return None
-        self.draft.settled |= {self.final, *self.chain.members}
-        self.draft.names.append("tiles")
-        model = self._model()
-        self.draft.models.append(model)
-        self.draft.limits.append(model.limit)
-        return self.draft if self.draft.make_defaults_legal() else None
+    chain: StencilChain
+    target: Target
+    outer: tuple[str, ...]
+    row: str
+    column: str
+    rows: Hole | None
+    vectors: Hole
+    lanes: int
+    elements: int
 
-    def _block(self, name: str) -> BlockOp:
-        return find_block(None, self.draft.module, name)
+    @property
+    def final(self) -> str:
+        return self.chain.final
 
-    def _tile(self) -> None:
-        do, final = self.draft.do, self.final
-        block = self._block(final)
-        self.lanes = lanes_of_block(block, self.target)
-        sizes = {x.loop_name: x.size for x in block.enclosing_loops}
-        self.elements = prod(sizes.values())
-        names = list(sizes)
-        *outer, last = names
-        inner = [f"{last}1", f"{last}2"]
-        most = max(1, -(-sizes[last] // self.lanes))
-        vectors = tuple(n for n in VECTORS if n <= most)
-        self.vectors = self.draft.hole(f"{final}_vectors", vectors, min(16, most), "tile", f"{final}_tile")
-        do(Split, block=final, loop=last, factors=(0, self.vectors, self.lanes))
-        row = next((n for n in reversed(outer) if sizes[n] > 1), None)
-        if row is not None:
-            choices = tuple(n for n in ROWS if n <= sizes[row])
-            self.rows = self.draft.hole(f"{final}_rows", choices, 8, "tile", f"{final}_tile")
-            do(Split, block=final, loop=row, factors=(0, self.rows))
-            outer[outer.index(row)] = f"{row}0"
-            inner.insert(0, f"{row}1")
-        tiles = [*outer, f"{last}0"]
-        order = [*tiles, *inner]
-        if [x.loop_name for x in self._block(final).enclosing_loops] != order:
-            do(Reorder, block=final, loops=tuple(order))
-        if len(tiles) > 1:
-            do(Fuse, block=final, loops=tuple(tiles))
-        self.around = "_".join(tiles)
-        do(Vectorize, block=final, loop=inner[-1])
-        if self.target.cores > 1 and self.elements >= PARALLEL_ELEMENTS:
-            do(Parallel, block=final, loop=self.around)
 
-    def _member(self, name: str) -> None:
-        """What a tile needs of one stage: lanes along its last axis, windows inside of the other loops."""
-        do = self.draft.do
-        do(ComputeAt, block=name, loop=self.around, unit_loops=True)
-        do(SetScope, block=name, scope="local")
-        block = self._block(name)
-        loops = block.enclosing_loops[len(shared_loops(block, self._block(self.final))) :]
-        own = [x.loop_name for x in loops]
-        reduced = loops_reduced(block)
-        spatial = [n for n in own if n not in reduced]
-        last = spatial[-1]
-        sizes = [x.size for x in loops if x.loop_name in spatial]
-        self.extents[name] = prod(sizes[:-1]), sizes[-1]
-        do(Split, block=name, loop=last, factors=(0, self.lanes))
-        order = [*spatial[:-1], f"{last}0", *[n for n in own if n in reduced], f"{last}1"]
-        if [x.loop_name for x in self._block(name).enclosing_loops][-len(order) :] != order:
-            do(Reorder, block=name, loops=tuple(order))
-        do(Vectorize, block=name, loop=f"{last}1")
-        copies = 1
-        for loop in reversed([x for x in self._block(name).enclosing_loops if x.loop_name in reduced]):
-            copies *= loop.size
-            if loop.size > 1 and copies <= UNROLLED:  # the sums stay in registers
-                do(Unroll, block=name, loop=loop.loop_name)
+def plan_tiles(draft: Draft, chain: StencilChain, target: Target) -> StencilPlan:
+    """Tiles of the last loop and the last one of some length outside of it."""
+    final = chain.final
+    lanes, sizes = lanes_of_block(draft.block(final), target), draft.sizes(final)
+    *outer, column = sizes
+    most = max(1, -(-sizes[column] // lanes))
+    vectors = Hole.near(f"{final}_vectors", upto(VECTORS, most), min(USUAL_VECTORS, most), "tile", f"{final}_tile")
+    row = next((n for n in reversed(outer) if sizes[n] > 1), "")
+    rows = Hole.near(f"{final}_rows", upto(ROWS, sizes[row]), USUAL_ROWS, "tile", f"{final}_tile") if row else None
+    return StencilPlan(chain, target, tuple(outer), row, column, rows, vectors, lanes, prod(sizes.values()))
 
-    # -- the model ----------------------------------------------------------------------------------------------------
 
-    def _model(self) -> StencilModel:
-        return StencilModel(
-            target=self.target,
-            elements=self.elements,
-            rows=self.rows.name if self.rows is not None else "",
-            vectors=self.vectors.name,
-            lanes=self.lanes,
-            stages=tuple(self._stage(name) for name in (self.final, *self.chain.members)),
-        )
+def _written(draft: Draft, chain: StencilChain, target: Target) -> Draft | None:
+    """A copy of the draft with the chain in tiles; None where a step of it is not legal, or no tile fits."""
+    grown = draft.copy()
+    plan = plan_tiles(grown, chain, target)
+    try:
+        around = _tile(grown, plan)
+        extents = {member: _member(grown, plan, member, around) for member in chain.members}
+    except ScheduleError:
+        return None
+    grown.settled |= {chain.final, *chain.members}
+    grown.names.append("tiles")
+    model = _model(grown, plan, extents)
+    grown.models.append(model)
+    grown.limits.append(model.limit)
+    return grown if grown.make_defaults_legal() else None
 
-    def _stage(self, name: str) -> StageCost:
-        block = self._block(name)
-        window = prod(a.extent for a in block.axes if a.reduce)
-        operations = 0.5 * (sum(1 for _ in block.body.block.ops) + len(block.loads)) * window
-        rows, columns = (0.0, 1.0), (1.0, 0.0)
-        if name != self.final:
-            above, along = self.extents[name]
-            columns = _grown(along, self.vectors.default * self.lanes)
-            rows = _grown(above, self.rows.default) if self.rows is not None else (0.0, float(above))
-        elif self.rows is not None:
-            rows = (1.0, 0.0)
-        return StageCost(operations, rows, columns, output_bytes(block))
+
+def _tile(draft: Draft, plan: StencilPlan) -> str:
+    """Tile the last stage; the loop over tiles."""
+    final, outer = plan.final, [*plan.outer]
+    draft.add(plan.vectors)
+    around, *inner = draft.split(final, plan.column, (0, plan.vectors, plan.lanes))
+    if plan.rows is not None:
+        draft.add(plan.rows)
+        outer[outer.index(plan.row)], row = draft.split(final, plan.row, (0, plan.rows))
+        inner.insert(0, row)
+    draft.order(final, [*outer, around, *inner])
+    tiles = draft.fuse(final, [*outer, around])
+    draft.do(Vectorize, block=final, loop=inner[-1])
+    if plan.target.cores > 1 and plan.elements >= PARALLEL_ELEMENTS:
+        deal(draft, final, [tiles])
+    return tiles
+
+
+def _member(draft: Draft, plan: StencilPlan, name: str, around: str) -> tuple[int, int]:
+    """What a tile needs of one stage: lanes along its last axis, windows inside of the other loops; its extents."""
+    draft.do(ComputeAt, block=name, loop=around, unit_loops=True)
+    draft.do(SetScope, block=name, scope="local")
+    block = draft.block(name)
+    loops = block.enclosing_loops[len(shared_loops(block, draft.block(plan.final))) :]
+    reduced = loops_reduced(block)
+    *rows, last = [x for x in loops if x.loop_name not in reduced]
+    windows = [x.loop_name for x in loops if x.loop_name in reduced]
+    strip, lane = draft.split(name, last.loop_name, (0, plan.lanes))
+    draft.order(name, [*(x.loop_name for x in rows), strip, *windows, lane])
+    draft.do(Vectorize, block=name, loop=lane)
+    copies = 1
+    for loop in reversed([x for x in draft.block(name).enclosing_loops if x.loop_name in reduced]):
+        copies *= loop.size
+        if loop.size > 1 and copies <= UNROLLED:  # the sums stay in registers
+            draft.do(Unroll, block=name, loop=loop.loop_name)
+    return prod(x.size for x in rows), last.size
+
+
+# -- the model --------------------------------------------------------------------------------------------------------
+
+
+def _model(draft: Draft, plan: StencilPlan, extents: dict[str, tuple[int, int]]) -> StencilModel:
+    """What tiles cost, where those of the stages before the last have these rows and columns by default."""
+    return StencilModel(
+        target=plan.target,
+        elements=plan.elements,
+        rows=plan.rows.name if plan.rows is not None else "",
+        vectors=plan.vectors.name,
+        lanes=plan.lanes,
+        stages=tuple(_stage(draft, plan, name, extents.get(name)) for name in (plan.final, *plan.chain.members)),
+    )
+
+
+def _stage(draft: Draft, plan: StencilPlan, name: str, extents: tuple[int, int] | None) -> StageCost:
+    block = draft.block(name)
+    window = prod(a.extent for a in block.axes if a.reduce)
+    operations = 0.5 * (sum(1 for _ in block.body.block.ops) + len(block.loads)) * window
+    rows, columns = (0.0, 1.0), (1.0, 0.0)
+    if extents is not None:
+        above, along = extents
+        columns = _grown(along, plan.vectors.default * plan.lanes)
+        rows = _grown(above, plan.rows.default) if plan.rows is not None else (0.0, float(above))
+    elif plan.rows is not None:
+        rows = (1.0, 0.0)
+    return StageCost(operations, rows, columns, output_bytes(block))
 
 
 def _grown(size: int, tile: int) -> tuple[float, float]:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
-from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.analysis.nest import find_block
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.fuse import Fuse
-from ...passes.schedule.parallel import Parallel
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
-from ..sketch.sketch import Draft
 from ..structure.strides import lanes_of_block
 from ..structure.transform_chains import MOST_POSITIONS, PickChain, pick_chains
-from ._lanes import PARALLEL_ELEMENTS
+from ._gpu_factors import block_threads
+from ._lanes import PARALLEL_ELEMENTS, deal
+
+THREADS = (32, 64, 128, 256)
+"""Threads of a block, a tile each: few, as each holds all elements of its tile in registers."""
+USUAL_THREADS = 128
+"""Threads of a block without a search."""
 
 
 class Transforms(SketchRule):
@@ -33,102 +36,109 @@ class Transforms(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         for chain in pick_chains(draft):
-            _Chain(draft, target, chain).write()
+            _write(draft, _plan(draft, chain, target))
         return [draft]
 
 
-class _Chain:
-    """One chain being scheduled."""
+@dataclass(frozen=True)
+class TransformPlan:
+    """A chain of transforms, tile by tile: loops over tiles, `outer`, and those `inside` of one.
 
-    def __init__(self, draft: Draft, target: Target, chain: PickChain) -> None:
-        self.draft = draft
-        self.target = target
-        self.chain = chain
-        self.final = chain.final
-        self.width: Hole | None = None
+    `split` are the iterators that run over tiles and inside of them, with the tiles' extents. On a GPU a tile has a
+    thread, of so many `threads` of a block; on a CPU a lane, of vectors of so many, None where tiles are too few.
+    """
 
-    def write(self) -> None:
-        do, final = self.draft.do, self.final
-        block = find_block(None, self.draft.module, final)
-        self.draft.settled |= {final, *self.chain.members}
-        work = 1
-        for loop in block.enclosing_loops:
-            work *= loop.size
-        names = [loop.loop_name for loop in block.enclosing_loops]
-        inside = []
-        for name, size in self.chain.tiles:
-            extent = next(a.extent for a in block.axes if a.name == name)
-            if extent == size:
-                inside.append(name)
-                continue
-            do(Split, block=final, loop=name, factors=(0, size))
-            names[names.index(name)] = f"{name}0"
-            inside.append(f"{name}1")
-        outer = [n for n in names if n not in inside]
-        if not outer:
-            return
-        around = self._threads(outer, inside) if self.target.is_gpu else self._lanes(block, outer, inside, work)
-        for one in inside:
-            do(Unroll, block=final, loop=one)
-        for member in self.chain.members:
-            self._member(member, around)
+    chain: PickChain
+    split: tuple[tuple[str, int], ...]
+    outer: tuple[str, ...]
+    inside: tuple[str, ...]
+    threads: Hole | None = None
+    lanes: Hole | None = None
+    is_parallel: bool = False
 
-    def _threads(self, outer: list[str], inside: list[str]) -> str:
-        """A thread for each tile; returns the loop over threads."""
-        do, final = self.draft.do, self.final
-        self._order([*outer, *inside])
-        if len(outer) > 1:
-            do(Fuse, block=final, loops=tuple(outer))
-        fused = "_".join(outer)
-        most = self.target.max_threads_per_block or 256
-        choices = tuple(n for n in (32, 64, 128, 256) if n <= most) or (most,)
-        threads = self.draft.hole(f"{final}_threads", choices, min(128, most), "threads")
-        do(Split, block=final, loop=fused, factors=(0, threads))
-        do(Bind, block=final, loop=f"{fused}0", thread="blockIdx.x")
-        do(Bind, block=final, loop=f"{fused}1", thread="threadIdx.x")
-        return f"{fused}1"
+    @property
+    def final(self) -> str:
+        return self.chain.final
 
-    def _lanes(self, block: BlockOp, outer: list[str], inside: list[str], work: int) -> str:
-        """A lane for each tile, neighbours side by side; returns the loop around the lanes of one vector."""
-        do, final = self.draft.do, self.final
-        lanes = lanes_of_block(block, self.target)
-        last = outer[-1]
-        extent = next(x.size for x in find_block(None, self.draft.module, final).enclosing_loops if x.loop_name == last)
-        if extent >= max(2, lanes // 2):
-            choices = tuple(n for n in (lanes // 2, lanes, 2 * lanes) if 1 < n < 2 * extent) or (lanes,)
-            self.width = self.draft.hole(f"{final}_width", choices, lanes, "vector")
-            do(Split, block=final, loop=last, factors=(0, self.width))
-            outer[-1] = f"{last}0"
-            self._order([*outer, *inside, f"{last}1"])
-            do(Vectorize, block=final, loop=f"{last}1")
-        else:
-            self._order([*outer, *inside])
-        threads = outer[:-1]
-        if self.target.cores > 1 and work >= PARALLEL_ELEMENTS and threads:
-            if len(threads) > 1:
-                do(Fuse, block=final, loops=tuple(threads))
-            do(Parallel, block=final, loop="_".join(threads))
-        return outer[-1]
 
-    def _order(self, order: list[str]) -> None:
-        found = [x.loop_name for x in find_block(None, self.draft.module, self.final).enclosing_loops]
-        if found != order:
-            self.draft.do(Reorder, block=self.final, loops=tuple(order))
+def _plan(draft: Draft, chain: PickChain, target: Target) -> TransformPlan:
+    """Tiles to threads, or to lanes and threads."""
+    block, sizes = draft.block(chain.final), draft.sizes(chain.final)
+    work = prod(sizes.values())
+    extents = {a.name: a.extent for a in block.axes}
+    split = {name: size for name, size in chain.tiles if size != extents[name]}
+    inside = tuple(f"{name}1" if name in split else name for name, _ in chain.tiles)
+    tiles = {f"{n}0" if n in split else n: -(-size // split.get(n, 1)) for n, size in sizes.items() if n not in inside}
+    plan = TransformPlan(chain, tuple(split.items()), tuple(tiles), inside)
+    if not tiles:
+        return plan
+    if target.is_gpu:
+        choices = block_threads(target, THREADS)
+        return replace(plan, threads=Hole.near(f"{chain.final}_threads", choices, USUAL_THREADS, "threads"))
+    full, extent = lanes_of_block(block, target), list(tiles.values())[-1]
+    lanes = None
+    if extent >= max(2, full // 2):
+        widths = tuple(n for n in (full // 2, full, 2 * full) if 1 < n < 2 * extent) or (full,)
+        lanes = Hole.near(f"{chain.final}_width", widths, full, "vector")
+    is_parallel = target.cores > 1 and work >= PARALLEL_ELEMENTS and len(tiles) > 1
+    return replace(plan, lanes=lanes, is_parallel=is_parallel)
 
-    def _member(self, name: str, around: str) -> None:
-        """Compute what one tile, or those of one vector, need of an earlier stage."""
-        do = self.draft.do
-        try:
-            do(ComputeAt, block=name, loop=around)
-        except ScheduleError:
-            self.draft.settled.discard(name)
-            return
-        do(SetScope, block=name, scope="local")
-        block = find_block(None, self.draft.module, name)
-        own = block.enclosing_loops[len(shared_loops(block, find_block(None, self.draft.module, self.final))) :]
-        lane = own[-1].loop_name if self.width is not None and own and own[-1].size == self.width.default else ""
-        small = [x.loop_name for x in own if x.loop_name != lane and 1 < x.size <= MOST_POSITIONS]
-        if lane:
-            do(Vectorize, block=name, loop=lane)
-        for one in small:
-            do(Unroll, block=name, loop=one)
+
+def _write(draft: Draft, plan: TransformPlan) -> None:
+    """The last stage tile by tile, and what each tile needs of the earlier ones."""
+    final = plan.final
+    draft.settled |= {final, *plan.chain.members}
+    for name, size in plan.split:
+        draft.do(Split, block=final, loop=name, factors=(0, size))
+    if not plan.outer:
+        return
+    around = _threads(draft, plan, plan.threads) if plan.threads is not None else _lanes(draft, plan)
+    for one in plan.inside:
+        draft.do(Unroll, block=final, loop=one)
+    for member in plan.chain.members:
+        _member(draft, plan, member, around)
+
+
+def _threads(draft: Draft, plan: TransformPlan, threads: Hole) -> str:
+    """A thread for each tile; the loop over threads."""
+    final = plan.final
+    draft.order(final, [*plan.outer, *plan.inside])
+    draft.add(threads)
+    block, thread = draft.split(final, draft.fuse(final, plan.outer), (0, threads))
+    draft.do(Bind, block=final, loop=block, thread="blockIdx.x")
+    draft.do(Bind, block=final, loop=thread, thread="threadIdx.x")
+    return thread
+
+
+def _lanes(draft: Draft, plan: TransformPlan) -> str:
+    """A lane for each tile, neighbours side by side; the loop around the lanes of one vector."""
+    final, outer = plan.final, [*plan.outer]
+    lane = []
+    if plan.lanes is not None:
+        draft.add(plan.lanes)
+        outer[-1], vector = draft.split(final, outer[-1], (0, plan.lanes))
+        lane = [vector]
+    draft.order(final, [*outer, *plan.inside, *lane])
+    for vector in lane:
+        draft.do(Vectorize, block=final, loop=vector)
+    if plan.is_parallel:
+        deal(draft, final, outer[:-1])
+    return outer[-1]
+
+
+def _member(draft: Draft, plan: TransformPlan, name: str, around: str) -> None:
+    """Compute what one tile, or those of one vector, need of an earlier stage."""
+    try:
+        draft.do(ComputeAt, block=name, loop=around)
+    except ScheduleError:
+        draft.settled.discard(name)
+        return
+    draft.do(SetScope, block=name, scope="local")
+    block = draft.block(name)
+    own = block.enclosing_loops[len(shared_loops(block, draft.block(plan.final))) :]
+    lane = own[-1].loop_name if plan.lanes is not None and own and own[-1].size == plan.lanes.default else ""
+    if lane:
+        draft.do(Vectorize, block=name, loop=lane)
+    for loop in own:
+        if loop.loop_name != lane and 1 < loop.size <= MOST_POSITIONS:
+            draft.do(Unroll, block=name, loop=loop.loop_name)

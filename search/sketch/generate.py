@@ -13,8 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
 from ..features.of_sketch import SketchFeatures
+from .draft import CostEstimate, Draft
+from .hole import Columns
 from .rule import SketchRule, SketchRuleWarning, sketch_rules
-from .sketch import Columns, CostEstimate, Draft, Sketch
+from .sketch import Sketch
 
 
 def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None) -> list[Sketch]:

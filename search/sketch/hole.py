@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -33,6 +33,12 @@ class Hole:
     kind: Kind = "tile"
     axis: str = ""
 
+    @classmethod
+    def near(cls, name: str, choices: tuple[int, ...], wanted: int, kind: Kind = "tile", axis: str = "") -> Hole:
+        """A hole that is, without a search, the choice nearest to the one wanted."""
+        default = wanted if wanted in choices else min(choices, key=lambda choice: abs(choice - wanted))
+        return cls(name, choices, default, kind, axis)
+
 
 @dataclass(frozen=True)
 class Derived:
@@ -41,3 +47,11 @@ class Derived:
     name: str
     function: Callable[[Columns], npt.NDArray[np.int64]]
     default: int
+
+    @classmethod
+    def of(
+        cls, name: str, function: Callable[[Columns], npt.NDArray[np.int64]], numbers: Iterable[Hole | Derived]
+    ) -> Derived:
+        """What a function gives of numbers, its default what it gives of theirs."""
+        defaults = {number.name: np.array([number.default]) for number in numbers}
+        return cls(name, function, int(function(defaults)[0]))

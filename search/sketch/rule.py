@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...dialects.target import Target
-from .sketch import Draft
+from .draft import Draft
 
 ENTRY_POINTS = "loopwright.sketch_rules"
 """The group of entry points by which an installed package adds rules: each a rule, or a class of one."""

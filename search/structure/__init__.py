@@ -1,1 +1,1 @@
-"""What sketch rules ask of a computation: its reductions with data reuse, its chains, how it walks memory."""
+"""Analyses of a computation for sketch rules: reductions with data reuse, chains of blocks, strides in memory."""

@@ -1,4 +1,4 @@
-"""What a tiling rule needs to know of a reduction with data reuse: its axes, its operands, what surrounds it."""
+"""Anchors, which are reductions with data reuse: their axes, operands, and what surrounds them."""
 
 from __future__ import annotations
 

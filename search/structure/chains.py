@@ -1,12 +1,13 @@
-"""Chains of reductions over rows, such as softmax: which blocks may be computed row by row together."""
+"""Chains of blocks, found backwards from their last one; those of reductions over rows, such as softmax."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 
 
 def unscheduled(draft: Draft) -> list[BlockOp]:
@@ -20,17 +21,31 @@ def unscheduled(draft: Draft) -> list[BlockOp]:
     return found
 
 
+Admits = Callable[[BlockOp, Sequence[BlockOp]], bool]
+"""Whether a chain takes a block, given its readers, which are of the chain."""
+
+
+def chain_to(last: BlockOp, before: Sequence[BlockOp], admits: Admits) -> list[BlockOp]:
+    """The chain that ends in a block, backwards: `last`, and blocks before it that nobody but the chain reads.
+
+    What kind of chain it is, say those that `admits`: rows of a reduction, neighbourhoods of a filter.
+    """
+    chain = [last]
+    for block in reversed(before):
+        readers = consumers(block)
+        alone = bool(readers) and all(r in chain for r in readers) and not any(is_argument(o) for o in block.outputs)
+        if alone and admits(block, readers):
+            chain.append(block)
+    return chain
+
+
 def next_chain(draft: Draft) -> list[str] | None:
     """The last group of blocks that ends in one block and holds a reduction, in program order."""
     waiting = unscheduled(draft)
     for last in reversed(waiting):
         rows = row_dimensions(last)
-        chain = [last]
-        for block in reversed(waiting[: waiting.index(last)]):
-            readers = consumers(block)
-            inside = readers and all(r in chain for r in readers) and not any(is_argument(o) for o in block.outputs)
-            if inside and rows and _follows(block, readers, rows):
-                chain.append(block)
+        before = waiting[: waiting.index(last)] if rows else []
+        chain = chain_to(last, before, partial(_follows, rows=rows))
         if any(b.is_reduction for b in chain):
             return [b.block_name for b in reversed(chain)]
     return None

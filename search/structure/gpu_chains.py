@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...dialects.loop import BlockOp, LoadOp, buffer_shape
-from ...passes.analysis.access import consumers, is_argument
 from ...passes.analysis.nest import find_block
 from ...passes.schedule.rfactor import may_trap
-from ..sketch.sketch import Draft
-from .chains import unscheduled
+from ..sketch.draft import Draft
+from .chains import chain_to, unscheduled
 from .transform_chains import picked_axes
 
 
@@ -74,43 +73,50 @@ def chains_of(draft: Draft) -> list[GpuChain]:
     return found
 
 
+@dataclass
+class _Growing:
+    """A chain on its way: the axis of the last block that each block's iterators are, and the rows, once known."""
+
+    extents: dict[str, int]
+    places: dict[BlockOp, dict[str, str]]
+    rows: set[str] | None
+
+    def admits(self, block: BlockOp, readers: Sequence[BlockOp]) -> bool:
+        """Take a block to be computed again where it is read, or a reduction that has a result for each row."""
+        at = _places(block, readers, self.places)
+        if at is None:
+            return False
+        if block.is_reduction:
+            results = {n for n in at.values() if self.extents[n] > 1}
+            told = [a.name for a in block.axes if not a.reduce and a.extent > 1]
+            told_apart = len({at.get(n) for n in told} - {None}) == len(told)
+            if not told_apart or not _is_plain_reduction(block) or self.rows not in (None, results):
+                return False
+            self.rows = results
+        self.places[block] = at
+        return True
+
+
 def _chain_to(last: BlockOp, before: Sequence[BlockOp]) -> GpuChain | None:
     """The chain that ends in `last`; None where there is no reduction in it."""
     own = _written(last)
     if own is None or (last.is_reduction and not _is_plain_reduction(last)):
         return None
     extents = {a.name: a.extent for a in last.axes}
-    places: dict[BlockOp, dict[str, str]] = {last: {n: n for n in own}}
-    rows = {n for n in own if extents[n] > 1} if last.is_reduction else None
-    reductions, repeated = [last.block_name] * last.is_reduction, []
-    for block in reversed(before):
-        at = _places(block, places)
-        if at is None:
-            continue
-        if not block.is_reduction:
-            repeated.append(block.block_name)
-        else:
-            results = {n for n in at.values() if extents[n] > 1}
-            told = [a.name for a in block.axes if not a.reduce and a.extent > 1]
-            if (
-                len({at.get(n) for n in told} - {None}) < len(told)
-                or not _is_plain_reduction(block)
-                or (rows is not None and rows != results)
-            ):
-                continue
-            rows = results
-            reductions.append(block.block_name)
-        places[block] = at
+    named = [n for n in own if extents[n] > 1]
+    growing = _Growing(extents, {last: {n: n for n in own}}, {*named} if last.is_reduction else None)
+    blocks = chain_to(last, before, growing.admits)[::-1]
+    rows = growing.rows
     if rows is None:
         return None
-    named = [n for n in own if extents[n] > 1]
+    places = growing.places.items()
     return GpuChain(
         last.block_name,
-        tuple(reversed(reductions)),
-        tuple(reversed(repeated)),
+        tuple(b.block_name for b in blocks if b.is_reduction),
+        tuple(b.block_name for b in blocks if not b.is_reduction and b is not last),
         tuple(n for n in named if n in rows),
         tuple(n for n in named if n not in rows),
-        tuple((b.block_name, axis, n) for b, at in places.items() for n, axis in at.items() if axis in rows),
+        tuple((b.block_name, axis, n) for b, at in places for n, axis in at.items() if axis in rows),
     )
 
 
@@ -136,14 +142,12 @@ def _is_plain_reduction(block: BlockOp) -> bool:
     )
 
 
-def _places(block: BlockOp, places: dict[BlockOp, dict[str, str]]) -> dict[str, str] | None:
+def _places(
+    block: BlockOp, readers: Sequence[BlockOp], places: Mapping[BlockOp, dict[str, str]]
+) -> dict[str, str] | None:
     """The axis of the last block that each iterator of `block` is read at; None where `block` is not of the chain."""
-    readers, own = consumers(block), _written(block)
-    if not readers or own is None or any(is_argument(output) for output in block.outputs):
-        return None
-    if len(block.outputs) > 1 and not block.is_reduction:
-        return None
-    if picked_axes(block) or any(reader not in places for reader in readers):
+    own = _written(block)
+    if own is None or (len(block.outputs) > 1 and not block.is_reduction) or picked_axes(block):
         return None
     loads = [(places[r], load) for r in readers for load in r.loads if load.buffer in block.outputs]
     indices = [e for _, load in loads for e in load.indices.data]

@@ -12,13 +12,13 @@ from math import prod
 
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.analysis.access import consumers, is_argument
-from ..sketch.sketch import Draft
-from .chains import unscheduled
+from ..sketch.draft import Draft
+from .chains import chain_to, unscheduled
 from .strides import lanes_of_block, nearly_in_rows
 
 TASKS_A_CORE = 4
-"""Rows, or strips, that each core should get at least where it is not only the last axis that is reduced over."""
+"""Rows, or strips, that each core should get at least where it is not only the last axis that is reduced over. Not
+measured: chosen so that the last rows to end keep no core waiting for long."""
 NARROWEST = 4
 """Vectors side by side in a strip for which its columns are still read in stretches of some length."""
 
@@ -40,11 +40,24 @@ class RowChain:
 
 @dataclass
 class _Growing:
-    """A chain on its way: for each block, which of its axes are which axes of the last one."""
+    """A chain on its way: for each block, which of its axes are which axes of the last one, and those all share."""
 
-    blocks: list[BlockOp]
+    last: BlockOp
+    target: Target
     axes: dict[str, dict[str, str]]
     shared: set[str]
+
+    def admits(self, block: BlockOp, readers: Sequence[BlockOp]) -> bool:
+        """Take a block if enough rows are left."""
+        if len(block.outputs) != 1 or not _plain_axes(block):
+            return False
+        known = _known_axes(self, block, readers)
+        shared = self.shared & set(known.values())
+        if not shared or not _enough(self.last, shared, self.target):
+            return False
+        self.axes[block.block_name] = {own: n for own, n in known.items() if n in shared}
+        self.shared = shared
+        return True
 
 
 def next_row_chain(draft: Draft, target: Target) -> RowChain | None:
@@ -59,11 +72,10 @@ def next_row_chain(draft: Draft, target: Target) -> RowChain | None:
 
 def _chain_to(last: BlockOp, before: Sequence[BlockOp], target: Target) -> RowChain | None:
     plain = _plain_axes(last)
-    growing = _Growing([last], {last.block_name: {n: n for n in plain}}, set(plain))
-    for block in reversed(before):
-        _grow(growing, block, target)
-    if len(growing.blocks) > 1 and any(b.is_reduction for b in growing.blocks):
-        chain = _with_rows(growing, target)
+    growing = _Growing(last, target, {last.block_name: {n: n for n in plain}}, set(plain))
+    blocks = chain_to(last, before, growing.admits)
+    if len(blocks) > 1 and any(b.is_reduction for b in blocks):
+        chain = _with_rows(blocks, growing, target)
         if chain is not None:
             return chain
     return RowChain((last.block_name,), tuple(plain)) if last.is_reduction else None
@@ -73,21 +85,6 @@ def _plain_axes(block: BlockOp) -> list[str]:
     """The axes of the results, in order; none where an index is not just an axis."""
     names = [e.as_axis() for e in block.write_indices[0]]
     return [] if None in names else [n for n in names if n is not None]
-
-
-def _grow(growing: _Growing, block: BlockOp, target: Target) -> None:
-    """Add a block that only the chain reads, if enough rows are left."""
-    readers = consumers(block)
-    if not readers or any(r not in growing.blocks for r in readers) or any(is_argument(o) for o in block.outputs):
-        return
-    if len(block.outputs) != 1 or not _plain_axes(block):
-        return
-    known = _known_axes(growing, block, readers)
-    shared = growing.shared & set(known.values())
-    if shared and _enough(growing.blocks[0], shared, target):
-        growing.blocks.append(block)
-        growing.axes[block.block_name] = {own: n for own, n in known.items() if n in shared}
-        growing.shared = shared
 
 
 def _known_axes(growing: _Growing, block: BlockOp, readers: Sequence[BlockOp]) -> dict[str, str]:
@@ -111,15 +108,15 @@ def _enough(last: BlockOp, shared: set[str], target: Target) -> bool:
     return set(leading) <= shared or prod(extents[n] for n in shared) >= TASKS_A_CORE * target.cores
 
 
-def _with_rows(growing: _Growing, target: Target) -> RowChain | None:
+def _with_rows(blocks: Sequence[BlockOp], growing: _Growing, target: Target) -> RowChain | None:
     """The chain with its rows chosen; None where fewer blocks at a time are better."""
-    last = growing.blocks[0]
-    names = tuple(b.block_name for b in reversed(growing.blocks))
+    last = growing.last
+    names = tuple(b.block_name for b in reversed(blocks))
     extents = {a.name: a.extent for a in last.axes}
     rows = [n for n in _plain_axes(last) if n in growing.shared]
-    points = max((_points(b, growing) for b in growing.blocks if not b.is_reduction), default=1)
+    points = max((_points(b, growing) for b in blocks if not b.is_reduction), default=1)
     column = next((n for n in reversed(_plain_axes(last)) if extents[n] > 1), "")
-    if column not in rows or not _in_columns(growing, column):
+    if column not in rows or not _in_columns(blocks, growing, column):
         return RowChain(names, tuple(rows), "", points)
     rows.remove(column)
     lanes, count = lanes_of_block(last, target), prod(extents[n] for n in rows)
@@ -138,9 +135,9 @@ def _points(block: BlockOp, growing: _Growing) -> int:
     return prod(a.extent for a in block.axes if shared.get(a.name) not in growing.shared)
 
 
-def _in_columns(growing: _Growing, column: str) -> bool:
+def _in_columns(blocks: Sequence[BlockOp], growing: _Growing, column: str) -> bool:
     """True where all blocks move along a column axis by an element, or a few."""
-    for block in growing.blocks:
+    for block in blocks:
         own = next((own for own, n in growing.axes[block.block_name].items() if n == column), None)
         if own is None or not nearly_in_rows(block, own):
             return False

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ...dialects.loop import BlockOp, LoadOp
-from ...passes.analysis.access import consumers, is_argument
-from ..sketch.sketch import Draft
-from .chains import unscheduled
+from ...passes.analysis.access import consumers
+from ..sketch.draft import Draft
+from .chains import chain_to, unscheduled
 
 MOST_WINDOW = 128
-"""Terms of a reduction that is cheap enough to be repeated at the edges of tiles."""
+"""Terms of a reduction that is cheap enough to be repeated at the edges of tiles. No measurement is kept."""
+FARTHEST_STEP = 2
+"""Elements that a stage moves in the one before for one of its own, at most: a filter that halves an image."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,12 @@ def stencil_chains(draft: Draft) -> list[StencilChain]:
 
 def _behind(final: BlockOp, waiting: list[BlockOp]) -> list[BlockOp]:
     """What `final` and those found read nearby and nobody else reads, in the order in which to move it."""
-    chain = [final]
-    for block in reversed(waiting[: waiting.index(final)]):
-        readers = consumers(block)
-        if not readers or any(r not in chain for r in readers) or any(is_argument(o) for o in block.outputs):
-            continue
-        if _plain(block) and _small(block) and all(_near(load, r) for r in readers for load in _reads(r, block)):
-            chain.append(block)
-    return chain[1:]
+
+    def admits(block: BlockOp, readers: Sequence[BlockOp]) -> bool:
+        near = (_near(load, r) for r in readers for load in _reads(r, block))
+        return _plain(block) and _small(block) and all(near)
+
+    return chain_to(final, waiting[: waiting.index(final)], admits)[1:]
 
 
 def _plain(block: BlockOp) -> bool:
@@ -82,7 +83,7 @@ def _near(load: LoadOp, reader: BlockOp) -> bool:
     extents = {a.name: a.extent for a in reader.axes}
     for expr in load.indices.data:
         moving = [n for n in expr.axes() if n in written]
-        if len(moving) > 1 or any(not expr.is_linear_in(n) or abs(expr.coefficient(n)) > 2 for n in moving):
+        if len(moving) > 1 or any(not expr.is_linear_in(n) or abs(expr.coefficient(n)) > FARTHEST_STEP for n in moving):
             return False
         if not moving and prod(extents[n] for n in expr.axes()) > MOST_WINDOW:
             return False

@@ -1,4 +1,4 @@
-"""How far the accesses of a block move with each loop: which loops run through memory together, which make lanes."""
+"""Strides of the accesses of a block along each loop: which loops run through memory together, which make lanes."""
 
 from __future__ import annotations
 

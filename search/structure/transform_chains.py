@@ -13,11 +13,11 @@ from ...dialects.index import IndexExpr, Mod, axis
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import PredicateOp
 from ...passes.analysis.access import consumers, is_argument, writers
-from ..sketch.sketch import Draft
+from ..sketch.draft import Draft
 from .chains import unscheduled
 
 MOST_POSITIONS = 8
-"""Iterators of larger extent are not unrolled."""
+"""Iterators of larger extent are not unrolled: Winograd's tiles have up to 8 positions along an axis."""
 FEWEST_READS = 3
 """Elements of one buffer that a block must read to count: with fewer there is little to save."""
 

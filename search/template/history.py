@@ -13,7 +13,6 @@ import numpy as np
 from ...dialects.target import Target
 from ..records import pretuned
 from ..records.file import Record
-from ..records.index import SKETCH_PREFIX as SKETCH_PREFIX
 from ..records.index import RecordIndex, Source, records_in
 from .bound import BoundTemplate
 from .config import Config

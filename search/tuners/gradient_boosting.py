@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from ..cost_model import CostModel, Floats, Tasks, relative_speed
 from ..records.file import Record
+from ..records.index import SKETCH_PREFIX
 from ..strategies.annealing import Annealing
 from ..strategies.chains import AnnealingSettings
 from ..strategies.order import in_random_order
 from ..strategies.strategy import StrategyMaker
-from ..template.history import SKETCH_PREFIX
 from ..template.in_search import TemplateSpace
 from ..template.knobs.knob import ConfigError
 from ..template.space import KnobSpace, Rows

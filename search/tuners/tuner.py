@@ -20,10 +20,10 @@ from ..measure.measurement import Measuring
 from ..measure.measurer import MeasureTask
 from ..records import file as rec
 from ..records.file import Record, Role
+from ..records.index import SKETCH_PREFIX
 from ..strategies.chance import Chance
 from ..strategies.order import in_random_order
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
-from ..template.history import SKETCH_PREFIX
 from ..template.in_search import TemplateInSearch, TemplateSpace
 from ..tune.loop import Tuner as Loop
 from ..tune.loop import TuningError, TuningOptions, TuningResult

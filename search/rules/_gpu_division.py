@@ -1,0 +1,92 @@
+"""A reduction on a GPU divided into parts: partial results, which are tiled, and what adds them up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...dialects.attributes import Axis
+from ...passes.schedule.cache_write import CacheWrite
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.pragma import Pragma
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.split import Split
+from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
+from ..sketch.hole import Hole
+from ..structure.anchor import Anchor, epilogue_of, find_anchor
+from ._gpu_factors import PARTS, parts_of
+
+MOST_PARTS = 2 * max(PARTS)
+"""Parts of a split reduction that are loaded one after the other without a loop: any number a search may choose."""
+USUAL_PARTS = 8
+"""Parts on blocks of their own without a search."""
+USUAL_SLICES = 2
+"""Parts on threads of one block without a search."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """A reduction in parts: `final` adds them up, `divided` is the loop that is split.
+
+    Blocks of threads take parts that are contiguous; `interleaved` ones take turns instead, so that what a block
+    fetches for all of them at a time is contiguous.
+    """
+
+    final: str
+    divided: Axis
+    parts: Hole
+    interleaved: bool
+
+    @property
+    def part(self) -> str:
+        """The loop over parts."""
+        return f"{self.divided.name}{1 if self.interleaved else 0}"
+
+    @property
+    def rest(self) -> Axis:
+        """The reduce axis of a part, with the extent that it has for all of them together."""
+        return Axis(f"{self.divided.name}{0 if self.interleaved else 1}", self.divided.extent, True)
+
+    @property
+    def factors(self) -> tuple[Hole | int, Hole | int]:
+        return (0, self.parts) if self.interleaved else (self.parts, 0)
+
+
+def plan_division(anchor: Anchor, sliced: bool) -> Division:
+    """Divide the longest reduce axis among blocks of threads, or (`sliced`) among the threads of a block."""
+    longest = max(anchor.reduce, key=lambda a: a.extent)
+    label, usual = ("slices", USUAL_SLICES) if sliced else ("parts", USUAL_PARTS)
+    parts = Hole.near(f"{anchor.block}_{label}", parts_of(longest.extent, sliced), usual, "parts")
+    return Division(anchor.block, longest, parts, sliced)
+
+
+def write_division(draft: Draft, division: Division) -> Anchor:
+    """Make partial results of a reduction; they are the anchor that is tiled from then on."""
+    draft.add(division.parts)
+    draft.do(Split, block=division.final, loop=division.divided.name, factors=division.factors)
+    others = [n for n in draft.loops(division.final) if n != division.part]
+    draft.order(division.final, (division.part, *others))
+    found = find_anchor(draft.module, draft.partial(division.final, division.part))
+    assert found is not None
+    return found
+
+
+def joining_block(draft: Draft, division: Division) -> str:
+    """The block that writes what the parts add up to: the epilogue, or a copy."""
+    out = epilogue_of(draft.block(division.final))
+    if out is None:
+        out = f"{division.final}_sum"
+        draft.do(CacheWrite, block=division.final, scope="local", label=out)
+    return out
+
+
+def sum_up(draft: Draft, division: Division, out: str, thread: str) -> None:
+    """Add up the parts where `out` needs the sum, in registers of each thread."""
+    final = division.final
+    draft.do(ComputeAt, block=final, loop=thread, unit_loops=True)
+    draft.do(SetScope, block=final, scope="local")
+    *spatial, part = draft.loops(final, thread)
+    draft.order(final, (part, *spatial))
+    draft.do(Pragma, block=final, loop=part, auto_unroll_max_step=MOST_PARTS)
+    draft.do(Vectorize, block=final, loop=spatial[-1])
+    draft.settled |= {final, out}

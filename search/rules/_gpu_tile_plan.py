@@ -1,0 +1,358 @@
+"""The plan of a reduction tiled on a GPU: what its axes, its operands and the pipeline around them may become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.attributes import Axis
+from ...dialects.element import element_bytes
+from ...dialects.target import Target
+from ..estimates.gpu_model import GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
+from ..sketch.hole import Columns, Derived, Hole, Kind
+from ..structure.anchor import Anchor, Operand
+from ._gpu_division import Division
+from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, odd_divisors, up_to
+
+SMALL = 8
+"""A reduce axis up to this extent, such as a filter's, is in shared memory as a whole. Not measured: chosen so that
+filters of 1 to 7 elements are."""
+MOST_AXES = 4
+"""Spatial axes that are tiled, counting fused ones as one; further ones outside are left to the grid. Not measured: it
+is what a convolution has but for its batch."""
+VIRTUAL = (1, 2, 4)
+"""Virtual threads along an axis."""
+WIDTHS = (1, 2, 4)
+"""Elements that a thread copies, or stores, at once: up to 16 bytes of float32, the widest access of a thread (CUDA C++
+programming guide, "Device memory accesses")."""
+STAGES = (1, 2, 3, 4)
+"""Stages of the software pipeline that fills shared memory; 1 is none."""
+UNROLLED = (0, 32, 128, 512)
+"""Statements that the loops of a reduction step may become when they are unrolled."""
+
+MOST_INNER = 16
+"""Results of a thread along an axis, at most. Not measured: two axes of them are all registers that a thread has."""
+USUAL_INNER = 4
+"""Results of a thread along an axis without a search: one vector of float32."""
+USUAL_STEP = 8
+"""Reduction steps between two fills of shared memory without a search, at most. Not measured: chosen so that the
+defaults fit the smallest shared memory, that of embedded GPUs."""
+USUAL_THREADS = 256
+"""Threads of a block without a search, at most: eight warps, two for each scheduler of a multiprocessor."""
+USUAL_SLICE_THREADS = 128
+"""The same for one of several slices, of which there are two without a search."""
+USUAL_THREADS_OF_AXIS = 16
+"""Threads along one axis without a search: a square of them is a block."""
+
+
+@dataclass(frozen=True)
+class GpuVariant:
+    """One structure: the last axes taken as one, and among what the reduction is divided.
+
+    `split`: among blocks, and a second kernel adds up. `sliced`: among the threads of a block, which add up in shared
+    memory.
+    """
+
+    fused: tuple[Axis, ...]
+    split: bool = False
+    sliced: bool = False
+
+    @property
+    def axis(self) -> str:
+        """The axis that the fused ones become."""
+        return "_".join(a.name for a in self.fused)
+
+    @property
+    def name(self) -> str:
+        return f"{self.axis}{'_split' * self.split}{'_sliced' * self.sliced}"
+
+
+@dataclass(frozen=True)
+class AxisTile:
+    """A spatial axis in virtual threads, threads, and elements of a thread."""
+
+    name: str
+    extent: int
+    virtual: Hole
+    threads: Hole
+    inner: Hole
+
+    @property
+    def factors(self) -> tuple[Hole, Hole, Hole]:
+        """From the outermost to the innermost."""
+        return self.virtual, self.threads, self.inner
+
+
+@dataclass(frozen=True)
+class ReduceTile:
+    """A reduce axis: its extent, that before it was divided, and the steps that shared memory holds at a time.
+
+    `step` is None where that is all of a part.
+    """
+
+    name: str
+    extent: int
+    step: Hole | None
+
+
+@dataclass(frozen=True)
+class StagedOperand:
+    """An operand whose tile is copied to shared memory, in vectors.
+
+    `layout` is that of a copy that is turned round, empty where it lies as in global memory. A `fragment` is what a
+    thread reads of it in one reduction step, as vectors into registers.
+    """
+
+    operand: Operand
+    vector: Hole
+    layout: tuple[str, ...]
+    has_fragment: bool
+
+    @property
+    def copy(self) -> str:
+        """The block that copies, and its buffer."""
+        return f"{self.operand.name}_shared"
+
+    @property
+    def fragment(self) -> str:
+        """The block that copies to registers, and its buffer."""
+        return f"{self.copy}_local"
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """How slices are joined: vectors of so many results, tiles of the result by axis."""
+
+    width: Hole
+    tiles: dict[str, Derived]
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """A tiled reduction: `outer` axes are left to the grid, `axes` are tiled, the fused ones last.
+
+    `anchor` is the reduction, of partial results where there is a `division`. `threads` are those of a block.
+    """
+
+    anchor: Anchor
+    variant: GpuVariant
+    target: Target
+    division: Division | None
+    outer: tuple[Axis, ...]
+    axes: tuple[AxisTile, ...]
+    reduce: tuple[ReduceTile, ...]
+    operands: tuple[StagedOperand, ...]
+    stages: Hole
+    registers: Hole
+    unroll: Hole
+    threads: Derived
+    slices: SlicePlan | None
+
+    @property
+    def block(self) -> str:
+        return self.anchor.block
+
+    @property
+    def steps(self) -> dict[str, Hole]:
+        """The reduce axes that go through shared memory a few steps at a time."""
+        return {r.name: r.step for r in self.reduce if r.step is not None}
+
+    def numbers(self) -> Iterator[Hole | Derived]:
+        """All holes and derived numbers, in the order they have in a sketch."""
+        for tile in reversed(self.axes):
+            yield from (tile.inner, tile.threads, tile.virtual)
+        yield from self.steps.values()
+        yield from (staged.vector for staged in self.operands)
+        yield from (self.stages, self.registers, self.unroll, self.threads)
+        if self.slices is not None:
+            yield self.slices.width
+            yield from self.slices.tiles.values()
+
+
+def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Division | None) -> TilePlan:
+    """How one variant of an anchor is tiled."""
+    sliced_part = division.part if division is not None and variant.sliced else ""
+    spatial = [a for a in anchor.spatial if a.name != sliced_part]
+    outer, tiled = _tiled_axes(anchor, variant, spatial)
+    axes = _axis_tiles(anchor.block, tiled, variant.sliced)
+    reduce = _reduce_tiles(anchor, variant, division)
+    names = [n for n, _ in tiled]
+    operands = tuple(_staged(anchor, variant, o, names, outer) for o in _distinct(anchor))
+    stepped = [r for r in reduce if r.step is not None]
+    iterations = 1
+    if stepped and (last := stepped[-1]).step is not None:
+        extent = next(a.extent for a in anchor.reduce if a.name == last.name)
+        iterations = -(-extent // last.step.default)
+    stages = tuple(n for n in STAGES if stepped or n == 1)
+    counted = [tile.threads for tile in axes]
+    if division is not None and variant.sliced:
+        counted.append(division.parts)
+    threads = Derived.of(f"{anchor.block}_all_threads", _product_of([h.name for h in counted]), counted)
+    return TilePlan(
+        anchor,
+        variant,
+        target,
+        division,
+        tuple(outer),
+        axes,
+        reduce,
+        operands,
+        _hole(anchor.block, "stages", stages, min(2, iterations), "stages"),
+        _hole(anchor.block, "registers", (0, 1) if stepped else (0,), 0),
+        _hole(anchor.block, "unroll", UNROLLED, UNROLLED[-1], "unroll"),
+        threads,
+        _slices(anchor.block, axes) if variant.sliced else None,
+    )
+
+
+def join_width(block: str, extent: int) -> Hole:
+    """How many results a thread adds up parts for, which are a vector of a row."""
+    return _hole(block, "join_vector", tuple(n for n in WIDTHS if extent % n == 0), 1, "vector")
+
+
+def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Kind = "tile", axis: str = "") -> Hole:
+    return Hole.near(f"{block}_{name}", choices, wanted, kind, axis and f"{block}_{axis}")
+
+
+def _product_of(names: Sequence[str]) -> Callable[[Columns], npt.NDArray[np.int64]]:
+    return lambda c: np.asarray(np.prod([c[n] for n in names], axis=0))
+
+
+def _tiled_axes(
+    anchor: Anchor, variant: GpuVariant, spatial: Sequence[Axis]
+) -> tuple[list[Axis], list[tuple[str, int]]]:
+    """The axes left to the grid, and those that are tiled with their extents, the fused ones as one at the end."""
+    fused = {a.name for a in variant.fused}
+    outer = [a for a in spatial if a.name not in fused and anchor.shared_by_all(a.name)]
+    tiled = [a for a in spatial if a.name not in fused and a not in outer]
+    outer += tiled[: 1 - MOST_AXES]
+    kept = [(a.name, a.extent) for a in tiled[1 - MOST_AXES :]]
+    return outer, [*kept, (variant.axis, prod(a.extent for a in variant.fused))]
+
+
+def _axis_tiles(block: str, tiled: Sequence[tuple[str, int]], sliced: bool) -> tuple[AxisTile, ...]:
+    """The factors of the tiled axes; the last one gets its threads first."""
+
+    def factors(extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ...]:
+        """Tiles of slices go evenly to all threads, which only powers of two do."""
+        return up_to(listed, extent) if sliced else factors_of(extent, listed, most)
+
+    left = USUAL_SLICE_THREADS if sliced else USUAL_THREADS
+    tiles: list[AxisTile] = []
+    for name, extent in reversed(tiled):
+        inner = _hole(block, f"{name}_inner", factors(extent, INNER, MOST_INNER), min(USUAL_INNER, extent), axis=name)
+        most = max(1, min(left, USUAL_THREADS_OF_AXIS, extent // inner.default))
+        usual = max(t for t in up_to(THREADS, max(1, extent)) if t <= most)
+        left //= usual
+        choices = factors(extent, THREADS, max(THREADS) if extent >= LONG else 1)
+        threads = _hole(block, f"{name}_threads", choices, usual, "threads", name)
+        virtual = _hole(block, f"{name}_virtual", up_to(VIRTUAL, extent), 1, axis=name)
+        tiles.insert(0, AxisTile(name, extent, virtual, threads, inner))
+    return tuple(tiles)
+
+
+def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None) -> tuple[ReduceTile, ...]:
+    """The reduce axes, with the steps of those that are long or divided."""
+    tiles = []
+    for axis in anchor.reduce:
+        divided = division is not None and division.rest.name == axis.name
+        whole = division.rest.extent if division is not None and divided else axis.extent
+        if axis.extent <= SMALL and not divided:
+            tiles.append(ReduceTile(axis.name, whole, None))
+            continue
+        most = whole // 2 if divided else axis.extent
+        even = tuple(n for n in STEPS if n <= most)
+        fitting = [n for n in even if n <= USUAL_STEP and 2 * n <= axis.extent]
+        exact = () if variant.sliced else odd_divisors(whole, min(max(STEPS), most))
+        choices = tuple(sorted({*even, *exact}))
+        step = _hole(anchor.block, f"{axis.name}_step", choices, max(fitting, default=even[0]))
+        tiles.append(ReduceTile(axis.name, whole, step))
+    return tuple(tiles)
+
+
+def _distinct(anchor: Anchor) -> list[Operand]:
+    """The operands of which tiles are copied, each once; a single number is read where it is."""
+    return list({o.name: o for o in anchor.operands if o.indices}.values())
+
+
+def _staged(
+    anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str], outer: Sequence[Axis]
+) -> StagedOperand:
+    vector = _hole(anchor.block, f"{operand.name}_vector", WIDTHS, 1, "vector")
+    layout = _turned_layout(anchor, variant, operand, names[:-1])
+    return StagedOperand(operand, vector, layout, _is_box(operand, {*names, *(a.name for a in outer)}, variant))
+
+
+def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_axes: Sequence[str]) -> tuple[str, ...]:
+    """The layout that puts neighbours along a row axis side by side, for an operand contiguous in another one."""
+    rows = [n for n in row_axes if n in operand.axes]
+    lanes = {a.name for a in variant.fused}
+    if len(rows) != 1 or lanes & set(operand.axes) or operand.steps_along(rows[0]):
+        return ()
+    padded = any(operand.name == pad for pad in anchor.pads)
+    once = sum(o.name == operand.name for o in anchor.operands) == 1
+    return () if padded or not once else (*(n for n in operand.axes if n != rows[0]), rows[0])
+
+
+def _is_box(operand: Operand, spatial: set[str], variant: GpuVariant) -> bool:
+    """True where the elements that a thread reads in one reduction step are just a box of its tile's sizes."""
+    fused = {a.name for a in variant.fused} if len(variant.fused) > 1 else set()
+    moved = [(n, c) for e in operand.indices for n, c in e.terms if not isinstance(n, str) or n in spatial | fused]
+    once = len({n for n, _ in moved}) == len(moved)
+    return once and all(isinstance(n, str) and n in spatial and c == 1 for n, c in moved)
+
+
+def _slices(block: str, axes: Sequence[AxisTile]) -> SlicePlan:
+    def tile(axis: AxisTile) -> Derived:
+        return Derived.of(f"{block}_{axis.name}_tile", _product_of([h.name for h in axis.factors]), axis.factors)
+
+    return SlicePlan(join_width(block, axes[-1].extent), {axis.name: tile(axis) for axis in reversed(axes)})
+
+
+# -- the model --------------------------------------------------------------------------------------------------------
+
+
+def gpu_model(plan: TilePlan, width: Hole | None) -> GpuModel:
+    """What the candidates of a plan cost; `width` is that of the vectors that parts are joined in."""
+    pair = tuple((a.name, a.extent) for a in plan.variant.fused)
+    division = plan.division
+    part = division.part if division is not None else ""
+    return GpuModel(
+        target=plan.target,
+        outer=prod(a.extent for a in plan.outer if a.name != part),
+        axes=tuple(GpuAxis(t.name, t.extent, *(h.name for h in t.factors)) for t in plan.axes),
+        reduce=tuple(GpuReduce(r.name, r.extent, r.step.name if r.step is not None else "") for r in plan.reduce),
+        operands=tuple(_modelled(plan, staged) for staged in plan.operands),
+        element_bytes=element_bytes(plan.anchor.element),
+        stages=plan.stages.name,
+        registers=plan.registers.name,
+        unroll=plan.unroll.name,
+        split=division.parts.name if division is not None else "",
+        join=width.name if width is not None else "",
+        divided=division.rest.name if division is not None else "",
+        sliced=plan.variant.sliced,
+        pair=(pair[0], pair[1]) if len(pair) == 2 else None,
+    )
+
+
+def _modelled(plan: TilePlan, staged: StagedOperand) -> GpuOperand:
+    last = plan.variant.fused[-1].name if len(plan.variant.fused) == 1 else ""
+    straight = last if last and staged.operand.steps_along(last) else ""
+    row = staged.layout[-1] if staged.layout else straight
+    return GpuOperand(_spans(plan, staged.operand), staged.vector.name, row, bool(staged.layout))
+
+
+def _spans(plan: TilePlan, operand: Operand) -> tuple[Span, ...]:
+    known = {t.name for t in plan.axes} | {a.name for a in (*plan.anchor.reduce, *plan.variant.fused)}
+    spans = []
+    for expr in operand.indices:
+        terms = [(a, abs(c)) for a, c in expr.terms if isinstance(a, str)]
+        if plan.variant.sliced and plan.division is not None:  # all slices of a step lie side by side
+            rest, part = plan.division.rest.name, plan.division.part
+            terms = [(rest if a == part else a, c) for a, c in terms if a != rest]
+        spans.append(Span(tuple((a, c) for a, c in terms if a in known)))
+    return tuple(s for s in spans if s.strides)

@@ -1,0 +1,258 @@
+"""The plan of a reduction tiled on a CPU: its structures, and what axes, panels and accumulators may become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ...dialects.attributes import Axis
+from ...dialects.element import element_bytes
+from ...dialects.target import Target
+from ..estimates.tile_model import ReduceAxis, TiledAxis, TileModel
+from ..sketch.draft import Draft
+from ..sketch.hole import Derived, Hole, Kind, Limit
+from ..structure.anchor import Anchor, Operand
+from ._ahead import may_be_packed_ahead
+from ._lanes import upto
+from ._reduce_steps import covers, steps_of
+from ._turned_epilogue import turning_cycles
+
+SMALL = 8
+"""A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. Not measured: chosen so that
+filters of 1 to 7 elements are."""
+MOST_ROWS = 3
+"""Spatial axes beside the vectors' that are tiled; further ones outside are tasks. Not measured: those of a
+convolution but for its batch."""
+FUSED_BELOW = 16
+"""Vectors of the last axis below which it may be one with the axis before, so that few lanes are idle. Not measured:
+chosen so that a tail of less than one vector in so many is no matter."""
+ROW_TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+"""Rows of a register tile: more than its accumulators find registers for."""
+VECTORS = (1, 2, 3, 4, 5, 6, 7, 8)
+"""Vectors side by side in a register tile."""
+MIDDLE_TILES = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Register tiles along an axis of a cache tile."""
+USUAL_VECTORS = 4
+"""Vectors side by side in a register tile without a search: with `USUAL_ROWS` it fills 32 registers, the 24
+accumulators beside the vectors and a broadcast."""
+USUAL_ROWS = 6
+"""Rows of a register tile along one axis without a search, at most."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One structure: the axes that become lanes, where the operand along them is packed, and what is done with pads.
+
+    `panel` is direct (not packed), root (before all tiles), inner (in a tile), or ahead (a constant, before any run).
+    `epilogue` is in the tile or apart.
+    """
+
+    vector: tuple[Axis, ...]
+    panel: str
+    inline_pads: bool
+    epilogue: str = "tile"
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of the axes that become lanes."""
+        return tuple(a.name for a in self.vector)
+
+    @property
+    def name(self) -> str:
+        pads = "_padded" if self.inline_pads else ""
+        apart = "_apart" if self.epilogue == "apart" else ""
+        return f"{'_'.join(self.axes)}_{self.panel}{pads}{apart}"
+
+
+def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
+    """The structures worth searching for an anchor."""
+    for group in _vector_axes(anchor, target):
+        for panel in _panels(anchor, group):
+            yield Variant(group, panel, False)
+            if anchor.pads and panel == "direct":
+                yield Variant(group, panel, True)
+
+
+def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
+    """What lanes may be along: the last axis; where few vectors of it leave a tail, it and the one before as one."""
+    *others, last = anchor.spatial
+    lanes = target.vector_bytes // element_bytes(anchor.element)
+    if not others or last.extent % lanes == 0 or last.extent >= FUSED_BELOW * lanes:
+        return [(last,)]
+    moving = vector_operands(anchor, (last,))
+    if len(moving) == len(anchor.operands) or not all(others[-1].name in o.axes for o in moving):
+        return [(last,)]
+    both = (others[-1], last)
+    return [both] if last.extent < lanes else [both, (last,)]
+
+
+def _panels(anchor: Anchor, group: tuple[Axis, ...]) -> list[str]:
+    """Where the operand along the lanes may be packed, or that it is read where it is."""
+    moving = vector_operands(anchor, group)
+    once = all(sum(o.buffer is other.buffer for other in anchor.operands) == 1 for o in moving)
+    found = []
+    if len(group) == 1 and all(o.steps_along(group[0].name) for o in moving):
+        found.append("direct")
+    if len(moving) == 1 < len(anchor.operands) and once:
+        ahead = may_be_packed_ahead(moving[0], tuple(a.name for a in group))
+        found += ["ahead"] if ahead else ["root", "inner"]
+    return found or ["direct"]
+
+
+def vector_operands(anchor: Anchor, group: Sequence[Axis]) -> list[Operand]:
+    """The operands that move along the lanes."""
+    return [o for o in anchor.operands if any(a.name in o.axes for a in group)]
+
+
+@dataclass(frozen=True)
+class RowTile:
+    """A spatial axis in cache tiles (`middle` register tiles each) and register tiles (`inner` rows each)."""
+
+    axis: Axis
+    middle: Hole
+    inner: Hole
+
+
+@dataclass(frozen=True)
+class ReduceTile:
+    """A reduce axis in blocks, and unrolled steps; `block` is None where it is one block."""
+
+    axis: Axis
+    block: Hole | None
+    unroll: Hole
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """A tiled reduction: axes that are `outer` are tasks, `rows` and the variant's `vector` axes are tiled.
+
+    `vectors` of so many `lanes` are side by side in a register tile, `vector_middle` times that in a cache tile.
+    `moving` are the operands along the lanes, `packed` the names of their buffers, `panel_width` the lanes of a panel,
+    None where nothing is packed. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are
+    all holes and derived numbers, in the order they have in a sketch.
+    """
+
+    anchor: Anchor
+    variant: Variant
+    target: Target
+    outer: tuple[Axis, ...]
+    rows: tuple[RowTile, ...]
+    lanes: Hole
+    vectors: Hole
+    vector_middle: Hole
+    reduce: tuple[ReduceTile, ...]
+    moving: tuple[Operand, ...]
+    packed: frozenset[str]
+    panel_width: Derived | None
+    turning: float
+    numbers: tuple[Hole | Derived, ...]
+
+    @property
+    def block(self) -> str:
+        return self.anchor.block
+
+
+def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> TilePlan:
+    """How one variant of an anchor of a draft is tiled."""
+    turning = turning_cycles(draft, anchor, apart=variant.epilogue == "apart")
+    if variant.epilogue == "apart":
+        anchor = replace(anchor, epilogue=None)
+    rest = [a for a in anchor.spatial if a.name not in variant.axes]
+    rows = [a for a in rest if not anchor.shared_by_all(a.name)]
+    outer = [a for a in rest if anchor.shared_by_all(a.name)] + rows[:-MOST_ROWS]
+    lanes, vectors, vector_middle = _vector_holes(anchor, variant, target)
+    left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
+    by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left)
+    reduce = tuple(_reduce_tile(anchor.block, axis) for axis in anchor.reduce)
+    holes = [lanes, vectors, vector_middle]
+    holes += [hole for tile in by_reuse for hole in (tile.inner, tile.middle)]
+    holes += [hole for tile in reduce for hole in (tile.unroll, tile.block) if hole is not None]
+    width = None
+    if variant.panel != "direct":
+        names = lanes.name, vectors.name
+        width = Derived.of(f"{anchor.block}_panel_width", lambda c: c[names[0]] * c[names[1]], (lanes, vectors))
+    moving = tuple(vector_operands(anchor, variant.vector))
+    return TilePlan(
+        anchor,
+        variant,
+        target,
+        tuple(outer),
+        tuple(sorted(by_reuse, key=lambda tile: rows.index(tile.axis))),
+        lanes,
+        vectors,
+        vector_middle,
+        reduce,
+        moving,
+        frozenset(operand.name for operand in moving),
+        width,
+        turning,
+        (*holes, *([width] if width is not None else [])),
+    )
+
+
+def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Kind = "tile", axis: str = "") -> Hole:
+    return Hole.near(f"{block}_{name}", choices, wanted, kind, axis and f"{block}_{axis}")
+
+
+def _vector_holes(anchor: Anchor, variant: Variant, target: Target) -> tuple[Hole, Hole, Hole]:
+    """Lanes of a vector, vectors of a register tile, and register tiles of a cache tile."""
+    full = target.vector_bytes // element_bytes(anchor.element)
+    extent = prod(a.extent for a in variant.vector)
+    choices = tuple(n for n in (full // 2, full) if n >= 1)
+    lanes = _hole(anchor.block, "lanes", choices, full if extent >= full else choices[0], "vector")
+    most = max(1, -(-extent // choices[0]))
+    usual = min(USUAL_VECTORS, max(1, -(-extent // lanes.default)))
+    vectors = _hole(anchor.block, "vectors", upto(VECTORS, most), usual, axis="vector")
+    return lanes, vectors, _hole(anchor.block, "vector_tile", upto(MIDDLE_TILES, most), 1, axis="vector")
+
+
+def _row_tiles(anchor: Anchor, variant: Variant, rows: Sequence[Axis], left: int) -> list[RowTile]:
+    """The tiles of rows, which share the `left` registers: first those along which the vectors' operands are reused."""
+    moving = {n for o in vector_operands(anchor, variant.vector) for n in o.axes}
+    tiles = []
+    for axis in sorted(rows, key=lambda a: (a.name in moving, -rows.index(a))):
+        usual = min(left, axis.extent, USUAL_ROWS)
+        inner = _hole(anchor.block, f"{axis.name}_rows", upto(ROW_TILES, axis.extent), usual, axis=axis.name)
+        middle = _hole(anchor.block, f"{axis.name}_tile", upto(MIDDLE_TILES, axis.extent), 1, axis=axis.name)
+        tiles.append(RowTile(axis, middle, inner))
+        left //= max(1, usual)
+    return tiles
+
+
+def _reduce_tile(block: str, axis: Axis) -> ReduceTile:
+    if axis.extent <= SMALL:
+        return ReduceTile(axis, None, _hole(block, f"{axis.name}_unroll", (1, axis.extent), 1, "unroll"))
+    steps = steps_of(axis.extent)
+    unroll = _hole(block, f"{axis.name}_unroll", steps.unrolls, steps.unroll, "unroll")
+    return ReduceTile(axis, _hole(block, f"{axis.name}_block", steps.blocks, steps.block), unroll)
+
+
+def block_limits(plan: TilePlan) -> list[Limit]:
+    """Blocks cover their reduce axes."""
+    return [covers(t.axis.extent, t.block, t.unroll) for t in plan.reduce if t.block is not None]
+
+
+def tile_model(plan: TilePlan) -> TileModel:
+    """What the candidates of a plan cost."""
+    vector = plan.variant.vector
+    extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
+    packed = sum(prod(extents[n] for n in o.axes) for o in plan.moving) if plan.variant.panel == "root" else 0
+    return TileModel(
+        target=plan.target,
+        outer=prod(a.extent for a in plan.outer),
+        rows=tuple(TiledAxis(t.axis.name, t.axis.extent, t.middle.name, t.inner.name) for t in plan.rows),
+        vector=TiledAxis(vector[-1].name, prod(a.extent for a in vector), plan.vector_middle.name, plan.vectors.name),
+        lanes=plan.lanes.name,
+        fewest_lanes=min(plan.lanes.choices),
+        reduce=tuple(
+            ReduceAxis(t.axis.name, t.axis.extent, t.block.name if t.block is not None else "", t.unroll.name)
+            for t in plan.reduce
+        ),
+        element_bytes=element_bytes(plan.anchor.element),
+        panel=plan.variant.panel,
+        operands=tuple(frozenset(o.axes) for o in plan.anchor.operands),
+        padded_inline=plan.variant.inline_pads,
+        packed=packed,
+        turning=plan.turning,
+    )

@@ -1,0 +1,193 @@
+"""A draft: a sketch on its way, which rules write steps to, with what they ask of the loop nest meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.loop import BlockOp, blocks_in
+from ...passes.analysis.nest import find_block
+from ...passes.lower.lower_te_to_loop import LowerTeToLoop
+from ...passes.open_number import OpenNumber
+from ...passes.pipeline_text import lower_to_loops
+from ...passes.primitive import Primitive
+from ...passes.schedule.fuse import Fuse
+from ...passes.schedule.reorder import Reorder
+from ...passes.schedule.rfactor import Rfactor
+from ...passes.schedule.split import Split
+from .hole import Columns, Derived, Hole, Kind, Limit
+from .population import Population
+
+
+class CostEstimate(Protocol):
+    """What is known of the cost of one structure, as array expressions over a population."""
+
+    def seconds(self, columns: Columns, /) -> npt.NDArray[np.float64]:
+        """A rough time of each candidate `(n,)`, in seconds."""
+
+
+@dataclass
+class Draft:
+    """A sketch on its way: each step is applied to a module with the holes' defaults, and kept as text with holes.
+
+    Names of loops, blocks and buffers do not depend on the holes' values, so what is legal for one is for all, the
+    primitives taking every factor.
+    """
+
+    module: ModuleOp
+    parts: list[str] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)
+    derived: list[Derived] = field(default_factory=list)
+    limits: list[Limit] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    """Blocks that a rule has dealt with, and no other one should."""
+    names: list[str] = field(default_factory=list)
+    """The structures that rules have chosen: together the sketch's name."""
+    models: list[CostEstimate] = field(default_factory=list)
+    """Estimates of what rules have scheduled; their sum orders the sketches."""
+
+    @classmethod
+    def of(cls, module: ModuleOp) -> Draft:
+        """Start from a copy of a te-level module."""
+        draft = cls(module.clone())
+        lower_to_loops(draft.module)
+        draft.parts.append(str(LowerTeToLoop()))
+        return draft
+
+    def copy(self) -> Draft:
+        """A draft that can go another way."""
+        return Draft(
+            self.module.clone(),
+            [*self.parts],
+            [*self.holes],
+            [*self.derived],
+            [*self.limits],
+            {*self.settled},
+            [*self.names],
+            [*self.models],
+        )
+
+    def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
+        """A new hole, as `Hole` has it; its default is made one of the choices."""
+        hole = Hole.near(name, choices, default, kind, axis)
+        self.add(hole)
+        return hole
+
+    def derive(self, name: str, function: Callable[[Columns], npt.NDArray[np.int64]]) -> Derived:
+        """A new derived number."""
+        derived = Derived.of(name, function, (*self.holes, *self.derived))
+        self.add(derived)
+        return derived
+
+    def add(self, *numbers: Hole | Derived) -> None:
+        """New holes and derived numbers, as a plan has them."""
+        for number in numbers:
+            self._require_new(number.name)
+            if isinstance(number, Hole):
+                self.holes.append(number)
+            else:
+                self.derived.append(number)
+
+    def _require_new(self, name: str) -> None:
+        """ValueError where a number of this name is there: columns of populations are found by name."""
+        taken = {hole.name for hole in self.holes} | {number.name for number in self.derived}
+        if name in taken:
+            raise ValueError(f"a sketch has one hole or derived number of a name, '{name}' is there already")
+
+    @property
+    def population(self) -> Population:
+        """The candidates so far."""
+        return Population(tuple(self.holes), tuple(self.derived), tuple(self.limits))
+
+    @property
+    def default_seconds(self) -> float:
+        """What the models estimate of the defaults."""
+        columns = self.population.columns(self.population.default[None])
+        return float(sum(model.seconds(columns)[0] for model in self.models))
+
+    def make_defaults_legal(self) -> bool:
+        """Move defaults that break a limit to the candidate that the models like best; False where there is none."""
+        population = self.population
+        if population.legal(population.default[None])[0]:
+            return True
+        rows = population.sample(np.random.default_rng(0), 256)
+        if not len(rows):
+            return False
+        columns = population.columns(rows)
+        best = rows[int(np.argmin(sum((model.seconds(columns) for model in self.models), np.zeros(len(rows)))))]
+        self.holes = [replace(h, default=h.choices[i]) for h, i in zip(self.holes, best, strict=True)]
+        chosen = population.columns(best[None])
+        self.derived = [replace(number, default=int(chosen[number.name][0])) for number in self.derived]
+        return True
+
+    # -- the loop nest ------------------------------------------------------------------------------------------------
+
+    def block(self, name: str) -> BlockOp:
+        """The block called `name`, as the steps so far have left it."""
+        return find_block(None, self.module, name)
+
+    def loops(self, name: str, below: str = "") -> list[str]:
+        """The loops around a block, outermost first; with `below` those inside of that one."""
+        names = [loop.loop_name for loop in self.block(name).enclosing_loops]
+        return names[names.index(below) + 1 :] if below else names
+
+    def sizes(self, name: str) -> dict[str, int]:
+        """The extent of each loop around a block, outermost first."""
+        return {loop.loop_name: loop.size for loop in self.block(name).enclosing_loops}
+
+    # -- steps on it --------------------------------------------------------------------------------------------------
+
+    def do(self, kind: type[Primitive[Any]], **options: object) -> None:
+        """Apply a step, whose options may hold holes and derived numbers, also in tuples and in lists of text parts."""
+        kind(**{key: _with_numbers(value, False) for key, value in options.items()}).run(self.module)
+        self.parts.append(str(kind(**{key: _with_numbers(value, True) for key, value in options.items()})))
+
+    def order(self, name: str, wanted: Sequence[str]) -> None:
+        """Reorder loops of a block, where they do not stand so already; others stay in their places."""
+        if [loop for loop in self.loops(name) if loop in wanted] != list(wanted):
+            self.do(Reorder, block=name, loops=tuple(wanted))
+
+    def fuse(self, name: str, loops: Sequence[str]) -> str:
+        """Make neighbouring loops of a block one, where they are several; its name, "" for none.
+
+        That is not theirs joined where another loop around has that name.
+        """
+        if len(loops) < 2:
+            return "".join(loops)
+        place = self.loops(name).index(loops[0])
+        self.do(Fuse, block=name, loops=tuple(loops))
+        return self.loops(name)[place]
+
+    def split(self, name: str, loop: str, factors: tuple[Hole | Derived | int, ...]) -> list[str]:
+        """Split a loop of a block; what it becomes, whose usual names others around may have taken."""
+        place = self.loops(name).index(loop)
+        self.do(Split, block=name, loop=loop, factors=factors)
+        return self.loops(name)[place : place + len(factors)]
+
+    def partial(self, name: str, loop: str, axis: int | None = None) -> str:
+        """Partial results over a loop, by `rfactor`; the new block that computes them, which is settled."""
+        before = {block.block_name for block in blocks_in(self.module)}
+        self.do(Rfactor, block=name, loop=loop, axis=axis)
+        (made,) = {block.block_name for block in blocks_in(self.module)} - before
+        self.settled.add(made)
+        return made
+
+    @property
+    def template(self) -> str:
+        return ",".join(self.parts)
+
+
+def _with_numbers(value: object, as_open: bool) -> object:
+    """An option with holes and derived numbers as their defaults, or as open numbers."""
+    if isinstance(value, Hole | Derived):
+        return OpenNumber(value.name, value.default) if as_open else value.default
+    if isinstance(value, list):
+        return "".join(str(_with_numbers(v, as_open)) for v in value)
+    if isinstance(value, tuple):
+        return tuple(_with_numbers(v, as_open) for v in value)
+    return value

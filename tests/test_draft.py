@@ -1,0 +1,75 @@
+"""Drafts: what they say of the loop nest, and steps that find the names of what they make."""
+
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.sketch.draft import Draft
+
+
+def doubled(*shape: int) -> list[te.Tensor]:
+    data = te.placeholder(shape, name="data")
+    return [data, te.compute(shape, lambda *at: data[at] * 2.0, name="out")]
+
+
+def row_sums() -> list[te.Tensor]:
+    data = te.placeholder((4, 32), name="data")
+    return [data, topi.sum(data, axis=1)]
+
+
+def draft_of(*shape: int) -> Draft:
+    return Draft.of(lw.SearchTask(doubled, args=shape).module)
+
+
+def test_loops_and_extents_are_those_the_steps_left() -> None:
+    draft = draft_of(6, 20)
+    first, second = draft.loops("out")
+    assert draft.sizes("out") == {first: 6, second: 20}
+    outer, inner = draft.split("out", second, (0, 8))
+    assert draft.sizes("out") == {first: 6, outer: 3, inner: 8}
+    assert draft.loops("out", first) == [outer, inner]
+    assert draft.block("out").enclosing_loops[0].loop_name == first
+
+
+def test_loops_in_order_are_not_reordered() -> None:
+    draft = draft_of(2, 3, 4)
+    a, b, c = draft.loops("out")
+    steps = len(draft.parts)
+    draft.order("out", (a, c))
+    draft.order("out", ())
+    assert len(draft.parts) == steps
+    draft.order("out", (c, a))
+    assert draft.loops("out") == [c, b, a] and len(draft.parts) == steps + 1
+
+
+def test_one_loop_is_not_fused() -> None:
+    draft = draft_of(2, 3)
+    first, second = draft.loops("out")
+    steps = len(draft.parts)
+    assert draft.fuse("out", []) == "" and draft.fuse("out", [first]) == first
+    assert len(draft.parts) == steps
+    assert [draft.fuse("out", [first, second])] == draft.loops("out")
+
+
+def test_names_that_are_taken_are_not_guessed() -> None:
+    """A split of `i0` makes `i00`, which another loop around may be called already."""
+    draft = draft_of(64, 64)
+    first, second = draft.loops("out")
+    made = draft.split("out", first, (0, 4))
+    again = draft.split("out", made[0], (0, 2))
+    assert draft.loops("out") == [*again, made[1], second]
+    assert draft.fuse("out", again) == draft.loops("out")[0]
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_partial_results_are_a_block_of_their_own(axis: int) -> None:
+    draft, name = Draft.of(lw.SearchTask(row_sums).module), "T_sum"
+    inner = draft.split(name, draft.loops(name)[-1], (0, 8))[1]
+    made = draft.partial(name, inner, axis)
+    assert made != name and made in draft.settled
+    assert draft.block(made).is_reduction and inner in draft.loops(made)
+
+
+def test_a_step_on_what_is_not_there_is_refused() -> None:
+    with pytest.raises(lw.ScheduleError, match="no block is called 'other'"):
+        draft_of(4).loops("other")
