@@ -30,7 +30,7 @@ from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask
 from loopwright.search.tune.strategy import Gradient, RoundRobin, TaskHistory, make_strategy
 from loopwright.search.tune.table import NetworkLines, NetworkTable, make_network_progress
 
-SCRIPT = Path(__file__).parent / "support" / "scheduling_script.py"
+SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 SOURCE = np.arange(16, dtype=np.float32)
 

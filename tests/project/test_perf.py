@@ -27,7 +27,7 @@ from loopwright.search.named_workloads import conv2d
 
 pytestmark = pytest.mark.perf
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def least_s(*actions: Callable[[], object], rounds: int = 5) -> list[float]:

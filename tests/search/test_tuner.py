@@ -28,7 +28,7 @@ from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
 from loopwright.search.tune.progress import Lines, LiveTable, make_progress
 
-SCRIPT = Path(__file__).parent / "support" / "tuning_script.py"
+SCRIPT = Path(__file__).parents[1] / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 
 

@@ -11,7 +11,7 @@ from gpu_programs import opencl_device
 
 import loopwright as lw
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def example(name: str) -> ModuleType:

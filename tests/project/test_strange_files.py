@@ -14,7 +14,7 @@ from loopwright.passes.pipeline_text import parse_schedule
 from loopwright.search.records.file import Record, append
 from loopwright.search.records.workload_files import WorkloadFileError, read_module
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from trust.inputs import WAYS, tried
 

@@ -69,7 +69,7 @@ func.func @f() { return }
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeconftest((Path(__file__).parent / "conftest.py").read_text())
+    pytester.makeconftest((Path(__file__).parents[1] / "conftest.py").read_text())
     (pytester.path / "filecheck").mkdir()
     return pytester
 

@@ -11,7 +11,7 @@ import pytest
 
 import loopwright as lw
 
-SCRIPT = Path(__file__).resolve().parents[1] / "benchmarks" / "sanitize.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "sanitize.py"
 REPORT = """========= COMPUTE-SANITIZER
 loopwright kernel: 0 conv lw-lower-te-to-loop
 loopwright kernel: 1 matmul lw-lower-te-to-loop,lw-split{block="c"}

@@ -13,7 +13,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.backends.opencl import platform
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SCHEDULE = (
     'lw-lower-te-to-loop,lw-bind{block="y" loop="i" thread="blockIdx.x"},'
     'lw-bind{block="y" loop="j" thread="threadIdx.x"}'

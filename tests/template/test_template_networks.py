@@ -68,7 +68,7 @@ def group_rows(cfg: Any, workload: str) -> lw.Schedule:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.few(1)
 def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> None:
-    """Limits, schedules and usage, as tests/test_template_trace.py has it for operators alone."""
+    """Limits, schedules and usage, as tests/template/test_template_trace.py has it for operators alone."""
     tasks = lw.extract_template_tasks(network(), target)[0]
     for task in {json.loads(task.workload_key)[0]: task for task in reversed(tasks)}.values():  # the larger ones
         rows = task.config_space.sample(np.random.default_rng(0), 6)
