@@ -181,8 +181,8 @@ def test_spaces_that_cannot_be_listed_are_drawn_from_and_no_grid() -> None:
 def test_a_space_that_raises_is_left_out_and_the_others_are_searched(name: str, method: str, after: int) -> None:
     notes: list[str] = []
     spaces = [ListedSpace("a"), Failing(method, after), ListedSpace("b")]
-    proposals = searched(STRATEGIES[name](spaces, seed=0, note=notes.append), spaces, 6)
-    assert len(proposals) == 96
+    proposals = searched(STRATEGIES[name](spaces, seed=0, note=notes.append), spaces, 20)
+    assert len(proposals) == 320
     if method in ("features", "mutate") and name != "annealing":
         assert not notes  # nobody asks
     else:
