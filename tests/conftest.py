@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import functools
 import io
+import math
 import os
 import shlex
 import signal
@@ -44,7 +45,7 @@ def own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
-    """What is marked slow, and of tests marked few(n) all cases but n."""
+    """What is marked slow, and of tests marked few(n) all cases but n, or `--effort` times as many."""
     found = {item for item in items if item.get_closest_marker("slow")}
     cases: dict[object, list[pytest.Item]] = {}
     for item in items:
@@ -53,7 +54,7 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     for group in cases.values():
         marker = group[0].get_closest_marker("few")
         assert marker is not None
-        found |= set(group) - set(effort.spread(group, marker.args[0]))
+        found |= set(group) - set(effort.spread(group, marker.args[0] * effort.level()))
     return found
 
 
@@ -72,11 +73,15 @@ def cuda_device_count() -> int:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="also slow tests, and every case where a few are usual")
+    parser.addoption("--effort", type=float, default=1.0, help="run so many times as many cases where a few are usual")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--all"):
-        os.environ[effort.VARIABLE] = "1"
+    wanted = math.inf if config.getoption("--all") else config.getoption("--effort")
+    if wanted < 1:
+        raise pytest.UsageError(f"--effort must be 1 or more, got {wanted}")
+    if wanted > 1:
+        os.environ[effort.VARIABLE] = str(wanted)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         with contextlib.suppress(ValueError):  # not the main thread
             # Shells start background jobs so; the programs that tests interrupt would inherit it.

@@ -1,11 +1,12 @@
-"""How much of the tests to run: all of it with `--all`, else a part that a busy machine of two cores gets through."""
+"""How much of the tests to run: a part that a busy machine of two cores gets through, N times that (`--effort N`), or all."""
 
+import math
 import os
 from collections.abc import Sequence
 from typing import TypeVar
 
-VARIABLE = "LOOPWRIGHT_ALL_TESTS"
-"""Set by `--all`: what modules draw when they are imported depends on it, too."""
+VARIABLE = "LOOPWRIGHT_TEST_EFFORT"
+"""Set by `--effort` and `--all`: what modules draw when they are imported depends on it, too."""
 
 _SHARE = 4
 """Of what is drawn at random, the default run takes one in so many."""
@@ -13,9 +14,14 @@ _SHARE = 4
 T = TypeVar("T")
 
 
+def level() -> float:
+    """How many times the usual part is run; infinity for all tests."""
+    return float(os.environ.get(VARIABLE, "1"))
+
+
 def everything() -> bool:
     """True where all tests are run."""
-    return os.environ.get(VARIABLE) == "1"
+    return math.isinf(level())
 
 
 def exploring() -> bool:
@@ -27,11 +33,12 @@ def exploring() -> bool:
 
 def examples(most: int) -> int:
     """How many of `most` random examples to draw."""
-    return most if everything() else most // _SHARE
+    return most if everything() else int(min(most, most // _SHARE * level()))
 
 
-def spread(cases: Sequence[T], count: int) -> list[T]:
+def spread(cases: Sequence[T], count: float) -> list[T]:
     """`count` of some cases, the same ones in every run, evenly spread over them; all where there are no more."""
     if count >= len(cases):
         return list(cases)
+    count = max(1, int(count))
     return [cases[(2 * n + 1) * len(cases) // (2 * count)] for n in range(count)]
