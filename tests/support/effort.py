@@ -1,4 +1,4 @@
-"""How much of the tests to run: a part that a busy machine of two cores gets through, N times that (`--effort N`), or all."""
+"""How much of the tests to run: a part that takes two busy cores minutes, N times that (`--effort N`), or all."""
 
 import math
 import os
