@@ -12,8 +12,6 @@ from ..dialects.target import Target, TargetAttr, parse_target, target_of
 from ..dialects.te import ComputeOp
 from ..dialects.workload import verify_workload
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
-from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
-from ..passes.lower.lower_te_to_loop import lower_te_to_loop
 from .cuda.driver import target_of_device as cuda_target
 from .kernel_function import Kernel
 from .kernel_memory import require_memory
@@ -62,6 +60,9 @@ def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLim
 
 def lower_in_place(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -> None:
     """Lower a module that carries its target to the kernel level; refusals as `build` says."""
+    from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+    from ..passes.lower.lower_te_to_loop import lower_te_to_loop
+
     levels = {op.name.partition(".")[0] for op in module.walk()}
     if "lw_te" in levels:
         lower_te_to_loop(module)
