@@ -75,7 +75,7 @@ class Measurer:
         self._task_messages: dict[str, wire.Message] = {}
         self._numbers = itertools.count()
         self._to_build: deque[_Job] = deque()
-        self._to_run: deque[_Job] = deque()
+        self._to_run: list[_Job] = []
         self._jobs: dict[int, _Job] = {}
         self._done: deque[Measurement] = deque()
         self._known: dict[str, Measurement] = {}
@@ -250,7 +250,7 @@ class Measurer:
                     case None:
                         del self._jobs[job.number]
             self._to_build = deque(job for job in self._to_build if not job.withdrawn)
-            self._to_run = deque(job for job in self._to_run if not job.withdrawn)
+            self._to_run = [job for job in self._to_run if not job.withdrawn]
 
     def results(self, meanwhile: Callable[[], object] | None = None) -> Iterator[Measurement]:
         """Yield measurements as they finish, until nothing is pending; more may be submitted meanwhile.
@@ -348,8 +348,10 @@ class Measurer:
                 self._run_next(worker)
 
     def _run_next(self, runner: WorkerProcess) -> None:
+        """Run the first submitted of those that are built, and one lap of all before the next lap."""
         while self._to_run:
-            job = self._to_run.popleft()
+            job = min(self._to_run, key=lambda job: (job.laps_done, job.number))
+            self._to_run.remove(job)
             known = None if job.fresh else self._known.get(job.artifact)
             if known is None:
                 timing = job.timing or self.options.timing
@@ -372,12 +374,19 @@ class Measurer:
                 timeout_s += self.options.start_timeout_s  # until it says that it has taken the task over
             worker.send(order, blob)
         except WorkerGone:  # it ended while it was idle, which is not this candidate's doing
-            (self._to_build if worker.role == "builder" else self._to_run).appendleft(job)
-            self._restart(worker)
+            self._again(worker, job)
             return
         worker.job = job.number
         worker.started_s = time.monotonic()
         worker.deadline_s = worker.started_s + timeout_s
+
+    def _again(self, worker: WorkerProcess, job: _Job) -> None:
+        """Restart a worker, and give the job that it did not do to the next."""
+        if worker.role == "builder":
+            self._to_build.appendleft(job)
+        else:
+            self._to_run.append(job)
+        self._restart(worker)
 
     def _receive(self, worker: WorkerProcess) -> None:
         try:
@@ -475,8 +484,7 @@ class Measurer:
             job, builds = self._jobs[worker.job], worker.role == "builder"
             if worker.killed_from_outside and not job.retried:  # out of memory, or somebody: not surely its doing
                 job.retried = True
-                (self._to_build if builds else self._to_run).appendleft(job)
-                self._restart(worker)
+                self._again(worker, job)
                 return
             error = ErrorCode.COMPILE_ERROR if builds else ErrorCode.RUNTIME_ERROR
             self._fail_in(worker, error, f"the process died while {'building' if builds else 'running'}: {how}")

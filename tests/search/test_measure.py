@@ -198,6 +198,15 @@ def test_builds_and_runs_overlap_only_on_request(tmp_path: Path, overlap: bool) 
         assert (max(np.diff(times)) > 0.07) == overlap
 
 
+def test_runs_follow_in_the_order_of_submission_whatever_was_built_first(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with measuring(replace(OPTIONS, backend="order_backend", builders=2)) as measurer:
+        slow, quick = (f"build={how} name={n} path={log} time=1e-3" for n, how in enumerate(("sleep", "at_once")))
+        measurer.submit([slow, quick, quick.replace("name=1", "name=2")])
+        assert [measurement.schedule[:7] for measurement in measurer.results()] == ["build=s", "build=a", "build=a"]
+        assert log.read_text() == "012"
+
+
 OVERLAPPING = replace(OPTIONS, overlap=True)
 
 
