@@ -14,7 +14,6 @@ from ..dialects.workload import verify_workload
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from .cuda.driver import target_of_device as cuda_target
 from .kernel_function import Kernel
-from .kernel_memory import require_memory
 from .llvm.host import host_target
 from .opencl.platform import target_of_device as opencl_target
 
@@ -47,6 +46,8 @@ def build(
 
 def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLimits = USUAL_LIMITS) -> ModuleOp:
     """Return a copy of a module, or of a schedule's module, lowered to the kernel level for a target."""
+    from .lowering import lower_in_place
+
     given = x if isinstance(x, ModuleOp) else getattr(x, "module", None)
     if not isinstance(given, ModuleOp):
         raise TypeError(f"build takes a module or a schedule, got {type(x).__name__}")
@@ -56,20 +57,6 @@ def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLim
     _set_target(module, target)
     lower_in_place(module, limits)
     return module
-
-
-def lower_in_place(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -> None:
-    """Lower a module that carries its target to the kernel level; refusals as `build` says."""
-    from ..passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
-    from ..passes.lower.lower_te_to_loop import lower_te_to_loop
-
-    levels = {op.name.partition(".")[0] for op in module.walk()}
-    if "lw_te" in levels:
-        lower_te_to_loop(module)
-        levels.add("lw_loop")
-    if "lw_loop" in levels:
-        lower_loop_to_kernel(module, limits)
-    require_memory(module, limits.bytes)
 
 
 def _set_target(module: ModuleOp, target: str | Target | None) -> None:

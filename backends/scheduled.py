@@ -11,8 +11,8 @@ from xdsl.parser import Parser
 
 from ..passes.discovery import module_stems, pass_factories, pass_name
 from ..passes.pipeline_text import apply_schedule
-from .build import lower_in_place
 from .context import create_context
+from .lowering import lower_in_place
 
 
 def scheduled_kernel(workload: str, schedule: str) -> ModuleOp:
@@ -21,6 +21,12 @@ def scheduled_kernel(workload: str, schedule: str) -> ModuleOp:
     apply_schedule(module, schedule)
     lower_in_place(module)
     return module
+
+
+def warm_up() -> None:
+    """Import now what the first schedule would import."""
+    pass_factories()
+    create_context()
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""What a backend says of code that it cannot print."""
+"""The error for code that a backend cannot print."""
 
 
 class UnsupportedError(Exception):

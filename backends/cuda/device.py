@@ -6,11 +6,9 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from ...passes.discovery import pass_factories
+from .. import scheduled
 from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
-from ..context import create_context
-from ..scheduled import code_versions, scheduled_kernel
 from .checks import CudaChecks
 from .compile import compile_module
 from .driver import describe
@@ -23,7 +21,7 @@ def build(workload: str, schedule: str) -> bytes:
 
     Needs neither a GPU nor a driver.
     """
-    return compile_module(scheduled_kernel(workload, schedule)).to_bytes()
+    return compile_module(scheduled.scheduled_kernel(workload, schedule)).to_bytes()
 
 
 def load(artifact: bytes) -> DeviceExecutable:
@@ -57,7 +55,7 @@ def device_name() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return versions of what makes the code: compiler, packages, and each pass by its pipeline name."""
-    found = code_versions(("pycuda", "nvidia-cuda-nvrtc"))
+    found = scheduled.code_versions(("pycuda", "nvidia-cuda-nvrtc"))
     try:
         found["cuda-compiler"] = compiler_version()
     except MissingCompiler:
@@ -68,8 +66,7 @@ def versions() -> dict[str, str]:
 def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     if role == "builder":
-        pass_factories()
-        create_context()
+        scheduled.warm_up()
         compiler_version()
     else:
         device_name()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ...passes.discovery import pass_factories
-from ..context import create_context
-from ..scheduled import code_versions, scheduled_kernel
+from .. import scheduled
 from .compile import compile_module
 from .cpu import cpu_for
 from .executable import Artifact, LlvmExecutable
@@ -16,7 +14,7 @@ from .jit import compile_text
 
 def build(workload: str, schedule: str) -> bytes:
     """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
-    return compile_module(scheduled_kernel(workload, schedule))[1].to_bytes()
+    return compile_module(scheduled.scheduled_kernel(workload, schedule))[1].to_bytes()
 
 
 def load(artifact: bytes) -> LlvmExecutable:
@@ -43,7 +41,7 @@ def versions() -> dict[str, str]:
     """Return versions of what makes the code: packages, LLVM, and each pass by its pipeline name."""
     import llvmlite.binding as llvm
 
-    return {"llvm": ".".join(map(str, llvm.llvm_version_info)), **code_versions(("llvmlite",))}
+    return {"llvm": ".".join(map(str, llvm.llvm_version_info)), **scheduled.code_versions(("llvmlite",))}
 
 
 @cache
@@ -57,6 +55,5 @@ def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     source = "define void @lw_run(ptr %pointers) {\n  ret void\n}\n"
     if role == "builder":
-        pass_factories()
-        create_context()
+        scheduled.warm_up()
     compile_text(source)

@@ -6,11 +6,9 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from ...passes.discovery import pass_factories
+from .. import scheduled
 from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
-from ..context import create_context
-from ..scheduled import code_versions, scheduled_kernel
 from . import executable
 from .checks import OpenClChecks
 from .compile import compile_module
@@ -19,7 +17,7 @@ from .platform import describe, device_at
 
 def build(workload: str, schedule: str) -> bytes:
     """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
-    return compile_module(scheduled_kernel(workload, schedule)).to_bytes()
+    return compile_module(scheduled.scheduled_kernel(workload, schedule)).to_bytes()
 
 
 def load(artifact: bytes) -> DeviceExecutable:
@@ -52,12 +50,11 @@ def device_name() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return versions of what makes the code: packages, and each pass by its pipeline name."""
-    return code_versions(("pyopencl",))
+    return scheduled.code_versions(("pyopencl",))
 
 
 def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     if role == "builder":
-        pass_factories()
-        create_context()
+        scheduled.warm_up()
     device_at()

@@ -10,7 +10,7 @@ from xdsl.rewriter import Rewriter
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.backends import build as backend
+from loopwright.backends import lowering as backend
 from loopwright.passes.build_limits import BuildLimits
 from loopwright.search.task import SearchTask
 

@@ -45,7 +45,7 @@ HEAVY |= {"google", "ml_dtypes", "onnxruntime", "torch"}
 LOADS_LATE = {
     "cli.py": "start-up: classes of errors, where there was one",
     "command/": "start-up: what one command runs",
-    "backends/build.py": "start-up: one backend of three, and lowering, which a search leaves to processes that build",
+    "backends/build.py": "start-up: one backend of three, and lowering, which a search leaves to others",
     "graph/build_process.py": "start-up of a process for each core, most of whose kernels come with a schedule",
     "search/measure/guard.py": "memory: the guard of a worker stays small beside it",
     "te/expr.py": "expressions and tensors need each other",
