@@ -447,7 +447,7 @@ def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...]]:
 
 
 _NESTS = (ForOp, AtOp, IfOp, VersionsOp)
-"""What loops and blocks stand in."""
+"""Operations that hold loops and blocks."""
 
 
 def blocks_in(op: Operation) -> Iterator[BlockOp]:

@@ -1,4 +1,4 @@
-"""What lowering adds to loops: barriers, nests that are run for another iteration of a loop, how loops are written."""
+"""Additions of lowering to loops: barriers, nests run for another iteration, the forms that loops are written in."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class AtOp(IRDLOperation):
 
 @dataclass(frozen=True)
 class Written:
-    """How a loop is written, in spite of its kind: `as unrolled unless (0 - i >= 0) or (i - 2 >= 0, 2 - i >= 0)`.
+    """The form of a loop, in spite of its kind: `as unrolled unless (0 - i >= 0) or (i - 2 >= 0, 2 - i >= 0)`.
 
     Where one of the lists of conditions holds, over unrolled loops around, it is written as its kind says.
     """
@@ -150,7 +150,7 @@ class Written:
 
 @irdl_attr_definition
 class WrittenAttr(Data[Written]):
-    """How a loop is written, as an attribute: `#lw_loop.written<as unrolled>`."""
+    """The form of a loop as an attribute: `#lw_loop.written<as unrolled>`."""
 
     name = "lw_loop.written"
 

@@ -138,7 +138,7 @@ class Lowering:
     # -- control flow -------------------------------------------------------------------------------------------------
 
     def _kind(self, op: ForOp) -> str:
-        """How a loop is written here."""
+        """Return the kind that a loop is written as here."""
         if op.written is None:
             return op.loop_kind
         written = op.written.data
