@@ -10,7 +10,7 @@ _CGROUPS = (
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
 )
-"""What a container may have and has, version 2 of control groups first."""
+"""Files with a container's memory limit and use, version 2 of control groups first."""
 
 
 class NotEnoughMemory(ValueError):

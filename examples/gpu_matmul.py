@@ -66,7 +66,7 @@ def fragments(sch: lw.Schedule) -> None:
 
 
 def shared(sch: lw.Schedule) -> None:
-    """What a block needs for DEPTH steps of k is read once, by all threads together, and shared.
+    """Shared memory holds the operands of DEPTH steps of k, which all threads of a block read together, once.
 
     a is turned round on the way, so that a tile's rows are neighbours; four elements of padding keep the threads that
     store a column apart in the banks.

@@ -21,7 +21,7 @@ Compute: TypeAlias = Callable[..., "Tensor | list[Tensor]"]
 
 
 class Kind(Enum):
-    """How an operator reads its inputs, which decides what it may share a kernel with."""
+    """Pattern in which an operator reads its inputs, which decides what it may share a kernel with."""
 
     ELEMENTWISE = "elementwise"
     """Element i of the result from element i of each input, or of one that is stretched to its shape."""

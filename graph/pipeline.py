@@ -23,7 +23,7 @@ PREPARE = (
     "lw-graph-simplify,lw-graph-find-norms,dce,lw-graph-fold-batch-norm,lw-graph-sink-views,lw-graph-simplify,cse,dce,"
     "lw-graph-fold-constants,dce"
 )
-"""What every network goes through before its operators are grouped into kernels."""
+"""Passes over every network before its operators are grouped into kernels."""
 
 
 _STOCK: dict[str, Callable[[], type[ModulePass]]] = {

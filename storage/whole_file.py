@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 UNFINISHED = ".unfinished"
-"""How names of files end that are being written; the writer holds a lock on each."""
+"""Suffix of files that are being written; the writer holds a lock on each."""
 _PERMISSIONS = 0o666
 _OWN_PERMISSIONS = 0o600
 _NAME_SHOWN = 40

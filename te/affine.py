@@ -10,7 +10,7 @@ from ..dialects.numpy_types import FLOATS
 from .expr import Binary, Cast, Compare, Const, Expr, IterVar, Logic, Not
 
 AxisNames: TypeAlias = Mapping[IterVar, IndexExpr]
-"""What each axis of a compute is called there, its lower bound added."""
+"""Index of each axis of a compute, its lower bound added."""
 
 _TURNED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 

@@ -59,7 +59,7 @@ def _trips(bounds: list[int | None]) -> int | None:
 
 
 _KEEPS_LOOP = (scf.ForOp, kernel.BarrierOp)
-"""What makes a loop one that its compiler is not asked to unroll."""
+"""Operations for which a loop's compiler is not asked to unroll it."""
 
 
 def unroll_factor(trips: int, statements: int, limit: int) -> int:

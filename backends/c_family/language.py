@@ -28,7 +28,7 @@ class Language:
     unrolled_statements = 0
     """Innermost loops are unrolled up to so many statements, where their compilers do not do it well by themselves."""
     zeros = "{0}"
-    """What an array is declared with to be all zeros."""
+    """Initialiser of an array of zeros."""
 
     def value_type(self, kind: str, long_index: bool) -> str:
         """Return the type of a variable; `index` is the narrower integer that addresses all buffers."""

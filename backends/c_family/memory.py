@@ -19,7 +19,7 @@ from .printer import Buffer, Handler, KernelPrinter
 from .types import bytes_of, kind_of
 
 WIDEST_ACCESS_BYTES = 16
-"""What one thread moves at once at most."""
+"""Bytes that one thread moves in one access, at most."""
 
 
 _SUM = re.compile(r" [-+] ")

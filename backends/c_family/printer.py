@@ -75,7 +75,7 @@ class KernelPrinter:
         self._known: dict[tuple[str, str], Expr] = {}
         """Variables by kind and value, to be used instead of the value where it is written again."""
         self._renamed: list[tuple[SSAValue, tuple[Expr, ...]]] = []
-        """What values were called before they got names, which hold within the innermost braces only."""
+        """Earlier names of values that were named anew within the innermost braces, which hold there only."""
 
     @property
     def threads(self) -> int:

@@ -15,7 +15,7 @@ from .dlpack import CUDA, borrowed, exported
 from .driver import current, describe, device_at, target_of_device
 
 _LEGACY_STREAM = 1
-"""How the CUDA array interface numbers the default stream, which our runs are on."""
+"""Number of the default stream, which our runs are on, in the CUDA array interface."""
 
 
 class CudaArray(DeviceArray):

@@ -19,7 +19,7 @@ from .types import buffer_bytes, element_text, stored_bytes
 
 _CHUNKS_A_THREAD = 16
 _MASTER_AT = 8
-"""Where the context says on which CPU the calling thread was, behind the first counter."""
+"""Offset in the context of the CPU that the calling thread was on, behind the first counter."""
 
 _SETTLE = f"""define internal void @lw.settle(i32 %me, i32 %master, i32 %threads) #0 {{
 entry:

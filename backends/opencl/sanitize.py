@@ -31,7 +31,7 @@ _CHECKS = {
     "OCLGRIND_MAX_ERRORS": "1000",
 }
 _COMPLAINT = re.compile(r"^(\S[^\n]*)\n\tKernel: +(\w+)\n(?:\t[^\n]*\n)*?\tAt line (\d+)", re.M)
-"""What is wrong, then indented lines that say in which kernel and where."""
+"""Pattern of a finding: the error, then indented lines with the kernel and the place."""
 
 
 def sanitize(

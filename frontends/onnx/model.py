@@ -25,7 +25,7 @@ STANDARD = ("", "ai.onnx")
 """Names of ONNX's own domain."""
 
 MOST_MODEL_BYTES = 2 << 30
-"""What protobuf lets a message hold; weights beyond it lie in files beside the model."""
+"""Bytes that protobuf lets a message hold; weights beyond them lie in files beside the model."""
 
 MOST_NODES = 1_000_000
 """So many nodes may a model have once its functions are put in the place of their calls; the largest known have 1e5."""

@@ -23,7 +23,7 @@ _WEIGHTS = {
     "depthwise_conv2d": (2, 3, 0, 1),
     "conv2d_transpose": (2, 3, 0, 1),
 }
-"""How weights of the channels-first form are transposed for the channels-last one."""
+"""Permutation of channels-first weights to channels-last ones."""
 
 
 @dataclass(frozen=True)

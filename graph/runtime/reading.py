@@ -35,7 +35,7 @@ _BROKEN = (
     struct.error,
     OSError,
 )
-"""What `zipfile` raises for bytes that are no zip file; the file itself is open by then."""
+"""Errors that `zipfile` raises for bytes that are no zip file; the file itself is open by then."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def sectors(view: StageView, movement: Movement) -> Size:
 
 
 def bank_conflicts(view: StageView, movement: Movement) -> Size:
-    """How many times a warp's request to shared memory is repeated for threads that want different words of a bank.
+    """Count the repeats of a warp's request to shared memory for threads that want different words of a bank.
 
     A request of vectors is served in as many parts as a vector has words, each for as many neighbouring threads as its
     vectors fill all banks (CUDA C++ Programming Guide, shared memory).

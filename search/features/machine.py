@@ -45,6 +45,6 @@ def machine_of(target: Target) -> Machine:
 
 
 SECTOR_BYTES = 32
-"""What a GPU fetches from global memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
+"""Bytes of the smallest fetch from global memory (CUDA C++ Best Practices Guide, coalesced access)."""
 BASE_REGISTERS = 24
 """Registers for indices and addresses, about."""

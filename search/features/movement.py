@@ -1,4 +1,4 @@
-"""How accesses move through their buffers while loops run: steps, reaches, footprints.
+"""Movement of accesses through their buffers while loops run: steps, reaches, footprints.
 
 All of it follows from values of index expressions at a few places (a loop at 1, at its end, others at 0), never from
 their form, which differs between the IR of one candidate and the expressions for a population.
@@ -95,7 +95,7 @@ class Movement:
         return self._step[key]
 
     def reach(self, loop: Loop) -> list[Size]:
-        """How far each dimension moves while a loop runs, in elements of the dimension."""
+        """Distance that each dimension moves while a loop runs, in elements of the dimension."""
         return self._reach[loop.name]
 
     def moved(self, loop: Loop) -> Size:

@@ -1,4 +1,4 @@
-"""How full a GPU is with a kernel: registers, shared memory, resident blocks, waves."""
+"""Occupancy of a GPU by a kernel: registers, shared memory, resident blocks, waves."""
 
 from __future__ import annotations
 

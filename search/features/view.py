@@ -90,12 +90,12 @@ class StageView:
 
     @cached_property
     def trips(self) -> Size:
-        """How often the straight-line code runs, over all threads."""
+        """Runs of the straight-line code, over all threads."""
         return self.iterations / self.body_iterations
 
     @cached_property
     def per_thread(self) -> Size:
-        """How often the straight-line code runs in one thread (or one task)."""
+        """Runs of the straight-line code in one thread (or one task)."""
         return self.extent_of("serial")
 
     @cached_property

@@ -38,6 +38,6 @@ def pack_ahead(draft: Draft, block: str, operand: Operand, axes: tuple[str, ...]
 
 
 def _dimension_names(operand: Operand) -> list[str]:
-    """As `transform_layout` names the dimensions: by the iterator that is their whole index, else by number."""
+    """Name the dimensions as `transform_layout` does: by the iterator that is their whole index, else by number."""
     plain = [e.as_axis() for e in operand.indices]
     return [n if n is not None and plain.count(n) == 1 else f"d{d}" for d, n in enumerate(plain)]

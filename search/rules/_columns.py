@@ -39,7 +39,7 @@ USUAL_VECTORS = 8
 USUAL_VECTORS_OF_WINDOW = 4
 """The same for windows, whose terms are written out too, and for pairs, which take two registers and a comparison."""
 STRIPS = (1, 2, 4, 8, 16, 32)
-"""How many times those vectors a strip has."""
+"""Number of such vectors in a strip."""
 STEPS = (1, 2, 4, 8)
 """Iterations of a long reduce axis that are written out."""
 
@@ -96,7 +96,7 @@ class ColumnPlan:
     dealt: str | None
 
     def numbers(self) -> list[Hole]:
-        """All holes, in the order they have in a sketch."""
+        """Return the holes in the order they have in a sketch."""
         numbers = (self.lanes, self.vectors, self.strip, *self.copies.values())
         return [number for number in numbers if isinstance(number, Hole)]
 
@@ -149,7 +149,7 @@ class _Loops:
 
 @dataclass(frozen=True)
 class _Usual:
-    """What the numbers are without a search; `windows` are iterations of short loops that are written out."""
+    """Numbers of a plan without a search; `windows` are iterations of short loops that are written out."""
 
     vectors: int
     strip: int
@@ -160,7 +160,7 @@ class _Usual:
 def plan_columns(
     draft: Draft, name: str, target: Target, outside: int = 0, in_strip: tuple[Derived, Derived] | None = None
 ) -> ColumnPlan:
-    """How a reduction in columns is tiled; holes where there is much to do, fixed numbers where there is little.
+    """Plan a reduction in columns: holes where there is much to do, fixed numbers where there is little.
 
     `outside` of the outermost loops are shared with other blocks. `in_strip` are the vectors side by side, and how many
     times those, where who set the strip's width says how many.

@@ -58,16 +58,16 @@ def odd_divisors(extent: int, most: int, served: int = 1) -> tuple[int, ...]:
 
 
 def factors_of(extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """Those of the listed up to an extent, and divisors of it where neither powers of two nor sevens do well."""
+    """Return the listed factors up to an extent, with its divisors where neither powers of two nor sevens do well."""
     return tuple(sorted({*up_to(listed, extent), *odd_divisors(extent, most, served=7)}))
 
 
 def up_to(listed: tuple[int, ...], extent: int) -> tuple[int, ...]:
-    """Those of the listed up to an extent, 1 where it is none."""
+    """Return the listed factors up to an extent, or 1 alone."""
     return tuple(n for n in listed if n <= extent) or (1,)
 
 
 def block_threads(target: Target, listed: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of the listed that a block of the target may have as threads, else as many as it may."""
+    """Return the listed numbers of threads that a block of the target may have, else the most it may have."""
     most = target.max_threads_per_block or UNKNOWN_THREADS
     return tuple(n for n in listed if n <= most) or (most,)

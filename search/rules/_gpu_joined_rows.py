@@ -23,7 +23,7 @@ USUAL_THREADS = 256
 
 
 def joining_threads(owner: str, target: Target, longest: int, terms: int, usual: int = USUAL_THREADS) -> Hole:
-    """How many threads join a row of `terms`, of which `longest` are contiguous: a warp, or no more than these."""
+    """Return the hole of threads that join a row of `terms`, `longest` of them contiguous: a warp, or at most those."""
     fits = [n for n in THREADS if n <= (target.max_threads_per_block or UNKNOWN_THREADS)]
     default = max(n for n in fits if n <= max(WARP, min(usual, longest, terms // FEWEST_OF_THREAD)))
     return Hole.near(f"{owner}_threads", tuple(n for n in fits if n <= max(WARP, longest)), default, "threads")

@@ -47,13 +47,13 @@ class ResultPlan:
     unroll: Hole | None
 
     def numbers(self) -> tuple[Hole, ...]:
-        """All holes, in the order they have in a sketch."""
+        """Return the holes in the order they have in a sketch."""
         unroll = () if self.unroll is None else (self.unroll,)
         return (*(hole for _, hole in self.tiles), self.threads, *unroll) if self.tiles else ()
 
 
 def plan_results(block: BlockOp, target: Target) -> ResultPlan:
-    """How the results of a reduction that stands in loops of its own are dealt to threads."""
+    """Plan which threads take the results of a reduction that stands in loops of its own."""
     name = block.block_name
     sizes = {x.loop_name: x.size for x in block.enclosing_loops}
     written = {n for e in block.write_indices[0] for n in e.axes()}

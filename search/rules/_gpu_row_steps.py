@@ -28,18 +28,18 @@ def reducing(draft: Draft, name: str) -> set[str]:
 
 
 def results(draft: Draft, chain: GpuChain) -> list[str]:
-    """What the last block writes for others, or for those who call the function."""
+    """Return what the last block writes for others, or for callers of the function."""
     outputs = draft.block(chain.last).outputs
     return [buffer_name(output) for output in outputs if is_argument(output) or reads(output)]
 
 
 def local(draft: Draft, chain: GpuChain, name: str) -> None:
-    """What a block writes into registers, but for what the chain is there for."""
+    """Keep what a block writes in registers, but for the results of the chain."""
     scope(draft, name, "local", but=results(draft, chain) if name == chain.last else [])
 
 
 def scope(draft: Draft, name: str, scope: str, but: Sequence[str] = ()) -> None:
-    """What a block writes into a memory, some of its buffers left out."""
+    """Keep what a block writes in a memory, some of its buffers left out."""
     for output in map(buffer_name, draft.block(name).outputs):
         if output not in but:
             draft.do(SetScope, block=name, buffer=output, scope=scope)

@@ -23,7 +23,7 @@ from ._gpu_tile_plan import TilePlan
 
 @dataclass(frozen=True)
 class SlicedResult:
-    """Where slices are computed: inside of the loop over blocks of threads, to the block of partial sums."""
+    """Place of slices: inside of the loop over thread blocks, in the block of partial sums."""
 
     block_loop: str
     partial: str

@@ -125,7 +125,7 @@ class StagedOperand:
 
 @dataclass(frozen=True)
 class SlicePlan:
-    """How slices are joined: vectors of so many results, tiles of the result by axis."""
+    """Joining of slices: vectors of so many results, tiles of the result by axis."""
 
     width: Hole
     tiles: dict[str, Derived]
@@ -162,7 +162,7 @@ class TilePlan:
         return {r.name: r.step for r in self.reduce if r.step is not None}
 
     def numbers(self) -> Iterator[Hole | Derived]:
-        """All holes and derived numbers, in the order they have in a sketch."""
+        """Return the holes and derived numbers in the order they have in a sketch."""
         for tile in reversed(self.axes):
             yield from (tile.inner, tile.threads, tile.virtual)
         yield from self.steps.values()
@@ -174,7 +174,7 @@ class TilePlan:
 
 
 def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Division | None) -> TilePlan:
-    """How one variant of an anchor is tiled."""
+    """Plan the tiling of one variant of an anchor."""
     sliced_part = division.part if division is not None and variant.sliced else ""
     spatial = [a for a in anchor.spatial if a.name != sliced_part]
     outer, tiled = _tiled_axes(anchor, variant, spatial)
@@ -210,7 +210,7 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
 
 
 def join_width(block: str, extent: int) -> Hole:
-    """How many results a thread adds up parts for, which are a vector of a row."""
+    """Return the hole of results, a vector of a row, that a thread adds up parts for."""
     return _hole(block, "join_vector", tuple(n for n in WIDTHS if extent % n == 0), 1, "vector")
 
 
@@ -317,7 +317,7 @@ def _slices(block: str, axes: Sequence[AxisTile]) -> SlicePlan:
 
 
 def gpu_model(plan: TilePlan, width: Hole | None) -> GpuModel:
-    """What the candidates of a plan cost; `width` is that of the vectors that parts are joined in."""
+    """Return the model of a plan's candidates; `width` is that of the vectors that parts are joined in."""
     pair = tuple((a.name, a.extent) for a in plan.variant.fused)
     division = plan.division
     part = division.part if division is not None else ""

@@ -63,14 +63,14 @@ FEW_ROWS_LONG = 8
 
 
 class Choices(NamedTuple):
-    """What a hole may be, and what it is without a search."""
+    """Choices of a hole, and its value without a search."""
 
     values: tuple[int, ...]
     default: int
 
     @classmethod
     def within(cls, values: Sequence[int], least: int, most: int, default: int) -> Choices:
-        """Those of `values` from `least` to `most`, the first one at least; the default is one of them."""
+        """Return the `values` from `least` to `most`, the first one at least; the default is one of them."""
         kept = tuple(n for n in values if least <= n <= most) or (values[0],)
         return cls(kept, max((n for n in kept if n <= default), default=kept[0]))
 
@@ -141,7 +141,7 @@ def _tiled_axis(shape: Shape) -> str:
 
 
 def _row_tiles(shape: Shape, target: Target) -> tuple[Choices, Choices]:
-    """How many rows a block of threads may take, and how many lanes a row."""
+    """Return the choices of rows for a thread block, and of lanes for a row."""
     most = target.max_threads_per_block or UNKNOWN_THREADS
     cores = max(1, target.cores)
     extent = next((a.extent for a in shape.last.axes if a.name == _tiled_axis(shape)), 1)

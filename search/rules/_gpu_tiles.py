@@ -150,14 +150,14 @@ def _result(draft: Draft, plan: TilePlan) -> str:
 
 
 def _write_out(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
-    """What takes a tile from the registers, in each thread."""
+    """Write a tile out of the registers, in each thread."""
     draft.do(ReverseComputeAt, block=out, loop=loops.thread)
     _in_registers(draft, out, loops.inner)
     draft.settled |= {plan.block, out}
 
 
 def _fragment(draft: Draft, plan: TilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
-    """What a thread reads of an operand in one step, in vectors."""
+    """Read a thread's fragment of an operand for one step, in vectors."""
     around = len(draft.loops(plan.block)) - len(loops.inner)
     draft.do(ComputeAt, block=staged.fragment, loop=loops.steps[-1], unit_loops=True)
     _in_registers(draft, staged.fragment, draft.loops(staged.fragment)[around:])

@@ -32,7 +32,7 @@ def vectors_pay(block: BlockOp, loop: str, extent: int, lanes: int) -> bool:
 
 
 def lane_choices(extent: int, lanes: int) -> tuple[tuple[int, ...], int]:
-    """How many lanes a loop may have, few of them idle, and how many it has without a search."""
+    """Return the numbers of lanes that leave few of them idle, and the number without a search."""
     enough = 1 << (extent - 1).bit_length()
     choices = tuple(n for n in (lanes // 2, lanes, 2 * lanes) if 1 < n <= enough)
     return choices or (enough,), min(lanes, enough)

@@ -30,7 +30,7 @@ SHORT_TAIL = 16
 
 @dataclass(frozen=True)
 class Steps:
-    """What block and unrolled steps may be, and what they are without a search."""
+    """Choices of block and unrolled steps, and their values without a search."""
 
     blocks: tuple[int, ...]
     unrolls: tuple[int, ...]

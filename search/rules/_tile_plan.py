@@ -75,7 +75,7 @@ def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
 
 
 def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
-    """What lanes may be along: the last axis; where few vectors of it leave a tail, it and the one before as one."""
+    """Return the axes for lanes: the last axis; where few vectors of it leave a tail, it and the one before as one."""
     *others, last = anchor.spatial
     lanes = target.vector_bytes // element_bytes(anchor.element)
     if not others or last.extent % lanes == 0 or last.extent >= FUSED_BELOW * lanes:
@@ -88,7 +88,7 @@ def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
 
 
 def _panels(anchor: Anchor, group: tuple[Axis, ...]) -> list[str]:
-    """Where the operand along the lanes may be packed, or that it is read where it is."""
+    """Return where the operand along the lanes may be packed, and that it may be read in place."""
     moving = vector_operands(anchor, group)
     once = all(sum(o.buffer is other.buffer for other in anchor.operands) == 1 for o in moving)
     found = []
@@ -154,7 +154,7 @@ class TilePlan:
 
 
 def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> TilePlan:
-    """How one variant of an anchor of a draft is tiled."""
+    """Plan the tiling of one variant of an anchor of a draft."""
     turning = turning_cycles(draft, anchor, apart=variant.epilogue == "apart")
     if variant.epilogue == "apart":
         anchor = replace(anchor, epilogue=None)
@@ -234,7 +234,7 @@ def block_limits(plan: TilePlan) -> list[Limit]:
 
 
 def tile_model(plan: TilePlan) -> TileModel:
-    """What the candidates of a plan cost."""
+    """Return the model of a plan's candidates."""
     vector = plan.variant.vector
     extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
     packed = sum(prod(extents[n] for n in o.axes) for o in plan.moving) if plan.variant.panel == "root" else 0

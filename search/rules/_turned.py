@@ -23,7 +23,7 @@ SHORTEST = 4
 UNROLLED = (1, 2, 4, 8)
 """Rows, or columns, that are written out side by side."""
 REPEATED = (1, 2, 4, 8, 16, 32)
-"""How many times those a tile has."""
+"""Number of such vectors in a tile."""
 MOST_COPIES = 64
 """Elements that one tile writes out at most."""
 USUAL_ROWS = (4, 4)
@@ -79,12 +79,12 @@ class TurnedPlan:
     is_parallel: bool
 
     def numbers(self) -> tuple[Hole, ...]:
-        """All holes, in the order they have in a sketch."""
+        """Return the holes in the order they have in a sketch."""
         return self.rows, self.row_tile, self.columns, self.column_tile, self.lanes
 
 
 def plan_turned(draft: Draft, block: BlockOp, axes: tuple[str, str], target: Target) -> TurnedPlan:
-    """How a block is tiled that reads along the first of two loops, and writes along the second."""
+    """Plan the tiling of a block that reads along the first of two loops, and writes along the second."""
     name, loops = block.block_name, block.enclosing_loops
     read, written = axes
     sizes = {loop.loop_name: loop.size for loop in loops}

@@ -25,7 +25,7 @@ VECTORS = (1, 2, 4)
 
 
 class GpuInjective(SketchRule):
-    """What no rule has scheduled, on a GPU."""
+    """Schedule on a GPU what no other rule has scheduled."""
 
     order: ClassVar[int] = 700
 
@@ -41,7 +41,7 @@ class GpuInjective(SketchRule):
 
 @dataclass(frozen=True)
 class ElementPlan:
-    """All elements of a block in `threads` of thread blocks, a `vector` of neighbours to each."""
+    """Elements of a block in `threads` of thread blocks, a `vector` of neighbours to each."""
 
     name: str
     loops: tuple[str, ...]

@@ -39,7 +39,7 @@ so that rows of as many stages as softmax has leave half of the 255 registers of
 
 
 class GpuRows(SketchRule):
-    """What is left of reductions: rows to blocks, elements of a row to threads."""
+    """Schedule the reductions that are left: rows to blocks, elements of a row to threads."""
 
     order: ClassVar[int] = 500
 
@@ -107,12 +107,12 @@ class RowPlan:
         return self.chain[-1]
 
     def fits(self, columns: Columns) -> npt.NDArray[np.bool_]:
-        """Which candidates have threads whose rows are in shared memory."""
+        """Return the mask of candidates with threads whose rows are in shared memory."""
         return np.isin(columns[self.threads.name], self.fitting)
 
 
 def plan_rows(chain: Sequence[BlockOp], target: Target) -> RowPlan:
-    """Which stages of a chain are kept for a row, by how many threads, and where."""
+    """Plan which stages of a chain are kept for a row, by how many threads, and where."""
     last = chain[-1]
     around = {x.loop_name for x in last.enclosing_loops}
     names = [e.as_axis() for e in last.write_indices[0]][: row_dimensions(last)]

@@ -44,7 +44,7 @@ LANES_OF_PART = (8, 16, 32, 64)
 
 
 class GpuSplitReduction(SketchRule):
-    """Where results are too few for all multiprocessors and nothing is reused: `gpu_tiling` splits what is."""
+    """Split reductions of too few results that reuse nothing; `gpu_tiling` splits those that do."""
 
     order: ClassVar[int] = 420
 
@@ -107,7 +107,7 @@ class SplitPlan:
 
 
 def plan_split(draft: Draft, name: str, target: Target) -> SplitPlan:
-    """How many parts fill the multiprocessors, as far as each has enough steps and the threads of a block join them."""
+    """Plan parts that fill the multiprocessors, if each has enough steps and the threads of a block join them."""
     block = draft.block(name)
     shape = Shape.of(draft, chain_of_one(block))
     together = contiguous_suffix(block)
@@ -151,7 +151,7 @@ def _split(draft: Draft, plan: SplitPlan) -> str:
 
 
 def _tiles(plan: SplitPlan) -> tuple[Choices, Choices]:
-    """How many results, or parts, a block of threads may take, and how many lanes each."""
+    """Return the choices of results, or parts, for a thread block, and of lanes for each."""
     most = (plan.target.max_threads_per_block or UNKNOWN_THREADS) // WARP
     shape = plan.shape
     if shape.across:

@@ -34,14 +34,14 @@ VECTORS = (1, 2, 4, 8)
 USUAL_VECTORS = 4
 """The same without a search, where nothing but memory takes long: so many loads are on their way at a time."""
 POLYNOMIALS = frozenset(COSTLY) - {"arith.divf", "math.sqrt"}
-"""What many dependent operations compute: two registers in one vector hide their latency (gelu: 234 us for 263)."""
+"""Operations of many dependent steps: two registers in one vector hide their latency (gelu: 234 us for 263)."""
 GATHERED_LANES = 1
 """Elements that lanes would gather come one by one unless each takes long to compute: resizing an image takes 198 us
 with four side by side and 410 us with 16 lanes (Zen 5, one thread)."""
 
 
 class Injective(SketchRule):
-    """What no rule has scheduled, on a CPU.
+    """Schedule on a CPU what no other rule has scheduled.
 
     Loops that run through memory together become one, so that short rows fill vectors; a block that reads along another
     axis than it writes is tiled along both.
@@ -104,7 +104,7 @@ def plan_run(block: BlockOp, target: Target) -> RunPlan:
 
 
 def _usual_vectors(block: BlockOp, run: str, extent: int, target: Target) -> tuple[tuple[int, ...], int, int, int]:
-    """What lanes there may be; lanes, and vectors side by side, without a search; the most of these."""
+    """Return choices of lanes; lanes, and vectors side by side, without a search; the most of these."""
     full, costly = lanes_of_block(block, target), is_costly(block)
     choices, usual = lane_choices(extent, full)
     if any(op.name in POLYNOMIALS for op in block.body.block.ops):

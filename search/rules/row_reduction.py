@@ -55,7 +55,7 @@ OfWidth: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 
 class RowReduction(SketchRule):
-    """What is left of reductions: chains under a common loop over rows, single ones with lanes and threads.
+    """Schedule the reductions that are left: chains under a common loop over rows, single ones with lanes and threads.
 
     A row is what all stages share: an image of a channel, a line of a matrix, or a strip of its columns.
     """
@@ -108,7 +108,7 @@ def plan_rows(draft: Draft, chain: RowChain, target: Target) -> RowPlan:
 
 
 def _strip_width(draft: Draft, chain: RowChain, target: Target) -> Hole:
-    """How many columns a strip has: as many as the second-level cache holds, but no more than feed the threads."""
+    """Return the hole of a strip's columns: as many as the second-level cache holds, no more than feed the threads."""
     last = chain.names[-1]
     sizes = draft.sizes(last)
     lanes, extent = lanes_of_block(draft.block(last), target), sizes[chain.column]
@@ -175,7 +175,7 @@ def _stage(draft: Draft, plan: RowPlan, row: str, name: str, width: Hole | None)
 
 
 def _outside(draft: Draft, plan: RowPlan, row: str, name: str) -> int:
-    """How many loops around a stage are those over rows."""
+    """Count the loops around a stage that are over rows."""
     if name == plan.last:
         return 1 if row else 0
     return len(shared_loops(draft.block(name), draft.block(plan.last)))

@@ -63,7 +63,7 @@ class SplitPlan:
 
 
 def _plan(block: BlockOp, target: Target, reused: bool) -> SplitPlan | None:
-    """How a reduction is split; None where it is short, or has results for all cores."""
+    """Plan the split of a reduction; None where it is short, or has results for all cores."""
     axis = _axis_to_split(block, target, reused)
     counts = _parts(axis, target, exact=reused) if axis is not None else ()
     if axis is None or not counts:
@@ -87,7 +87,7 @@ def _axis_to_split(block: BlockOp, target: Target, reused: bool) -> Axis | None:
 
 
 def _parts(axis: Axis, target: Target, exact: bool) -> tuple[int, ...]:
-    """How many parts there may be: a few for each core; `exact` ones, which tiling needs, leave no tail."""
+    """Return the choices of parts: a few for each core; `exact` ones, which tiling needs, leave no tail."""
     most = axis.extent // FEWEST_A_PART
     counts = (target.cores * n for n in PARTS_A_CORE)
     if exact:

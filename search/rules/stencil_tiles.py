@@ -36,7 +36,7 @@ USUAL_VECTORS = 16
 UNROLLED = 32
 """Terms of a window that are written out."""
 STACK_BYTES = 131072
-"""What the stages of a tile may take of a thread's stack together. Not measured: chosen so that it is a small part of
+"""Bytes of a thread's stack for the stages of a tile together. Not measured: chosen so that it is a small part of
 the 8 MiB that threads have by default on Linux, and stays in a second-level cache."""
 
 
@@ -68,7 +68,7 @@ class StageCost:
 
 @dataclass(frozen=True)
 class StencilModel:
-    """What tiles of so many rows and columns cost; `elements` are those of the final stage."""
+    """Estimates for tiles of so many rows and columns; `elements` are those of the final stage."""
 
     target: Target
     elements: int
@@ -170,7 +170,7 @@ def _tile(draft: Draft, plan: StencilPlan) -> str:
 
 
 def _member(draft: Draft, plan: StencilPlan, name: str, around: str) -> tuple[int, int]:
-    """What a tile needs of one stage: lanes along its last axis, windows inside of the other loops; its extents."""
+    """Schedule one stage of a tile: lanes along its last axis, windows inside of the others; return its extents."""
     draft.do(ComputeAt, block=name, loop=around, unit_loops=True)
     draft.do(SetScope, block=name, scope="local")
     block = draft.block(name)
@@ -193,7 +193,7 @@ def _member(draft: Draft, plan: StencilPlan, name: str, around: str) -> tuple[in
 
 
 def _model(draft: Draft, plan: StencilPlan, extents: dict[str, tuple[int, int]]) -> StencilModel:
-    """What tiles cost, where those of the stages before the last have these rows and columns by default."""
+    """Return the model of tiles whose stages before the last have these rows and columns by default."""
     return StencilModel(
         target=plan.target,
         elements=plan.elements,

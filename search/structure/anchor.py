@@ -93,7 +93,7 @@ def _read_elsewhere(module: ModuleOp, name: str, buffer: SSAValue) -> bool:
 
 
 def anchors_in(module: ModuleOp) -> list[Anchor]:
-    """All anchors, in program order."""
+    """Return the anchors in program order."""
     found = (find_anchor(module, block.block_name) for block in list(blocks_in(module)))
     return [anchor for anchor in found if anchor is not None]
 

@@ -52,7 +52,7 @@ def next_chain(draft: Draft) -> list[str] | None:
 
 
 def row_dimensions(block: BlockOp) -> int:
-    """How many leading dimensions of the output the loops over rows may take: all but the last, all of a reduction."""
+    """Count the leading dimensions of the output for the loops over rows: all but the last, all of a reduction."""
     dims = [e.as_axis() for e in block.write_indices[0]]
     if any(d is None for d in dims):
         return 0

@@ -31,7 +31,7 @@ class GpuChain:
     """Reduction, row, and the reduction's iterator over it."""
 
     def iterator(self, reduction: str, row: str) -> str:
-        """What a reduction calls the axis `row` of the last block."""
+        """Return a reduction's name of the axis `row` of the last block."""
         return next(n for name, at, n in self.places if (name, at) == (reduction, row))
 
     def with_reduction(self, name: str, made: str) -> GpuChain:
@@ -210,7 +210,7 @@ def _follow(dims: Sequence[tuple[str | None, int]], outer: str, inner: str, exte
 
 @dataclass(frozen=True)
 class Shape:
-    """What decides how a chain is scheduled: `terms` of each result, `rows` of results, `last` the block they lead to.
+    """Sizes that decide a chain's schedule: `terms` of each result, `rows` of results, `last` the block they lead to.
 
     `along` is the iterator of the `deepest` reduction that its operand is contiguous along, `across` whether results
     are told apart by it, `together` how many terms are contiguous, and `within` the elements of a row of `last`.

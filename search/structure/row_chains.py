@@ -88,7 +88,7 @@ def _plain_axes(block: BlockOp) -> list[str]:
 
 
 def _known_axes(growing: _Growing, block: BlockOp, readers: Sequence[BlockOp]) -> dict[str, str]:
-    """Which axes of a block are read at one axis of the last block only."""
+    """Return the axes of a block that are read at one axis of the last block only."""
     found: dict[str, set[str | None]] = {own: set() for own in _plain_axes(block)}
     for reader in readers:
         axes = growing.axes[reader.block_name]

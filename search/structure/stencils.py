@@ -46,7 +46,7 @@ def stencil_chains(draft: Draft) -> list[StencilChain]:
 
 
 def _behind(final: BlockOp, waiting: list[BlockOp]) -> list[BlockOp]:
-    """What `final` and those found read nearby and nobody else reads, in the order in which to move it."""
+    """Return the blocks that only `final` and those found read, nearby, in the order in which to move them."""
 
     def admits(block: BlockOp, readers: Sequence[BlockOp]) -> bool:
         near = (_near(load, r) for r in readers for load in _reads(r, block))

@@ -31,7 +31,7 @@ class Access:
 
 
 def accesses(block: BlockOp) -> list[Access]:
-    """What a block writes, then what it loads."""
+    """Return the accesses of a block: writes, then loads."""
     bound = block.bound
     written = zip(block.outputs, block.write_indices, strict=True)
     sites = [(buffer_shape(buffer), tuple(at), True) for buffer, at in written]
@@ -53,7 +53,7 @@ def nearly_in_rows(block: BlockOp, loop: str) -> bool:
 
 
 def run_together(block: BlockOp, loops: Sequence[ForOp]) -> int:
-    """How many of the last `loops` may be one loop along which every access moves evenly, or not at all."""
+    """Count the last `loops` that may be one loop along which every access moves evenly, or not at all."""
     found = accesses(block)
     tested = _tested(block)
     count = 1 if loops else 0

@@ -52,7 +52,7 @@ class PickChain:
 
 
 def pick_chains(draft: Draft) -> list[PickChain]:
-    """All chains of blocks that nobody has scheduled, in program order."""
+    """Return the chains of blocks that nobody has scheduled, in program order."""
     waiting = unscheduled(draft)
     picking = [b for b in waiting if picked_axes(b)]
     chains = []

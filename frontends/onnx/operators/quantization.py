@@ -14,7 +14,7 @@ from .convolution import Conv
 from .matrix import MatMul
 
 INTEGERS = ("int8", "uint8", "int16", "uint16")
-"""What numbers are quantised to."""
+"""Element types of quantised numbers."""
 
 
 def QuantizeLinear(node: Node) -> Value:
