@@ -9,6 +9,8 @@ TUNE_ARGS ?= conv2d --trials 64
 TEST_WORKERS ?= 2
 TEST_ARGS ?=
 TRUST_ARGS ?=
+TEST_CPU ?=
+AS_CPU := $(if $(TEST_CPU),LOOPWRIGHT_TEST_CPU=$(TEST_CPU) PYTHONPATH=tests/support/as_cpu)
 
 .PHONY: tune test test-all lint check bench trust format
 .DEFAULT_GOAL := check
@@ -16,8 +18,8 @@ TRUST_ARGS ?=
 tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
 	$(VENV)/bin/loopwright tune $(TUNE_ARGS)
 
-test: $(READY)
-	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile $(TEST_ARGS)
+test: $(READY) ## TEST_CPU=haswell: as on such a CPU, as far as this one can
+	$(AS_CPU) $(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile $(TEST_ARGS)
 
 test-all: $(READY) ## all cases, and what compares times, which takes a quiet machine
 	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --all
