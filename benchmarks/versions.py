@@ -4,8 +4,10 @@ Each version is named by the Python that it is installed for. Its own search tun
 and timed in alternation, so that what else the machine does meets both:
 
     python benchmarks/versions.py /old/.venv/bin/python --cases seed_conv softmax --seeds 2
+    python benchmarks/versions.py /old/.venv/bin/python --target cuda --cases seed_conv network:resnet-18 --trials 64
 
-The last column is the time before over the time after: above 1 the newer version is faster.
+A network gets so many trials for each of its tasks. Times are those of `benchmark`: on a GPU the device's own, of
+recorded launches. The last column is the time before over the time after: above 1 the newer version is faster.
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ import math
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 PATIENCE_S = 0.1
 """Seconds that a kernel is run for one timing."""
+_NETWORK = "network:"
 
 
 class Version:
@@ -82,28 +88,47 @@ def _options() -> argparse.Namespace:
 
 def _work(name: str, target: str, trials: str, seed: str) -> None:
     """Tune a case in this process, then time its kernel at each line that is read."""
+    sys.stdin.readline()
+    start = time.perf_counter()
+    find = _network if name.startswith(_NETWORK) else _kernel
+    timed = find(name.removeprefix(_NETWORK), target, int(trials), int(seed))
+    print(time.perf_counter() - start, flush=True)
+    while sys.stdin.readline():
+        print(timed(), flush=True)
+
+
+def _kernel(name: str, target: str, trials: int, seed: int) -> Callable[[], float]:
+    """Tune a workload, and return what times its kernel."""
     sys.path.insert(0, str(Path(__file__).parent))
-    from cases import CASES
+    from cases import CASES, GPU_CASES
 
     import loopwright as lw
 
-    case = next(c for c in CASES if c.name == name)
+    case = next(c for c in (GPU_CASES if target.startswith("cuda") else CASES) if c.name == name)
     task = lw.SearchTask(case.tensors, target=target)
-    sys.stdin.readline()
-    start = time.perf_counter()
-    found = task.tune(lw.TuningOptions(num_measure_trials=int(trials), seed=int(seed), progress=False))
-    tuned_s = time.perf_counter() - start
-    kernel, arrays = task.build(found.best.schedule), task.reference.inputs
-    outputs = (
-        [expected.copy() for expected in kernel(*arrays)] if len(task.reference.expected) > 1 else [kernel(*arrays)]
-    )
-    print(tuned_s, flush=True)
-    while sys.stdin.readline():
-        runs, start = 0, time.perf_counter()
-        while (passed := time.perf_counter() - start) < PATIENCE_S:
-            kernel(*arrays, *outputs)
-            runs += 1
-        print(passed / runs, flush=True)
+    found = task.tune(lw.TuningOptions(num_measure_trials=trials, seed=seed, progress=False))
+    return _timer(task.build(found.best.schedule), target, task.reference.inputs)
+
+
+def _network(name: str, target: str, trials: int, seed: int) -> Callable[[], float]:
+    """Tune the tasks of a network, and return what times all of it."""
+    import loopwright as lw
+
+    net = lw.testing.network(name, layout="NHWC")
+    tasks, weights = lw.extract_tasks(net, target)
+    with tempfile.TemporaryDirectory() as folder:
+        records = Path(folder) / "records.jsonl"
+        scheduler = lw.TaskScheduler(tasks, weights, load_records=records)
+        total = trials * len(tasks)
+        scheduler.tune(lw.TuningOptions(num_measure_trials=total, batch_size=16, seed=seed, progress=False))
+        executor = lw.compile(net, target, records=records).executor()
+    return _timer(executor, target, ())
+
+
+def _timer(timed: Any, target: str, arrays: Sequence[Any]) -> Callable[[], float]:
+    """Return seconds of one run, over so many as take long enough."""
+    graph = {"graph": True} if target.startswith("cuda") and arrays else {}
+    return lambda: float(timed.benchmark(*arrays, repeat=1, min_repeat_ms=PATIENCE_S * 1e3, **graph).median)
 
 
 if __name__ == "__main__":
