@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from processes import marked_processes
 
@@ -40,11 +39,13 @@ _TRIALS_A_KILL = 24
 """So that a kill after a random part of the time of a run meets its start, its search and its run-off."""
 
 Limits = Callable[[], None]
+Disturb = Callable[["Campaign", random.Random, int], str | None]
+"""Disturb runs a number of times; returns a note for the row, if any."""
 
 
 @dataclass
 class Tally:
-    """What was tried, and how often each thing happened that must not."""
+    """Count of what was tried, and of each thing that happened and must not."""
 
     tried: int = 0
     bad: Counter[str] = field(default_factory=Counter)
@@ -166,7 +167,7 @@ class Running:
 
 def run(scale: float, seed: int, jobs: int) -> Iterable[Row]:
     """Disturb tuning in each way, on one task and on two."""
-    ways: tuple[tuple[str, int, Callable[[Campaign, random.Random, int], None]], ...] = (
+    ways: tuple[tuple[str, int, Disturb], ...] = (
         ("kill -9 of the main process", 50, _kill_main),
         ("kill -9 of a worker or its guard", 50, _kill_workers),
         ("SIGTERM, SIGHUP, Ctrl-C", 12, _signals),
@@ -181,7 +182,7 @@ def run(scale: float, seed: int, jobs: int) -> Iterable[Row]:
             yield _row(f"{what}, {kind}", kind, disturb, max(1, round(number * scale)), seed)
 
 
-def _row(what: str, kind: str, disturb: Callable[[Campaign, random.Random, int], Any], times: int, seed: int) -> Row:
+def _row(what: str, kind: str, disturb: Disturb, times: int, seed: int) -> Row:
     start_s, tally, note = time.monotonic(), Tally(), ""
     with tempfile.TemporaryDirectory(prefix="loopwright-faults-") as folder:
         campaign = Campaign(Path(folder), kind, tally)
@@ -353,8 +354,10 @@ def _file_systems(campaign: Campaign, rng: random.Random, times: int) -> str:
 def _is_unclear(text: str) -> bool:
     """Whether a traceback ends a run that is not of an error with a sentence, or of who ended it."""
     last = text.strip().splitlines()[-1] if text.strip() else ""
-    known = ("MeasureError:", "RecordError:", "WorkerStartError:", "TuningError:", "MemoryError", "KeyboardInterrupt")
-    known += ("ImportError:", "OSError: Could not find/load")  # a script that cannot import what it needs
+    known = (
+        *("MeasureError:", "RecordError:", "WorkerStartError:", "TuningError:", "MemoryError", "KeyboardInterrupt"),
+        *("ImportError:", "OSError: Could not find/load"),  # a script that cannot import what it needs
+    )
     return "Traceback" in text and not any(name in last for name in known)
 
 

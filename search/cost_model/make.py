@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .linear import Linear
 from .plain_file import Fields, PlainFileError
-from .protocol import CostModel
 from .rank import RankTrees
 from .roofline import Roofline
 from .saved import Saved
@@ -15,14 +14,14 @@ _KINDS: tuple[type[Saved], ...] = (BoostedTrees, RankTrees, Linear, Roofline, Un
 MODELS = {kind.kind: kind for kind in _KINDS}
 
 
-def make_model(name: str, seed: int = 0) -> CostModel:
+def make_model(name: str, seed: int = 0) -> Saved:
     """Return a new cost model `name`, one of `MODELS`; ValueError for another name."""
     if name not in MODELS:
         raise ValueError(f"unknown cost model {name!r}; there are: {', '.join(MODELS)}")
     return MODELS[name].seeded(seed)
 
 
-def model_of(fields: Fields, *more: type[Saved]) -> CostModel:
+def model_of(fields: Fields, *more: type[Saved]) -> Saved:
     """The model that `as_state` made plain, of `MODELS` or `more` kinds; PlainFileError where it is none."""
     kinds = MODELS | {kind.kind: kind for kind in more}
     name = fields.text("kind")

@@ -1,8 +1,9 @@
-"""The self-check for CUDA machines: what of it can run without one."""
+"""The self-check for CUDA machines: the part of it that runs without one."""
 
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,14 +14,15 @@ PATH = Path(loopwright.__file__).resolve().parent / "benchmarks" / "gpu_selfchec
 
 
 @pytest.fixture(scope="module")
-def selfcheck():
+def selfcheck() -> ModuleType:
     spec = importlib.util.spec_from_file_location("gpu_selfcheck", PATH)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_its_kernels_compile(selfcheck) -> None:
+def test_its_kernels_compile(selfcheck: ModuleType) -> None:
     for name, (body, code, _) in selfcheck.FAULTS.items():
         if code == "COMPILE_ERROR":
             with pytest.raises(CompileError, match="frobnicate"):
@@ -32,7 +34,7 @@ def test_its_kernels_compile(selfcheck) -> None:
     assert selfcheck._artifact(80, selfcheck.TWO_LAUNCHES, (1024,), [launch]).architecture == "sm_80"
 
 
-def test_each_check_is_a_line(selfcheck, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_check_is_a_line(selfcheck: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     def missing() -> None:
         raise selfcheck.Missing("no such package")
 
@@ -47,7 +49,7 @@ def test_each_check_is_a_line(selfcheck, capsys: pytest.CaptureFixture[str]) -> 
     assert lines[0].startswith("PASS a: fine [") and lines[2].startswith("FAIL c: AssertionError: 3 us instead of 2 [")
 
 
-def test_without_a_device_it_is_a_sentence(selfcheck, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_device_it_is_a_sentence(selfcheck: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     if "pycuda" in sys.modules or importlib.util.find_spec("pycuda"):
         pytest.skip("pycuda is here")
     assert selfcheck.main([]) == 2
@@ -56,6 +58,6 @@ def test_without_a_device_it_is_a_sentence(selfcheck, capsys: pytest.CaptureFixt
 
 @pytest.mark.gpu
 @pytest.mark.slow
-def test_all_of_it_on_a_device(selfcheck, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_it_on_a_device(selfcheck: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(PATH.parent))
     assert selfcheck.main([]) == 0

@@ -8,10 +8,13 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 from parallel_kernel import is_right, parallel_kernel
+
+from loopwright.backends.kernel_function import Kernel
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
@@ -21,14 +24,14 @@ PATIENCE_S = 20
 
 
 @pytest.fixture
-def kernel():
+def kernel() -> Kernel:
     kernel = parallel_kernel()
     assert is_right(kernel)  # and now this thread has others that help it
     return kernel
 
 
-def forked(work):
-    """Fork; whether `work()` was true in the child, which a hang ends by an alarm."""
+def forked(work: Callable[[], bool]) -> bool:
+    """Fork; return whether `work()` was true in the child, which a hang ends by an alarm."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -40,10 +43,10 @@ def forked(work):
     return os.waitpid(child, 0)[1] == 0
 
 
-def test_in_a_child_and_in_its_children(kernel) -> None:
-    threads = []
+def test_in_a_child_and_in_its_children(kernel: Kernel) -> None:
+    threads: list[int] = []
 
-    def in_child():
+    def in_child() -> bool:
         right = is_right(kernel)
         threads.append(len(os.listdir("/proc/self/task")))
         return right and threads == [2] and forked(lambda: is_right(kernel)) and is_right(kernel)
@@ -53,22 +56,26 @@ def test_in_a_child_and_in_its_children(kernel) -> None:
         assert is_right(kernel)
 
 
-def test_in_workers_of_multiprocessing(kernel) -> None:
-    global _shared
-    _shared = kernel
+def test_in_workers_of_multiprocessing(kernel: Kernel) -> None:
+    _shared.append(kernel)
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
         assert all(pool.map(_in_worker, range(8), timeout=PATIENCE_S))
     assert is_right(kernel)
-    _shared = None
+    _shared.clear()
 
 
-def _in_worker(_):
-    return is_right(_shared)
+_shared: list[Kernel] = []
+"""The kernel that forked workers inherit."""
+
+
+def _in_worker(_: int) -> bool:
+    (kernel,) = _shared
+    return is_right(kernel)
 
 
 @pytest.mark.parametrize("has_helpers", [True, False])
-def test_forked_by_another_thread(kernel, has_helpers: bool) -> None:
-    def fork_here():
+def test_forked_by_another_thread(kernel: Kernel, has_helpers: bool) -> None:
+    def fork_here() -> bool:
         return (not has_helpers or is_right(kernel)) and forked(lambda: is_right(kernel)) and is_right(kernel)
 
     with ThreadPoolExecutor(1) as pool:
@@ -77,9 +84,10 @@ def test_forked_by_another_thread(kernel, has_helpers: bool) -> None:
 
 
 @pytest.mark.parametrize("work", ["run", "build"])
-def test_forked_while_another_thread_is_at_work(kernel, work: str) -> None:
+def test_forked_while_another_thread_is_at_work(kernel: Kernel, work: str) -> None:
     """That thread holds the kernel's lock, or LLVM's, and is not there in the child to let go."""
-    stop, wrong = threading.Event(), []
+    stop = threading.Event()
+    wrong: list[str] = []
 
     def go_on() -> None:
         while not stop.is_set():
@@ -97,7 +105,7 @@ def test_forked_while_another_thread_is_at_work(kernel, work: str) -> None:
 
 
 def test_children_do_without_threads_where_the_runtime_cannot_start_anew() -> None:
-    """As GNU's before OpenMP 5.0, which came with wheels of scikit-learn 1.6."""
+    """Such is GNU's before OpenMP 5.0, which came with wheels of scikit-learn 1.6."""
     script = f"""
         import os, sys
         sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}

@@ -2,9 +2,12 @@
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from outputs import one
+from xdsl.dialects.builtin import ModuleOp
 
 import loopwright as lw
 from loopwright import te, topi
@@ -18,17 +21,17 @@ from loopwright.search.measure.reference import reference_bytes
 from loopwright.search.records.file import Record, append
 
 
-def product(m, n, k):
+def product(m: int, n: int, k: int) -> list[te.Tensor]:
     a, b = te.placeholder((m, k), name="a"), te.placeholder((n, k), name="b")
     return [a, b, topi.nn.dense(a, b)]
 
 
 @pytest.fixture(scope="module")
-def task():
+def task() -> lw.SearchTask:
     return lw.SearchTask(product, args=(512, 512, 512), target="llvm cores=1")
 
 
-def steps(*texts):
+def steps(*texts: str) -> str:
     return ",".join(texts)
 
 
@@ -65,7 +68,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_what_would_take_for_ever_to_build_is_a_sentence(task, name, tmp_path: Path) -> None:
+def test_what_would_take_for_ever_to_build_is_a_sentence(task: lw.SearchTask, name: str, tmp_path: Path) -> None:
     """By hand, from records, and as a candidate."""
     schedule, sentence = STRANGE[name]
     with pytest.raises((lw.ScheduleError, NotEnoughMemory)) as caught:
@@ -81,7 +84,7 @@ def test_what_would_take_for_ever_to_build_is_a_sentence(task, name, tmp_path: P
         load_backend("loopwright.backends.llvm.device").build(str(task.module), schedule)
 
 
-def stranger(task, schedule, versions):
+def stranger(task: lw.SearchTask, schedule: str, versions: dict[str, str]) -> Record:
     return Record(
         workload_key=task.workload_key,
         workload_hash=task.compute_dag.hash,
@@ -94,7 +97,9 @@ def stranger(task, schedule, versions):
     )
 
 
-def test_the_command_line_says_it_with_exit_code_2(task, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_says_it_with_exit_code_2(
+    task: lw.SearchTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "product.mlir"
     path.write_text(str(task.compute_dag.module))
     for name in ("copies", "aligned"):
@@ -103,7 +108,7 @@ def test_the_command_line_says_it_with_exit_code_2(task, tmp_path: Path, capsys:
         assert STRANGE[name][1] in said and len(said.strip().splitlines()) == 1
 
 
-def test_callers_set_the_limits(task) -> None:
+def test_callers_set_the_limits(task: lw.SearchTask) -> None:
     small = lw.SearchTask(product, args=(8, 8, 8), target="llvm cores=1")
     schedule = steps(*ALL)
     a, b = small.reference.inputs
@@ -117,12 +122,13 @@ def test_callers_set_the_limits(task) -> None:
     wide = "lw-reorder{block=T_dense loops=k,i,j},lw-vectorize{block=T_dense loop=j}"
     with pytest.raises(lw.ScheduleError, match=r"over 'j' as 8 elements at once would be more than the limit of 4"):
         lw.build(small.schedule_module(wide), limits=BuildLimits(lanes=4))
-    assert small.build(wide, limits=replace(USUAL_LIMITS, lanes=8))(a, b).shape == (8, 8)
+    assert one(small.build(wide, limits=replace(USUAL_LIMITS, lanes=8))(a, b)).shape == (8, 8)
 
 
 @pytest.mark.parametrize("field", [f.name for f in fields(BuildLimits)])
-def test_limits_that_make_no_sense_are_refused(field) -> None:
-    for value in (0, -1, 1.5, True, "many"):
+def test_limits_that_make_no_sense_are_refused(field: str) -> None:
+    values: tuple[Any, ...] = (0, -1, 1.5, True, "many")
+    for value in values:
         with pytest.raises(ValueError, match=f"{field} must be a whole number of at least 1, got"):
             BuildLimits(**{field: value})
 
@@ -130,7 +136,9 @@ def test_limits_that_make_no_sense_are_refused(field) -> None:
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_is_refused_before_work_starts_with_the_bytes(monkeypatch: pytest.MonkeyPatch, task) -> None:
+def test_what_does_not_fit_is_refused_before_work_starts_with_the_bytes(
+    monkeypatch: pytest.MonkeyPatch, task: lw.SearchTask
+) -> None:
     huge = lw.SearchTask(product, args=(1 << 20, 1 << 20, 1 << 4), target="llvm cores=1")
     with pytest.raises(NotEnoughMemory, match=r"'T_dense' has 4,398,046,511,104 bytes, takes 4,398,180,728,832 bytes"):
         huge.build("")
@@ -142,7 +150,7 @@ def test_what_does_not_fit_is_refused_before_work_starts_with_the_bytes(monkeypa
     kernel_memory.require_memory(lowered((3 << 20) - 1, 1))
 
 
-def lowered(size, others):
+def lowered(size: int, others: int) -> ModuleOp:
     """A kernel with an input of `size` bytes and an output of `others`."""
     data = te.placeholder((size,), "int8", name="data")
     out = te.compute((others,), lambda i: data[i], name="out")

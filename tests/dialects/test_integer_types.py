@@ -1,8 +1,13 @@
 """Integers of every width, with and without a sign: the interpreters and the backends agree with NumPy."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from gpu_programs import opencl_device
+from outputs import several
 
 from loopwright import te, topi
 from loopwright.dialects.combiner import combine_op, identity
@@ -17,13 +22,15 @@ SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 LENGTH = 37
 
+Array = npt.NDArray[Any]
 
-def clamped(values, dtype):
+
+def clamped(values: Array, dtype: str) -> Array:
     """Floats as unsigned integers: toward zero, what is too large or too small at the limit."""
     return np.trunc(np.clip(values, 0, np.iinfo(dtype).max)).astype(dtype)
 
 
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[Callable[..., te.Expr], Callable[..., Array]]] = {
     "add": (lambda a, b: a + b, np.add),
     "subtract": (lambda a, b: a - b, np.subtract),
     "multiply": (lambda a, b: a * b, np.multiply),
@@ -53,7 +60,7 @@ OPERATIONS = {
 }
 
 
-def arrays(dtype):
+def arrays(dtype: str) -> list[Array]:
     rng, limits = np.random.default_rng(0), np.iinfo(dtype)
     found = [rng.integers(limits.min, limits.max, LENGTH, dtype, endpoint=True) for _ in range(2)]
     found[0][:4] = (limits.min, limits.max, 0, 7)
@@ -61,57 +68,57 @@ def arrays(dtype):
     return found
 
 
-def task_of(dtype, names, target):
-    def define(*_):
+def task_of(dtype: str, names: Sequence[str], target: str) -> SearchTask:
+    def define(*_: str) -> list[te.Tensor]:
         a, b = (te.placeholder((LENGTH,), dtype, name=name) for name in "ab")
         return [a, b, *(_stage(OPERATIONS[name][0], a, b) for name in names)]
 
     return SearchTask(Workload("integers", define), [dtype, *names], target)
 
 
-def _stage(function, a, b):
+def _stage(function: Callable[..., te.Expr], a: te.Tensor, b: te.Tensor) -> te.Tensor:
     return te.compute((LENGTH,), lambda i: function(a[i], b[i]), name="c")
 
 
-def expected(dtype, names):
+def expected(dtype: str, names: Sequence[str]) -> list[Array]:
     with np.errstate(all="ignore"):
         return [OPERATIONS[name][1](*arrays(dtype)) for name in names]
 
 
-def check(results, dtype, names) -> None:
+def check(results: Sequence[Array], dtype: str, names: Sequence[str]) -> None:
     for name, got, wanted in zip(names, results, expected(dtype, names), strict=True):
         assert got.dtype == wanted.dtype or name in ("less",), name
         np.testing.assert_array_equal(np.asarray(got), wanted, err_msg=f"{name} of {dtype}")
 
 
 @pytest.mark.parametrize("dtype", ["int16", *UNSIGNED])
-def test_operations_agree_with_numpy(dtype) -> None:
+def test_operations_agree_with_numpy(dtype: str) -> None:
     names = list(OPERATIONS)
     task = task_of(dtype, names, "llvm cores=1")
     check(run_te(task.module, arrays(dtype)), dtype, names)
     loops = task.module.clone()
     apply_schedule(loops, "")
     check(run_loops(loops, arrays(dtype)), dtype, names)
-    check(task.build()(*arrays(dtype)), dtype, names)
+    check(several(task.build()(*arrays(dtype))), dtype, names)
 
 
 @pytest.mark.parametrize("dtype", ["int16", *UNSIGNED])
 @pytest.mark.few(2)
-def test_vectors_and_opencl_agree_with_numpy(dtype) -> None:
+def test_vectors_and_opencl_agree_with_numpy(dtype: str) -> None:
     opencl_device()
     names = [name for name in OPERATIONS if dtype != "uint64" or not name.startswith("from float")]
     for target in ("llvm cores=2", "opencl"):
-        check(task_of(dtype, names, target).build()(*arrays(dtype)), dtype, names)
+        check(several(task_of(dtype, names, target).build()(*arrays(dtype))), dtype, names)
 
 
 @pytest.mark.parametrize("dtype", UNSIGNED)
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
-def test_reductions_of_unsigned_integers(dtype, target: str) -> None:
+def test_reductions_of_unsigned_integers(dtype: str, target: str) -> None:
     if target == "opencl":
         opencl_device()
     data = arrays(dtype)[0][:36].reshape(4, 9)
 
-    def define(*_):
+    def define(*_: str) -> list[te.Tensor]:
         x = te.placeholder((4, 9), dtype, name="x")
         return [x, topi.max(x, 1), topi.min(x, 1)]
 
@@ -121,7 +128,7 @@ def test_reductions_of_unsigned_integers(dtype, target: str) -> None:
 
 
 def test_types_meet_in_one_that_holds_both() -> None:
-    def meet(left, right):
+    def meet(left: str, right: str) -> str:
         return (te.const(1, left) + te.const(1, right)).dtype
 
     for left in (*SIGNED, *UNSIGNED):
@@ -144,7 +151,7 @@ def test_bits_of_another_type(source: str, result: str, target: str) -> None:
     data = np.random.default_rng(0).standard_normal(LENGTH)
     data = data.astype(source) if source[0] == "f" else data.astype("float32").view(source)
 
-    def define(*_):
+    def define(*_: str) -> list[te.Tensor]:
         x = te.placeholder((LENGTH,), source, name="x")
         return [x, te.compute((LENGTH,), lambda i: te.bitcast(x[i], result), name="y")]
 

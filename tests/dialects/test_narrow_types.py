@@ -4,11 +4,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gpu_programs import CAPABILITIES, compile_cuda, opencl_device, parse, run_opencl
+from outputs import one
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.c_family.types import float_digits, rounded
 from loopwright.backends.cuda.compile import print_cuda
+from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.llvm.types import brief_text
 from loopwright.dialects.element import DTYPES, dtype_name, epsilon
 from loopwright.dialects.target import TargetAttr, parse_target
@@ -65,7 +67,7 @@ def test_a_matrix_product_sums_wide(kind: str, total: str, target: str) -> None:
         opencl_device()
         tiled(sch, 8)
     a, b = draw(kind, 32, 32), draw(kind, 32, 32).T.copy()
-    got = lw.build(sch)(a, b)
+    got = one(lw.build(sch)(a, b))
     assert got.dtype == total
     np.testing.assert_allclose(got, a.astype(total) @ b.astype(total), rtol=1e-5, atol=1e-5 if total != "int32" else 0)
 
@@ -81,6 +83,7 @@ def test_a_matrix_product_compiles_for_cuda(kind: str, total: str, capability: i
     vector = f"{element}_x{lanes}"
     if f"struct __align__(16) {vector}" in kernel.source:
         assert f"= *reinterpret_cast<const {vector}*>(&a[" in kernel.source, "16 bytes are read at once"
+    assert isinstance(kernel, DeviceKernel)
     assert all(each.registers > 0 and each.spill_store_bytes == 0 for each in kernel.resources)
 
 
@@ -101,7 +104,7 @@ def test_a_convolution_gives_the_type_that_is_asked_for(kind: str, total: str, t
             sch.bind(block, x, "threadIdx.x")
     kernel = lw.build(sch)
     if target.startswith("cuda"):
-        assert kernel.resources[0].registers > 0
+        assert isinstance(kernel, DeviceKernel) and kernel.resources[0].registers > 0
         return
     reference = make_reference(sch.workload)
     assert [a.dtype.name for a in reference.inputs] == [kind, kind]
@@ -157,9 +160,9 @@ def test_bfloat16_arithmetic_is_rounded_as_numpys(target: str) -> None:
     with np.errstate(all="ignore"):
         expected = [a + b, np.maximum(a, b), (wide_a * wide_b + wide_a).astype(BFLOAT16), wide_a]
         expected += [np.exp(wide_a).astype(BFLOAT16), a < b]
-    for name, one, other in zip("smfwep", got, expected, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32), err_msg=name)
+    for name, result, other in zip("smfwep", got, expected, strict=True):
+        assert result.dtype == other.dtype
+        np.testing.assert_array_equal(result.astype(np.float32), other.astype(np.float32), err_msg=name)
 
 
 @pytest.mark.parametrize("target", ["opencl", "llvm"])

@@ -1,12 +1,18 @@
 """Features of kernels scheduled by hand, against numbers worked out on paper; expressions against plain numbers."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te, topi
 from loopwright.dialects.presets import preset_target
+from loopwright.dialects.target import Target
 from loopwright.passes.parametric import sizes as sz
 from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
@@ -16,24 +22,24 @@ LLVM = preset_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=
 H200 = preset_target("cuda model=h200")
 
 
-def matmul(m, n, k):
+def matmul(m: int, n: int, k: int) -> ModuleOp:
     a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
     return te.create_module([a, b, topi.matmul(a, b)])
 
 
-def of(module, target, *steps):
+def of(module: ModuleOp, target: Target, *steps: str) -> dict[str, float]:
     text = ",".join(["lw-lower-te-to-loop", *steps]).replace("{B ", "{block='T_matmul' ").replace("'", '"')
     values = features_of_schedule(module, target, text)
     return dict(zip(names(), values.tolist(), strict=False))
 
 
-def times(value, work):
-    """What a feature in unit `log2/work` counts, as a share of the work."""
+def times(value: float, work: float) -> object:
+    """Return the count of a feature in unit `log2/work`, a share of the work: equal to numbers near it."""
     return pytest.approx(2.0**value * work, rel=1e-3)
 
 
-def count(value):
-    """What a feature in unit `log` counts."""
+def count(value: float) -> object:
+    """Return the count of a feature in unit `log`: equal to numbers near it."""
     return pytest.approx(2.0**value - 1, rel=1e-3)
 
 
@@ -107,7 +113,7 @@ def test_cache_traffic_follows_the_loop_that_fits() -> None:
     assert small["main.tile_in_l1"] == pytest.approx(np.log2(4 * (64 + 64 + 1) / 32768), abs=1e-3)
 
 
-def on_gpu(*steps, m: int = 256, n: int = 256, k: int = 64, target=H200):
+def on_gpu(*steps: str, m: int = 256, n: int = 256, k: int = 64, target: Target = H200) -> dict[str, float]:
     return of(
         matmul(m, n, k),
         target,
@@ -170,7 +176,7 @@ def test_bank_conflicts_of_columns_go_away_with_padding(offset: int, ways: int) 
 
 
 def test_shared_memory_counts_stages_of_a_pipeline() -> None:
-    def staged(*steps):
+    def staged(*steps: str) -> dict[str, float]:
         return of(
             matmul(64, 64, 64),
             H200,
@@ -204,35 +210,47 @@ def test_bounds_grow_with_what_they_bound() -> None:
 
 # -- expressions ----------------------------------------------------------------------------------------------------
 
+InRow = Callable[[int], float]
+"""The value of an expression in a row."""
 BINARY = ("add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", "less", "equal", "gcd")
 
 
 @given(st.data())
-def test_programs_compute_what_numbers_do(data) -> None:
+def test_programs_compute_what_numbers_do(data: st.DataObject) -> None:
     columns = {
         name: np.array([1, 2, 3, 7, 16, 60], dtype=np.int64)[:: data.draw(st.sampled_from((1, -1)))] for name in "xy"
     }
     graph = sz.SizeGraph()
-    pool = [(graph.column(n), lambda row, n=n: int(columns[n][row])) for n in "xy"]
-    pool += [(c, lambda row, c=c: c) for c in (0, 1, 2, 7)]
+    pool: list[tuple[sz.Size, InRow]] = [(graph.column(n), partial(_at, columns[n])) for n in "xy"]
+    pool += [(c, partial(_same, c)) for c in (0, 1, 2, 7)]
     for _ in range(data.draw(st.integers(1, 12))):
         (a, fa), (b, fb), (c, fc) = (data.draw(st.sampled_from(pool)) for _ in range(3))
         op = data.draw(st.sampled_from((*BINARY, "where")))
         if op in ("floordiv", "mod", "gcd"):  # by sizes, which are positive
             b, fb = data.draw(st.sampled_from([p for p in pool[:6] if not (isinstance(p[0], int) and p[0] == 0)]))
-            a, fa = sz.maximum(a, 0), lambda row, fa=fa: max(fa(row), 0)
+            a, fa = sz.maximum(a, 0), partial(_result, "maximum", (fa, partial(_same, 0)))
         if op == "where":
-            pool.append(
-                (_apply("where", a, b, c), lambda row, f=(fa, fb, fc): sz.NUMBERS["where"](*(g(row) for g in f)))
-            )
+            pool.append((_apply(op, a, b, c), partial(_result, op, (fa, fb, fc))))
         else:
-            pool.append((_apply(op, a, b), lambda row, op=op, f=(fa, fb): sz.NUMBERS[op](*(g(row) for g in f))))
+            pool.append((_apply(op, a, b), partial(_result, op, (fa, fb))))
     found = Program(graph, [p for p, _ in pool]).run(columns, 6)
     wanted = np.array([[f(row) for row in range(6)] for _, f in pool], dtype=np.float64)
     np.testing.assert_allclose(found, wanted.astype(np.float32), rtol=1e-6)
 
 
-def _apply(op, *args):
+def _at(column: npt.NDArray[np.int64], row: int) -> int:
+    return int(column[row])
+
+
+def _same(number: int, row: int) -> int:
+    return number
+
+
+def _result(op: str, operands: tuple[InRow, ...], row: int) -> float:
+    return sz.NUMBERS[op](*(operand(row) for operand in operands))
+
+
+def _apply(op: str, *args: sz.Size) -> sz.Size:
     graph = next((a.graph for a in args if isinstance(a, sz.SizeValue)), None)
     return sz.NUMBERS[op](*args) if graph is None else graph.apply(op, *args)
 

@@ -1,6 +1,7 @@
 """Features of populations equal those read from the IR of each candidate, for every sketch and every primitive."""
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from random import Random
 
@@ -9,15 +10,21 @@ import pytest
 from random_workloads import random_workload
 from sample_workloads import SAMPLES
 from sketch_rows import anywhere
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from loopwright import te, topi
 from loopwright.dialects.presets import preset_target
-from loopwright.dialects.target import TargetAttr
+from loopwright.dialects.target import Target, TargetAttr
+from loopwright.passes.parametric.nest import Nest
+from loopwright.passes.parametric.read import nest_of_module
 from loopwright.passes.parametric.replay import replay_steps
+from loopwright.passes.parametric.sizes import Size, Sizes
+from loopwright.passes.pipeline_text import lower_to_loops
 from loopwright.passes.primitive import Primitive, ScheduleError, UnknownStepError
 from loopwright.search.features.catalogue import names
-from loopwright.search.features.of_records import RecordFeatures, features_of_schedule
+from loopwright.search.features.of_records import Features, RecordFeatures, features_of_schedule
 from loopwright.search.features.of_sketch import SketchFeatures
 from loopwright.search.named_workloads import (
     conv2d,
@@ -29,9 +36,11 @@ from loopwright.search.named_workloads import (
     softmax,
 )
 from loopwright.search.sketch.generate import generate_sketches
+from loopwright.search.sketch.sketch import Sketch
 
 TARGETS = ("llvm cores=2 vector_bytes=64 vector_registers=32", "cuda model=h200", "opencl model=mali-t860")
-WORKLOADS = {
+Tensors = list[te.Tensor]
+WORKLOADS: dict[str, Callable[[], Tensors]] = {
     "conv2d": lambda: conv2d(1, 7, 7, 64, 48),
     "conv2d_stride": lambda: conv2d(2, 13, 11, 20, 36, 3, 3, 2),
     "matmul_odd": lambda: matmul(97, 131, 75),
@@ -49,20 +58,20 @@ WORKLOADS = {
 }
 
 
-def two_layers():
+def two_layers() -> Tensors:
     x, w1 = te.placeholder((1, 16, 14, 14), name="x"), te.placeholder((24, 16, 3, 3), name="w1")
     w2 = te.placeholder((20, 24, 1, 1), name="w2")
     first = topi.nn.relu(topi.nn.conv2d_nchw(x, w1, 1, 1, 1))
     return [x, w1, w2, topi.nn.conv2d_nchw(first, w2, 1, 0, 1)]
 
 
-def attention():
+def attention() -> Tensors:
     q, k, v = (te.placeholder((2, 60, 32), name=name) for name in "qkv")
     weights = topi.nn.softmax(topi.nn.batch_matmul(q, k, False, True))
     return [q, k, v, topi.nn.batch_matmul(weights, v, False, False)]
 
 
-def names_in_names():
+def names_in_names() -> Tensors:
     """The name of one iterator is part of another's: h and kh, w and kw, c and ci."""
     data, kernel = te.placeholder((1, 9, 10, 12), name="data"), te.placeholder((3, 3, 12, 20), name="kernel")
     kh, kw, ci = te.reduce_axis((0, 3), "kh"), te.reduce_axis((0, 3), "kw"), te.reduce_axis((0, 12), "ci")
@@ -74,14 +83,14 @@ def names_in_names():
     return [data, kernel, conv]
 
 
-def module_of(tensors, target):
+def module_of(tensors: Tensors, target: str) -> ModuleOp:
     module = te.create_module(tensors)
     module.attributes["lw.target"] = TargetAttr(preset_target(target))
     return module
 
 
-def differing(have, want):
-    """The features that differ, with both values."""
+def differing(have: Features, want: Features) -> dict[str, tuple[float, float]]:
+    """Return the features that differ, with both values."""
     columns = [*names(), "prior"]
     close = np.isclose(have, want, rtol=1e-4, atol=1e-4, equal_nan=True)
     return {columns[j]: (float(have[j]), float(want[j])) for j in np.nonzero(~close)[0]}
@@ -90,12 +99,12 @@ def differing(have, want):
 @pytest.mark.parametrize("target", TARGETS[:2], ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(8)
-def test_matrix_features_equal_those_of_the_ir(name, target) -> None:
+def test_matrix_features_equal_those_of_the_ir(name: str, target: str) -> None:
     module, device = module_of(WORKLOADS[name](), target), preset_target(target)
     require_alike(module, device, generate_sketches(module, device), len(name), 2)
 
 
-def require_alike(module, device, sketches, seed, count) -> None:
+def require_alike(module: ModuleOp, device: Target, sketches: Sequence[Sketch], seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     for sketch in sketches:
         rows = anywhere(sketch, rng, count)
@@ -108,8 +117,8 @@ def require_alike(module, device, sketches, seed, count) -> None:
 
 
 @cache
-def sample(name, target):
-    """One of the workloads of every kind, as a module, and its sketches."""
+def sample(name: str, target: str) -> tuple[ModuleOp, list[Sketch]]:
+    """Return one of the workloads of every kind, as a module, and its sketches."""
     module = module_of(SAMPLES[name](), target)
     return module, generate_sketches(module, preset_target(target))
 
@@ -117,7 +126,7 @@ def sample(name, target):
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.few(12)
-def test_matrix_features_of_every_operator_equal_those_of_the_ir(name, target) -> None:
+def test_matrix_features_of_every_operator_equal_those_of_the_ir(name: str, target: str) -> None:
     module, sketches = sample(name, target)
     require_alike(module, preset_target(target), sketches, len(name), 1)
 
@@ -132,7 +141,7 @@ def test_all_rows_at_once_are_the_rows_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_features_tell_candidates_apart(target) -> None:
+def test_features_tell_candidates_apart(target: str) -> None:
     device = preset_target(target)
     for sketch in generate_sketches(module_of(conv2d(1, 14, 14, 64, 64), target), device):
         rows = np.unique(anywhere(sketch, np.random.default_rng(0), 64), axis=0)
@@ -144,7 +153,7 @@ def test_features_tell_candidates_apart(target) -> None:
 # -- primitives -----------------------------------------------------------------------------------------------------
 
 
-def product_and_more():
+def product_and_more() -> Tensors:
     a, b, x = (te.placeholder(shape, name=name) for shape, name in (((64, 48), "a"), ((48, 80), "b"), ((24, 36), "x")))
     return [a, b, x, topi.nn.relu(topi.matmul(a, b)), topi.exp(topi.tanh(x))]
 
@@ -204,7 +213,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_steps_that_sketches_do_not_use_are_replayed_alike(name) -> None:
+def test_steps_that_sketches_do_not_use_are_replayed_alike(name: str) -> None:
     target = preset_target("llvm" if name in ("decompose", "inline_backwards") else "cuda model=h200")
     module = te.create_module(product_and_more())
     steps = ",".join(["lw-lower-te-to-loop", *TEMPLATES[name]])
@@ -216,7 +225,7 @@ def test_steps_that_sketches_do_not_use_are_replayed_alike(name) -> None:
     for row, have in zip(values, features, strict=True):
         chosen = dict(zip("tsu", map(str, row), strict=True))
         try:
-            want = features_of_schedule(module, target, re.sub(r"<(\w)>", lambda m, c=chosen: c[m[1]], template))
+            want = features_of_schedule(module, target, _filled(template, chosen))
         except ScheduleError:
             continue
         compared += 1
@@ -224,50 +233,62 @@ def test_steps_that_sketches_do_not_use_are_replayed_alike(name) -> None:
     assert compared >= 9
 
 
+def _filled(template: str, chosen: Mapping[str, str]) -> str:
+    return re.sub(r"<(\w)>", lambda m: chosen[m[1]], template)
+
+
 class Strange(ModulePass):
     name = "lw-strange"
 
-    def apply(self, ctx, op) -> None:
-        """Does nothing."""
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Do nothing."""
 
 
-class Unfinished(Primitive):
+class Unfinished(Primitive[None]):
     name = "lw-unfinished"
 
-    def check(self, module):
-        """Always legal."""
+    def check(self, module: ModuleOp) -> None:
+        """Refuse nothing."""
 
-    def rewrite(self, plan):
-        """Does nothing."""
+    def rewrite(self, plan: None) -> None:
+        """Do nothing."""
 
 
 class Brings(Strange):
     name = "lw-brings"
 
-    def replay_sizes(self, nest, sizes) -> None:
-        nest.seen = True
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        nest.buffers.clear()
 
 
 @pytest.mark.parametrize("kind", [Strange, Unfinished])
-def test_an_unknown_step_says_what_to_add(kind):
+def test_an_unknown_step_says_what_to_add(kind: type[Strange] | type[Unfinished]) -> None:
     with pytest.raises(UnknownStepError, match=rf"what {kind.name} does .* give {kind.__name__} a method replay_sizes"):
-        replay_steps(None, [kind()], None)
+        replay_steps(some_nest(), [kind()], Sizes(_no_column))
 
 
 def test_a_step_from_elsewhere_brings_its_replay() -> None:
-    class Nest:
-        seen = False
+    nest = some_nest()
+    assert nest.buffers
+    replay_steps(nest, [Brings()], Sizes(_no_column))
+    assert not nest.buffers
 
-    nest = Nest()
-    replay_steps(nest, [Brings()], None)
-    assert nest.seen
+
+def some_nest() -> Nest:
+    module = module_of(matmul(4, 5, 6), TARGETS[0])
+    lower_to_loops(module)
+    return nest_of_module(module, preset_target(TARGETS[0]))
+
+
+def _no_column(name: str) -> Size:
+    raise AssertionError(f"no size stands for {name}")
 
 
 # -- records --------------------------------------------------------------------------------------------------------
 
 
 class Measured:
-    def __init__(self, sketch, decisions, schedule) -> None:
+    def __init__(self, sketch: str, decisions: tuple[int, ...], schedule: str) -> None:
         self.sketch, self.decisions, self.schedule = sketch, decisions, schedule
 
 

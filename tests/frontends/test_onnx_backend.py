@@ -1,7 +1,7 @@
 """The module `loopwright.onnx_backend` is a backend as ONNX has it, and agrees with onnxruntime."""
 
 import numpy as np
-import onnx
+import onnx.backend.base
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
@@ -20,7 +20,7 @@ def test_it_is_a_backend() -> None:
     prepared = onnx_backend.Backend.prepare(proto)
     for inputs in ([x], (x,), x, {"x": x}):
         found = prepared.run(inputs)
-        assert isinstance(found, tuple) and found["y"] is found[0]
+        assert found["y"] is found[0] and isinstance(found, tuple)
         np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(onnx_backend.run_model(proto, [x])[0], wanted, rtol=1e-4, atol=1e-5)
 

@@ -2,23 +2,29 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
 from gpu_programs import opencl_device
-from onnx import TensorProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx_models import model, small_network
 
 import loopwright as lw
+from loopwright.dialects.graph import ApplyOp, GroupOp
 from loopwright.frontends.onnx import weights
 from loopwright.graph.tasks import GROUPED
 
+Array = npt.NDArray[Any]
 
-def agrees(proto, **feeds):
+
+def agrees(proto: ModelProto, **feeds: Array) -> lw.Network:
     """Import, evaluate, compare with ONNX's reference implementation; return the network."""
     net = lw.from_onnx(proto, {name: array.shape for name, array in feeds.items()})
     expected = ReferenceEvaluator(proto).run(None, feeds)
@@ -28,17 +34,17 @@ def agrees(proto, **feeds):
     return net
 
 
-def random(*shape, seed: int = 0):
+def random(*shape: int, seed: int = 0) -> npt.NDArray[np.float32]:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def groups(net):
-    """The labels of the kernels that a network becomes."""
-    return [op.label.data for op in net.transform(GROUPED).module.walk() if op.name == "lw_graph.group"]
+def groups(net: lw.Network) -> list[str]:
+    """Return the labels of the kernels that a network becomes."""
+    return [op.label.data for op in net.transform(GROUPED).module.walk() if isinstance(op, GroupOp)]
 
 
-def operators(net):
-    return [op.operator.data for op in net.module.walk() if op.name == "lw_graph.apply"]
+def operators(net: lw.Network) -> list[str]:
+    return [op.operator.data for op in net.module.walk() if isinstance(op, ApplyOp)]
 
 
 def test_a_network_in_every_form_it_may_come_in(tmp_path: Path) -> None:
@@ -73,7 +79,7 @@ def test_large_weights_are_never_handed_to_onnx_as_a_whole(tmp_path: Path, monke
     wanted = lw.from_onnx(proto).evaluate(x=x)
     onnx.save(onnx.ModelProto.FromString(proto.SerializeToString()), path, save_as_external_data=True, size_threshold=0)
     monkeypatch.setattr(weights, "LARGE", 5)
-    seen = []
+    seen: list[ModelProto] = []
     for module, name in ((onnx.checker, "check_model"), (onnx.shape_inference, "infer_shapes")):
         monkeypatch.setattr(module, name, spy(getattr(module, name), seen))
     net = lw.from_onnx(path)
@@ -83,15 +89,15 @@ def test_large_weights_are_never_handed_to_onnx_as_a_whole(tmp_path: Path, monke
         assert np.array_equal(got, expected)
 
 
-def spy(function, seen):
-    def called(model, *rest, **options):
+def spy(function: Callable[..., Any], seen: list[ModelProto]) -> Callable[..., Any]:
+    def called(model: ModelProto, *rest: Any, **options: Any) -> Any:
         seen.append(model)
         return function(model, *rest, **options)
 
     return called
 
 
-def twice():
+def twice() -> FunctionProto:
     """A function of a model: twice its input."""
     node = helper.make_node("Add", ["a", "a"], ["b"])
     return helper.make_function("mine", "Twice", ["a"], ["b"], [node], [helper.make_opsetid("", 17)])
@@ -135,7 +141,7 @@ def test_open_extents_are_asked_for_and_given() -> None:
     with pytest.raises(
         lw.OnnxImportError, match=r"extents of input 'x' must be whole numbers of at least 0, got \(1.5"
     ):
-        lw.from_onnx(proto, {"x": (1.5, 3, 12, 12)})
+        lw.from_onnx(proto, {"x": (1.5, 3, 12, 12)})  # type: ignore[dict-item]
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     with pytest.raises(lw.OnnxImportError, match=r"input 'x' is of shape \(\?, 3, 12, 12\): give its extents"):
         lw.from_onnx(proto)
@@ -171,7 +177,7 @@ def test_everything_that_is_not_supported_is_listed_before_any_work() -> None:
 
 
 def test_nodes_after_a_refused_one_are_looked_at_too() -> None:
-    """What follows from values that are not known is no reason of its own: `odd` is not named."""
+    """A value that follows from unknown ones is no reason of its own: `odd` is not named."""
     nodes = [
         helper.make_node("TopK", ["x", "k"], ["v", "i"], name="best"),
         helper.make_node("Relu", ["v"], ["r"]),
@@ -219,7 +225,7 @@ def test_inputs_may_be_made_constants() -> None:
 
 
 @pytest.mark.parametrize("what", [b"no model", b"\x08\x08", "missing.onnx"])
-def test_what_is_no_model_is_refused_in_a_sentence(what) -> None:
+def test_what_is_no_model_is_refused_in_a_sentence(what: bytes | str) -> None:
     with pytest.raises(lw.OnnxImportError, match=r"this is no ONNX model|it is not valid|cannot read missing.onnx"):
         lw.from_onnx(what)
 
@@ -253,7 +259,7 @@ def test_a_model_that_is_not_valid_is_refused() -> None:
 
 
 def test_initializers_among_the_inputs_are_constants() -> None:
-    """As in models of IR version 3."""
+    """Models of IR version 3 have them so."""
     proto = small_network()
     for tensor in proto.graph.initializer:
         proto.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
@@ -275,7 +281,7 @@ def test_shapes_computed_from_shapes_are_constants() -> None:
 
 
 def test_known_branches_are_taken() -> None:
-    def branch(name, operator):
+    def branch(name: str, operator: str) -> GraphProto:
         out = helper.make_value_info(name, onnx.TypeProto())
         return helper.make_graph([helper.make_node(operator, ["x"], [name])], name, [], [out])
 
@@ -314,7 +320,8 @@ def test_old_operator_sets_mean_what_they_meant() -> None:
 
 def test_resizing_is_linear_in_the_pixels() -> None:
     sizes = np.array([1, 2, 7, 5])
-    for mode, extra in (("cubic", {}), ("linear", {"antialias": 1}), ("linear", {})):
+    modes: tuple[tuple[str, dict[str, Any]], ...] = (("cubic", {}), ("linear", {"antialias": 1}), ("linear", {}))
+    for mode, extra in modes:
         node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, **extra)
         proto = model([node], {"x": (1, 2, 4, 8)}, ["y"], {"sizes": sizes}, opset=19)
         agrees(proto, x=random(1, 2, 4, 8))
@@ -323,7 +330,8 @@ def test_resizing_is_linear_in_the_pixels() -> None:
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_convolutions_of_every_rank_both_ways(dims: int) -> None:
     x, spatial = random(2, 4, *[7, 6, 5][:dims]), [7, 6, 5][:dims]
-    options = {"strides": [2] * dims, "pads": [1] * dims + [0] * dims, "dilations": [1] * (dims - 1) + [2], "group": 2}
+    options: dict[str, Any] = {"strides": [2] * dims, "pads": [1] * dims + [0] * dims, "group": 2}
+    options["dilations"] = [1] * (dims - 1) + [2]
     forward = helper.make_node("Conv", ["x", "w", "b"], ["y"], **options)
     weights = {"w": random(6, 2, *[3] * dims), "b": random(6)}
     agrees(model([forward], {"x": (2, 4, *spatial)}, ["y"], weights), x=x)
@@ -352,26 +360,26 @@ def test_scales_of_rows_may_be_of_any_shape_that_broadcasts(shape: tuple[int, ..
 
 
 def test_images_of_bytes_are_inputs() -> None:
-    """As exporters write them: bytes, converted, scaled, and a mask of the brightest."""
+    """Exporters write bytes, converted, scaled, and a mask of the brightest."""
     nodes = [
         helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
         helper.make_node("Div", ["f", "range"], ["y"]),
         helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
         helper.make_node("BitShift", ["p", "two"], ["s"], direction="RIGHT"),
     ]
-    weights = {"range": np.array(255, np.float32), "two": np.array(2, np.uint8)}
+    weights: dict[str, npt.ArrayLike] = {"range": np.array(255, np.float32), "two": np.array(2, np.uint8)}
     proto = model(nodes, {"x": (1, 3, 4, 4)}, ["y", "s"], weights, dtype=TensorProto.UINT8)
     agrees(proto, x=np.random.default_rng(0).integers(0, 256, (1, 3, 4, 4), np.uint8))
 
 
-def quantised(*shape, dtype=np.uint8, seed: int = 0):
+def quantised(*shape: int, dtype: type[np.integer[Any]] = np.uint8, seed: int = 0) -> Array:
     limits = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
 def test_a_quantised_convolution_agrees_with_onnxruntime() -> None:
     """A scale and a zero point of each output channel, of bytes without a sign and with one, and padding."""
-    weights = {
+    weights: dict[str, npt.ArrayLike] = {
         "xs": np.float32(0.02),
         "xz": np.uint8(117),
         "ys": np.float32(0.4),
@@ -391,14 +399,14 @@ def test_a_quantised_convolution_agrees_with_onnxruntime() -> None:
 
 
 def test_quantised_and_back_around_a_product() -> None:
-    """As quantising tools write it: every tensor is quantised and read back."""
+    """Quantising tools write it so: every tensor is quantised and read back."""
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "xs", "xz"], ["d"]),
         helper.make_node("DequantizeLinear", ["w", "ws"], ["dw"], axis=1),
         helper.make_node("MatMul", ["d", "dw"], ["y"]),
     ]
-    weights = {
+    weights: dict[str, npt.ArrayLike] = {
         "xs": np.float32(0.03),
         "xz": np.uint8(128),
         "w": quantised(16, 5, dtype=np.int8),
@@ -436,7 +444,7 @@ def test_scattered_slices_and_truth_values() -> None:
 
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 def test_tensors_without_elements_are_known(tmp_path: Path) -> None:
-    """What is computed of one is known, and may be an output, also of a network that was saved."""
+    """A value computed of one is known, and may be an output, also of a network that was saved."""
     nodes = [
         helper.make_node("Slice", ["x", "from", "to"], ["nothing"]),
         helper.make_node("ReduceSum", ["nothing", "axes"], ["zero"]),

@@ -1,13 +1,16 @@
 """ONNX models that ask for more than there is, or for nothing: refused with bytes, or run as onnxruntime does."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
 from gpu_programs import opencl_device
-from onnx import TensorProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, TensorProto, helper, numpy_helper
 from onnx_models import model
 
 import loopwright as lw
@@ -18,20 +21,20 @@ FAR = 2**40
 
 
 def one(
-    operator,
-    inputs,
-    weights=None,
+    operator: str,
+    inputs: Mapping[str, Sequence[int | str]],
+    weights: Mapping[str, npt.ArrayLike] | None = None,
     opset: int = 17,
     results: tuple[str, ...] = ("y",),
-    dtype=TensorProto.FLOAT,
-    **attributes,
-):
+    dtype: int = TensorProto.FLOAT,
+    **attributes: Any,
+) -> ModelProto:
     """A model of one node; its inputs are those given and the weights, in this order."""
     node = helper.make_node(operator, [*inputs, *(weights or {})], list(results), **attributes)
     return model([node], inputs, [r for r in results if r], weights, opset, dtype)
 
 
-def refusal(proto):
+def refusal(proto: ModelProto) -> str:
     with pytest.raises(lw.OnnxImportError) as refused:
         from_onnx(proto)
     return str(refused.value)
@@ -50,13 +53,13 @@ def refusal(proto):
         ((0.0, float("inf"), 1.0), "from 0.0 to inf"),
     ],
 )
-def test_ranges_without_end_are_refused(bounds, says: str) -> None:
+def test_ranges_without_end_are_refused(bounds: tuple[float, ...], says: str) -> None:
     text = refusal(one("Range", {}, {name: np.array(value) for name, value in zip("abc", bounds, strict=True)}))
     assert says in text
 
 
 @pytest.mark.parametrize("bounds", [(3, 9, 2), (9, 3, -2), (3, 9, -1), (0.5, 2.0, 0.25), (1.0, 1.0, 1.0)])
-def test_ranges_are_those_of_onnxruntime(bounds) -> None:
+def test_ranges_are_those_of_onnxruntime(bounds: tuple[float, ...]) -> None:
     proto = one("Range", {}, {name: np.array(value) for name, value in zip("abc", bounds, strict=True)})
     (got,) = from_onnx(proto).evaluate()
     (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {})
@@ -72,7 +75,12 @@ LARGE = {
     "Tile of a constant": one("Tile", {}, {"x": np.ones((2, 3)), "s": np.array([FAR, 1])}),
     "Pad": one("Pad", {"x": (2, 3)}, {"s": np.array([FAR, 1, 0, 0])}),
     "Pad by edges": one("Pad", {"x": (2, 3)}, {"s": np.array([FAR, 1, 0, 0])}, mode="edge"),
-    "Resize": helper.make_node("Resize", ["x", "", "", "s"], ["y"]),
+    "Resize": model(
+        [helper.make_node("Resize", ["x", "", "", "s"], ["y"])],
+        {"x": (1, 1, 2, 3)},
+        ["y"],
+        {"s": np.array([1, 1, FAR, 3])},
+    ),
     "OneHot": one("OneHot", {"x": (2,)}, {"d": np.array(FAR), "v": np.ones(2)}, dtype=TensorProto.INT64),
     "EyeLike": one("EyeLike", {"x": (FAR // 1024, 2**30)}),
     "Conv": one("Conv", {"x": (1, 1, 3, 3)}, {"w": np.ones((1, 1, 3, 3), np.float32)}, pads=[FAR] * 4),
@@ -83,11 +91,10 @@ LARGE = {
     "input": one("Relu", {"x": (FAR, 3)}),
     "window": one("HannWindow", {}, {"n": np.array(FAR)}),
 }
-LARGE["Resize"] = model([LARGE["Resize"]], {"x": (1, 1, 2, 3)}, ["y"], {"s": np.array([1, 1, FAR, 3])})
 
 
 @pytest.mark.parametrize("what", LARGE)
-def test_what_memory_does_not_hold_is_refused_with_its_bytes(what) -> None:
+def test_what_memory_does_not_hold_is_refused_with_its_bytes(what: str) -> None:
     text = refusal(LARGE[what])
     assert ",000 bytes" in text or any(c.isdigit() for c in text.partition(" bytes")[0][-3:]), text
 
@@ -114,38 +121,41 @@ SLICE = helper.make_node("Slice", ["x", "from", "to"], ["y"])
 
 
 @pytest.fixture
-def followed(monkeypatch: pytest.MonkeyPatch):
+def followed(monkeypatch: pytest.MonkeyPatch) -> list[ModelProto]:
     """The models of which onnx follows the values of shapes: none with a long row, for which it takes gigabytes."""
-    seen, infer_shapes = [], onnx.shape_inference.infer_shapes
+    seen: list[ModelProto] = []
+    infer_shapes = onnx.shape_inference.infer_shapes
 
-    def checked(model, *args, data_prop: bool = False):
-        found = infer_shapes(model, *args)
+    def checked(
+        model: ModelProto, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
+    ) -> ModelProto:
+        found = infer_shapes(model, check_type, strict_mode)
         if not data_prop:
             return found
         infos = (*found.graph.input, *found.graph.value_info, *found.graph.output)
         rows = [dim.dim_value for info in infos for dim in info.type.tensor_type.shape.dim]
         assert max(rows) < 1 << 20
         seen.append(model)
-        return infer_shapes(model, *args, data_prop=True)
+        return infer_shapes(model, check_type, strict_mode, data_prop)
 
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", checked)
     return seen
 
 
-def test_weights_that_name_more_numbers_than_they_have(followed) -> None:
-    """What reads them is replaced by a stand-in of the type that onnx infers."""
+def test_weights_that_name_more_numbers_than_they_have(followed: list[ModelProto]) -> None:
+    """A node that reads them is replaced by a stand-in of the type that onnx infers."""
     nodes = [SLICE, helper.make_node("Relu", ["y"], ["z"])]
     proto = model(nodes, {"x": (4, 6)}, ["z"], {"from": np.array([1]), "to": np.array([3])})
     proto.graph.initializer[0].dims[0] = FAR
     assert refusal(proto).count("initializer 'from' cannot be read") == 1
 
 
-def test_rows_too_long_to_be_bounds_of_a_slice(followed) -> None:
+def test_rows_too_long_to_be_bounds_of_a_slice(followed: list[ModelProto]) -> None:
     proto = one("Slice", {"x": (4, 6), "from": (1 << 22,), "to": (1 << 22,)}, dtype=TensorProto.INT64)
     assert "Slice" in refusal(proto)
 
 
-def test_rows_that_are_only_known_by_following_shapes(followed) -> None:
+def test_rows_that_are_only_known_by_following_shapes(followed: list[ModelProto]) -> None:
     """No row is written down: its length is a product of shapes, which inference without values does not know."""
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
@@ -158,14 +168,14 @@ def test_rows_that_are_only_known_by_following_shapes(followed) -> None:
 
 
 def test_rows_too_long_to_describe_a_tensor() -> None:
-    """As lists of numbers in Python they would take ten times the memory that the constant may."""
+    """Lists of numbers in Python would take ten times the memory that the constant may."""
     row = np.ones(1 << 20, np.int64)
     assert "starts has 1,048,576 numbers, it may have 16,383" in refusal(
         one("Slice", {"x": (4, 6)}, {"a": row, "b": row})
     )
 
 
-def test_short_rows_are_followed(followed) -> None:
+def test_short_rows_are_followed(followed: list[ModelProto]) -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
         helper.make_node("Reshape", ["x", "s"], ["y"]),
@@ -197,7 +207,7 @@ def test_weights_of_a_file_that_memory_does_not_hold(tmp_path: Path) -> None:
 
 
 def test_networks_that_memory_does_not_hold_are_refused_when_compiled() -> None:
-    """As those with inputs of 2^38 elements each, of which a machine may hold one but not all."""
+    """So are those with inputs of 2^38 elements each, of which a machine may hold one but not all."""
     net = lw.Network("wide")
     net.output(net.add(net.input("a", (2**50,)), net.input("b", (2**50,))))
     with pytest.raises(
@@ -217,7 +227,7 @@ def test_inputs_are_held_beside_what_a_step_computes(monkeypatch: pytest.MonkeyP
         lw.compile(net, "llvm cores=1")
 
 
-def function(name, *calls):
+def function(name: str, *calls: str) -> FunctionProto:
     nodes = [helper.make_node(c, [f"v{k}"], [f"v{k + 1}"], domain="mine") for k, c in enumerate(calls)]
     domains = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
     return helper.make_function("mine", name, ["v0"], [f"v{len(calls)}"], nodes, domains)
@@ -234,7 +244,7 @@ def test_functions_that_never_end_are_refused(last: str) -> None:
     assert "calls itself" in text if last == "F29" else "it has 100,000,000,000,000,000,000,000,000,000 nodes" in text
 
 
-def twice():
+def twice() -> FunctionProto:
     """A function of a model: twice its input."""
     node = helper.make_node("Add", ["a", "a"], ["b"])
     return helper.make_function("mine", "F0", ["a"], ["b"], [node], [helper.make_opsetid("", 17)])
@@ -276,7 +286,7 @@ def test_graphs_nested_deeply_are_refused(depth: int) -> None:
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
 def test_inputs_without_elements_stay_in_the_signature(target: str, tmp_path: Path) -> None:
-    """All of them, read or not, beside what they give: as in onnxruntime."""
+    """Each of them, read or not, beside its results, as in onnxruntime."""
     if target == "opencl":
         opencl_device()
     nodes = [
@@ -318,14 +328,14 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("what", EMPTY)
-def test_results_without_elements_are_those_of_onnxruntime(what) -> None:
+def test_results_without_elements_are_those_of_onnxruntime(what: str) -> None:
     proto = EMPTY[what]
     (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, _zeros(proto))
     (got,) = from_onnx(proto).evaluate(**_zeros(proto))
     assert not wanted.size and got.shape == wanted.shape and got.dtype == wanted.dtype
 
 
-def _zeros(proto):
+def _zeros(proto: ModelProto) -> dict[str, npt.NDArray[Any]]:
     kinds = {info.name: info.type.tensor_type for info in proto.graph.input}
     return {
         n: np.zeros([d.dim_value for d in k.shape.dim], helper.tensor_dtype_to_np_dtype(k.elem_type))
@@ -341,7 +351,8 @@ def test_the_backend_takes_inputs_without_elements() -> None:
 
 def test_sums_so_far_of_infinite_numbers() -> None:
     x = np.array([[1, np.inf, 2, -1], [np.nan, 1, 2, 3]], np.float32)
-    for attributes in ({}, {"exclusive": 1}, {"reverse": 1}, {"exclusive": 1, "reverse": 1}):
+    choices: tuple[dict[str, Any], ...] = ({}, {"exclusive": 1}, {"reverse": 1}, {"exclusive": 1, "reverse": 1})
+    for attributes in choices:
         proto = one("CumSum", {"x": (2, 4)}, {"a": np.array(1)}, **attributes)
         (got,) = from_onnx(proto).evaluate(x=x)
         (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": x})

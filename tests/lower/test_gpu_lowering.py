@@ -17,10 +17,12 @@ from loopwright import te, topi
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.dialects import kernel
+from loopwright.dialects.buffers import scope_of
 from loopwright.dialects.interpret.te import run_te
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.primitive import ScheduleError
 from loopwright.schedule import Schedule
+from loopwright.te.reduce import Reduce
 
 OPENCL = "opencl max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
 CUDA = "cuda max_threads_per_block=1024 max_shared_bytes=49152 warp_size=32 max_vthreads=8 compute_capability=90"
@@ -174,7 +176,7 @@ def test_launches_with_an_intermediate_between() -> None:
 # -- reductions across threads ----------------------------------------------------------------------------------------
 
 
-def rows(function: Callable[..., te.Expr], m: int, n: int) -> list[te.Tensor]:
+def rows(function: Callable[..., Reduce], m: int, n: int) -> list[te.Tensor]:
     x, r = placeholder("x", m, n), te.reduce_axis((0, n), "k")
     return [x, te.compute((m,), lambda i: function(x[i, r], axis=r), name="s")]
 
@@ -224,7 +226,7 @@ def test_a_thread_holds_its_part_of_a_local_buffer_alone() -> None:
 
 def local_buffers(module: ModuleOp) -> list[kernel.AllocOp]:
     allocs = [op for op in module.walk() if isinstance(op, kernel.AllocOp)]
-    return [op for op in allocs if op.buffer.type.memory_space.data == "local"]
+    return [op for op in allocs if scope_of(op.buffer) == "local"]
 
 
 def test_largest_across_threads() -> None:
@@ -298,7 +300,7 @@ def test_own_registers_need_no_barrier() -> None:
 
 
 def test_one_thread_reduces_into_shared_memory() -> None:
-    """All threads need the same few sums: one adds them up, the others wait."""
+    """The same few sums are needed by all threads: one adds them up, the others wait."""
     x, r = placeholder("x", 3, 20), te.reduce_axis((0, 20), "k")
     s = te.compute((3,), lambda i: te.sum(x[i, r], axis=r), name="s")
     y = te.compute((3, 20), lambda i, j: x[i, j] - s[i], name="y")
@@ -410,7 +412,7 @@ def test_softmax_rows() -> None:
 
 
 def test_limits_of_a_block_are_exact() -> None:
-    """What a launch takes is known when it is lowered: no kernel is built that the device cannot start."""
+    """A launch that the device cannot start is refused when it is lowered, before a kernel is built."""
     small = OPENCL.replace("max_shared_bytes=49152", "max_shared_bytes=1024")
     a = te.placeholder((64, 64), name="a")
     b = te.compute((64, 64), lambda i, j: a[j, i] + 1.0, name="b")
@@ -480,7 +482,7 @@ def test_registers_that_one_thread_would_fill_for_all_are_refused() -> None:
 
 
 def test_an_axis_is_bound_twice_only_to_fill_shared_memory() -> None:
-    """All threads fill the row that each of them reads: in memory other than shared each would fill a part."""
+    """A row that all threads fill and each of them reads: in memory other than shared each would fill a part."""
     x = placeholder("x", 16)
     a = te.compute((16,), lambda j: x[j] + 1.0, name="a")
     b = te.compute((16, 16), lambda i, j: a[15 - j] * i.astype("float32"), name="b")

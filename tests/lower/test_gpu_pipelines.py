@@ -7,8 +7,8 @@ import pytest
 from gpu_programs import compile_cuda, run_opencl
 from kernel_bounds import outside
 from lowered_runs import exact_inputs
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import Rewriter
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from loopwright import te, topi
 from loopwright.dialects import kernel
@@ -46,11 +46,11 @@ def tile(sch: Schedule, stages: int, registers: int, vector: int, turned: bool, 
     sch.reverse_compute_at(out, sch.get_loops("c")[2])
     for copy in ("a_shared", "b_shared"):
         sch.compute_at(copy, k0, unit_loops=True)
-        loops = sch.get_loops(copy)[-2:]
+        own = sch.get_loops(copy)[-2:]
         if turned and copy == "a_shared":
-            sch.reorder(copy, *reversed(loops))
-            loops = loops[::-1]
-        _, thread, lanes = sch.split(copy, sch.fuse(copy, *loops), [None, 16, vector])
+            sch.reorder(copy, *reversed(own))
+            own = own[::-1]
+        _, thread, lanes = sch.split(copy, sch.fuse(copy, *own), [None, 16, vector])
         sch.bind(copy, thread, "threadIdx.x")
         sch.vectorize(copy, lanes)
     sch.software_pipeline("c", k0, stages, registers)
@@ -69,6 +69,7 @@ def at_once(module: ModuleOp) -> int:
     """Replace copies by the device with a load and a store, which is one of the orders they may happen in."""
     copies = [op for op in module.walk() if isinstance(op, kernel.AsyncCopyOp)]
     for op in copies:
+        assert isinstance(op.source.type, MemRefType)
         element = kernel.element_of(op.source.type.element_type)
         lanes = op.lanes.data
         value = kernel.vector_of(element, lanes) if lanes > 1 else element
@@ -81,18 +82,12 @@ def at_once(module: ModuleOp) -> int:
             mask = wide.results[0] if wide is not None else op.condition
             load = kernel.LoadOp(op.source, op.source_index, op.source_offset.data, value, int(lanes > 1), mask)
             if wide is not None:
-                Rewriter.insert_op(wide, _before(op))
+                Rewriter.insert_op(wide, InsertPoint.before(op))
         store = kernel.StoreOp(load.value, op.target, op.target_index, op.target_offset.data, int(lanes > 1))
         Rewriter.replace_op(op, [load, store], [])
-    for op in [x for x in module.walk() if isinstance(x, kernel.CommitOp | kernel.WaitOp)]:
-        Rewriter.erase_op(op)
+    for mark in [x for x in module.walk() if isinstance(x, kernel.CommitOp | kernel.WaitOp)]:
+        Rewriter.erase_op(mark)
     return len(copies)
-
-
-def _before(op: object) -> object:
-    from xdsl.rewriter import InsertPoint
-
-    return InsertPoint.before(op)  # type: ignore[arg-type]
 
 
 def check(tensors: list[te.Tensor], steps: Callable[[Schedule], None], by_itself: bool) -> None:

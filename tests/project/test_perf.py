@@ -1,4 +1,4 @@
-"""What must be quick, beside something else that is timed in the same run; run with `-m perf` on a quiet machine.
+"""Times of parts beside something else that is timed in the same run; run with `-m perf` on a quiet machine.
 
 Seconds mean nothing on a machine that others use: `benchmarks/` prints them. Both sides of a comparison here are one
 core's processor time, the least of several rounds that alternate.
@@ -8,7 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +45,7 @@ def least_s(*actions: Callable[[], object], rounds: int = 5) -> list[float]:
 
 
 @pytest.fixture
-def compile_time(monkeypatch: pytest.MonkeyPatch):
+def compile_time(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     sys.modules.pop("compile_time", None)
     import compile_time
@@ -50,7 +53,7 @@ def compile_time(monkeypatch: pytest.MonkeyPatch):
     return compile_time
 
 
-def test_scheduling_and_lowering_take_less_than_llvm(compile_time) -> None:
+def test_scheduling_and_lowering_take_less_than_llvm(compile_time: ModuleType) -> None:
     """40 steps, lowering and printing: at most as long as LLVM takes for what comes out (measured: 0.5 of it)."""
     module, schedule = compile_time.workload(), ",".join(compile_time.STEPS)
     text = compile_time.compile_once(module, schedule)[1]
@@ -58,7 +61,7 @@ def test_scheduling_and_lowering_take_less_than_llvm(compile_time) -> None:
     assert ours_s < llvm_s
 
 
-def test_reading_a_schedule_takes_less_than_applying_it(compile_time) -> None:
+def test_reading_a_schedule_takes_less_than_applying_it(compile_time: ModuleType) -> None:
     text = ",".join(compile_time.STEPS)
 
     def apply() -> None:
@@ -110,7 +113,7 @@ def test_the_interpreter_of_expressions_is_no_loop_over_points() -> None:
 
 @pytest.mark.parametrize("count", [192, 1000])
 @pytest.mark.parametrize("options", [{}, {"loss_type": "reg", "feature_type": "curve"}], ids=["usual", "slowest"])
-def test_proposing_does_not_grow_with_the_space(count: int, options: dict[str, str]) -> None:
+def test_proposing_does_not_grow_with_the_space(count: int, options: dict[str, Any]) -> None:
     """A batch of 64, the fit included: of ten million configs beside a hundred thousand of the same template."""
     spans = []
     for extent, channels in ((7, 512), (2, 6)):
@@ -120,13 +123,14 @@ def test_proposing_does_not_grow_with_the_space(count: int, options: dict[str, s
         tuner = lw.tuners.GradientBoostingTuner(task, plan_size=64, **options)
         tuner.resume(trials)
 
-        def propose(tuner=tuner, task=task) -> None:
-            task.features(task.config_space.rows(tuner.propose(64)))  # fits again, too
-
-        spans.append((len(task.config_space), propose))
+        spans.append((len(task.config_space), partial(_propose, tuner, task)))
     assert spans[0][0] > 1e7 > 50 * spans[1][0]
     large_s, small_s = least_s(spans[0][1], spans[1][1], rounds=3)
     assert large_s < 3 * small_s
+
+
+def _propose(tuner: lw.tuners.GradientBoostingTuner, task: lw.TemplateTask) -> None:
+    task.features(task.config_space.rows(tuner.propose(64)))  # fits again, too
 
 
 def test_importing_takes_less_than_numpy_and_a_model() -> None:

@@ -1,17 +1,22 @@
 """cache_read and cache_write: alone, with layouts, and together with the steps that move their copies."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.universe import Universe
 
 from loopwright.dialects.index import axis
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.loop import BlockOp, buffer_shape, scope_of
-from loopwright.passes.analysis.nest import find_block
+from loopwright.passes.analysis.nest import buffer_name, find_block
 from loopwright.passes.lower.lower_te_to_loop import lower_te_to_loop
-from loopwright.passes.primitive import ScheduleError
+from loopwright.passes.primitive import Primitive, ScheduleError
 from loopwright.passes.schedule.cache_read import CacheRead
 from loopwright.passes.schedule.cache_write import CacheWrite
 from loopwright.passes.schedule.compute_at import ComputeAt
@@ -21,6 +26,8 @@ from loopwright.passes.schedule.reorder import Reorder
 from loopwright.passes.schedule.reverse_compute_at import ReverseComputeAt
 from loopwright.passes.schedule.split import Split
 from loopwright.passes.schedule.transform_layout import TransformLayout
+
+Array = npt.NDArray[Any]
 
 CONV = """
 func.func @conv(
@@ -63,14 +70,14 @@ func.func @argmax(%x : tensor<5x7xf32> {lw.name = "x"}) -> (tensor<5xi32>, tenso
 """
 
 
-def parse(text):
+def parse(text: str) -> ModuleOp:
     ctx = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
         ctx.register_dialect(name, factory)
     return Parser(ctx, text).parse_module()
 
 
-def conv(c: int = 3, h: int = 7, o: int = 5, stride: int = 1):
+def conv(c: int = 3, h: int = 7, o: int = 5, stride: int = 1) -> tuple[ModuleOp, tuple[Array, Array], Array]:
     """The module on loops, its inputs, and the result that NumPy computes."""
     y = (h - 1) // stride + 1
     module = parse(CONV.format(c=c, h=h, o=o, y=y, t=stride))
@@ -82,7 +89,7 @@ def conv(c: int = 3, h: int = 7, o: int = 5, stride: int = 1):
     return module, (data, kernel), np.maximum(np.einsum("cyxrs,ocrs->oyx", windows, kernel), 0)
 
 
-def apply(module, steps) -> None:
+def apply(module: ModuleOp, steps: Sequence[Primitive[Any]]) -> None:
     for step in steps:
         step.run(module)
         module.verify()
@@ -90,13 +97,13 @@ def apply(module, steps) -> None:
     assert str(parse(text)) == text
 
 
-def check(module, inputs, expected) -> None:
+def check(module: ModuleOp, inputs: Sequence[Array], expected: Array) -> None:
     np.testing.assert_allclose(run_loops(module, inputs)[0], expected, rtol=1e-5, atol=1e-5)
 
 
 SHAPES = [(3, 7, 5, 1), (2, 8, 3, 2), (1, 5, 1, 3)]
 
-CACHED = {
+CACHED: dict[str, list[Primitive[Any]]] = {
     "whole": [CacheRead("conv", "data")],
     "chain": [CacheRead("conv", "data", "shared"), CacheRead("conv", "data_shared"), CacheRead("conv", "kernel")],
     "panel": [CacheRead("conv", "data", layout=("rc", "ry", "rx", "yy*xx"))],
@@ -125,7 +132,7 @@ CACHED = {
 
 @pytest.mark.parametrize("steps", CACHED.values(), ids=CACHED.keys())
 @pytest.mark.parametrize(("c", "h", "o", "stride"), SHAPES)
-def test_a_cache_changes_no_value(steps, c, h, o, stride) -> None:
+def test_a_cache_changes_no_value(steps: list[Primitive[Any]], c: int, h: int, o: int, stride: int) -> None:
     module, inputs, expected = conv(c, h, o, stride)
     apply(module, steps)
     check(module, inputs, expected)
@@ -180,7 +187,7 @@ def test_the_padding_of_a_panel_is_zero() -> None:
     np.testing.assert_array_equal(run_loops(module, [x])[0], np.pad(x.ravel(), (0, 7)))
 
 
-IM2COL = [
+IM2COL: list[Primitive[Any]] = [
     Fuse("conv", ("yy", "xx")),
     Split("conv", "yy_xx", (0, 16)),
     Split("conv", "rc", (0, 2)),
@@ -191,9 +198,9 @@ IM2COL = [
 
 @pytest.mark.parametrize("pixels", [("yy*xx",), ("yy*xx/16", "yy*xx%16")])
 @pytest.mark.parametrize(("c", "h", "o", "stride"), SHAPES)
-def test_panels_computed_where_they_are_used(pixels: tuple[str, ...], c, h, o, stride) -> None:
+def test_panels_computed_where_they_are_used(pixels: tuple[str, ...], c: int, h: int, o: int, stride: int) -> None:
     module, inputs, expected = conv(c, h, o, stride)
-    steps = [
+    steps: list[Primitive[Any]] = [
         CacheRead("conv", "data", layout=(pixels[0], "rc", "ry", "rx", *pixels[1:])),
         CacheRead("conv", "kernel", layout=("ff/4", "rc", "ry", "rx", "ff%4")),
         CacheWrite("conv"),
@@ -292,13 +299,9 @@ def test_what_is_written_in_the_same_nest_is_refused_with_the_order_to_take() ->
     check(module, inputs, expected)
 
 
-def _writers(module, buffer):
-    from loopwright.passes.analysis.nest import buffer_name
-
+def _writers(module: ModuleOp, buffer: str) -> list[BlockOp]:
     return [b for b in module.walk() if isinstance(b, BlockOp) and buffer in map(buffer_name, b.outputs)]
 
 
-def _outputs(module):
-    from loopwright.passes.analysis.nest import buffer_name
-
+def _outputs(module: ModuleOp) -> list[str]:
     return [buffer_name(output) for output in find_block(None, module, "am").outputs]

@@ -2,12 +2,16 @@
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
@@ -17,10 +21,10 @@ from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.loop import AllocOp, buffer_shape
 from loopwright.passes.analysis.argument_marks import packing_of
 from loopwright.passes.analysis.layout import LayoutError, parse_layout
-from loopwright.passes.analysis.nest import find_block
+from loopwright.passes.analysis.nest import find_block, functions
 from loopwright.passes.analysis.packing import pack
 from loopwright.passes.lower.lower_te_to_loop import lower_te_to_loop
-from loopwright.passes.primitive import ScheduleError
+from loopwright.passes.primitive import Primitive, ScheduleError
 from loopwright.passes.schedule.cache_read import CacheRead
 from loopwright.passes.schedule.cache_write import CacheWrite
 from loopwright.passes.schedule.fuse import Fuse
@@ -28,6 +32,8 @@ from loopwright.passes.schedule.set_scope import SetScope
 from loopwright.passes.schedule.split import Split
 from loopwright.passes.schedule.storage_align import StorageAlign
 from loopwright.passes.schedule.transform_layout import TransformLayout
+
+Array = npt.NDArray[Any]
 
 # A padded window that slides by `t`, then the sum of its result and the same from the other end.
 WINDOW = """
@@ -56,14 +62,14 @@ func.func @window(
 """
 
 
-def context():
+def context() -> Context:
     ctx = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
         ctx.register_dialect(name, factory)
     return ctx
 
 
-def window(c: int = 3, h: int = 11, o: int = 5, stride: int = 2):
+def window(c: int = 3, h: int = 11, o: int = 5, stride: int = 2) -> tuple[ModuleOp, tuple[Array, Array], Array]:
     """The module on loops, its inputs and the result that NumPy computes."""
     y = (h - 1) // stride + 1
     text = WINDOW.format(c=c, h=h, p=h + 2, o=o, y=y, t=stride, last=y - 1)
@@ -77,18 +83,18 @@ def window(c: int = 3, h: int = 11, o: int = 5, stride: int = 2):
     return module, (data, w), conv + conv[:, ::-1]
 
 
-def run(module, inputs):
-    """The result of the module, with packed what it wants packed; its text must parse back."""
+def run(module: ModuleOp, inputs: Sequence[Array]) -> Array:
+    """Return the result of the module, with packed what it wants packed; its text must parse back."""
     module.verify()
     text = str(module)
     assert str(Parser(context(), text).parse_module()) == text
-    func = next(iter(module.ops))
+    (func,) = functions(module)
     packed = [p.pack(a) if (p := packing_of(func, k)) else a for k, a in enumerate(inputs)]
     return run_loops(module, packed)[0]
 
 
 @st.composite
-def layouts(draw, extents):
+def layouts(draw: st.DrawFn, extents: Mapping[str, int]) -> tuple[str, ...]:
     """A random valid layout of the names: products, tiles that divide or not, in any order."""
     names = draw(st.permutations([n for n, e in extents.items() if e > 1 or draw(st.booleans())]))
     items = []
@@ -108,7 +114,7 @@ def layouts(draw, extents):
 
 @given(st.data())
 @settings(max_examples=150)
-def test_forward_and_inverse_undo_each_other(data) -> None:
+def test_forward_and_inverse_undo_each_other(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
     extents = {f"n{k}x": size for k, size in enumerate(sizes)}
     layout = parse_layout(data.draw(layouts(extents)), extents)
@@ -132,7 +138,7 @@ def test_forward_and_inverse_undo_each_other(data) -> None:
 
 @given(st.data())
 @settings(max_examples=100)
-def test_packing_is_the_forward_map(data) -> None:
+def test_packing_is_the_forward_map(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
     extents = {f"n{k}x": size for k, size in enumerate(sizes)}
     texts = data.draw(layouts(extents))
@@ -170,7 +176,7 @@ def test_packing_refuses_another_shape() -> None:
         (("i", "j/2", "j/2", "j%2"), "covered more than once"),
     ],
 )
-def test_what_is_no_layout_is_refused(texts, message: str) -> None:
+def test_what_is_no_layout_is_refused(texts: tuple[str, ...], message: str) -> None:
     with pytest.raises(LayoutError, match=message):
         parse_layout(texts, {"i": 4, "j": 7, "one": 1})
 
@@ -192,7 +198,7 @@ STEPS = [
 
 @pytest.mark.parametrize("steps", [*([s] for s in STEPS), [STEPS[1], STEPS[3], STEPS[4]]], ids=str)
 @pytest.mark.parametrize(("c", "h", "o", "stride"), [(3, 11, 5, 2), (1, 7, 1, 1), (2, 13, 8, 3)])
-def test_a_new_layout_computes_the_same(steps, c: int, h: int, o: int, stride: int) -> None:
+def test_a_new_layout_computes_the_same(steps: list[TransformLayout], c: int, h: int, o: int, stride: int) -> None:
     module, inputs, expected = window(c, h, o, stride)
     for step in steps:
         step.run(module)
@@ -210,13 +216,13 @@ def test_where_a_reader_has_no_name_for_a_dimension_its_number_is() -> None:
 
 @given(st.data())
 @settings(max_examples=40)
-def test_random_layouts_of_everything(data) -> None:
+def test_random_layouts_of_everything(data: st.DataObject) -> None:
     c, h, o = (data.draw(st.integers(1, 4)), data.draw(st.integers(2, 9)), data.draw(st.integers(1, 5)))
     stride = data.draw(st.integers(1, 2))
     module, inputs, expected = window(c, h, o, stride)
     y = (h - 1) // stride + 1
     pixels = {"rc": c, "yy": y, "ry": 3}
-    steps = [
+    steps: list[Primitive[Any]] = [
         TransformLayout("conv", "conv", data.draw(layouts({"co": o, "yy": y}))),
         TransformLayout("pad", "pad", data.draw(layouts({"ci": c, "hi": h + 2}))),
         TransformLayout("conv", "w", data.draw(layouts({"co": o, "rc": c, "ry": 3}))),
@@ -238,8 +244,9 @@ def test_random_layouts_of_everything(data) -> None:
 def test_a_packed_constant_says_how() -> None:
     module, (_, w), _ = window()
     TransformLayout("conv", "w", ("co/4", "rc", "ry", "co%4")).run(module)
-    func = next(iter(module.ops))
+    (func,) = functions(module)
     packing = packing_of(func, 1)
+    assert packing is not None
     assert packing.original_shape == (5, 3, 3) and packing.layout == ("co/4", "rc", "ry", "co%4")
     assert packing.pack(w).shape == (2, 3, 3, 4) == buffer_shape(func.body.block.args[1])
     assert func.function_type.inputs.data[1] == func.body.block.args[1].type
@@ -285,7 +292,7 @@ def test_steps_parse_back_from_their_text() -> None:
 
 def test_every_offered_step_applies() -> None:
     ctx = context()
-    offered = []
+    offered: list[Primitive[Any]] = []
     for primitive in (TransformLayout, SetScope, StorageAlign, CacheRead, CacheWrite):
         steps = primitive.schedule_space(ctx, window()[0])
         assert steps

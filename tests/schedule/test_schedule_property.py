@@ -3,14 +3,15 @@
 from collections import Counter
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
-from effort import examples
+from effort import examples, exploring
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from random_schedules import draw_step, primitives, workloads
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.universe import Universe
@@ -22,12 +23,11 @@ from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, pars
 from loopwright.passes.primitive import Primitive, ScheduleError
 
 # The profile with fixed seeds is for every run; `--hypothesis-profile=explore` looks for what it does not find.
-FIXED = settings.default.derandomize
-EXAMPLES = examples(300) if FIXED else 3000
+EXAMPLES = 3000 if exploring() else examples(300)
 
 
 @cache
-def _primitives() -> dict[str, type[Primitive]]:
+def _primitives() -> dict[str, type[Primitive[Any]]]:
     return primitives()
 
 
@@ -37,7 +37,7 @@ def test_random_schedules_compute_the_same(data: st.DataObject) -> None:
     workload = data.draw(workloads(), label="workload")
     module = workload.clone()
     lower_to_loops(module)
-    steps: list[Primitive] = []
+    steps: list[Primitive[Any]] = []
     random = data.draw(st.randoms(use_true_random=False), label="random")
     for _ in range(data.draw(st.integers(1, 24), label="attempts")):
         step = draw_step(random, module, _primitives())
@@ -59,7 +59,7 @@ def test_random_schedules_compute_the_same(data: st.DataObject) -> None:
     _check(workload, module, steps)
 
 
-def _check(workload: ModuleOp, module: ModuleOp, steps: list[Primitive]) -> None:
+def _check(workload: ModuleOp, module: ModuleOp, steps: list[Primitive[Any]]) -> None:
     text = schedule_text(steps)
     shown = f"{text}\n{workload!s}\n{module!s}"
     assert parse_schedule(text) == tuple(steps), text
@@ -83,6 +83,7 @@ def random_inputs(workload: ModuleOp) -> list[np.ndarray]:
     func = next(f for f in workload.ops if isinstance(f, FuncOp))
     arrays = []
     for position, kind in enumerate(func.function_type.inputs):
+        assert isinstance(kind, TensorType)
         shape, dtype = kind.get_shape(), dtype_name(kind.get_element_type())
         size = prod(shape)
         values = np.random.default_rng(position).permutation(size) - size // 2
@@ -111,7 +112,7 @@ def test_the_offered_steps_are_legal() -> None:
             offers = [s for c in _primitives().values() for s in c.schedule_space(Context(), module)]
             for step in offers:
                 step.check(module)
-            by_name: dict[str, list[Primitive]] = {}
+            by_name: dict[str, list[Primitive[Any]]] = {}
             for step in offers:
                 by_name.setdefault(step.name, []).append(step)
             chosen = by_name[sorted(by_name)[rng.integers(len(by_name))]]

@@ -134,7 +134,7 @@ def rewritten(path: Path, change: Any) -> None:
 
 
 def offset_of(header: Any, wanted: Any) -> int:
-    """Where the bytes of an array stand, which is described by the object `wanted` in the header."""
+    """Return the place of the bytes of an array, which is described by the object `wanted` in the header."""
     position, waiting, arrays = 0, [header], []
     while waiting:
         value = waiting.pop()

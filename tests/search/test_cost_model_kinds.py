@@ -1,16 +1,16 @@
 """Cost models of every kind: tasks of their own scale, files, what is known beforehand, baselines."""
 
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.search.cost_model import MODELS, Pretrained, make_model, relative_speed
+from loopwright.search.cost_model import MODELS, CostModel, Floats, Pretrained, make_model, relative_speed
 from loopwright.search.cost_model.columns import distinct_columns, snapped
 from loopwright.search.cost_model.ranking import ranking_quality
-from loopwright.search.cost_model.samples import ranking_by_round, samples_of
+from loopwright.search.cost_model.samples import Samples, ranking_by_round, samples_of
 from loopwright.search.features.catalogue import PRIOR, names
 from loopwright.search.named_workloads import matmul
 from loopwright.search.records.file import ErrorCode, Record, append
@@ -18,18 +18,20 @@ from loopwright.search.records.file import ErrorCode, Record, append
 LEARNING = ("trees", "rank", "linear")
 
 
-def landscape(rng, n, width: int = 20, scale: float = 1.0):
+def landscape(rng: np.random.Generator, n: int, width: int = 20, scale: float = 1.0) -> tuple[Floats, Floats]:
     features = rng.random((n, width)).astype(np.float32)
     log_time = 4 * features[:, 0] + 3 * (features[:, 1] > 0.6) - 2 * features[:, 2] * features[:, 3]
     return features, scale * np.exp2(log_time)
 
 
-def quality(model, features, times_s):
-    return ranking_quality(model.predict(features)[0], times_s).rank_correlation
+def quality(model: CostModel, features: Floats, times_s: Floats) -> float:
+    found = ranking_quality(model.predict(features)[0], times_s)
+    assert found is not None
+    return found.rank_correlation
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_tasks_of_any_scale_teach_one_model(name) -> None:
+def test_tasks_of_any_scale_teach_one_model(name: str) -> None:
     rng = np.random.default_rng(0)
     parts = [landscape(rng, 100, scale=scale) for scale in (1e-6, 1e-3, 1.0)]
     times_s = np.concatenate([t for _, t in parts])
@@ -67,7 +69,7 @@ def test_samples_far_from_all_known_ones_are_less_sure(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_ten_thousand_records_teach_as_few_do(name) -> None:
+def test_ten_thousand_records_teach_as_few_do(name: str) -> None:
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 10_000, len(names()) + 1)
     model = make_model(name)
@@ -76,7 +78,7 @@ def test_ten_thousand_records_teach_as_few_do(name) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_nothing_to_learn_from_is_no_error(name) -> None:
+def test_nothing_to_learn_from_is_no_error(name: str) -> None:
     model = make_model(name)
     width = len(names()) + 1
     for times_s in (np.zeros(0), np.full(4, 1.0), np.full(50, np.inf)):
@@ -142,7 +144,7 @@ def test_a_search_can_be_led_by_each_model() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_saved_model_predicts_the_same(name, tmp_path: Path) -> None:
+def test_a_saved_model_predicts_the_same(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 60, len(names()) + 1)
     model = make_model(name, 3)
@@ -164,7 +166,7 @@ def test_a_saved_model_predicts_the_same(name, tmp_path: Path) -> None:
 def test_what_is_known_of_other_tasks_helps_from_the_start() -> None:
     rng = np.random.default_rng(0)
     known, their_times = landscape(rng, 300, scale=1e-4)
-    model = Pretrained(make_model("trees"), known, relative_speed(their_times), np.zeros(300))
+    model = Pretrained(make_model("trees"), known, relative_speed(their_times), np.zeros(300, np.int64))
     assert model.ready and model.samples == 300
     unseen, times_s = landscape(rng, 500)
     before = quality(model, unseen, times_s)
@@ -176,12 +178,14 @@ def test_what_is_known_of_other_tasks_helps_from_the_start() -> None:
         model.fit(unseen[:8, :3], relative_speed(times_s[:8]))
 
 
-def fake_records(task, count, seed):
-    """Records of random candidates with the seconds that the rules estimate."""
-    rng, found = np.random.default_rng(seed), []
+def fake_records(task: lw.SearchTask, count: int, seed: int) -> list[Record]:
+    """Return records of random candidates with the seconds that the rules estimate."""
+    rng = np.random.default_rng(seed)
+    found: list[Record] = []
     for sketch in task.sketches:
         rows = sketch.sample(rng, count)
-        seconds = sketch.prior(sketch.columns(rows))
+        seconds = sketch.estimate(rows)
+        assert seconds is not None
         for row, time_s in zip(rows, seconds, strict=True):
             ok = float(time_s) > 0 and rng.random() > 0.1
             found.append(
@@ -200,12 +204,12 @@ def fake_records(task, count, seed):
 
 
 @pytest.fixture(scope="module")
-def tasks():
+def tasks() -> list[lw.SearchTask]:
     target = "llvm cores=2 vector_bytes=32 vector_registers=16"
     return [lw.SearchTask(matmul, args=args, target=target) for args in ((64, 96, 128), (80, 48, 64))]
 
 
-def test_records_of_tasks_become_samples(tasks, tmp_path: Path) -> None:
+def test_records_of_tasks_become_samples(tasks: list[lw.SearchTask], tmp_path: Path) -> None:
     records = [*fake_records(tasks[0], 20, 0), *fake_records(tasks[1], 12, 1)]
     append(tmp_path / "records.jsonl", records)
     history = samples_of(tmp_path / "records.jsonl", tasks)
@@ -215,15 +219,11 @@ def test_records_of_tasks_become_samples(tasks, tmp_path: Path) -> None:
     for task in (0, 1):
         assert history.scores[history.tasks == task].max() == 1.0
     right = next(r for r in fake_records(tasks[0], 4, 5) if r.ok)
-    gone = Record(**{**vars_of(right), "sketch": "gone", "schedule": 'lw-unroll{block="no" loop="no"}'})
+    gone = replace(right, sketch="gone", schedule='lw-unroll{block="no" loop="no"}')
     assert len(samples_of([right, gone], tasks).times_s) == 1
 
 
-def vars_of(record):
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
-
-
-def test_a_model_trained_on_one_task_ranks_another(tasks, tmp_path: Path) -> None:
+def test_a_model_trained_on_one_task_ranks_another(tasks: list[lw.SearchTask], tmp_path: Path) -> None:
     model = lw.train_cost_model(fake_records(tasks[0], 60, 0), tasks[:1])
     model.save(tmp_path / "rank.model")
     other = samples_of(fake_records(tasks[1], 40, 1), tasks[1:])
@@ -236,7 +236,7 @@ def test_a_model_trained_on_one_task_ranks_another(tasks, tmp_path: Path) -> Non
 
 def test_quality_is_told_batch_by_batch() -> None:
     features, times_s = landscape(np.random.default_rng(0), 100)
-    history = SimpleNamespace(features=features, times_s=times_s)
+    history = Samples(features, times_s, np.zeros(100, np.int64))
     found = ranking_by_round(history, make_model("trees"), 16)
     assert list(found) == [16, 32, 48, 64, 80]
     assert np.mean([q.rank_correlation for q in found.values()]) > 0.6

@@ -1,20 +1,27 @@
 """Checks on a device say what the checks on the host say, and CUDA's compile."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from loopwright.backends.c_family.checks import DTYPES, blocks, unlike_source, wrong_source
 from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.dialects.numpy_types import teach_numpy
 from loopwright.search.measure.checking import Buffers, poison_value
-from loopwright.search.measure.device_checking import DeviceBuffers
+from loopwright.search.measure.device_checking import Checks, DeviceBuffers
+
+Array = npt.NDArray[Any]
+After = Callable[[Sequence[Any]], None]
+"""Something more that a kernel does to its buffers."""
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 1.05, 0.5, 3e4, -3e4, np.inf, -np.inf, np.nan]
 
 
-def known(dtype):
+def known(dtype: str) -> np.dtype[Any]:
     try:
         teach_numpy(dtype)
     except ValueError:
@@ -23,15 +30,15 @@ def known(dtype):
 
 
 @pytest.fixture(scope="module")
-def checks():
+def checks() -> Checks:
     pytest.importorskip("pyopencl")
     from loopwright.backends.opencl.device import checks
 
     return checks()
 
 
-def saved(folder, **arrays):
-    paths = []
+def saved(folder: Path, **arrays: Array) -> list[str]:
+    paths: list[str] = []
     for name, array in arrays.items():
         paths.append(str(folder / f"{name}.npy"))
         np.save(paths[-1], array)
@@ -41,10 +48,19 @@ def saved(folder, **arrays):
 class Copying:
     """A kernel on the host's side of a device: it writes given arrays to the outputs, and perhaps elsewhere."""
 
-    def __init__(self, checks, outputs, after=None) -> None:
+    def __init__(self, checks: Checks, outputs: Sequence[Array], after: After | None = None) -> None:
         self.checks, self.outputs, self.after = checks, outputs, after
 
-    def run_on(self, buffers, args) -> None:
+    def run(self, args: Sequence[Array]) -> None:
+        raise NotImplementedError
+
+    def time(self, args: Sequence[Array], number: int) -> float:
+        raise NotImplementedError
+
+    def time_on(self, buffers: Sequence[Any], number: int) -> float:
+        raise NotImplementedError
+
+    def run_on(self, buffers: Sequence[Any], args: Sequence[Array]) -> None:
         for array, buffer in zip(self.outputs, buffers[-len(self.outputs) :], strict=True):
             self.checks.upload(buffer, array)
         if self.after is not None:
@@ -53,15 +69,17 @@ class Copying:
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "int32", "int8", "bool"])
 @pytest.mark.parametrize("tolerance", [(0.0, 0.0), (0.1, 1e-2)])
-def test_the_device_judges_as_the_host_does(checks, tmp_path: Path, dtype, tolerance: tuple[float, ...]) -> None:
+def test_the_device_judges_as_the_host_does(
+    checks: Checks, tmp_path: Path, dtype: str, tolerance: tuple[float, float]
+) -> None:
     kind = known(dtype)
     rng = np.random.default_rng(0)
     is_float = dtype in DTYPES
     pairs = [(a, b) for a in SPECIAL for b in SPECIAL] if is_float else [(0, 0), (1, 1), (0, 1), (1, 0)]
     right = np.array([b for _, b in pairs]).astype(kind)
     paths = saved(tmp_path, e=right)
-    buffers = DeviceBuffers(checks, [], paths, *tolerance, [dtype])
-    host = Buffers([], paths, *tolerance, [dtype])
+    buffers = DeviceBuffers(checks, [], paths, *tolerance, dtypes=[dtype])
+    host = Buffers([], paths, *tolerance, dtypes=[dtype])
     for trial in range(12):
         got = right.copy()
         chosen = rng.integers(len(pairs), size=trial)
@@ -74,15 +92,15 @@ def test_the_device_judges_as_the_host_does(checks, tmp_path: Path, dtype, toler
         assert buffers.trespass() is None
 
 
-def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path: Path) -> None:
+def test_what_was_written_beside_the_outputs_is_found(checks: Checks, tmp_path: Path) -> None:
     x, y = np.arange(37, dtype=np.float32), np.arange(7, dtype=np.float16)
     buffers = DeviceBuffers(checks, saved(tmp_path, x=x), saved(tmp_path, y=y), 0.0, 0.0)
 
-    def at(argument, byte):
+    def at(argument: int, byte: int) -> After:
         """Write a word somewhere around an argument."""
         place = (*buffers._inputs, *buffers._outputs)[argument]
 
-        def write(_) -> None:
+        def write(_: Sequence[Any]) -> None:
             whole = np.empty_like(place.whole)
             checks.download(whole, place.buffer)
             whole[4096 + byte : 4096 + byte + 4] ^= 0xFF
@@ -90,7 +108,7 @@ def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path: Path) ->
 
         return write
 
-    def judged(after):
+    def judged(after: After | None) -> str | None:
         buffers.poison()
         buffers.run(Copying(checks, [y], after))
         found = buffers.trespass()
@@ -105,7 +123,7 @@ def test_what_was_written_beside_the_outputs_is_found(checks, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_cuda_checks_compile(dtype) -> None:
+def test_cuda_checks_compile(dtype: str) -> None:
     assert compile_cubin(wrong_source("cuda", dtype), 90).resources[0].spill_store_bytes == 0
     assert compile_cubin(unlike_source("cuda"), 75).code
 

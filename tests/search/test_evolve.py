@@ -1,15 +1,19 @@
 """Evolution proposes legal candidates that are new, finds good ones sooner than chance, and repeats itself by seed."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from fake_space import SIZES, Failing, FakeSpace
 
-from loopwright.search.cost_model import make_model, relative_speed
+from loopwright.search.cost_model import CostModel, Floats, make_model, relative_speed
+from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import SpaceError
 from loopwright.search.strategies.evolution import Evolution
 
 
-def search(model, spaces, seed, trials: int = 64, batch: int = 16):
+def search(model: CostModel, spaces: Sequence[FakeSpace], seed: int, trials: int = 64, batch: int = 16) -> float:
     """Return the best time found; measuring is exact and instantaneous."""
     evolution, best = Evolution(spaces, seed), np.inf
     for done in range(0, trials, batch):
@@ -31,14 +35,14 @@ def test_the_model_finds_the_optimum_sooner_than_chance() -> None:
     assert np.median(guided) < 1.15 < 1.5 < np.median(by_chance)
 
 
-def fitted(evolution, seed: int = 0):
+def fitted(evolution: Evolution, seed: int = 0) -> CostModel:
     model = make_model("trees", seed)
     features, times = evolution.training_set()
     model.fit(features, relative_speed(times))
     return model
 
 
-def filled(spaces, seed: int = 0, count: int = 32):
+def filled(spaces: Sequence[FakeSpace], seed: int = 0, count: int = 32) -> Evolution:
     evolution = Evolution(spaces, seed)
     for p in evolution.propose(make_model("random"), count):
         evolution.observe(p.space, p.row, spaces[p.space].times(np.array([p.row]))[0])
@@ -66,9 +70,13 @@ def test_every_space_is_tried_before_anything_is_known() -> None:
 
 
 def test_the_better_space_gets_more_of_the_trials() -> None:
-    spaces = [FakeSpace("good"), FakeSpace("bad", slowdown=20.0)]
-    spaces[0].features = lambda rows: np.c_[FakeSpace().features(rows), np.zeros(len(rows))]
-    spaces[1].features = lambda rows: np.c_[FakeSpace().features(rows), np.ones(len(rows))]
+    class Told(FakeSpace):
+        """One more feature tells the space."""
+
+        def features(self, rows: Rows) -> npt.NDArray[np.float32]:
+            return np.c_[super().features(rows), np.full(len(rows), self.slowdown > 1)]
+
+    spaces = [Told("good"), Told("bad", slowdown=20.0)]
     evolution = filled(spaces)
     proposals = evolution.propose(fitted(evolution), 16)
     assert sum(p.space == 0 for p in proposals) >= 13
@@ -89,22 +97,22 @@ class TinySpace(FakeSpace):
 
     n_decisions = 2
 
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return rng.integers((6, 2), size=(n, 2))
 
-    def mutate(self, rng, rows):
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         return self.sample(rng, len(rows))
 
-    def legal(self, rows):
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         return rows[:, 0] > 0
 
-    def features(self, rows):
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         return rows.astype(np.float32)
 
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         return f"n={row[0]}"
 
-    def times(self, rows):
+    def times(self, rows: Rows) -> Floats:
         return 1.0 + rows[:, 0]
 
 
@@ -123,26 +131,26 @@ def test_a_small_space_is_used_up_and_no_schedule_comes_twice(name: str) -> None
 
 
 class NothingLegal(TinySpace):
-    def legal(self, rows):
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         return np.zeros(len(rows), bool)
 
 
 class NothingToDecide(TinySpace):
     n_decisions = 0
 
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return np.zeros((1, 0), np.int64)
 
-    def legal(self, rows):
+    def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         return np.ones(len(rows), bool)
 
-    def features(self, rows):
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         return np.ones((len(rows), FakeSpace().features(np.ones((1, 7), np.int64)).shape[1]), np.float32)
 
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         return "the only one"
 
-    def times(self, rows):
+    def times(self, rows: Rows) -> Floats:
         return np.ones(len(rows))
 
 
@@ -174,11 +182,11 @@ def test_when_everything_fails_candidates_are_drawn_at_random() -> None:
 class Adopter(FakeSpace):
     """Takes over rows as they are, and remembers that it did."""
 
-    def __init__(self, name, slowdown: float = 1.0) -> None:
+    def __init__(self, name: str, slowdown: float = 1.0) -> None:
         super().__init__(name, slowdown)
         self.adopted = 0
 
-    def adopt(self, rng, other, rows):
+    def adopt(self, rng: np.random.Generator, other: FakeSpace, rows: Rows) -> Rows:
         assert other is not self and other.legal(rows).all()
         self.adopted += len(rows)
         return rows
@@ -196,7 +204,7 @@ def test_the_best_rows_of_a_sketch_are_tried_in_others() -> None:
 @pytest.mark.parametrize("after", [0, 2])
 @pytest.mark.few(2)
 def test_a_space_that_raises_is_left_out_and_the_others_are_searched(method: str, after: int) -> None:
-    notes = []
+    notes: list[str] = []
     spaces = [FakeSpace("a"), Failing(method, after), FakeSpace("b")]
     evolution = Evolution(spaces, note=notes.append)
     model = make_model("trees", 0)
@@ -224,10 +232,10 @@ def test_a_row_out_of_range_is_no_candidate_and_costs_the_sketch_nothing() -> No
     """Decisions come from record files, which may be anyone's."""
 
     class Choosy(FakeSpace):
-        def schedule(self, row):
+        def schedule(self, row: Rows) -> str:
             return ",".join(str(np.arange(size)[d]) for size, d in zip(SIZES, row, strict=True))
 
-    notes = []
+    notes: list[str] = []
     evolution = Evolution([Choosy()], seed=0, note=notes.append)
     assert not evolution.means(0, np.array([0, 0, 0, 0, 0, 0, 99]), "anything")
     assert evolution.means(0, np.zeros(7, dtype=np.int64), "0,0,0,0,0,0,0")

@@ -4,9 +4,20 @@ A config's time is that of its arithmetic, at a speed that depends on lanes, unr
 moving what each loop level touches between the memories it no longer fits in, plus what loops and threads cost.
 """
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
-from loopwright.search.features.view import NestView
+import numpy as np
+import numpy.typing as npt
+
+from loopwright.passes.parametric.nest import Loop
+from loopwright.search.features.view import NestView, StageView
+from loopwright.search.template.bound import BoundTemplate
+from loopwright.search.template.config import Config
+from loopwright.search.template.program import CaseProgram
+from loopwright.search.template.symbolic import Columns
+
+Floats = npt.NDArray[np.float64]
 
 LEVELS = ((512, 4e11), (32 << 10, 1.5e11), (1 << 20, 5e10))
 """Bytes that fit (registers, first and second cache), and bytes a second from the memory behind."""
@@ -15,7 +26,7 @@ ROUGH = 0.04
 """Share by which neighbours differ for no reason that a model can see."""
 
 
-def analytic_cost(task, configs):
+def analytic_cost(task: BoundTemplate, configs: Sequence[Config]) -> Floats:
     """Seconds of each config; a function to give to `tune(measure_option=...)`."""
     rows = np.array([c.row for c in configs], dtype=np.int64).reshape(len(configs), -1)
     times = np.full(len(rows), np.inf)
@@ -25,19 +36,21 @@ def analytic_cost(task, configs):
     return times * _rough(task.config_space.indices(rows))
 
 
-def _rough(indices):
+def _rough(indices: npt.NDArray[Any]) -> Floats:
     """The same factor near 1 for the same index in every process."""
     mixed = (indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
     return 1.0 + ROUGH * (mixed.astype(np.float64) / (1 << 24))
 
 
-def _case_seconds(program, columns, count):
-    """All stages, one after the other: what adds up partial results, too."""
-    return 1e-6 + sum(_stage_seconds(program, v, columns, count) for v in NestView(program.nest).stages)
+def _case_seconds(program: CaseProgram, columns: Columns, count: int) -> Floats:
+    """Return the seconds of all stages, one after the other, also of those that add up partial results."""
+    return 1e-6 + sum(
+        (_stage_seconds(program, v, columns, count) for v in NestView(program.nest).stages), np.zeros(count)
+    )
 
 
-def _stage_seconds(program, view, columns, count):
-    """The loops that run: those of threads that fill a buffer together are not those that read it."""
+def _stage_seconds(program: CaseProgram, view: StageView, columns: Columns, count: int) -> Floats:
+    """Seconds of one stage, by the loops that run: threads that fill a buffer together are not those that read it."""
     loops = [loop for loop, _ in view.suffixes]
     sizes = [x.extent for x in loops] + [sum(each, 0) for _, each in view.suffixes]
     found = program.compiled(sizes)(columns, count).astype(np.float64).reshape(2, len(loops), count)
@@ -53,7 +66,7 @@ def _stage_seconds(program, view, columns, count):
     return seconds + operations * total / (PEAK * _efficiency(program, loops, extents, columns, count))
 
 
-def _efficiency(program, loops, extents, columns, count):
+def _efficiency(program: CaseProgram, loops: Sequence[Loop], extents: Floats, columns: Columns, count: int) -> Floats:
     """Share of the peak: full vectors, a body of 16 to 512 statements, warps that are full, every core busy."""
     found = np.ones(count)
     body = np.ones(count)

@@ -25,7 +25,7 @@ QUOTED = re.compile(r"# (\w+/\S+\.py)\n")
 
 @dataclass(frozen=True)
 class Output:
-    """What a page shows, from `start` to `end` of its text, and what came."""
+    """Output that a page shows, from `start` to `end` of its text, and what came."""
 
     line: int
     start: int

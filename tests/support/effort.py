@@ -1,4 +1,4 @@
-"""How much of the tests to run: a part that takes two busy cores minutes, N times that (`--effort N`), or all."""
+"""Share of the tests to run: a part that takes two busy cores minutes, N times that (`--effort N`), or all."""
 
 import math
 import os
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def level() -> float:
-    """How many times the usual part is run; infinity for all tests."""
+    """Return the multiple of the usual part that is run; infinity for all tests."""
     return float(os.environ.get(VARIABLE, "1"))
 
 
@@ -32,7 +32,7 @@ def exploring() -> bool:
 
 
 def examples(most: int) -> int:
-    """How many of `most` random examples to draw."""
+    """Return the number of random examples to draw, of `most`."""
     return most if everything() else int(min(most, most // _SHARE * level()))
 
 

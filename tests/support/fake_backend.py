@@ -8,15 +8,20 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
 
 
-def _fields(text):
+def _fields(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split() if "=" in part)
 
 
-def build(workload, schedule):
+def build(workload: str, schedule: str) -> bytes:
     fields = _fields(schedule)
     match fields.get("build"):
         case "raise":
@@ -24,7 +29,7 @@ def build(workload, schedule):
         case "refuse":
             from loopwright.passes.primitive import ScheduleError
 
-            raise ScheduleError("split", {}, "factor 3 does not divide 8")
+            raise ScheduleError("split", "factor 3 does not divide 8")
         case "assert":
             raise AssertionError("our bug")
         case "hang":
@@ -42,7 +47,7 @@ def build(workload, schedule):
     return (workload + "\n" + fields.get("artifact", schedule)).encode()
 
 
-def _raise(error) -> None:
+def _raise(error: Exception) -> None:
     raise error
 
 
@@ -52,7 +57,7 @@ def _lose() -> None:
     raise DeviceLost("the device fell off the bus")
 
 
-ENDS = {
+ENDS: dict[str, Callable[[], object]] = {
     "raise": lambda: _raise(RuntimeError("launch failed")),
     "disk": lambda: _raise(OSError(28, "No space left on device")),
     "hang": lambda: ctypes.CDLL(None).pause(),
@@ -62,23 +67,23 @@ ENDS = {
     "sysexit": lambda: sys.exit(3),
     "lost": _lose,
 }
-"""How a run ends that gives no result."""
+"""Ends of a run that gives no result."""
 
 
 class Kernel:
-    def __init__(self, text) -> None:
+    def __init__(self, text: str) -> None:
         self.fields = _fields(text)
         self.runs = 0
 
-    def run(self, args) -> None:
+    def run(self, args: Sequence[Array]) -> None:
         self.runs += 1
-        kind = self.fields.get("run")
+        kind = self.fields.get("run", "")
         if kind in ENDS:
             ENDS[kind]()
         else:
             self._compute(kind, *args)
 
-    def _compute(self, kind, source, result) -> None:
+    def _compute(self, kind: str, source: Array, result: Array) -> None:
         """Double the source, or something like it."""
         match kind:
             case "twice":
@@ -108,24 +113,24 @@ class Kernel:
             case _:
                 result[...] = source * 2
 
-    def time(self, args, number):
+    def time(self, args: Sequence[Array], number: int) -> float:
         if self.fields.get("run") == "racy":
             self.run(args)
         return float(self.fields["time"]) * number
 
 
-def load(artifact):
+def load(artifact: bytes) -> Kernel:
     return Kernel(artifact.decode())
 
 
-def device_name():
+def device_name() -> str:
     return "fake device"
 
 
-def versions():
+def versions() -> dict[str, str]:
     return {"fake": "1.0", "lw-fake": "1"}
 
 
-def data(n: int = 64):
+def data(n: int = 64) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     source = np.arange(n, dtype=np.float32)
     return source, source * 2

@@ -21,7 +21,7 @@ DTYPE = {
     "i64": np.int64,
 }
 CAPABILITIES = (75, 80, 90)
-"""What CUDA 13's compiler starts at, and the two generations that servers have."""
+"""The least that CUDA 13's compiler takes, and the two generations that servers have."""
 
 
 def parse(text: str) -> ModuleOp:

@@ -5,17 +5,18 @@ Accesses under masks that differ from lane to lane are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from math import prod
 
 from xdsl.dialects import arith, scf, vector
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from loopwright.dialects import kernel
 
-_INDEX = {
+_INDEX: dict[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b,
     arith.SubiOp: lambda a, b: a - b,
     arith.MuliOp: lambda a, b: a * b,
@@ -37,7 +38,7 @@ def outside(module: ModuleOp) -> list[str]:
         values: dict[SSAValue, int] = {}
         for op in func.body.block.ops:
             if isinstance(op, arith.ConstantOp):
-                values[op.result] = op.value.value.data
+                _constant(op, values)
             elif isinstance(op, kernel.LaunchOp):
                 sizes = dict(zip(kernel.THREAD_AXES, (*op.grid_size, *op.block_size), strict=True))
                 for point in product(*(range(n) for n in sizes.values())):
@@ -51,15 +52,16 @@ def _walk(  # noqa: C901
 ) -> None:
     for op in block.ops:
         if isinstance(op, arith.ConstantOp):
-            values[op.result] = op.value.value.data
+            _constant(op, values)
         elif isinstance(op, kernel.ThreadOp):
             values[op.result] = place[op.axis.data]
         elif isinstance(op, arith.CmpiOp):
             if op.lhs in values and op.rhs in values:
                 values[op.result] = int(getattr(values[op.lhs], _COMPARE[op.predicate.value.data])(values[op.rhs]))
         elif type(op) in _INDEX:
-            if all(v in values for v in op.operands):
-                values[op.results[0]] = int(_INDEX[type(op)](*(values[v] for v in op.operands)))
+            left, right = op.operands
+            if left in values and right in values:
+                values[op.results[0]] = int(_INDEX[type(op)](values[left], values[right]))
         elif isinstance(op, vector.BroadcastOp):
             if op.source in values:
                 values[op.vector] = values[op.source]
@@ -73,6 +75,13 @@ def _walk(  # noqa: C901
             region = op.true_region if values[op.cond] else op.false_region
             if region.blocks:
                 _walk(region.block, values, place, found)
+
+
+def _constant(op: arith.ConstantOp, values: dict[SSAValue, int]) -> None:
+    """Keep the number of a constant, which is no vector; floats take no part in addresses."""
+    assert isinstance(op.value, IntegerAttr | FloatAttr)
+    if isinstance(op.value, IntegerAttr):
+        values[op.result] = op.value.value.data
 
 
 def _check(op: kernel.LoadOp | kernel.StoreOp, values: dict[SSAValue, int], found: dict[str, None]) -> None:

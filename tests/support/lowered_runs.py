@@ -68,7 +68,7 @@ def run_artifact_between_fences(artifact: Artifact, inputs: list[np.ndarray]) ->
 
 
 def instances(module: ModuleOp) -> int:
-    """How many instances of blocks run, those that predicates leave out included."""
+    """Count the instances of blocks that run, those that predicates leave out included."""
     blocks = [block for func in module.ops if isinstance(func, FuncOp) for block in blocks_in(func)]
     return sum(prod(loop.size for loop in block.enclosing_loops) for block in blocks)
 

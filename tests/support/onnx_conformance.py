@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from loopwright import onnx_backend
 
@@ -20,7 +20,7 @@ GROUPS = ("Node", "Simple", "PyTorchConverted", "PyTorchOperator")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a test ended: `kernels` steps were run, `failure` is empty when it passed."""
+    """The end of a test: `kernels` steps were run, `failure` is empty when it passed."""
 
     name: str
     kernels: int
@@ -36,7 +36,7 @@ class Conformance:
         self._prepared: list[onnx_backend.Prepared] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            cases = onnx.backend.test.BackendTest(self, __name__).test_cases
+            cases = onnx.backend.test.BackendTest(cast(Any, self), __name__).test_cases  # annotated as a class
         self._cases = {group: cases[f"OnnxBackend{group}ModelTest"] for group in GROUPS}
 
     # -- the backend that the runner of ONNX sees --

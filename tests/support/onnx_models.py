@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
@@ -16,9 +17,9 @@ LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 def model(
     nodes: Sequence[NodeProto],
-    inputs: dict[str, Sequence[Any]],
+    inputs: Mapping[str, Sequence[int | str]],
     outputs: Sequence[str],
-    weights: dict[str, Any] | None = None,
+    weights: Mapping[str, npt.ArrayLike] | None = None,
     opset: int = 17,
     dtype: int = TensorProto.FLOAT,
 ) -> ModelProto:

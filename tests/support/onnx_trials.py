@@ -32,7 +32,7 @@ _REDUCE_S = 40.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended: `right`, `wrong`, `traceback`, `refused`, or `onnxruntime`, which the standard contradicts."""
+    """The end of a trial: `right`, `wrong`, `traceback`, `refused`, or `onnxruntime`, which the standard refutes."""
 
     kind: str
     text: str = ""
@@ -85,7 +85,7 @@ def _opencl_device() -> int:
 def attempt(
     call: Callable[[ModelProto, Feeds], Sequence[Any]], model: ModelProto, feeds: Feeds, wanted: dict[str, Tensor]
 ) -> Outcome:
-    """How one call ends."""
+    """Make one call and return its outcome."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

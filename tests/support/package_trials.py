@@ -27,7 +27,7 @@ FAULTS = ("not one sentence", "another error", "beyond its arrays", "believed")
 
 @dataclass
 class Tried:
-    """What became of a batch: how many were refused, how many were sound, and what must not be, by kind."""
+    """Outcome of a batch: how many were refused, how many were sound, and what must not be, by kind."""
 
     tried: int = 0
     refused: int = 0

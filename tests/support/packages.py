@@ -124,7 +124,7 @@ def mutated(header: Header, rng: np.random.Generator) -> Header:
 
 
 def trespass(package: Package) -> str | None:  # noqa: C901
-    """What running a package would do beyond its arrays, found byte by byte; None where it keeps to them.
+    """Find, byte by byte, an access of a package beyond its arrays; None where it keeps to them.
 
     Every byte of the arena knows the tensor that was last written to it. Kernels are taken to touch what their
     signatures declare.

@@ -1,4 +1,4 @@
-"""What a candidate may do to its process and to others: bodies for `raw_llvm_backend`, with words of the record."""
+"""Harm that candidates may do to their process or others: bodies for `raw_llvm_backend`, and words of the record."""
 
 from raw_llvm_backend import DOUBLE
 

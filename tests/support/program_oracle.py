@@ -1,4 +1,4 @@
-"""What a program computes, by NumPy alone: each value with a bound on how far a right kernel may be from it.
+"""The values of a program by NumPy alone, each with a bound on how far a right kernel may be from it.
 
 Floats are evaluated in the widest type NumPy has, and the bound grows by what each operation of the program's own type
 may lose; a value that the type holds exactly, made of such values, has the bound 0. Where a decision (a comparison, a
@@ -9,7 +9,7 @@ Integers wrap, and have the bound 0 unless such a decision is behind them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from program_tree import FLOATS, UNSIGNED, Input, Node, Program, Source, Stage
 Array = np.ndarray[Any, Any]
 WIDE = np.longdouble
 _FUNCTION_ULPS = 16
-"""What polynomials of exponentials and the like may lose, in units of the last place."""
+"""Units of the last place that polynomials of exponentials and the like may lose."""
 _QUANTA = [2.0**-k for k in range(13)]
 
 
@@ -113,11 +113,11 @@ def _last(array: Array, rank: int) -> Array:
 def _reduced(combiner: str, terms: Value) -> Value:
     kind = numpy_type(terms.dtype)
     if combiner in ("max", "min"):
-        reduce = np.max if combiner == "max" else np.min
-        return Value(reduce(terms.v, axis=-1), np.max(terms.e, axis=-1), terms.dtype)
+        best = np.max if combiner == "max" else np.min
+        return Value(best(terms.v, axis=-1), np.max(terms.e, axis=-1), terms.dtype)
     if terms.dtype not in FLOATS:
-        reduce = np.add.reduce if combiner == "add" else np.multiply.reduce
-        return Value(reduce(terms.v, axis=-1, dtype=kind), np.max(terms.e, axis=-1), terms.dtype)
+        combine = np.add if combiner == "add" else np.multiply
+        return Value(combine.reduce(terms.v, axis=-1, dtype=kind), np.max(terms.e, axis=-1), terms.dtype)
     count, eps = terms.v.shape[-1], _eps(terms.dtype)
     if combiner == "add":
         total, size = terms.v.sum(axis=-1), np.abs(terms.v).sum(axis=-1)
@@ -134,7 +134,7 @@ def _reduced(combiner: str, terms: Value) -> Value:
 
 
 def _exact_sums(terms: Value, size: Array) -> Array:
-    """Where all terms are multiples of a power of two that is small enough for every partial sum to be held."""
+    """Return where all terms are multiples of a power of two that is small enough for every partial sum to be held."""
     held = 1 / _eps(terms.dtype)
     exact = np.zeros(size.shape, bool)
     for quantum in _QUANTA:
@@ -240,7 +240,7 @@ def _integer(name: str, dtype: str, args: list[Value]) -> Value:
     return Value(np.asarray(v).astype(kind), np.maximum.reduce(np.broadcast_arrays(*(x.e for x in args))), dtype)
 
 
-_INTEGERS = {
+_INTEGERS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -307,7 +307,7 @@ def _product(v: Array, e: Array) -> Array:
 
 
 _erf = np.frompyfunc(math.erf, 1, 1)
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "tanh": np.tanh,
     "sqrt": np.sqrt,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from loopwright import te
+from loopwright.te.reduce import CommReducer, Reduce
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -130,6 +131,9 @@ def reads(node: Node) -> set[Source]:
 # -- the te program ---------------------------------------------------------------------------------------------------
 
 
+_COMBINERS: dict[str, Callable[..., Reduce]] = {"add": te.sum, "mul": te.prod, "max": te.max, "min": te.min}
+
+
 def _stage(stage: Stage, tensors: Mapping[Source, te.Tensor]) -> Sequence[te.Tensor]:
     reduced = {name: te.reduce_axis((low, low + extent), name) for name, low, extent in stage.reduced}
 
@@ -139,16 +143,15 @@ def _stage(stage: Stage, tensors: Mapping[Source, te.Tensor]) -> Sequence[te.Ten
         if stage.combiner in ("argmax", "argmin"):
             return _pair(stage.combiner)(values, axis=[*reduced.values()])
         if stage.combiner:
-            combine = {"add": te.sum, "mul": te.prod, "max": te.max, "min": te.min}[stage.combiner]
-            return combine(values[0], axis=[*reduced.values()])
+            return _COMBINERS[stage.combiner](values[0], axis=[*reduced.values()])
         return values if len(values) > 1 else values[0]
 
     made = te.compute(stage.shape, body, stage.name, axes=[name for name, _ in stage.axes])
     return made if isinstance(made, list) else [made]
 
 
-def _pair(combiner: str) -> object:
-    """Of two (value, place) pairs the one with the larger value, of equal ones that with the smaller place."""
+def _pair(combiner: str) -> CommReducer:
+    """Reducer of (value, place) pairs to the one with the larger value, of equal ones that with the smaller place."""
 
     def combine(x: tuple[te.Expr, te.Expr], y: tuple[te.Expr, te.Expr]) -> tuple[te.Expr, te.Expr]:
         better = x[0] > y[0] if combiner == "argmax" else x[0] < y[0]
@@ -162,7 +165,7 @@ def _pair(combiner: str) -> object:
     return te.comm_reducer(combine, identity, combiner)
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., te.Expr]] = {
     "mod": lambda a, b: a % b,
     "neg": lambda a: -a,
     "max": te.maximum,

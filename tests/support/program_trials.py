@@ -54,7 +54,7 @@ MOST_WALKED = 20_000
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong in one trial: one of FAULTS, and what it takes to see it again."""
+    """A fault of one trial: one of FAULTS, and what it takes to see it again."""
 
     kind: str
     what: str
@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass
 class Outcome:
-    """What became of the trials of one program."""
+    """Outcome of the trials of one program."""
 
     tried: int = 0
     faults: list[Fault] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Problem:
         return target_of(self.module)
 
     def first_wrong(self, outputs: Sequence[np.ndarray[Any, Any]]) -> str | None:
-        """What is wrong with outputs; None where nothing is."""
+        """Return what is wrong with outputs; None where nothing is."""
         for number, (value, got) in enumerate(zip(self.expected, outputs, strict=True)):
             at = wrong(value, got)
             if at is not None:

@@ -341,7 +341,7 @@ def random_graph(seed: int, least: int = 10, most: int = 20) -> Sample:
 
 
 def differences(wanted: dict[str, Tensor], got: Sequence[Array]) -> dict[str, str]:
-    """What is wrong with outputs, by name."""
+    """Return what is wrong with outputs, by name."""
     found = {}
     for (name, tensor), array in zip(wanted.items(), got, strict=True):
         value = tensor.value

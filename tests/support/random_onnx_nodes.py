@@ -1,4 +1,4 @@
-"""What random ONNX graphs are made of: a function for each family of operators, which adds one of them to a graph."""
+"""Nodes of random ONNX graphs: a function for each family of operators, which adds one of them to a graph."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ UNARY = words(
 
 def unary(g: Graph) -> None:
     operator = g.choose(UNARY)
-    attributes = {}
+    attributes: dict[str, Any] = {}
     if operator in ("LeakyRelu", "Elu", "Celu", "ThresholdedRelu", "HardSigmoid") and g.chance(0.7):
         attributes["alpha"] = float(g.choose((0.1, 0.25, 0.5, 1.0, 1.5)))
     if operator == "Gelu":
         attributes["approximate"] = g.choose(("none", "tanh"))
     if operator == "Shrink":
         attributes = {"lambd": 0.3, "bias": float(g.choose((0.0, 0.2)))}
-    types = (*FLOATS, "int32", "int64") if g.chance(0.2) else FLOATS
+    types: tuple[str, ...] = (*FLOATS, "int32", "int64") if g.chance(0.2) else FLOATS
     if operator == "Shrink":  # of which onnxruntime computes doubles in single precision
         types = tuple(t for t in types if t != "float64")
     g.add(operator, [g.any(types, ANY_RANK)], **attributes)
@@ -260,7 +260,7 @@ def other_norm(g: Graph) -> None:
     elif operator == "LpNormalization":
         g.add(operator, [x], axis=axis(g, x.rank), p=g.number(1, 2))
     else:
-        g.add(operator, [x], **({"axes": [0, 2, 3]} if g.chance(0.5) else {"axes": [1, 2]}))
+        g.add(operator, [x], axes=[0, 2, 3] if g.chance(0.5) else [1, 2])
 
 
 # -- windows ----------------------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def conv(g: Graph) -> None:
     made = groups * g.choose((1, 1, 2, 3, 4))
     w = g.weight((made, per, *kernel), x.dtype, scale=1 / np.sqrt(per * np.prod(kernel)))
     bias = [g.weight((made,), x.dtype)] if g.chance(0.6) else []
-    attributes = {"kernel_shape": kernel} if g.chance(0.5) else {}
+    attributes: dict[str, Any] = {"kernel_shape": kernel} if g.chance(0.5) else {}
     g.add("Conv", [x, w, *bias], group=groups, **attributes, **window(g, x, kernel))
 
 
@@ -418,7 +418,7 @@ def gemm(g: Graph) -> None:
     n = g.extent()
     w = g.weight((n, k) if second else (k, n), x.dtype, 1 / np.sqrt(k))
     bias = g.choose((None, (n,), (1, n), (m, 1), (m, n), (1,), ()))
-    attributes = {"alpha": 0.5} if g.chance(0.3) else {}
+    attributes: dict[str, Any] = {"alpha": 0.5} if g.chance(0.3) else {}
     if g.chance(0.3):
         attributes["beta"] = float(g.choose((0.5, 2.0, 0.0)))
     given = [] if bias is None else [g.weight(bias, x.dtype)]

@@ -120,7 +120,7 @@ class _Maker:
         return self.input(self.shape(rank or self.r.choice((1, 2, 2, 3, 4))))
 
     def name(self) -> str:
-        """What a stage is called: names come again, numbers tell the tensors apart for readers of a failure."""
+        """Draw the name of a stage: names come again, numbers tell the tensors apart for readers of a failure."""
         return self.r.choice(STAGES) + (str(len(self.stages)) if self.chance(0.5) else "")
 
     def axes(self, count: int) -> list[str]:

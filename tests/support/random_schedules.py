@@ -2,6 +2,7 @@
 
 import dataclasses
 from random import Random
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from xdsl.context import Context
@@ -12,11 +13,15 @@ from loopwright.dialects.loop import BlockOp, blocks_in
 from loopwright.dialects.target import parse_target
 from loopwright.passes.analysis.access import consumers, producers
 from loopwright.passes.analysis.nest import buffer_name, functions
-from loopwright.passes.discovery import class_name, module_stems, pass_factories, pass_name
+from loopwright.passes.discovery import class_name, module_stems
 from loopwright.passes.primitive import Primitive
+from loopwright.schedule import primitive_class
+from loopwright.te.reduce import Reduce
 
 CPU = "llvm cores=2 vector_bytes=64"
 GPU = "cuda max_threads_per_block=64 max_shared_bytes=49152 warp_size=32 max_vthreads=8"
+
+T = TypeVar("T")
 
 # -- workloads --------------------------------------------------------------------------------------------------------
 
@@ -39,7 +44,7 @@ def matmul(draw: st.DrawFn) -> list[te.Tensor]:
     out = "int32" if dtype == "int8" else "float32"
     r = te.reduce_axis((0, k), "k")
 
-    def product(i: te.Expr, j: te.Expr) -> te.Expr:
+    def product(i: te.Expr, j: te.Expr) -> Reduce:
         left = a[(r, i) if transpose_a else (i, r)].astype(out)
         right = b[(j, r) if transpose_b else (r, j)].astype(out)
         return te.sum(left * right, axis=r)
@@ -173,12 +178,11 @@ def workloads(draw: st.DrawFn) -> ModuleOp:
 # -- steps ------------------------------------------------------------------------------------------------------------
 
 
-def primitives() -> dict[str, type[Primitive]]:
-    factories = pass_factories()
-    return {class_name(stem): factories[pass_name(stem)]() for stem in module_stems("schedule")}
+def primitives() -> dict[str, type[Primitive[Any]]]:
+    return {class_name(stem): primitive_class(stem) for stem in module_stems("schedule")}
 
 
-def draw_step(r: Random, module: ModuleOp, classes: dict[str, type[Primitive]]) -> Primitive | None:
+def draw_step(r: Random, module: ModuleOp, classes: dict[str, type[Primitive[Any]]]) -> Primitive[Any] | None:
     """A step on what `module` holds; its arguments make sense one by one, so it is often legal, and often not."""
     step_class = classes[r.choice(sorted(classes) + 3 * sorted(classes.keys() - _MARKS))]
     if step_class.__name__ in _RARE:
@@ -212,13 +216,13 @@ _REDUCING = {"DecomposeReduction", "Rfactor"}
 class _Arguments:
     """A method for each option that primitives have, by its name."""
 
-    def __init__(self, r: Random, module: ModuleOp, target: BlockOp, step_class: type[Primitive]) -> None:
+    def __init__(self, r: Random, module: ModuleOp, target: BlockOp, step_class: type[Primitive[Any]]) -> None:
         self.r = r
         self.module = module
         self.target = target
         self.step = step_class.__name__
 
-    def pick(self, *values: object) -> object:
+    def pick(self, *values: T) -> T:
         return self.r.choice(values)
 
     def block(self) -> str:

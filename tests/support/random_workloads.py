@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from loopwright import te, topi
+from loopwright.te.reduce import Reduce
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 11, 16, 17, 19, 24, 33)
 MOST_ELEMENTS = 6000
@@ -32,8 +33,7 @@ def random_workload(random: Random) -> list[te.Tensor]:
 
 def _used(inputs: list[te.Tensor], outputs: list[te.Tensor]) -> list[te.Tensor]:
     module = te.create_module([*inputs, *outputs])
-    func = next(iter(module.ops))
-    arguments = func.regions[0].block.args  # type: ignore[union-attr]
+    arguments = next(iter(module.ops)).regions[0].block.args
     return [tensor for tensor, argument in zip(inputs, arguments, strict=False) if any(True for _ in argument.uses)]
 
 
@@ -91,7 +91,7 @@ def _contraction(random: Random, t: te.Tensor, inputs: list[te.Tensor], n: int) 
         other = inputs[-1]
     axes = {d: te.reduce_axis((0, t.shape[d]), f"r{n}_{d}") for d in sorted(reduced)}
 
-    def body(*at: te.Expr) -> te.Expr:
+    def body(*at: te.Expr) -> Reduce:
         where = {**dict(zip(out, at, strict=True)), **axes}
         return te.sum(
             t[tuple(where[d] for d in range(rank))] * other[tuple(where[d] for d in order)], axis=[*axes.values()]
@@ -112,7 +112,8 @@ def _window(random: Random, t: te.Tensor, inputs: list[te.Tensor], n: int) -> te
     rank = min(len(t.shape), random.randint(1, 2))
     sizes = [random.randint(1, min(3, e)) for e in t.shape[-rank:]]
     stride, pad = random.randint(1, 2), random.random() < 0.5
-    data = topi.nn.pad(t, *[[0] * (len(t.shape) - rank) + [1] * rank] * 2) if pad else t
+    around = [0] * (len(t.shape) - rank) + [1] * rank
+    data = topi.nn.pad(t, around, around) if pad else t
     shape = (*data.shape[:-rank], *((e - k) // stride + 1 for e, k in zip(data.shape[-rank:], sizes, strict=True)))
     axes = [te.reduce_axis((0, k), f"w{n}_{i}") for i, k in enumerate(sizes)]
     weight = None
@@ -120,7 +121,7 @@ def _window(random: Random, t: te.Tensor, inputs: list[te.Tensor], n: int) -> te
         inputs.append(_input(random, len(inputs), 0, tuple(sizes)))
         weight = inputs[-1]
 
-    def body(*at: te.Expr) -> te.Expr:
+    def body(*at: te.Expr) -> Reduce:
         value = data[(*at[:-rank], *(i * stride + a for i, a in zip(at[-rank:], axes, strict=True)))]
         return te.sum(value * weight[tuple(axes)], axis=axes) if weight is not None else te.max(value, axis=axes)
 

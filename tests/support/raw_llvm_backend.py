@@ -22,7 +22,7 @@ loop:
   br i1 %more, label %loop, label %done
 done:
 """
-"""What is right: `y = 2 * x`."""
+"""The right body: `y = 2 * x`."""
 FRAME = """
 declare i32 @fork()
 declare i32 @setsid()

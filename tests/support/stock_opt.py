@@ -15,7 +15,7 @@ def _opt() -> xDSLOptMain:
 
 
 def replayed(program: str, pipeline: str) -> str:
-    """What `xdsl-opt -p <pipeline>` prints for a program; it verifies the IR before and after each pass."""
+    """Return what `xdsl-opt -p <pipeline>` prints for a program; it verifies the IR before and after each pass."""
     opt = _opt()
     opt.args.passes = pipeline
     opt.setup_pipeline()

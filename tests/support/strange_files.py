@@ -41,7 +41,7 @@ MOST_FILE_BYTES = 1 << 30
 
 
 class NotASentence(Exception):
-    """What was refused was refused in another form than one sentence."""
+    """A refusal in another form than one sentence."""
 
 
 @cache
@@ -373,7 +373,7 @@ KINDS: dict[str, tuple[Callable[[Path, str, np.random.Generator], bool], int]] =
     "cost models": (cost_models, 500),
     "cache entries": (cache_entries, 300),
 }
-"""What is tried, and how often in a full run."""
+"""Trials by kind, and how many there are in a full run."""
 
 
 def command(*words: str) -> bool:

@@ -13,7 +13,9 @@ from loopwright.passes.analysis.access import consumers, producers
 from loopwright.passes.analysis.nest import buffer_name, functions
 from loopwright.passes.pipeline_text import lower_to_loops
 from loopwright.passes.primitive import Primitive, ScheduleError
+from loopwright.passes.schedule.cache_read import CacheRead
 from loopwright.schedule import primitive_class
+from loopwright.te.reduce import Reduce
 
 CPU = "llvm cores=2 vector_bytes=64"
 LONGEST_UNROLLED = 6
@@ -34,7 +36,7 @@ def matmul(r: Random) -> Drawn:
     a, b = _input("A", *((k, m) if ta else (m, k)), dtype=dtype), _input("B", *((n, k) if tb else (k, n)), dtype=dtype)
     rk = te.reduce_axis((0, k), "k")
 
-    def product(i: te.Expr, j: te.Expr) -> te.Expr:
+    def product(i: te.Expr, j: te.Expr) -> Reduce:
         left, right = a[(rk, i) if ta else (i, rk)], b[(j, rk) if tb else (rk, j)]
         return te.sum(left.astype(out) * right.astype(out), axis=rk)
 
@@ -200,8 +202,7 @@ class _Tiling:
         names = sorted({axis for e in load.indices.data for axis in e.axes()})
         layout = self.layout(names) if self.r.random() < 0.5 else ()
         before = {b.block_name for b in self.blocks()}
-        options = {"scope": self.r.choice(["local", "global"]), "layout": layout}
-        step = primitive_class("cache_read")(name, buffer_name(load.buffer), **options)
+        step = CacheRead(name, buffer_name(load.buffer), self.r.choice(["local", "global"]), layout)
         try:
             step.run(self.module)
         except ScheduleError:

@@ -20,7 +20,7 @@ _MOST_A_PROCESS = 300
 
 @dataclass(frozen=True)
 class Answer:
-    """What a trial returned, or how its process ended."""
+    """The value that a trial returned, or the end of its process."""
 
     arguments: tuple[Any, ...]
     result: Any = None
@@ -100,7 +100,7 @@ def _ending(code: int) -> str:
 
 
 def _work(function: str, pipe: Connection, path: list[str]) -> None:
-    """What each process does."""
+    """Run trials in a process of the pool."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path[:] = path
     module, _, name = function.partition(":")
