@@ -12,12 +12,13 @@ import time
 import numpy as np
 
 
-def _fields(text):
+def fields_of(text):
+    """The words of a schedule that are `name=value`."""
     return dict(part.split("=", 1) for part in text.split() if "=" in part)
 
 
 def build(workload, schedule):
-    fields = _fields(schedule)
+    fields = fields_of(schedule)
     match fields.get("build"):
         case "raise":
             raise ValueError("no such instruction: frobnicate")
@@ -38,8 +39,17 @@ def build(workload, schedule):
             time.sleep(1000)
         case "sleep":
             time.sleep(0.1)
+        case "hang_at_first":
+            _hang_at_first(fields["path"])
     print("noise on standard output")
     return (workload + "\n" + fields.get("artifact", schedule)).encode()
+
+
+def _hang_at_first(path) -> None:
+    """Make a file and hang, unless it is there."""
+    if not os.path.exists(path):
+        open(path, "x").close()
+        time.sleep(1000)
 
 
 def _raise(error) -> None:
@@ -67,11 +77,13 @@ ENDS = {
 
 class Kernel:
     def __init__(self, text) -> None:
-        self.fields = _fields(text)
+        self.fields = fields_of(text)
         self.runs = 0
 
     def run(self, args) -> None:
         self.runs += 1
+        if "begun" in self.fields:
+            open(self.fields["begun"], "w").close()
         kind = self.fields.get("run")
         if kind in ENDS:
             ENDS[kind]()
@@ -98,8 +110,8 @@ class Kernel:
             case "dirty":
                 result[...] = source * 2
                 source[0] = 7
-            case "slowly":
-                time.sleep(0.3)
+            case "hang_at_first":
+                _hang_at_first(self.fields["path"])
                 result[...] = source * 2
             case "log":
                 result[...] = source * 2
