@@ -10,13 +10,13 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S, wait_until
 
 import loopwright as lw
 from loopwright.cli import command_names, main
@@ -253,11 +253,9 @@ def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signal
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
     )
     kept = tmp_path / "kept.jsonl"
-    end_s = time.monotonic() + 60
-    while time.monotonic() < end_s and not (kept.exists() and kept.read_bytes().count(b"\n") >= 2):
-        time.sleep(0.05)
+    assert wait_until(lambda: kept.exists() and kept.read_bytes().count(b"\n") >= 2)
     os.killpg(process.pid, number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + number, err
     assert "Traceback" not in err
     assert "go on with: loopwright tune matmul" in err
@@ -284,7 +282,7 @@ def test_too_little_of_something_is_a_sentence(tmp_path: Path, kind: int, limit:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)),
     )
     assert ran.returncode in (1, 2), ran.stderr
