@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import io
 import json
 import os
 import re
@@ -16,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import call
 from patience import PATIENCE_S, wait_until
 
 import loopwright as lw
-from loopwright.cli import command_names, main
+from loopwright.cli import command_names
 from loopwright.command._report import check
 from loopwright.dialects.presets import preset_target
 from loopwright.search.named_workloads import arguments, named_workloads, parameters
@@ -41,18 +41,6 @@ SMALL = {
     "tile": 2,
 }
 TUNE = ["tune", "matmul", "--m", "20", "--n", "36", "--k", "16", "--trials", "4"]
-
-
-def call(*argv: str) -> tuple[int, str, str]:
-    """Run a command in this process: exit code, standard output, standard error."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = main(argv)
-        except SystemExit as stop:
-            assert isinstance(stop.code, int)
-            code = stop.code
-    return code, out.getvalue(), err.getvalue()
 
 
 @dataclasses.dataclass(frozen=True)
