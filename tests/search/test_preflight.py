@@ -35,7 +35,7 @@ def test_targets_of_this_machine_pass(target: str) -> None:
         pytest.importorskip("pyopencl")
     options = lw.SearchTask(te_module(), target=target).measure_options()
     assert options.preflight is not None
-    with Measurer(replace(options, builders=1)) as measurer:
+    with Measurer(replace(options, builders=1, run_timeout_s=PATIENCE_S)) as measurer:
         assert measurer.device and measurer.pending == 0 and measurer.running_s == 0.0
         with pytest.raises(ValueError, match="no task to measure"):
             measurer.submit([""])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from commands import call
 from gpu_programs import opencl_device
+from patience import PATIENCE_S
 
 import loopwright as lw
 from loopwright import te, topi
@@ -154,6 +155,7 @@ def test_tuning_leaves_all_that_showing_and_reporting_need(
     task, path = lw.SearchTask(layer, args=(20, 36, 16), target=target), tmp_path / "layer.jsonl"
     usual = task.measure_options()
     quick = replace(usual, builders=1, timing=replace(usual.timing, repeat=1, min_repeat_ms=1.0))
+    quick = replace(quick, build_timeout_s=PATIENCE_S, run_timeout_s=PATIENCE_S)  # the driver compiles when it runs
     task.tune(lw.TuningOptions(num_measure_trials=17, records=path, progress=False, final_laps=1), quick)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"layer.{task.compute_dag.hash}.mlir", "layer.jsonl"]
     shown = {mode: call("show", str(path), "--mode", mode) for mode in ("schedule", "python", "dag", "ir", "source")}
