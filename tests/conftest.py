@@ -82,10 +82,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--effort must be 1 or more, got {wanted}")
     if wanted > 1:
         os.environ[effort.VARIABLE] = str(wanted)
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        with contextlib.suppress(ValueError):  # not the main thread
-            # Shells start background jobs so; the programs that tests interrupt would inherit it.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            with contextlib.suppress(ValueError):  # not the main thread
+                # Shells, and nohup, start background jobs so; the programs that tests interrupt would inherit it.
+                signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 from parallel_kernel import is_right, parallel_kernel
+from patience import PATIENCE_S
 
 from loopwright.backends.kernel_function import Kernel
 
@@ -20,7 +21,6 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-PATIENCE_S = 20
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def forked(work: Callable[[], bool]) -> bool:
         code = 1
         with contextlib.suppress(BaseException):
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(PATIENCE_S)
+            signal.alarm(round(PATIENCE_S))
             code = 0 if work() else 1
         os._exit(code)
     return os.waitpid(child, 0)[1] == 0
@@ -125,5 +125,7 @@ def test_children_do_without_threads_where_the_runtime_cannot_start_anew() -> No
         assert is_right(kernel)
         print("right")
         """
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert ran.stdout == "right\n", ran.stderr

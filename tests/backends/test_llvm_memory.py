@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from kernel_elements import DTYPE
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
@@ -13,15 +14,6 @@ from loopwright.backends.kernel_function import Kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target
 
-DTYPE = {
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "i1": np.bool_,
-    "i8": np.int8,
-    "i32": np.int32,
-    "i64": np.int64,
-}
 N = 160
 
 

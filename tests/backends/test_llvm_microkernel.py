@@ -94,7 +94,7 @@ def test_accumulators_stay_in_registers() -> None:
     assert not moves
 
 
-@pytest.mark.slow
+@pytest.mark.perf
 def test_close_to_the_peak() -> None:
     """The best of several rounds each, taken in turn: other programs may run beside."""
     kernel, rows, columns = tile_kernel()

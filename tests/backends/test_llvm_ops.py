@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_elements import DTYPE, FLOAT_BINARY, FLOAT_UNARY, FLOATS, INTEGERS, sample
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp, VectorType, i1
 from xdsl.parser import Parser
@@ -19,11 +20,7 @@ from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target
 
 TARGET = Target(vector_bytes=64)
-FLOATS = ["f16", "f32", "f64"]
-INTEGERS = ["i8", "i32", "i64"]
 SHAPES = [None, 5, 16]
-DTYPE = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32, "i64": np.int64}
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5]
 
 
 def parse(text: str) -> ModuleOp:
@@ -71,19 +68,6 @@ def close(got: np.ndarray, expected: np.ndarray, exact: bool) -> None:
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=0)
 
 
-def sample(kind: str, seed: int, special: bool = False) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    if kind[0] == "f":
-        values = rng.uniform(-4, 4, 16)
-        if special:
-            values[: len(SPECIAL)] = rng.permutation(SPECIAL)
-        return values.astype(DTYPE[kind])
-    limits = np.iinfo(DTYPE[kind])
-    values = rng.integers(limits.min // 2, limits.max // 2, 16, dtype=DTYPE[kind])
-    values[values == 0] = 3
-    return values
-
-
 def whole(lanes: int | None) -> slice:
     """The elements that a program with this many lanes writes."""
     return slice(0, 16 // (lanes or 1) * (lanes or 1))
@@ -91,19 +75,6 @@ def whole(lanes: int | None) -> slice:
 
 def typed(kind: str, lanes: int | None) -> str:
     return f"vector<{lanes}x{kind}>" if lanes else kind
-
-
-FLOAT_BINARY = {
-    "arith.addf": np.add,
-    "arith.subf": np.subtract,
-    "arith.mulf": np.multiply,
-    "arith.divf": np.divide,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
-    "arith.maxnumf": np.fmax,
-    "arith.minnumf": np.fmin,
-    "math.copysign": np.copysign,
-}
 
 
 @pytest.mark.parametrize("lanes", SHAPES)
@@ -114,17 +85,6 @@ def test_float_binary(op: str, kind: str, lanes: int | None) -> None:
     got = run(program(f"%r = {op} %x0, %x1 : {typed(kind, lanes)}", [kind, kind], kind, lanes), a, b)
     with np.errstate(all="ignore"):
         close(got[whole(lanes)], FLOAT_BINARY[op](a, b)[whole(lanes)], exact=True)
-
-
-FLOAT_UNARY = {
-    "arith.negf": np.negative,
-    "math.absf": np.abs,
-    "math.ceil": np.ceil,
-    "math.floor": np.floor,
-    "math.roundeven": np.rint,
-    "math.trunc": np.trunc,
-    "math.sqrt": np.sqrt,
-}
 
 
 @pytest.mark.parametrize("lanes", SHAPES)

@@ -5,25 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu_programs import DTYPE, compile_cuda, elementwise, parse, run_opencl
+from gpu_programs import compile_cuda, elementwise, parse, run_opencl
+from kernel_elements import DTYPE, FLOAT_BINARY, FLOAT_UNARY, FLOATS, INTEGERS, sample
 
 SIZE = 16
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5]
-FLOATS = ["f16", "f32", "f64"]
-INTEGERS = ["i8", "i32", "i64"]
-
-
-def sample(kind: str, seed: int, special: bool = False) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    if kind[0] == "f":
-        values = rng.uniform(-4, 4, SIZE)
-        if special:
-            values[: len(SPECIAL)] = rng.permutation(SPECIAL)
-        return values.astype(DTYPE[kind])
-    limits = np.iinfo(DTYPE[kind])
-    values = rng.integers(limits.min // 2, limits.max // 2, SIZE, dtype=DTYPE[kind])
-    values[values == 0] = 3
-    return values
 
 
 def check(
@@ -42,26 +27,6 @@ def check(
     compile_cuda(module, (75, 90) if lanes > 1 else (90,))
 
 
-FLOAT_BINARY: dict[str, Callable[..., Any]] = {
-    "arith.addf": np.add,
-    "arith.subf": np.subtract,
-    "arith.mulf": np.multiply,
-    "arith.divf": np.divide,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
-    "arith.maxnumf": np.fmax,
-    "arith.minnumf": np.fmin,
-    "math.copysign": np.copysign,
-}
-FLOAT_UNARY: dict[str, Callable[..., Any]] = {
-    "arith.negf": np.negative,
-    "math.absf": np.abs,
-    "math.ceil": np.ceil,
-    "math.floor": np.floor,
-    "math.roundeven": np.rint,
-    "math.trunc": np.trunc,
-    "math.sqrt": np.sqrt,
-}
 MATH: dict[str, Callable[..., Any]] = {
     "math.exp": np.exp,
     "math.exp2": np.exp2,

@@ -1,8 +1,6 @@
 """The command line for networks: tune, compile, run, bench."""
 
 import argparse
-import contextlib
-import io
 import json
 import os
 import sys
@@ -11,30 +9,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from commands import call
 from onnx import TensorProto, helper
 from onnx_models import model, small_network
 
 import loopwright as lw
 from loopwright.backends.cuda import driver
 from loopwright.backends.cuda.driver import MissingCuda
-from loopwright.cli import main
 from loopwright.command._network import read_network
 from loopwright.command._peer import alternate
 from loopwright.graph import compiler
 from loopwright.graph.builders import BuildError
 
 SHAPE = ["--input-shape", "x=1,3,12,12"]
-
-
-def call(*argv):
-    """Run a command in this process: exit code, standard output, standard error."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = main(argv)
-        except SystemExit as stop:
-            code = stop.code
-    return code, out.getvalue(), err.getvalue()
 
 
 @pytest.fixture

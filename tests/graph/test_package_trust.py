@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import re
@@ -15,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import call
 from packages import grow, parts_of, small_network, with_header, write_parts
 
 import loopwright as lw
-from loopwright.cli import main
 from loopwright.graph.runtime.package import PackageError, PackageWarning
 from loopwright.storage import user_key
 from loopwright.storage.user_key import NoKey, Origin, origin_of, tag
@@ -181,13 +180,6 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         network.save("/dev/full")
     assert path.read_bytes() == before and [each.name for each in path.parent.iterdir()] == ["net.lw"]
-
-
-def call(*argv: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(argv)
-    return code, out.getvalue(), err.getvalue()
 
 
 def test_commands_take_trust(

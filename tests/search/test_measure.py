@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from order_backend import noted, runs_noted
+from patience import PATIENCE_S, hurried, wait_until
 from processes import alive, marked_processes
 
 from loopwright.search.measure.checking import Buffers
@@ -26,10 +27,13 @@ from loopwright.search.records.file import ErrorCode
 OPTIONS = MeasureOptions(
     "fake_backend",
     builders=1,
-    build_timeout_s=2.0,
-    run_timeout_s=1.0,
+    build_timeout_s=PATIENCE_S,
+    run_timeout_s=PATIENCE_S,
     timing=TimingSettings(repeat=3, min_repeat_ms=0.0, stop_factor=2.0),
 )
+
+
+OVERLAPPING = replace(OPTIONS, overlap=True)
 
 
 def doubling_task(n: int = 64):
@@ -42,13 +46,6 @@ def measuring(options=OPTIONS, task=None):
     with Measurer(options) as measurer:
         measurer.use(task or doubling_task())
         yield measurer
-
-
-def wait_until(condition, seconds: float = 10.0):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 def test_good_candidates_are_timed_and_slow_ones_stopped() -> None:
@@ -104,28 +101,23 @@ def test_refused_schedules_are_instantiation_errors() -> None:
 
 
 def test_hangs_end_at_their_timeouts() -> None:
-    options = replace(OPTIONS, build_timeout_s=0.3, run_timeout_s=0.3)
-    with measuring(options) as measurer:
-        found = measurer.measure(["build=hang", "run=hang time=1", "run=spin time=1", "time=0.001"])
+    with measuring() as measurer:
+        with hurried(measurer, build_timeout_s=0.3):
+            found = measurer.measure(["build=hang"])
+        with hurried(measurer, run_timeout_s=0.3):
+            found += measurer.measure(["run=hang time=1", "run=spin time=1"])
+        found += measurer.measure(["time=0.001"])
         codes = [ErrorCode.COMPILE_TIMEOUT, ErrorCode.RUN_TIMEOUT, ErrorCode.RUN_TIMEOUT, ErrorCode.OK]
         assert [m.error for m in found] == codes
         assert "longer than 0.3 s" in found[1].message and found[1].run_s >= 0.3
 
 
-def test_children_of_a_builder_die_with_it() -> None:
-    def sleepers():
-        return [p for p in os.listdir("/proc") if p.isdigit() and "sleep\x00987" in command_line(p)]
-
-    with measuring(replace(OPTIONS, build_timeout_s=0.3)) as measurer:
-        before = sleepers()
-        assert measurer.measure(["build=child"])[0].error is ErrorCode.COMPILE_TIMEOUT
-        assert wait_until(lambda: sleepers() == before)
-
-
-def command_line(pid):
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    return ""
+def test_children_of_a_builder_die_with_it(tmp_path: Path) -> None:
+    with measuring(replace(OPTIONS, env={"LOOPWRIGHT_TEST": str(tmp_path)})) as measurer:
+        with hurried(measurer, build_timeout_s=1.0):
+            assert measurer.measure(["build=child"])[0].error is ErrorCode.COMPILE_TIMEOUT
+        assert measurer.measure(["time=0.001"])[0].ok
+        assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 4, "a builder, a runner, and their guards"
 
 
 def test_a_worker_killed_while_idle_costs_no_candidate() -> None:
@@ -136,14 +128,13 @@ def test_a_worker_killed_while_idle_costs_no_candidate() -> None:
 
 
 @pytest.mark.parametrize("role", ["builder", "runner"])
-def test_a_worker_killed_at_work_from_outside_gets_a_second_chance(role: str) -> None:
-    options = replace(OPTIONS, overlap=True, run_timeout_s=20.0, build_timeout_s=20.0)
-    with measuring(options) as measurer:
-        slow = "build=sleep time=0.001" if role == "builder" else "run=slowly time=0.001"
+def test_a_worker_killed_at_work_from_outside_gets_a_second_chance(role: str, tmp_path: Path) -> None:
+    with measuring(OVERLAPPING) as measurer:
+        begun, kind = tmp_path / "begun", "build" if role == "builder" else "run"
         assert measurer.measure(["time=0.01"])[0].ok  # the task is taken over
-        measurer.submit([slow])
+        measurer.submit([f"{kind}=hang_at_first path={begun} time=0.001"])
         worker = next(w for w in measurer._workers if w.role == role)
-        assert wait_until(lambda: worker.job is not None)
+        assert wait_until(begun.exists)
         os.kill(worker.pid, signal.SIGKILL)
         (found,) = measurer.results()
         assert found.ok and worker.pid not in measurer.pids
@@ -183,19 +174,21 @@ def test_laps_time_candidates_in_turn(tmp_path: Path) -> None:
     with measuring(replace(OPTIONS, backend="order_backend")) as measurer:
         found = measurer.measure([f"name={n} path={log} time=0.00{n}" for n in (1, 2)], fresh=True, laps=3)
         assert [len(m.times_s) for m in found] == [3, 3]
-        assert log.read_text() == "121212"
+        assert runs_noted(log) == "121212"
 
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_builds_and_runs_overlap_only_on_request(tmp_path: Path, overlap: bool) -> None:
+    """Where they are to overlap, the last build waits for the first run, for ever if they do not."""
     options = replace(OPTIONS, backend="order_backend", overlap=overlap)
     log = tmp_path / "log"
     with measuring(options) as measurer:
-        found = measurer.measure([f"build=sleep name={n} path={log} time=1e-3" for n in range(8)])
-        assert all(m.ok for m in found)
-        # when runs wait for all builds, the eight runs follow each other at once; else a build lies between them
-        times = [float(line) for line in Path(f"{log}.times").read_text().split()]
-        assert (max(np.diff(times)) > 0.07) == overlap
+        schedules = [f"build=sleep name={n} path={log} time=1e-3" for n in range(4)]
+        if overlap:
+            schedules[-1] += " after=run_0"
+        assert all(m.ok for m in measurer.measure(schedules))
+    in_turn = [f"{what} {n}" for what in ("build", "run") for n in range(4)]
+    assert sorted(noted(log)) == in_turn and (noted(log) != in_turn) == overlap
 
 
 def test_runs_follow_in_the_order_of_submission_whatever_was_built_first(tmp_path: Path) -> None:
@@ -204,17 +197,14 @@ def test_runs_follow_in_the_order_of_submission_whatever_was_built_first(tmp_pat
         slow, quick = (f"build={how} name={n} path={log} time=1e-3" for n, how in enumerate(("sleep", "at_once")))
         measurer.submit([slow, quick, quick.replace("name=1", "name=2")])
         assert [measurement.schedule[:7] for measurement in measurer.results()] == ["build=s", "build=a", "build=a"]
-        assert log.read_text() == "012"
-
-
-OVERLAPPING = replace(OPTIONS, overlap=True)
+        assert runs_noted(log) == "012"
 
 
 def test_work_goes_on_while_the_caller_thinks(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with measuring(replace(OVERLAPPING, backend="order_backend")) as measurer:
         measurer.submit([f"name={n} path={log} time=1e-3" for n in range(6)])
-        assert wait_until(lambda: log.exists() and len(log.read_text()) == 6), "nobody asked for a result yet"
+        assert wait_until(lambda: len(runs_noted(log)) == 6), "nobody asked for a result yet"
         assert measurer.pending == 6
         assert [m.ok for m in measurer.results()] == [True] * 6 and measurer.pending == 0
 
@@ -233,8 +223,12 @@ def test_overlapping_measurers_end_whatever_they_do() -> None:
             measurer.submit([schedule] * 3)
             pids = measurer.pids
         assert not any(map(alive, pids))
-    with measuring(replace(OVERLAPPING, run_timeout_s=0.3, build_timeout_s=0.3)) as measurer:
-        codes = [m.error for m in measurer.measure(["run=hang time=1", "build=hang", "run=segv", "time=0.001"])]
+    with measuring(OVERLAPPING) as measurer:
+        with hurried(measurer, run_timeout_s=0.3):
+            found = measurer.measure(["run=hang time=1"])
+        with hurried(measurer, build_timeout_s=0.3):
+            found += measurer.measure(["build=hang"])
+        codes = [m.error for m in found + measurer.measure(["run=segv", "time=0.001"])]
         assert codes == [ErrorCode.RUN_TIMEOUT, ErrorCode.COMPILE_TIMEOUT, ErrorCode.RUNTIME_ERROR, ErrorCode.OK]
         measurer.use(doubling_task(n=8))
         assert measurer.measure(["time=0.001"])[0].ok
@@ -282,13 +276,15 @@ def test_no_process_stays_after_leaving() -> None:
 
 
 def start_parent(tmp_path: Path, run: str = "hang", overlap: bool = False, before: str = ""):
-    """Start a program that measures a candidate which never ends; the process, and the guards of its workers."""
+    """Start a program that measures a candidate which never ends, and has begun; the process, its temporary files."""
+    begun, temporary = tmp_path / "begun", tmp_path / "tmp"
+    temporary.mkdir()
     script = textwrap.dedent(f"""
         import signal, sys
         sys.path[:0] = {sys.path!r}
         from measuring_parent import main
         {before}
-        main({run!r}, {overlap})
+        main({run!r}, {overlap}, {str(begun)!r})
         """)
     parent = subprocess.Popen(
         [sys.executable, "-"],
@@ -296,38 +292,38 @@ def start_parent(tmp_path: Path, run: str = "hang", overlap: bool = False, befor
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path), "LOOPWRIGHT_TEST": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(temporary), "LOOPWRIGHT_TEST": str(tmp_path)},
     )
     parent.stdin.write(script)
     parent.stdin.close()
     pids = [int(p) for p in parent.stdout.readline().split()]
     assert len(pids) == 2 and all(map(alive, pids))
-    time.sleep(0.2)
-    return parent, pids
+    assert wait_until(begun.exists)
+    return parent, temporary
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
 def test_nothing_outlives_its_measurer(tmp_path: Path, number, run: str, overlap: bool) -> None:
-    parent, _ = start_parent(tmp_path, run, overlap)
+    parent, temporary = start_parent(tmp_path, run, overlap)
     assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 5, "itself, a builder, a runner, and their guards"
     parent.send_signal(number)
-    parent.wait(10)
+    parent.wait(PATIENCE_S)
     parent.stdout.close()
     assert parent.returncode == -number
     assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}"))
     if number == signal.SIGKILL:
-        assert len(list(tmp_path.iterdir())) == 1
-        sweep(tmp_path)
-    assert not list(tmp_path.iterdir())
+        assert len(list(temporary.iterdir())) == 1
+        sweep(temporary)
+    assert not list(temporary.iterdir())
 
 
 def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path: Path) -> None:
-    parent, _ = start_parent(tmp_path, before="signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))")
+    parent, temporary = start_parent(tmp_path, before="signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))")
     parent.terminate()
-    assert parent.wait(10) == 7
+    assert parent.wait(PATIENCE_S) == 7
     parent.stdout.close()
-    assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) and not list(tmp_path.iterdir())
+    assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) and not list(temporary.iterdir())
 
 
 def test_signals_are_handled_as_before_after_measuring() -> None:
@@ -477,11 +473,13 @@ def test_what_is_withdrawn_is_not_begun(tmp_path: Path, overlap: bool) -> None:
     log = tmp_path / "log"
     schedules = [f"time=0.001 run=log path={log} n={n}" for n in range(6)]
     with measuring(replace(OPTIONS, overlap=overlap)) as m:
-        m.submit(schedules)
-        m.withdraw(keep=2)
+        with m._changed:  # one that overlaps cannot begin in between
+            m.submit(schedules)
+            m.withdraw(keep=2)
         assert len(list(m.results())) == 2 and m.pending == 0
-        m.submit(schedules)
-        m.withdraw()
+        with m._changed:
+            m.submit(schedules)
+            m.withdraw()
         assert not list(m.results()) and m.pending == 0
         assert len(m.measure(["time=0.5"])) == 1  # and it goes on with others
 

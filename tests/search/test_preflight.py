@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_space import FakeSpace
+from patience import PATIENCE_S
 from xdsl.dialects.builtin import ModuleOp
 
 import loopwright as lw
@@ -25,7 +26,7 @@ def tiny(schedule: str) -> Callable[[], tuple[MeasureTask, str]]:
     return lambda: (MeasureTask("tiny", [source], [source * 2], 0.0, 0.0), schedule)
 
 
-OPTIONS = MeasureOptions("fake_backend", builders=1, build_timeout_s=0.5, run_timeout_s=0.5)
+OPTIONS = MeasureOptions("fake_backend", builders=1, build_timeout_s=PATIENCE_S, run_timeout_s=PATIENCE_S)
 
 
 @pytest.mark.parametrize("target", ["llvm cores=2", "opencl"])
@@ -34,7 +35,7 @@ def test_targets_of_this_machine_pass(target: str) -> None:
         pytest.importorskip("pyopencl")
     options = lw.SearchTask(te_module(), target=target).measure_options()
     assert options.preflight is not None
-    with Measurer(replace(options, builders=1)) as measurer:
+    with Measurer(replace(options, builders=1, run_timeout_s=PATIENCE_S)) as measurer:
         assert measurer.device and measurer.pending == 0 and measurer.running_s == 0.0
         with pytest.raises(ValueError, match="no task to measure"):
             measurer.submit([""])
@@ -68,9 +69,14 @@ def test_the_tiny_task_uses_what_trials_use() -> None:
 )
 def test_what_does_not_work_is_one_sentence(schedule: str, sentence: str) -> None:
     pids = []
+    options = replace(OPTIONS, preflight=tiny(schedule))
+    if "build=hang" in schedule:
+        options = replace(options, build_timeout_s=0.5)
+    if "run=hang" in schedule:
+        options = replace(options, run_timeout_s=0.5)
     with (
         pytest.raises(PreflightError) as caught,
-        Measurer(replace(OPTIONS, preflight=tiny(schedule))) as measurer,
+        Measurer(options) as measurer,
     ):
         pids = measurer.pids
     assert sentence in str(caught.value) and "\n" not in str(caught.value)

@@ -17,12 +17,13 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-def _fields(text: str) -> dict[str, str]:
+def fields_of(text: str) -> dict[str, str]:
+    """The words of a schedule that are `name=value`."""
     return dict(part.split("=", 1) for part in text.split() if "=" in part)
 
 
 def build(workload: str, schedule: str) -> bytes:
-    fields = _fields(schedule)
+    fields = fields_of(schedule)
     match fields.get("build"):
         case "raise":
             raise ValueError("no such instruction: frobnicate")
@@ -43,8 +44,17 @@ def build(workload: str, schedule: str) -> bytes:
             time.sleep(1000)
         case "sleep":
             time.sleep(0.1)
+        case "hang_at_first":
+            _hang_at_first(fields["path"])
     print("noise on standard output")
     return (workload + "\n" + fields.get("artifact", schedule)).encode()
+
+
+def _hang_at_first(path: str) -> None:
+    """Make a file and hang, unless it is there."""
+    if not os.path.exists(path):
+        open(path, "x").close()
+        time.sleep(1000)
 
 
 def _raise(error: Exception) -> None:
@@ -72,11 +82,13 @@ ENDS: dict[str, Callable[[], object]] = {
 
 class Kernel:
     def __init__(self, text: str) -> None:
-        self.fields = _fields(text)
+        self.fields = fields_of(text)
         self.runs = 0
 
     def run(self, args: Sequence[Array]) -> None:
         self.runs += 1
+        if "begun" in self.fields:
+            open(self.fields["begun"], "w").close()
         kind = self.fields.get("run", "")
         if kind in ENDS:
             ENDS[kind]()
@@ -103,8 +115,8 @@ class Kernel:
             case "dirty":
                 result[...] = source * 2
                 source[0] = 7
-            case "slowly":
-                time.sleep(0.3)
+            case "hang_at_first":
+                _hang_at_first(self.fields["path"])
                 result[...] = source * 2
             case "log":
                 result[...] = source * 2

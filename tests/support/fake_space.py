@@ -86,3 +86,16 @@ class Failing(FakeSpace):
             return asked(*args)
 
         setattr(self, method, ask)
+
+
+class Knowing:
+    """A cost model that knows the times of FakeSpace's rows from their features, however few were measured."""
+
+    ready = True
+
+    def fit(self, features: npt.NDArray[Any], scores: Floats, tasks: npt.NDArray[Any] | None = None) -> None:
+        pass
+
+    def predict(self, features: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        rows = features[:, : len(SIZES)].astype(np.int64)
+        return 1e-4 / FakeSpace().times(rows), np.zeros(len(rows))

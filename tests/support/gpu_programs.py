@@ -2,24 +2,17 @@
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pytest
+from kernel_elements import DTYPE
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from loopwright.backends.context import create_context
+from loopwright.search.measure.reference import Reference
 
-DTYPE = {
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "i1": np.bool_,
-    "i8": np.int8,
-    "i32": np.int32,
-    "i64": np.int64,
-}
 CAPABILITIES = (75, 80, 90)
 """The least that CUDA 13's compiler takes, and the two generations that servers have."""
 
@@ -54,6 +47,25 @@ def run_opencl(module: ModuleOp, *inputs: np.ndarray) -> list[np.ndarray]:
     outputs = [np.zeros(a.shape, a.dtype) for a in executable.arguments if a.is_output]
     executable.run([*map(np.ascontiguousarray, inputs), *outputs])
     return outputs
+
+
+def check_on_opencl(workload: ModuleOp, reference: Reference, schedules: Iterable[str]) -> None:
+    """Build each schedule of a workload, run it into outputs that hold NaN or 77, and compare with what is right."""
+    from loopwright.backends.opencl import device
+
+    opencl_device()
+    for schedule in dict.fromkeys(schedules):
+        kernel = device.load(device.build(str(workload), schedule))
+        outputs = [np.full(e.shape, np.nan if e.dtype.kind == "f" else 77, e.dtype) for e in reference.expected]
+        kernel.run([*reference.inputs, *outputs])
+        for got, expected in zip(outputs, reference.expected, strict=True):
+            np.testing.assert_allclose(
+                np.asarray(got, np.float64),
+                np.asarray(expected, np.float64),
+                atol=reference.atol,
+                rtol=reference.rtol,
+                err_msg=schedule,
+            )
 
 
 def compile_cuda(module: ModuleOp, capabilities: Sequence[int] = CAPABILITIES) -> None:

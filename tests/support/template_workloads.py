@@ -1,4 +1,4 @@
-"""Templates that tests define: a matrix product for CPUs with every kind of knob, small enough to build often."""
+"""Templates that tests define: a matrix product for CPUs with every kind of knob, and one that hides what it asks."""
 
 from typing import Any
 
@@ -30,4 +30,17 @@ def matmul(cfg: Any, m: int, n: int, k: int) -> lw.Schedule:
     sch.vectorize(c, ji)
     if cfg["parallel"].val:
         sch.parallel(c, io)
+    return sch
+
+
+@lw.template("tests_depths")
+def depths(cfg: Any, n: int) -> lw.Schedule:
+    """Looks at a number in a way that leaves no note: in the bounds of a range."""
+    x = te.placeholder((n,), name="x")
+    y = topi.nn.relu(x)
+    sch = lw.Schedule([x, y], target=cfg.target)
+    loop = sch.get_loops(y)[0]
+    cfg.define_knob("depth", [1, 2, 3, 4])
+    for _ in range(cfg["depth"].val):
+        loop = sch.split(y, loop, [None, 2])[0]
     return sch

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from gpu_programs import opencl_device
+from gpu_programs import check_on_opencl
 
 import loopwright as lw
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda
-from loopwright.backends.opencl import device as opencl
 from loopwright.search.template.fallback import fallback_config
 from loopwright.search.template.registry import shipped
 
@@ -40,15 +39,8 @@ def made(name: str, target: str, count: int) -> tuple[lw.TemplateTask, list[str]
 @pytest.mark.parametrize("name", templates("_mali"))
 @pytest.mark.few(2)
 def test_templates_for_mali_are_right_on_opencl(name: str) -> None:
-    opencl_device()
     task, schedules = made(name, "opencl model=mali-t860", 2)
-    reference = task.reference
-    for schedule in schedules:
-        kernel = opencl.load(opencl.build(str(task.module), schedule))
-        outputs = [np.full(e.shape, np.nan, e.dtype) for e in reference.expected]
-        kernel.run([*reference.inputs, *outputs])
-        for got, expected in zip(outputs, reference.expected, strict=True):
-            np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol, err_msg=schedule)
+    check_on_opencl(task.module, task.reference, schedules)
 
 
 @pytest.mark.parametrize("name", templates("_gpu", "no_batching"))

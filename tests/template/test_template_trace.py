@@ -112,21 +112,8 @@ def test_cases_of_a_template_that_decides() -> None:
         assert text == task.schedule(row)
 
 
-@lw.template("tests_sneaky")
-def sneaky(cfg, n):
-    """Looks at a number in a way that leaves no note: in the bounds of a range."""
-    x = te.placeholder((n,), name="x")
-    y = topi.nn.relu(x)
-    sch = lw.Schedule([x, y], target=cfg.target)
-    loop = sch.get_loops(y)[0]
-    cfg.define_knob("depth", [1, 2, 3, 4])
-    for _ in range(cfg["depth"].val):
-        loop = sch.split(y, loop, [None, 2])[0]
-    return sch
-
-
 def test_a_template_that_hides_what_it_asks_is_examined_config_by_config() -> None:
-    task = lw.TemplateTask(sneaky, (64,), "llvm cores=1")
+    task = lw.TemplateTask("tests_depths", (64,), "llvm cores=1")
     rows = task.config_space.rows(range(4))
     texts = task.schedules([task.config(r) for r in rows])
     assert [t.count("lw-split") for t in texts] == [1, 2, 3, 4]

@@ -4,6 +4,7 @@ import io
 import re
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 import template_workloads  # noqa: F401 (registers its template)
@@ -38,7 +39,7 @@ OTHERS = [
 ]
 BUDGET = 150
 BUDGET_WITH_HISTORY = 75
-RUNS = 9
+RUNS = 9 if effort.level() > 1 else 3
 
 
 @pytest.fixture(scope="module")
