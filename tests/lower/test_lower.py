@@ -417,7 +417,7 @@ def test_whole_tiles_are_written_apart() -> None:
         [any(isinstance(x, kernel.LoadOp) and x.mask is not None for x in region.walk()) for region in op.regions]
         for op in twice
     ]
-    assert masked == [[True, True], [False, True]], "rows inside of the image or not, then columns"
+    assert masked == [[True, True], [False, True], [True, True]], "rows inside of the image or not, columns in both"
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
