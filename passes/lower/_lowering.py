@@ -43,7 +43,6 @@ class Lowering:
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.ranges: dict[VersionsOp, dict[str, tuple[int, int]]] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
-        self.versioned = False
         for new, argument in zip(self.entry.args, old.args, strict=True):
             new.name_hint = argument.name_hint
             self.buffers[argument] = new
@@ -104,7 +103,7 @@ class Lowering:
         """Write a nest; where whole tiles are the rule, once for them and once for the rest."""
         tests: list[SSAValue] = []
         hold: list[IndexExpr] = []
-        for condition in [] if self.versioned else [c for c in op.conditions if self._open(c)]:
+        for condition in filter(self._open, op.conditions):
             value = self.at.condition(interval_of(self.at.fixed(condition), self._ranges(op)).low)
             if value is not False:
                 hold.append(condition)
@@ -120,14 +119,8 @@ class Lowering:
         test = self.at.conjunction(tests, False)
         if test is None:
             whole()
-            return
-
-        def rest() -> None:
-            self.versioned = True
-            self._children(op)
-            self.versioned = False
-
-        branch(self.at, test, whole, rest)
+        else:
+            branch(self.at, test, whole, lambda: self._children(op))
 
     def _ranges(self, op: VersionsOp) -> dict[str, tuple[int, int]]:
         """The values of the loops in a nest."""

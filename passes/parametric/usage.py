@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from .index import depends_on
@@ -30,7 +31,7 @@ def usage_of(nest: Nest) -> Usage:
     steps = total([copies(stage) * _vectors(stage, nest) for stage in nest.root.stages()])
     if not nest.target.is_gpu:
         return Usage(steps=steps)
-    launches = [_launch(nest, kernel) for kernel in nest.root.body if isinstance(kernel, Loop)]
+    launches = [launch_usage(nest, kernel) for kernel in nest.root.body if isinstance(kernel, Loop)]
     names = [f.name for f in fields(Usage) if f.name != "steps"]
     most = {name: maximum(getattr(Usage, name), *(getattr(u, name) for u in launches)) for name in names}
     return Usage(**most, steps=steps)
@@ -63,22 +64,26 @@ def _vectors(stage: Stage, nest: Nest) -> Size:
     return ceil_div(lanes * stage.writes[0].buffer.element_bytes, nest.target.vector_bytes)
 
 
-def _launch(nest: Nest, kernel: Loop) -> Usage:
+def launch_usage(nest: Nest, kernel: Loop | Stage, parts: Mapping[Buffer, Buffer] | None = None) -> Usage:
+    """Resource usage of one launch, statements apart; `parts` are those that are kept of buffers, where known."""
     threads: dict[str, Size] = {}
-    for loop in (kernel, *kernel.loops_below()):
+    for loop in (kernel, *kernel.loops_below()) if isinstance(kernel, Loop) else ():
         if loop.kind.startswith("threadIdx"):
             threads[loop.kind] = maximum(loop.extent, threads.get(loop.kind, 1))
-    stages = list(kernel.stages())
+    stages = list(kernel.stages()) if isinstance(kernel, Loop) else [kernel]
     vthreads = maximum(1, *(product([x.extent for x in s.loops if x.kind == "vthread"]) for s in stages))
     written = dict.fromkeys(a.buffer for s in stages for a in s.writes if not a.buffer.is_argument)
-    shared, local = (total([_bytes(nest, b) for b in written if b.scope == scope]) for scope in ("shared", "local"))
+    shared, local = (
+        total([_bytes(nest, b, parts) for b in written if b.scope == scope]) for scope in ("shared", "local")
+    )
     return Usage(product([*threads.values()]), threads.get("threadIdx.z", 1), vthreads, shared, local)
 
 
-def _bytes(nest: Nest, buffer: Buffer) -> Size:
+def _bytes(nest: Nest, buffer: Buffer, parts: Mapping[Buffer, Buffer] | None) -> Size:
     """Bytes of a block, or in registers of a thread, where virtual threads have those that they touch for their own."""
     owner = nest.owner_of(buffer)
-    size = kept_part(nest, buffer, owner).elements * buffer.element_bytes
+    part = kept_part(nest, buffer, owner) if parts is None else parts[buffer]
+    size = part.elements * buffer.element_bytes
     for loop in owner.path if owner is not None and buffer.scope == "local" else ():
         if loop.kind == "vthread":
             size = size * where(_moved(nest, buffer, loop.name), loop.extent, 1)

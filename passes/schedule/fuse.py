@@ -9,7 +9,7 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.index import IndexExpr, axis
+from ...dialects.index import ZERO, IndexExpr, axis
 from ...dialects.loop import ForOp, blocks_in
 from ..analysis.nest import (
     find_block,
@@ -42,6 +42,9 @@ class Plan:
 @dataclass(frozen=True)
 class Fuse(Primitive[Plan]):
     """`for i in 4 { for j in 8 { S(i, j) } }` -> `for i_j in 32 { S(i_j floordiv 8, i_j mod 8) }`
+
+    A loop of one iteration stays at 0, also where later steps give the fused loop more than its extent: `for i in 1 {
+    for j in 8 { S(i, j) } }` -> `for i_j in 8 { S(0, i_j) }`.
 
     Requires: two or more serial loops, each directly in the one before and alone there, all of them over reduce
     iterators or none of them.
@@ -77,14 +80,11 @@ class Fuse(Primitive[Plan]):
         total = prod(loop.size for loop in plan.loops)
         for loop in reversed(plan.loops):
             whole = fused // below
-            values[loop.loop_name] = whole if below * loop.size == total else whole % loop.size
             below *= loop.size
-        ranges = {plan.name: (0, total - 1)}
+            values[loop.loop_name] = ZERO if loop.size == 1 else whole if below == total else whole % loop.size
         for block in blocks_in(plan.loops[-1]):
             bindings = [e.substitute(values) for e in block.bindings.data]
             where = [e.substitute(values) for e in block.conditions]
-            if total == 1:
-                bindings, where = [e.simplify(ranges) for e in bindings], [e.simplify(ranges) for e in where]
             block.rebind(bindings, simplify_conditions(where))
         loop = new_loop(plan.name, total)
         move_body(plan.loops[-1], loop.body.block)
@@ -96,11 +96,11 @@ class Fuse(Primitive[Plan]):
         values: dict[str, Index] = {}
         below: Size = 1
         total = product([x.extent for x in loops])
-        runs = less(1, total)  # a single iteration stays at 0, also where later steps give the loop more of them
         for position in range(len(loops) - 1, -1, -1):
             loop = loops[position]
             outermost = equal(product([x.extent for x in loops[:position]]), 1)
-            values[loop.name] = _digit(Index.axis(fused) // below, loop.extent, outermost).times_where(runs)
+            digit = _digit(Index.axis(fused) // below, loop.extent, outermost)
+            values[loop.name] = digit.times_where(less(1, loop.extent))
             below = below * loop.extent
         for stage in loops[-1].stages():
             stage.substitute_loops(values)

@@ -96,6 +96,9 @@ class GpuModel:
     where `sliced`, on threads of its own, and `join` the results that a thread adds parts up for; empty where it is
     not. `stages`, `registers` and `unroll` name
     the holes of the pipeline's depth, of copies through registers, and of statements that unrolled loops may become.
+
+    It is a model of the plan, made before any step is written, to keep most candidates legal and to order them. Its
+    sizes are those of the planned tiles: nearly those that the parametric nest reads from the steps, not a bound.
     """
 
     target: Target
@@ -128,7 +131,7 @@ class GpuModel:
         """Groups of a block's threads that share the reduction."""
         return np.asarray(c[self.split], dtype=np.float64) if self.sliced else self._ones(c)
 
-    def joined_words(self, c: Columns) -> Array:
+    def joined_elements(self, c: Columns) -> Array:
         """Elements in shared memory where the slices of a block are added up."""
         tile = np.prod([self._tile(c, a) for a in self.axes], axis=0)
         return np.asarray(tile * self._slices(c) if self.sliced else 0.0 * self._ones(c))
@@ -156,7 +159,8 @@ class GpuModel:
             sizes[last] = np.where(touched == 1, tile, width).astype(np.float64)
         return sizes
 
-    def _words(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        """Elements that an operand's index expressions reach in a tile of these sizes."""
         words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
         for span in operand.spans:
             reach = np.ones(1)
@@ -167,10 +171,14 @@ class GpuModel:
             words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
         return words
 
-    def shared_words(self, c: Columns) -> Array:
-        """Elements in shared memory, for each stage of the pipeline."""
+    def planned_elements(self, c: Columns) -> Array:
+        """Elements of all tiles that are planned in shared memory, for each stage of the pipeline.
+
+        What a schedule keeps there is known from its parametric nest alone, which is there once the schedule is written
+        (`Usage.shared_bytes`): steps align rows, and tails and strides make boxes larger or smaller.
+        """
         sizes = self._extents(c)
-        return np.asarray(np.sum([self._words(o, sizes) for o in self.operands], axis=0) * c[self.stages])
+        return np.asarray(np.sum([self._planned_tile(o, sizes) for o in self.operands], axis=0) * c[self.stages])
 
     def _accumulators(self, c: Columns) -> Array:
         return self._product(c, [a.inner for a in self.axes]) * self._product(c, [a.virtual for a in self.axes])
@@ -191,7 +199,7 @@ class GpuModel:
     def _held(self, c: Columns) -> Array:
         """Registers of a thread with copies on their way to shared memory."""
         through = c[self.registers] * (c[self.stages] > 1)
-        return np.asarray(self.shared_words(c) / c[self.stages] / self.threads(c) * through)
+        return np.asarray(self.planned_elements(c) / c[self.stages] / self.threads(c) * through)
 
     def _registers(self, c: Columns) -> Array:
         """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
@@ -203,7 +211,7 @@ class GpuModel:
         """Threads, shared memory, registers and tails within what the target has."""
         threads = self.threads(c)
         mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= WARP) & (threads % WARP == 0)
-        words = self.shared_words(c) + self.joined_words(c)
+        words = self.planned_elements(c) + self.joined_elements(c)
         mask &= words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
         registers, on = self._registers(c), multiprocessor_of(self.target)
         mask &= (registers <= on.registers_per_thread) & (registers * threads <= on.registers)
@@ -306,13 +314,13 @@ class GpuModel:
         for operand in self.operands:
             _, instructions, wavefronts = self._loads(c, operand)
             loads, cycles = loads + instructions, cycles + wavefronts
-            vectors = self._words(operand, sizes) / threads / c[operand.vector]
+            vectors = self._planned_tile(operand, sizes) / threads / c[operand.vector]
             scalars = c[operand.vector] if operand.turned else 1
             stores = through * c[operand.vector] if operand.turned else through
             moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * np.where(through, 1, scalars) + stores)
             stored = stored + np.ceil(vectors) * scalars * self._store_conflicts(c, operand)
-        filled = self.shared_words(c) / stages * self.element_bytes
-        joined = self.joined_words(c) * self.element_bytes
+        filled = self.planned_elements(c) / stages * self.element_bytes
+        joined = self.joined_elements(c) * self.element_bytes
         registers = np.minimum(on.registers_per_thread, self._registers(c))
         per_sm = np.minimum(
             np.minimum(on.threads // threads, on.shared_bytes // (filled * stages + joined + SHARED_RESERVED)),

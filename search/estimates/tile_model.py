@@ -162,8 +162,12 @@ class TileModel:
                 loads = loads * c[axis.inner]
         return loads
 
-    def _footprint(self, c: Columns, operand: frozenset[str], middle: bool) -> Array:
-        """Bytes of an operand that a register tile, or with `middle` the tile around it, touches in a reduce block."""
+    def _panel_bytes(self, c: Columns, operand: frozenset[str], middle: bool) -> Array:
+        """Bytes of an operand's panel for a register tile, or with `middle` for the tile around it, in a reduce block.
+
+        A panel has an element for each point of the axes that the operand moves along, as one that is packed for this
+        tile has. It is no footprint: windows that overlap in the operand count once for each step.
+        """
         size = np.full(len(c[self.lanes]), float(self.element_bytes))
         for axis in (*self.rows, self.vector):
             if axis.name in operand:
@@ -195,9 +199,9 @@ class TileModel:
         cycles = tasks * middle * total * step * balance / self.target.cores
         vector_side = [o for o in self.operands if self.vector.name in o]
         row_side = [o for o in self.operands if self.vector.name not in o]
-        micro_panel = sum((self._footprint(c, o, False) for o in vector_side), np.zeros(len(rows)))
-        vector_tile = sum((self._footprint(c, o, True) for o in vector_side), np.zeros(len(rows)))
-        row_tile = sum((self._footprint(c, o, True) for o in row_side), np.ones(len(rows)))
+        micro_panel = sum((self._panel_bytes(c, o, False) for o in vector_side), np.zeros(len(rows)))
+        vector_tile = sum((self._panel_bytes(c, o, True) for o in vector_side), np.zeros(len(rows)))
+        row_tile = sum((self._panel_bytes(c, o, True) for o in row_side), np.ones(len(rows)))
         cycles = cycles * np.where(micro_panel > self.target.l1_bytes, L1_MISS, 1.0)
         cycles = cycles * np.where(vector_tile + row_tile > self.target.l2_bytes, L2_MISS, 1.0)
         if self.panel == "inner":

@@ -204,6 +204,14 @@ TEMPLATES = {
         "lw-reverse-compute-at{block='T_relu' loop='i1_j0'}",
         "lw-transform-layout{B buffer='T_matmul' layout='j/<s>','i','j%<s>'}",
     ),
+    "fused_ones": (
+        "lw-split{B loop='i' factors=0,<u>}",
+        "lw-split{B loop='j' factors=0,<u>,<s>}",
+        "lw-reorder{B loops='i0','j0','k','i1','j1','j2'}",
+        "lw-fuse{B loops='i1','j1','j2'}",
+        "lw-split{B loop='i1_j1_j2' factors=0,<t>}",
+        "lw-vectorize{B loop='i1_j1_j21'}",
+    ),
     "inline_backwards": (
         "lw-split{block='T_tanh' loop='i0' factors=0,<t>}",
         "lw-reverse-compute-inline{block='T_exp'}",

@@ -21,11 +21,14 @@ from loopwright.passes.parametric.placement import kept_part
 from loopwright.passes.parametric.program import Program
 from loopwright.passes.parametric.read import nest_of_candidate
 from loopwright.passes.parametric.replay import nest_of_schedule
-from loopwright.passes.parametric.sizes import SizeGraph
+from loopwright.passes.parametric.sizes import Size, SizeGraph, maximum
 from loopwright.passes.parametric.usage import Usage, usage_of
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.features.catalogue import names
+from loopwright.search.features.machine import BASE_REGISTERS
+from loopwright.search.features.occupancy import REGISTER_BYTES, launch_of, operand_registers
 from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.features.view import NestView
 from loopwright.search.sketch.generate import generate_sketches
 
 CPU = "llvm cores=2 vector_bytes=64 vector_registers=32"
@@ -78,6 +81,30 @@ def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None
             want = asdict(usage_of(nest_of_candidate(candidate, device)))
             assert want == exact_usage(candidate, device), sketch.schedule(row)
             assert dict(zip(used, numbers, strict=True)) == want, sketch.schedule(row)
+
+
+@pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "depthwise_nhwc"])
+def test_launches_are_as_large_as_the_lowering_makes_them(name: str) -> None:
+    """Threads, shared memory and registers that buffers are in, as occupancy is computed from them."""
+    module, device = module_of(name, CUDA), parse_target(CUDA)
+    for sketch in generate_sketches(module, device):
+        for row in anywhere(sketch, np.random.default_rng(4), 4):
+            candidate = module.clone()
+            apply_schedule(candidate, sketch.schedule(row))
+            view = NestView(nest_of_candidate(candidate, device))
+            found = {"threads": 1.0, "shared_bytes": 0.0, "local_bytes": 0.0}
+            for kernel in view.kernels:
+                launch = launch_of(view, kernel)
+                rest = maximum(0, *(operand_registers(v) for v in view.in_kernel(kernel))) + BASE_REGISTERS
+                taken = (launch.threads, launch.shared_bytes, (launch.registers - rest) * REGISTER_BYTES)
+                found = {n: max(most, number(t)) for (n, most), t in zip(found.items(), taken, strict=True)}
+            want = exact_usage(candidate, device)
+            assert found == {n: want[n] for n in found}, sketch.schedule(row)
+
+
+def number(size: Size) -> float:
+    assert isinstance(size, int | float)
+    return size
 
 
 def exact_usage(module: ModuleOp, target: Target) -> dict[str, int]:

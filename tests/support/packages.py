@@ -123,70 +123,87 @@ def mutated(header: Header, rng: np.random.Generator) -> Header:
     return changed
 
 
-def trespass(package: Package) -> str | None:  # noqa: C901
+def trespass(package: Package) -> str | None:
     """Find, byte by byte, an access of a package beyond its arrays; None where it keeps to them.
 
-    Every byte of the arena knows the tensor that was last written to it. Kernels are taken to touch what their
-    signatures declare.
+    Kernels are taken to touch what their signatures declare.
     """
-    plan = package.plan
-    owner = np.zeros(plan.arena_bytes + 1, np.int64)
-    tensors: dict[int, tuple[str, int]] = {}
-    fixed: set[int] = set()
-
-    def write(place: Any, dtype: str, nbytes: int, where: str) -> str | None:
-        if place.kind != "arena":
-            return f"{where} writes to a constant"
-        if not 0 <= place.number <= place.number + nbytes <= plan.arena_bytes:
-            return f"{where} writes beyond the arena"
-        stretch = owner[place.number : place.number + nbytes]
-        if fixed & set(stretch.tolist()):
-            return f"{where} writes over an input"
-        tensors[len(tensors) + 1] = (dtype, nbytes)
-        stretch[...] = len(tensors)
-        return None
-
-    def read(place: Any, dtype: str, nbytes: int, where: str) -> str | None:
-        if place.kind == "constant":
-            array = package.constants[place.number]
-            return None if (array.dtype.name, array.nbytes) == (dtype, nbytes) else f"{where} misreads a constant"
-        if not 0 <= place.number <= place.number + nbytes <= plan.arena_bytes:
-            return f"{where} reads beyond the arena"
-        found = set(owner[place.number : place.number + nbytes].tolist())
-        whole = len(found) == 1 and tensors.get(found.pop()) == (dtype, nbytes)
-        return None if whole or not nbytes else f"{where} reads what nobody wrote"
-
-    def size(dtype: str, shape: Any) -> int:
-        return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-
-    wrong: list[str | None] = []
+    plan, arena = package.plan, _Arena(package)
     for port in plan.inputs:
-        wrong.append(write(port.place, port.dtype, size(port.dtype, port.shape), port.name))
-        fixed.add(len(tensors))
-    for number, step in enumerate(plan.steps):
-        signature, where = signature_of(plan.kind, package.kernels[step.kernel]), f"step {number}"
-        before = len(tensors)
+        arena.write(port.place, port.dtype, _bytes(port.dtype, port.shape), port.name)
+        arena.fixed.add(len(arena.tensors))
+    for number in range(len(plan.steps)):
+        arena.run(number)
+    for port in plan.outputs:
+        arena.read(port.place, port.dtype, _bytes(port.dtype, port.shape), port.name)
+    return arena.wrong[0] if arena.wrong else None
+
+
+class _Arena:
+    """The arena of a plan while it runs: every byte knows the tensor that was last written to it."""
+
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self.size = package.plan.arena_bytes
+        self.owner = np.zeros(self.size + 1, np.int64)
+        self.tensors: dict[int, tuple[str, int]] = {}
+        self.fixed: set[int] = set()
+        """The tensors that are inputs."""
+        self.wrong: list[str] = []
+
+    def write(self, place: Any, dtype: str, nbytes: int, where: str) -> None:
+        if place.kind != "arena":
+            self.wrong.append(f"{where} writes to a constant")
+            return
+        if not 0 <= place.number <= place.number + nbytes <= self.size:
+            self.wrong.append(f"{where} writes beyond the arena")
+            return
+        stretch = self.owner[place.number : place.number + nbytes]
+        if self.fixed & set(stretch.tolist()):
+            self.wrong.append(f"{where} writes over an input")
+            return
+        self.tensors[len(self.tensors) + 1] = (dtype, nbytes)
+        stretch[...] = len(self.tensors)
+
+    def read(self, place: Any, dtype: str, nbytes: int, where: str) -> None:
+        if place.kind == "constant":
+            array = self.package.constants[place.number]
+            if (array.dtype.name, array.nbytes) != (dtype, nbytes):
+                self.wrong.append(f"{where} misreads a constant")
+            return
+        if not 0 <= place.number <= place.number + nbytes <= self.size:
+            self.wrong.append(f"{where} reads beyond the arena")
+            return
+        found = set(self.owner[place.number : place.number + nbytes].tolist())
+        whole = len(found) == 1 and self.tensors.get(found.pop()) == (dtype, nbytes)
+        if nbytes and not whole:
+            self.wrong.append(f"{where} reads what nobody wrote")
+
+    def run(self, number: int) -> None:
+        """Read and write as a step's kernel declares."""
+        step, where = self.package.plan.steps[number], f"step {number}"
+        signature = signature_of(self.package.plan.kind, self.package.kernels[step.kernel])
+        before = len(self.tensors)
         pairs = list(zip(signature.arguments, step.places, strict=True))
-        for argument, place in pairs:
+        inputs = [(a, p) for a, p in pairs if not a.is_output]
+        for argument, place in inputs:
             shape = argument.shape if argument.packing is None else argument.packing.packed_shape
-            if not argument.is_output:
-                wrong.append(read(place, argument.dtype, size(argument.dtype, shape), where))
-        read_bytes = [
-            set(range(p.number, p.number + size(a.dtype, a.shape)))
-            for a, p in pairs
-            if not a.is_output and p.kind == "arena"
-        ]
-        touched = [(p, a.dtype, size(a.dtype, a.shape)) for a, p in pairs if a.is_output]
+            self.read(place, argument.dtype, _bytes(argument.dtype, shape), where)
+        read = [_addresses(p, _bytes(a.dtype, a.shape)) for a, p in inputs]
+        touched = [(p, a.dtype, _bytes(a.dtype, a.shape)) for a, p in pairs if a.is_output]
         touched += [(p, "scratch", n) for p, n in zip(step.workspaces, signature.workspaces, strict=True)]
         for place, dtype, nbytes in touched:
-            mine = (
-                owner[place.number : place.number + nbytes]
-                if place.kind == "arena" and place.number >= 0
-                else owner[:0]
-            )
-            bytes_of = set(range(place.number, place.number + nbytes)) if place.kind == "arena" else set()
-            if (mine > before).any() or any(bytes_of & r for r in read_bytes):
-                wrong.append(f"{where} writes where it reads or writes")
-            wrong.append(write(place, dtype, nbytes, where))
-    wrong += [read(port.place, port.dtype, size(port.dtype, port.shape), port.name) for port in plan.outputs]
-    return next((text for text in wrong if text is not None), None)
+            inside = place.kind == "arena" and place.number >= 0
+            mine = self.owner[place.number : place.number + nbytes] if inside else self.owner[:0]
+            if (mine > before).any() or any(_addresses(place, nbytes) & r for r in read):
+                self.wrong.append(f"{where} writes where it reads or writes")
+            self.write(place, dtype, nbytes, where)
+
+
+def _bytes(dtype: str, shape: Any) -> int:
+    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+
+
+def _addresses(place: Any, nbytes: int) -> set[int]:
+    """The bytes of the arena that a tensor takes; none of a constant."""
+    return set(range(place.number, place.number + nbytes)) if place.kind == "arena" else set()

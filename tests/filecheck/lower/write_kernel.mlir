@@ -59,3 +59,47 @@ func.func @short(%b: memref<8xf32> {lw.name = "b", lw.output}) attributes {lw.lo
 }
 
 // CHECK: a layout has as many extents, strides and steps as indices
+
+// -----
+
+// A nest in two versions has those of nests in it in both: where rows are tested, columns of whole tiles still are not.
+
+func.func @padded(%x: memref<16x16xf32> {lw.name = "x"}, %b: memref<16x16xf32> {lw.name = "b", lw.output}) attributes {lw.lowered_by = "lw-place-predicates"} {
+  lw_loop.for o in 2 {
+    lw_loop.versions (o * 8 + i - 1 >= 0) {
+      lw_loop.for i in 8 {
+        lw_loop.for p in 2 {
+          lw_loop.versions (p * 8 + j - 1 >= 0) {
+            lw_loop.for j in 8 {
+              lw_loop.block b (h in 16 = o * 8 + i, w in 16 = p * 8 + j) writes %b[h, w] : memref<16x16xf32> {
+                %0 = lw_loop.load %x[h - 1, w - 1] where (h - 1 >= 0, w - 1 >= 0) : memref<16x16xf32>
+                lw_te.yield %0 : f32
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: func.func @padded(
+// CHECK: scf.for %o
+// CHECK: %[[ROWS:[0-9]+]] = arith.cmpi sge
+// CHECK: scf.if %[[ROWS]] {
+// CHECK: scf.for %i =
+// CHECK: %[[COLUMNS:[0-9]+]] = arith.cmpi sge
+// CHECK: scf.if %[[COLUMNS]] {
+// CHECK: lw_kernel.load %x[%{{[0-9]+}} - 17] stride 0 : memref
+// CHECK: } else {
+// CHECK: lw_kernel.load %x[%{{[0-9]+}} - 17] stride 0 mask %{{[0-9]+}} : memref
+// CHECK: } else {
+// CHECK: scf.for %i_1
+// CHECK: %[[ROW:[0-9]+]] = arith.cmpi sge
+// CHECK: %[[AGAIN:[0-9]+]] = arith.cmpi sge
+// CHECK: scf.if %[[AGAIN]] {
+// CHECK: lw_kernel.load %x[%{{[0-9]+}} - 17] stride 0 mask %[[ROW]] : memref
+// CHECK: } else {
+// CHECK: %[[BOTH:[0-9]+]] = arith.andi %[[ROW]]
+// CHECK: lw_kernel.load %x[%{{[0-9]+}} - 17] stride 0 mask %[[BOTH]] : memref

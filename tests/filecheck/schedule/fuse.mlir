@@ -2,6 +2,9 @@
 // RUN: xdsl-opt %s -p 'lw-split{block=C loop=j factors=0,2},lw-fuse{block=C loops=i,j0,j1},lw-split{block=C loop=i_j0_j1 factors=0,5},lw-fuse{block=C loops=k,r}' | filecheck %s --check-prefix=THREE
 // RUN: xdsl-opt %s -p 'lw-split{block=C loop=j factors=3,1},lw-fuse{block=C loops=j0,j1}' | filecheck %s --check-prefix=BACK
 // RUN: xdsl-opt %s -p 'lw-fuse{block=D loops=a,b}' | filecheck %s --check-prefix=ONES
+// RUN: xdsl-opt %s -p 'lw-split{block=C loop=j factors=0,1},lw-fuse{block=C loops=i,j0,j1},lw-split{block=C loop=i_j0_j1 factors=0,8}' | filecheck %s --check-prefix=INNER
+// RUN: xdsl-opt %s -p 'lw-split{block=C loop=i factors=1,0},lw-fuse{block=C loops=i0,i1},lw-split{block=C loop=i0_i1 factors=0,3}' | filecheck %s --check-prefix=OUTER
+// RUN: xdsl-opt %s -p 'lw-fuse{block=G loops=e,f},lw-split{block=G loop=e_f factors=0,8}' | filecheck %s --check-prefix=COLUMN
 // RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=j,k}' --verify-diagnostics | filecheck %s --check-prefix=MIXED
 // RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,k}' --verify-diagnostics | filecheck %s --check-prefix=APART
 // RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=j,i}' --verify-diagnostics | filecheck %s --check-prefix=ORDER
@@ -81,3 +84,24 @@ func.func @ones(%D: memref<1x1xf32> {lw.name = "D", lw.output}, %E: memref<2x2xf
 
 // ALONE: lw-fuse{block="E" loops="c","d"}: each loop must be directly in the one before and alone there, 'd' is not in 'c'; reorder first
 // ALONE: > lw_loop.for c in 2 {
+
+// A loop of one iteration is at 0, in a tail too: no index divides by the extents of the others.
+
+func.func @column(%x: memref<12x1xf32> {lw.name = "x"}, %G: memref<1x12xf32> {lw.name = "G", lw.output}) {
+  lw_loop.for e in 1 {
+    lw_loop.for f in 12 {
+      lw_loop.block G (i in 1 = e, j in 12 = f) writes %G[i, j] : memref<1x12xf32> {
+        %v = lw_loop.load %x[j, i] : memref<12x1xf32>
+        lw_te.yield %v : f32
+      }
+    }
+  }
+  func.return
+}
+
+// COLUMN: lw_loop.for e_f0 in 2 {
+// COLUMN-NEXT: lw_loop.for e_f1 in 8 {
+// COLUMN-NEXT: lw_loop.block G (i in 1 = 0, j in 12 = e_f0 * 8 + e_f1) where (11 - e_f0 * 8 - e_f1 >= 0) writes
+
+// INNER: lw_loop.block C (i in 4 = (i_j0_j10 * 8 + i_j0_j11) floordiv 3, j in 3 = (i_j0_j10 * 8 + i_j0_j11) mod 3, reduce k in 2 = k, reduce r in 3 = r) where (11 - i_j0_j10 * 8 - i_j0_j11 >= 0) writes
+// OUTER: lw_loop.block C (i in 4 = i0_i10 * 3 + i0_i11, j in 3 = j, reduce k in 2 = k, reduce r in 3 = r) where (3 - i0_i10 * 3 - i0_i11 >= 0) writes
