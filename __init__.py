@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.llvm.this_cpu import cpu as cpu
     from loopwright.backends.opencl.arrays import opencl as opencl
+    from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
@@ -105,6 +106,7 @@ _HOMES = {
     "pretuned": "loopwright.search.records",
     "register_sketch_rule": "loopwright.search.sketch.rule",
     "register_workload": "loopwright.search.workload",
+    "resolve_target": "loopwright.backends.targets",
     "sketch_rules": "loopwright.search.sketch.rule",
     "template": "loopwright.search.template.registry",
     "train_cost_model": "loopwright.search.cost_model.samples",

@@ -15,12 +15,13 @@ from xdsl.ir import SSAValue
 from ..backends.arrays import aligned_copy
 from ..backends.host_memory import host_memory_bytes
 from ..backends.signature import Argument
+from ..backends.targets import resolve_target
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
 from ..search.measure.backend_api import load_backend
 from ..search.measure.check import check_executable
 from ..search.records.file import Record
-from ..search.task import SearchTask, resolve_target
+from ..search.task import SearchTask
 from .builders import Job, build_all
 from .chosen_schedules import chosen_schedules
 from .layout import in_layout

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..backends.build import build, named_target
+from ..backends.build import build
 from ..backends.kernel_function import Kernel
+from ..backends.targets import resolve_target
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
@@ -226,8 +227,3 @@ class TaskInSearch(InSearch[SearchTask]):
     @property
     def default_schedule(self) -> str:
         return self.task.default_schedule
-
-
-def resolve_target(target: str | Target) -> Target:
-    """A target from text, as `lw.build` takes it; ValueError for a text that names none."""
-    return target if isinstance(target, Target) else named_target(target)

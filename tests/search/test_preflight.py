@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 import loopwright as lw
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda
+from loopwright.backends.targets import resolve_target
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask, PreflightError
 from loopwright.search.measure.preflight import measured_elsewhere, preflight
 from loopwright.search.measure.process import WorkerStartError
-from loopwright.search.task import resolve_target
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 
