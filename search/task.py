@@ -86,7 +86,12 @@ class SearchTask:
 
     @cached_property
     def sketches(self) -> list[Sketch]:
-        """The sketches that are searched: schedules with holes."""
+        """The sketches that are searched: schedules with holes; ValueError for a GPU whose limits are not known."""
+        if self.target.is_gpu and not self.target.max_threads_per_block:
+            raise ValueError(
+                f"target '{self.target}' says not how many threads a block may have, so there is nothing to search: "
+                f"name a model, as 'cuda model=h200', an architecture, as 'cuda arch=sm_75', or max_threads_per_block="
+            )
         return generate_sketches(self.module, self.target, self.rules)
 
     @property

@@ -137,3 +137,5 @@ def test_another_device_is_named() -> None:
     assert "cuda model=h200 is measured on NVIDIA A100-SXM4-80GB:" in measured_elsewhere(
         "cuda model=h200", "NVIDIA A100-SXM4-80GB"
     )
+    assert measured_elsewhere("cuda model=l4", "NVIDIA L40S") and measured_elsewhere("cuda model=h100", "NVIDIA GH200")
+    assert measured_elsewhere("cuda model=rtx4090", "NVIDIA GeForce RTX 4090 Laptop GPU")
