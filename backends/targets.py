@@ -9,7 +9,7 @@ from ..dialects.gpu_models import DEFAULTS
 from ..dialects.presets import preset_target
 from ..dialects.target import Target, options_of
 from .cuda.driver import target_of_device as cuda_target
-from .llvm.host import host_target
+from .llvm.host import cpu_of, host_target
 from .missing import MissingRequirement
 from .opencl.platform import target_of_device as opencl_target
 
@@ -30,11 +30,20 @@ def resolve_target(target: str | Target) -> Target:
     given = preset_target(target)
     named = options_of(target)
     if set(named) - {"kind", "cores"}:
-        return given
+        return given if given.is_gpu else _known_cpu(given)
     if given.kind == "llvm":
         return host_target(given.cores if "cores" in named else None)
     found = _device_here(given.kind)
     return found.with_cores(given.cores) if "cores" in named else found
+
+
+def _known_cpu(given: Target) -> Target:
+    """Return a target of a CPU that code can be made for; ValueError for one that is not known."""
+    try:
+        cpu_of(given)
+    except ValueError as error:
+        raise ValueError(f"target '{given}': {error}") from None
+    return given
 
 
 def _device_here(kind: str) -> Target:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from .cpu_models import CPU_MODELS, GENERIC
 from .gpu_models import ALIASES, GPUS, of_capability
 from .names import one_line
 from .target import Target, options_of, parse_target
@@ -14,13 +15,6 @@ from .target import Target, options_of, parse_target
 PRESETS: dict[tuple[str, str], Target] = {
     (kind, model): target for kind, models in GPUS.items() for model, target in models.items()
 }
-CPU_LEVELS: dict[str, Target] = {
-    # System V ABI for AMD64, table 3.1: all CPUs with SSE2, SSE4.2, AVX2 or AVX-512, whoever made them.
-    **{model: Target(model=model, vector_bytes=16) for model in ("x86-64", "x86-64-v2")},
-    "x86-64-v3": Target(model="x86-64-v3", vector_bytes=32),
-    "x86-64-v4": Target(model="x86-64-v4", vector_bytes=64, vector_registers=32),
-}
-
 MAKERS = ("nvidia", "geforce", "tesla", "jetson", "arm", "graphics", "device", "gpu")
 """Words of a GPU's name that say nothing of which one it is."""
 _FORM = re.compile(r"sxm\d?|pcie?|hbm\d?e?|\d+gb?")
@@ -36,12 +30,20 @@ def preset_target(text: str) -> Target:
     """
     given, named = parse_target(text), options_of(text)
     try:
-        known = CPU_LEVELS.get(given.model) if given.kind == "llvm" else _known_gpu(given, named)
+        known = _known_cpu(given) if given.kind == "llvm" else _known_gpu(given, named)
     except ValueError as error:
         raise ValueError(f"target '{one_line(text)}': {error}") from None
     if known is None:
         return given
     return replace(known, **{name: getattr(given, name) for name in named if name not in ("kind", "model")})
+
+
+def _known_cpu(given: Target) -> Target | None:
+    """Return the vectors that a CPU's model has, or its architecture."""
+    known = CPU_MODELS.get(given.model) or GENERIC.get(given.arch)
+    if known is None:
+        return None
+    return Target(model=given.model, vector_bytes=known.vector_bytes, vector_registers=known.vector_registers)
 
 
 def model_of(kind: str, name: str) -> str:

@@ -13,6 +13,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from .attributes import AxesAttr, IndicesAttr
+from .cpu_models import CPU_MODELS, GENERIC
 from .names import one_line
 
 Kind = Literal["llvm", "cuda", "opencl"]
@@ -31,6 +32,8 @@ LINE_BYTES = 64
 _DIGITS = 19
 """Of a size: more than this is none, and takes long to read."""
 _WORD = re.compile(r"[^\s=\"\\]+")
+_FEATURES = re.compile(r"([+-][a-z0-9.-]+(,[+-][a-z0-9.-]+)*)?")
+_TEXTS = ("kind", "model", "arch", "features")
 _AT_LEAST_ONE = ("cores", "vector_bytes", "warp_size")
 
 
@@ -55,6 +58,10 @@ class Target:
     warp_size: int = 1
     max_vthreads: int = 0
     compute_capability: int = 0
+    arch: str = ""
+    """Of a CPU, by LLVM's name; empty for that of the model, or of this machine."""
+    features: str = ""
+    """Of a CPU, more or fewer than its model's: `+dotprod,-lse`."""
 
     def __post_init__(self) -> None:
         if (wrong := self._wrong()) is not None:
@@ -66,18 +73,38 @@ class Target:
             return f"kind must be {_either(KINDS)}, got {_shown(self.kind)}{_instead(self.kind)}"
         if not isinstance(self.model, str) or not _WORD.fullmatch(self.model):
             return f"model must be one word, got {_shown(self.model)}"
-        for field in fields(self)[2:]:
+        for field in fields(self):
+            if field.name in _TEXTS:
+                continue
             value, least = getattr(self, field.name), int(field.name in _AT_LEAST_ONE)
             if type(value) is not int or value < least:
                 takes = "a positive" if least else "a non-negative"
                 return f"option '{field.name}' takes {takes} integer, got {_shown(value)}"
         if self.compute_capability and self.kind != "cuda":
             return f"compute_capability is for cuda, not for {self.kind}"
+        return self._wrong_cpu()
+
+    def _wrong_cpu(self) -> str | None:
+        if self.kind != "llvm" and (self.arch or self.features):
+            own = ", where it is sm_75 or the like" if self.kind == "cuda" else ""
+            return f"arch and features are for llvm, not for {self.kind}{own}"
+        if self.arch not in ("", *GENERIC):
+            return f"arch must be {_either(tuple(GENERIC))}, got {_shown(self.arch)}"
+        if not isinstance(self.features, str) or not _FEATURES.fullmatch(self.features):
+            return f"features are names with + or -, as '+dotprod,-lse', got {_shown(self.features)}"
         return None
 
     def __str__(self) -> str:
-        shown = [f"{f.name}={getattr(self, f.name)}" for f in fields(self)[1:] if getattr(self, f.name) != f.default]
-        return " ".join([self.kind, *shown])
+        usual = {field.name: field.default for field in fields(self)[1:]}
+        shown = [
+            n for n in usual if getattr(self, n) != usual[n] or getattr(self, n) != self._said_by_model(n, usual[n])
+        ]
+        return " ".join([self.kind, *(f"{name}={getattr(self, name)}" for name in shown)])
+
+    def _said_by_model(self, name: str, usual: object) -> object:
+        """What a reader of the text takes for a field that it does not say, who knows the model."""
+        known = CPU_MODELS.get(self.model) if self.kind == "llvm" and name.startswith("vector_") else None
+        return getattr(known, name, usual)
 
     @property
     def is_gpu(self) -> bool:
@@ -145,7 +172,7 @@ def parse_target(text: str) -> Target:
     ValueError names what is wrong and what is allowed. `presets.preset_target` fills in what a model says.
     """
     values: dict[str, str | int] = {
-        name: int(value) if name not in ("kind", "model") and value.isdecimal() and len(value) < _DIGITS else value
+        name: int(value) if name not in _TEXTS and value.isdecimal() and len(value) < _DIGITS else value
         for name, value in options_of(text).items()
     }
     try:

@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 from ..backends.arrays import aligned_copy
 from ..backends.host_memory import host_memory_bytes
+from ..backends.llvm.host import as_compiled
 from ..backends.signature import Argument
 from ..backends.targets import resolve_target
 from ..dialects.graph import ApplyOp, ConstantOp
@@ -79,7 +80,8 @@ def compile(
     ]
     signatures = [signature_of(device.kind, made.artifact) for made in built]
     memory = _Memory(grouped, pairs, numbers, signatures)
-    plan = memory.plan(str(device), kernels, versions)
+    made_for = as_compiled(device) if device.kind == "llvm" else device
+    plan = memory.plan(str(made_for), kernels, versions)
     _verify(plan, signatures, memory.constants)
     return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(memory.constants)))
 

@@ -15,6 +15,9 @@ REFUSED = {
     "truth": ({"cores": True}, "option 'cores' takes a positive integer, got True$"),
     "nothing": ({"warp_size": 0}, "option 'warp_size' takes a positive integer, got 0$"),
     "float": ({"cores": 2.0}, "option 'cores' takes a positive integer, got 2.0$"),
+    "architecture": ({"arch": "arm64"}, "arch must be x86_64, aarch64 or riscv64, got 'arm64'$"),
+    "a GPU's": ({"kind": "opencl", "arch": "aarch64"}, "arch and features are for llvm, not for opencl$"),
+    "features": ({"features": "neon"}, r"features are names with \+ or -, as '\+dotprod,-lse', got 'neon'$"),
     "other kind": ({"compute_capability": 90}, "compute_capability is for cuda, not for llvm$"),
 }
 
@@ -64,7 +67,7 @@ def test_text_is_read_back() -> None:
         ("cuda cores=1 h200", "unknown option 'h200'"),
         ("llvm cores=2 cores=3", "option 'cores' is given twice"),
         ("cuda arch=sm_75 compute_capability=86", "option 'compute_capability' is given twice"),
-        ("cuda arch=turing", "unknown option 'arch'"),
+        ("cuda arch=turing", "arch and features are for llvm, not for cuda, where it is sm_75 or the like"),
         ("llvm cores=two", "option 'cores' takes a positive integer, got 'two'"),
         (f"llvm cores={'9' * 5000}", "option 'cores' takes a positive integer, got '9999"),
         ("llvm cores=\u00b2", "option 'cores' takes a positive integer"),
