@@ -67,9 +67,10 @@ class Compiled:
     assembly: str
 
 
-def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None) -> Compiled:
+def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None, *, loaded: bool = True) -> Compiled:
     """Optimize LLVM IR text and emit an object file; with `texts` also the optimized IR and the assembly.
 
+    The file is to be loaded by this process, or, unless `loaded`, to be linked into another program.
     The code is for this CPU unless another one is given, of any architecture; MissingTarget where LLVM has it not.
     Loop and SLP vectorizers and unrolling are off: the schedule has decided these.
     """
@@ -77,7 +78,7 @@ def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = Non
 
     cpu = cpu or cpu_for()
     with _LOCK:
-        machine = _machine(cpu, jit=cpu.arch == architecture())
+        machine = _machine(cpu, jit=loaded and cpu.arch == architecture())
         context = llvm.create_context()
         module = llvm.parse_assembly(source, context)
         try:
