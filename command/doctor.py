@@ -126,20 +126,7 @@ def _device_finding(name: str, compiles: bool, runs: bool, found: list[str]) -> 
         return Finding(name, "not supported", f"{text}; there is no backend for {name} yet")
     if not compiles:
         return Finding(name, "missing", f"{text}: pip install 'loopwright[{name}]'")
-    if not _is_tunable(name):
-        text += "; hand-written kernels only: `tune` and `build` do not take this target yet"
     return Finding(name, "runs" if runs else "compiles", text)
-
-
-def _is_tunable(kind: str) -> bool:
-    from ..dialects.target import Target
-    from ..search.task import resolve_target
-
-    try:
-        resolve_target(Target(kind=kind))
-    except ValueError:
-        return False
-    return True
 
 
 def _opencl_platforms(loader: ctypes.CDLL) -> int:

@@ -61,7 +61,8 @@ def _given(path: Path) -> SearchTask:
 
 def _task(given: dict[str, SearchTask], files: list[Path], record: Record) -> SearchTask | None:
     """The task of a record, from the files given, those beside the records, or the key; None where nothing has it."""
-    from ..search.task import SearchTask, resolve_target
+    from ..backends.targets import resolve_target
+    from ..search.task import SearchTask
 
     known = given.get(record.workload_hash)
     if known is not None:

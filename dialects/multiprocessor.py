@@ -12,6 +12,8 @@ BANKS = 32
 """Banks of shared memory, on every GPU of NVIDIA's (CUDA C++ Programming Guide, compute capabilities)."""
 BANK_BYTES = 4
 """What a bank gives in a cycle."""
+MAX_THREADS_PER_BLOCK = 1024
+"""On every GPU of NVIDIA's since compute capability 2.0 (CUDA C++ Programming Guide, technical specifications)."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,10 @@ class Multiprocessor:
     threads: int
     blocks: int
     shared_bytes: int
+    block_shared_bytes: int
+    """Shared memory that one block may have, where it asks for more than the usual 48 KB."""
+    l1_bytes: int
+    """The first-level cache, with the shared memory that is taken out of it."""
     lanes: int
     registers: int = 65536
     registers_per_thread: int = 255
@@ -33,16 +39,27 @@ class Multiprocessor:
         return BANKS * BANK_BYTES
 
 
-_BY_CAPABILITY = {
-    61: Multiprocessor(threads=2048, blocks=32, shared_bytes=96 << 10, lanes=128),
-    70: Multiprocessor(threads=2048, blocks=32, shared_bytes=96 << 10, lanes=64),
-    75: Multiprocessor(threads=1024, blocks=16, shared_bytes=64 << 10, lanes=64),
-    80: Multiprocessor(threads=2048, blocks=32, shared_bytes=164 << 10, lanes=64),
-    86: Multiprocessor(threads=1536, blocks=16, shared_bytes=100 << 10, lanes=128),
-    89: Multiprocessor(threads=1536, blocks=24, shared_bytes=100 << 10, lanes=128),
-    90: Multiprocessor(threads=2048, blocks=32, shared_bytes=228 << 10, lanes=128),
+def _has(threads: int, blocks: int, shared_kb: int, block_kb: int, l1_kb: int, lanes: int) -> Multiprocessor:
+    return Multiprocessor(threads, blocks, shared_kb << 10, block_kb << 10, l1_kb << 10, lanes)
+
+
+MULTIPROCESSORS = {
+    61: _has(2048, 32, 96, 48, 48, 128),
+    70: _has(2048, 32, 96, 96, 128, 64),
+    72: _has(2048, 32, 96, 96, 128, 64),
+    75: _has(1024, 16, 64, 64, 96, 64),
+    80: _has(2048, 32, 164, 163, 192, 64),
+    86: _has(1536, 16, 100, 99, 128, 128),
+    87: _has(1536, 16, 164, 163, 192, 128),
+    89: _has(1536, 24, 100, 99, 128, 128),
+    90: _has(2048, 32, 228, 227, 256, 128),
+    100: _has(2048, 32, 228, 227, 256, 128),
+    103: _has(2048, 32, 228, 227, 256, 128),
+    120: _has(1536, 24, 100, 99, 128, 128),
+    121: _has(1536, 24, 100, 99, 128, 128),
 }
-"""CUDA C++ Programming Guide: technical specifications, and throughput of native arithmetic instructions."""
+"""By compute capability. CUDA C++ Programming Guide: technical specifications, throughput of native arithmetic
+instructions, and for each capability the size of the unified data cache."""
 
 
 def multiprocessor_of(target: Target) -> Multiprocessor:
@@ -50,4 +67,4 @@ def multiprocessor_of(target: Target) -> Multiprocessor:
 
     For devices of OpenCL that is a stand-in: it orders candidates by what they take, and says nothing of the device.
     """
-    return _BY_CAPABILITY.get(target.compute_capability, _BY_CAPABILITY[90])
+    return MULTIPROCESSORS.get(target.compute_capability, MULTIPROCESSORS[90])

@@ -1,122 +1,93 @@
-"""Targets of well-known devices, by kind and model; the limits that schedules must respect."""
+"""Targets from text: what the model of a well-known device says, or a GPU's compute capability."""
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 
-from .target import Target, parse_target
-
-_CUDA = Target(kind="cuda", max_threads_per_block=1024, warp_size=32, max_vthreads=8, vector_bytes=16)
-"""Threads and warps: CUDA C++ Programming Guide, technical specifications per compute capability. A thread's virtual
-threads are limited to a quarter of a warp, the limit that Ansor searches with (Zheng et al., OSDI 2020)."""
+from .cpu_models import CPU_MODELS, GENERIC
+from .gpu_models import ALIASES, GPUS, of_capability
+from .names import one_line
+from .target import Target, options_of, parse_target
 
 PRESETS: dict[tuple[str, str], Target] = {
-    # NVIDIA H200 Tensor Core GPU data sheet (132 multiprocessors); the other figures as its driver reports them.
-    ("cuda", "h200"): replace(
-        _CUDA,
-        model="h200",
-        compute_capability=90,
-        cores=132,
-        max_shared_bytes=227 << 10,
-        l1_bytes=256 << 10,
-        l2_bytes=60 << 20,
-    ),
-    # NVIDIA H100 Tensor Core GPU Architecture (white paper, SXM5): 132 multiprocessors, 50 MB L2, 256 KB L1 each.
-    ("cuda", "h100"): replace(
-        _CUDA,
-        model="h100",
-        compute_capability=90,
-        cores=132,
-        max_shared_bytes=227 << 10,
-        l1_bytes=256 << 10,
-        l2_bytes=50 << 20,
-    ),
-    # NVIDIA A100 Tensor Core GPU Architecture (white paper): 108 multiprocessors, 40 MB L2, 192 KB L1 each.
-    ("cuda", "a100"): replace(
-        _CUDA,
-        model="a100",
-        compute_capability=80,
-        cores=108,
-        max_shared_bytes=163 << 10,
-        l1_bytes=192 << 10,
-        l2_bytes=40 << 20,
-    ),
-    # NVIDIA Ada GPU Architecture (white paper, appendix A): 128 multiprocessors, 72 MB L2, 128 KB L1 each.
-    ("cuda", "rtx4090"): replace(
-        _CUDA,
-        model="rtx4090",
-        compute_capability=89,
-        cores=128,
-        max_shared_bytes=99 << 10,
-        l1_bytes=128 << 10,
-        l2_bytes=72 << 20,
-    ),
-    # NVIDIA GeForce GTX 1080 (white paper) and the 1080 Ti's product page: 28 multiprocessors, 2816 KB L2, 48 KB L1.
-    ("cuda", "gtx1080ti"): replace(
-        _CUDA,
-        model="gtx1080ti",
-        compute_capability=61,
-        cores=28,
-        max_shared_bytes=48 << 10,
-        l1_bytes=48 << 10,
-        l2_bytes=2816 << 10,
-    ),
-    # The OpenCL driver of the same device offers 48 KB of local memory, and no shuffles by a standard extension.
-    ("opencl", "h200"): Target(
-        kind="opencl",
-        model="h200",
-        cores=132,
-        vector_bytes=16,
-        max_threads_per_block=1024,
-        max_shared_bytes=48 << 10,
-        max_vthreads=8,
-        l1_bytes=256 << 10,
-        l2_bytes=60 << 20,
-    ),
-    # Rockchip RK3399 TRM (Mali-T860 MP4, 256 KB L2); Arm Mali Midgard OpenCL Developer Guide: at most 256 work-items a
-    # group, 128-bit vectors, local memory of 32 KB that lives in global memory.
-    ("opencl", "mali-t860"): Target(
-        kind="opencl",
-        model="mali-t860",
-        cores=4,
-        vector_bytes=16,
-        max_threads_per_block=256,
-        max_shared_bytes=32 << 10,
-        max_vthreads=4,
-        l1_bytes=16 << 10,
-        l2_bytes=256 << 10,
-    ),
-    # PoCL on a CPU, as its driver reports: 4096 work-items a group; local memory is part of the L2 cache.
-    ("opencl", "pocl"): Target(
-        kind="opencl",
-        model="pocl",
-        vector_bytes=16,
-        max_threads_per_block=4096,
-        max_shared_bytes=512 << 10,
-        max_vthreads=8,
-        l1_bytes=32 << 10,
-        l2_bytes=512 << 10,
-    ),
+    (kind, model): target for kind, models in GPUS.items() for model, target in models.items()
 }
-CPU_LEVELS: dict[str, Target] = {
-    # System V ABI for AMD64, table 3.1: all CPUs with SSE2, SSE4.2, AVX2 or AVX-512, whoever made them.
-    **{model: Target(model=model, vector_bytes=16) for model in ("x86-64", "x86-64-v2")},
-    "x86-64-v3": Target(model="x86-64-v3", vector_bytes=32),
-    "x86-64-v4": Target(model="x86-64-v4", vector_bytes=64, vector_registers=32),
-}
-_ALIASES = {"rk3399": "mali-t860", "4090": "rtx4090", "1080ti": "gtx1080ti"}
+MAKERS = ("nvidia", "geforce", "tesla", "jetson", "arm", "graphics", "device", "gpu")
+"""Words of a GPU's name that say nothing of which one it is."""
+_FORM = re.compile(r"sxm\d?|pcie?|hbm\d?e?|\d+gb?")
+"""Words for how a GPU is packed and how much memory it has; some are a model of their own, such as `h100-pcie`."""
 
 
 def preset_target(text: str) -> Target:
-    """Parse a target; `cuda model=h200` has the preset's limits, and options beside the model change them.
+    """Parse a target; `cuda model=h200` has what the preset says, and options beside the model change it.
 
-    ValueError names what is wrong; a model that no preset knows is a name and nothing more.
+    A model may be written as its maker does: `GeForce RTX 4090` is `rtx4090`. `cuda arch=sm_86`, with or without a
+    model that is not known, has what all GPUs of that compute capability have. A text that says the limits itself
+    means what it says. ValueError names what is wrong, or the models that are like one that is not known.
     """
-    given = parse_target(text)
-    preset = PRESETS.get((given.kind, _ALIASES.get(given.model, given.model)))
-    if given.kind == "llvm":
-        preset = CPU_LEVELS.get(given.model)
-    if preset is None:
+    given, named = parse_target(text), options_of(text)
+    try:
+        known = _known_cpu(given) if given.kind == "llvm" else _known_gpu(given, named)
+    except ValueError as error:
+        raise ValueError(f"target '{one_line(text)}': {error}") from None
+    if known is None:
         return given
-    named = [option.partition("=")[0] for option in text.split()[1:]]
-    return replace(preset, **{name: getattr(given, name) for name in named if name != "model"})
+    return replace(known, **{name: getattr(given, name) for name in named if name not in ("kind", "model")})
+
+
+def _known_cpu(given: Target) -> Target | None:
+    """Return the vectors that a CPU's model has, or its architecture."""
+    known = CPU_MODELS.get(given.model) or GENERIC.get(given.arch)
+    if known is None:
+        return None
+    return Target(model=given.model, vector_bytes=known.vector_bytes, vector_registers=known.vector_registers)
+
+
+def model_of(kind: str, name: str) -> str:
+    """Return the preset that a GPU's name means, as its driver, its maker or a user writes it; empty for none."""
+    words = [word for word in re.split(r"[^a-z0-9]+", name.lower().replace("(tm)", "")) if word not in MAKERS]
+    bare = [word for word in words if not _FORM.fullmatch(word)]
+    models = {_plain(model): model for model in GPUS.get(kind, ())}
+    models |= {alias: model for alias, model in ALIASES.items() if model in GPUS.get(kind, ())}
+    return next((models[m] for m in ("".join(words), "".join(bare)) if m in models), "")
+
+
+def _plain(model: str) -> str:
+    return model.removeprefix("jetson-").replace("-", "")
+
+
+def _known_gpu(given: Target, named: Mapping[str, str]) -> Target | None:
+    """Return what a GPU's model or compute capability says; None where the text says the limits, or names neither.
+
+    ValueError for a model or capability that nothing is known of.
+    """
+    says_limits = {"max_threads_per_block", "max_shared_bytes"} <= set(named)
+    if says_limits and given.model not in GPUS[given.kind]:
+        return None
+    model, capability = model_of(given.kind, given.model), given.compute_capability
+    if model:
+        known = GPUS[given.kind][model]
+        if capability not in (0, known.compute_capability):
+            raise ValueError(f"{model} has compute capability {known.compute_capability}, got {capability}")
+        return known
+    if capability:
+        return replace(of_capability(capability), model=given.model)
+    if "model" in named:
+        raise ValueError(_unknown(given))
+    return None
+
+
+def _unknown(given: Target) -> str:
+    """Say that a GPU's model is not known, which are like it, and what to write instead."""
+    models = list(GPUS[given.kind])
+    elsewhere = [f"{kind} model={found}" for kind in GPUS if (found := model_of(kind, given.model))]
+    near = elsewhere or difflib.get_close_matches(given.model.lower(), models, n=4, cutoff=0.5)
+    like = f"near: {', '.join(near)}" if near else f"known: {', '.join(models)}"
+    own = "arch=sm_86 or the like, or " if given.kind == "cuda" else ""
+    return (
+        f"no model '{one_line(given.model)}' of {given.kind} is known, {like}; for another GPU say {own}"
+        "max_threads_per_block= and max_shared_bytes="
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Data, Dialect
@@ -12,9 +13,11 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from .attributes import AxesAttr, IndicesAttr
+from .cpu_models import CPU_MODELS, GENERIC
 from .names import one_line
 
 Kind = Literal["llvm", "cuda", "opencl"]
+KINDS: tuple[str, ...] = get_args(Kind)
 
 WARP = 32
 """Threads that run in step, on every GPU of NVIDIA's (CUDA C++ Programming Guide)."""
@@ -26,9 +29,21 @@ LINE_BYTES = 64
 """A cache line of a CPU."""
 
 
+_DIGITS = 19
+"""Of a size: more than this is none, and takes long to read."""
+_WORD = re.compile(r"[^\s=\"\\]+")
+_FEATURES = re.compile(r"([+-][a-z0-9.-]+(,[+-][a-z0-9.-]+)*)?")
+_TEXTS = ("kind", "model", "arch", "features")
+_AT_LEAST_ONE = ("cores", "vector_bytes", "warp_size")
+
+
 @dataclass(frozen=True)
 class Target:
-    """A device as the compiler sees it; sizes in bytes, 0 where a limit does not exist or is not known."""
+    """A device as the compiler sees it; sizes in bytes, 0 where a limit does not exist or is not known.
+
+    Fields, not text: `lw.resolve_target("cuda model=h200")` makes a target of a text. ValueError in one sentence where
+    a field has a value that it cannot have.
+    """
 
     kind: str = "llvm"
     model: str = "generic"
@@ -43,10 +58,53 @@ class Target:
     warp_size: int = 1
     max_vthreads: int = 0
     compute_capability: int = 0
+    arch: str = ""
+    """Of a CPU, by LLVM's name; empty for that of the model, or of this machine."""
+    features: str = ""
+    """Of a CPU, more or fewer than its model's: `+dotprod,-lse`."""
+
+    def __post_init__(self) -> None:
+        if (wrong := self._wrong()) is not None:
+            raise ValueError(f"target: {wrong}")
+
+    def _wrong(self) -> str | None:
+        """Say which field has a value that it cannot have, and what it takes; None where all are right."""
+        if self.kind not in KINDS:
+            return f"kind must be {_either(KINDS)}, got {_shown(self.kind)}{_instead(self.kind)}"
+        if not isinstance(self.model, str) or not _WORD.fullmatch(self.model):
+            return f"model must be one word, got {_shown(self.model)}"
+        for field in fields(self):
+            if field.name in _TEXTS:
+                continue
+            value, least = getattr(self, field.name), int(field.name in _AT_LEAST_ONE)
+            if type(value) is not int or value < least:
+                takes = "a positive" if least else "a non-negative"
+                return f"option '{field.name}' takes {takes} integer, got {_shown(value)}"
+        if self.compute_capability and self.kind != "cuda":
+            return f"compute_capability is for cuda, not for {self.kind}"
+        return self._wrong_cpu()
+
+    def _wrong_cpu(self) -> str | None:
+        if self.kind != "llvm" and (self.arch or self.features):
+            own = ", where it is sm_75 or the like" if self.kind == "cuda" else ""
+            return f"arch and features are for llvm, not for {self.kind}{own}"
+        if self.arch not in ("", *GENERIC):
+            return f"arch must be {_either(tuple(GENERIC))}, got {_shown(self.arch)}"
+        if not isinstance(self.features, str) or not _FEATURES.fullmatch(self.features):
+            return f"features are names with + or -, as '+dotprod,-lse', got {_shown(self.features)}"
+        return None
 
     def __str__(self) -> str:
-        shown = [f"{f.name}={getattr(self, f.name)}" for f in fields(self)[1:] if getattr(self, f.name) != f.default]
-        return " ".join([self.kind, *shown])
+        usual = {field.name: field.default for field in fields(self)[1:]}
+        shown = [
+            n for n in usual if getattr(self, n) != usual[n] or getattr(self, n) != self._said_by_model(n, usual[n])
+        ]
+        return " ".join([self.kind, *(f"{name}={getattr(self, name)}" for name in shown)])
+
+    def _said_by_model(self, name: str, usual: object) -> object:
+        """What a reader of the text takes for a field that it does not say, who knows the model."""
+        known = CPU_MODELS.get(self.model) if self.kind == "llvm" and name.startswith("vector_") else None
+        return getattr(known, name, usual)
 
     @property
     def is_gpu(self) -> bool:
@@ -57,22 +115,70 @@ class Target:
         return replace(self, cores=cores)
 
 
+def _shown(value: object) -> str:
+    return f"'{one_line(value)}'" if isinstance(value, str) else repr(value)
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _instead(kind: object) -> str:
+    """Return what to write where somebody gave a whole text as the kind."""
+    if not isinstance(kind, str) or kind.partition(" ")[0] not in KINDS:
+        return ""
+    return ": Target takes fields; give the text itself where a target is wanted, or lw.resolve_target of it"
+
+
+def options_of(text: str) -> dict[str, str]:
+    """Split a target's text into its options by name, `kind` among them; ValueError for what is no option of any.
+
+    `arch=sm_75` is `compute_capability=75`, and the words after `model=` up to the next option are its name.
+    """
+    kind, *words = text.split() or [""]
+    options, last = {"kind": kind}, ""
+    for word in words:
+        name, is_option, value = word.partition("=")
+        if not is_option and last == "model":
+            options["model"] += f"-{word}"
+            continue
+        name, value = _as_capability(name, value) if kind == "cuda" else (name, value)
+        if name not in _OPTIONS:
+            raise _unreadable(text, f"unknown option '{one_line(name)}'; options are {', '.join(_OPTIONS)}")
+        if name in options:
+            raise _unreadable(text, f"option '{name}' is given twice")
+        options[name] = value
+        last = name
+    return options
+
+
+_OPTIONS = [field.name for field in fields(Target)[1:]]
+_SM = re.compile(r"(?:sm|compute)_?(\d+)[af]?")
+
+
+def _as_capability(name: str, value: str) -> tuple[str, str]:
+    """Return `compute_capability` and its number for `arch=sm_90`, also as `sm_90a`; other options as they are."""
+    named = _SM.fullmatch(value.lower()) if name == "arch" else None
+    return ("compute_capability", named[1]) if named else (name, value)
+
+
+def _unreadable(text: str, why: str) -> ValueError:
+    return ValueError(f"target '{one_line(text)}': {why}")
+
+
 def parse_target(text: str) -> Target:
-    """Parse `llvm cores=2 vector_bytes=64`; ValueError names what is wrong and what is allowed."""
-    kind, *options = text.split() or [""]
-    what = f"target '{one_line(text)}'"
-    if kind not in ("llvm", "cuda", "opencl"):
-        raise ValueError(f"{what}: kind must be llvm, cuda or opencl, got '{one_line(kind)}'")
-    known = {f.name: f.type for f in fields(Target)}
-    values: dict[str, str | int] = {}
-    for option in options:
-        name, _, value = option.partition("=")
-        if name not in known or name == "kind":
-            raise ValueError(f"{what}: unknown option '{one_line(name)}'; options are {', '.join(list(known)[1:])}")
-        if name != "model" and not value.isdigit():
-            raise ValueError(f"{what}: option '{name}' takes a non-negative integer, got '{one_line(value)}'")
-        values[name] = value if name == "model" else int(value)
-    return Target(kind=kind, **values)  # type: ignore[arg-type]
+    """Parse `llvm cores=2 vector_bytes=64`, all that is not said at its default: the text of an attribute, a record.
+
+    ValueError names what is wrong and what is allowed. `presets.preset_target` fills in what a model says.
+    """
+    values: dict[str, str | int] = {
+        name: int(value) if name not in _TEXTS and value.isdecimal() and len(value) < _DIGITS else value
+        for name, value in options_of(text).items()
+    }
+    try:
+        return Target(**values)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise _unreadable(text, str(error).removeprefix("target: ")) from None
 
 
 @irdl_attr_definition

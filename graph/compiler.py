@@ -14,13 +14,15 @@ from xdsl.ir import SSAValue
 
 from ..backends.arrays import aligned_copy
 from ..backends.host_memory import host_memory_bytes
+from ..backends.llvm.host import as_compiled
 from ..backends.signature import Argument
+from ..backends.targets import resolve_target
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
 from ..search.measure.backend_api import load_backend
 from ..search.measure.check import check_executable
 from ..search.records.file import Record
-from ..search.task import SearchTask, resolve_target
+from ..search.task import SearchTask
 from .builders import Job, build_all
 from .chosen_schedules import chosen_schedules
 from .layout import in_layout
@@ -78,7 +80,8 @@ def compile(
     ]
     signatures = [signature_of(device.kind, made.artifact) for made in built]
     memory = _Memory(grouped, pairs, numbers, signatures)
-    plan = memory.plan(str(device), kernels, versions)
+    made_for = as_compiled(device) if device.kind == "llvm" else device
+    plan = memory.plan(str(made_for), kernels, versions)
     _verify(plan, signatures, memory.constants)
     return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(memory.constants)))
 

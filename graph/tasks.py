@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from ..backends.targets import resolve_target
 from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp
 from ..dialects.target import Target
 from ..dialects.te import ComputeOp
-from ..search.task import SearchTask, resolve_target
+from ..search.task import SearchTask
 from ..search.workload import Workload
 from ..te import Tensor, const
 from ..te.expr import Expr

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..backends.build import build, named_target
+from ..backends.build import build
 from ..backends.kernel_function import Kernel
+from ..backends.targets import resolve_target
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
@@ -85,7 +86,12 @@ class SearchTask:
 
     @cached_property
     def sketches(self) -> list[Sketch]:
-        """The sketches that are searched: schedules with holes."""
+        """The sketches that are searched: schedules with holes; ValueError for a GPU whose limits are not known."""
+        if self.target.is_gpu and not self.target.max_threads_per_block:
+            raise ValueError(
+                f"target '{self.target}' says not how many threads a block may have, so there is nothing to search: "
+                f"name a model, as 'cuda model=h200', an architecture, as 'cuda arch=sm_75', or max_threads_per_block="
+            )
         return generate_sketches(self.module, self.target, self.rules)
 
     @property
@@ -226,8 +232,3 @@ class TaskInSearch(InSearch[SearchTask]):
     @property
     def default_schedule(self) -> str:
         return self.task.default_schedule
-
-
-def resolve_target(target: str | Target) -> Target:
-    """A target from text, as `lw.build` takes it; ValueError for a text that names none."""
-    return target if isinstance(target, Target) else named_target(target)

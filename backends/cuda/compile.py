@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.gpu_models import DEFAULTS
 from ...dialects.target import target_of
 from ..c_family.artifact import Artifact
 from ..c_family.kernel_source import KernelSource
@@ -11,9 +12,6 @@ from ..c_family.source import print_module
 from .language import STATIC_SHARED_BYTES, Cuda
 from .nvrtc import compile_cubin
 from .operations import own_operations
-
-DEFAULT_CAPABILITY = 75
-"""The oldest that CUDA 13 compiles for; a target that names no compute capability gets it."""
 
 
 def print_cuda(module: ModuleOp) -> KernelSource:
@@ -36,4 +34,4 @@ def compile_module(module: ModuleOp) -> Artifact:
 
 
 def _capability(module: ModuleOp) -> int:
-    return target_of(module).compute_capability or DEFAULT_CAPABILITY
+    return target_of(module).compute_capability or DEFAULTS["cuda"].compute_capability

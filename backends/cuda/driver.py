@@ -8,12 +8,13 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
+from ...dialects.gpu_models import MAX_VTHREADS
+from ...dialects.presets import MAKERS, model_of
 from ...dialects.target import Target
 from ..device_lost import DeviceLost
 from ..missing import MissingRequirement
 
 INSTALL = "pip install 'loopwright[cuda]' where CUDA's headers are (CUDA_ROOT)"
-MAX_VTHREADS = 8
 _FATAL = (
     "illegal",
     "misaligned",
@@ -39,16 +40,20 @@ class MissingCuda(MissingRequirement):
 def pycuda_driver() -> Any:
     """Return pycuda's driver module, initialized; raises MissingCuda saying what is missing."""
     if importlib.util.find_spec("pycuda") is None:
-        raise MissingCuda(f"running on CUDA needs pycuda, which is not installed: {INSTALL}")
+        raise _missing(f"running on CUDA needs pycuda, which is not installed: {INSTALL}")
     try:
         import pycuda.driver as driver
     except ImportError as error:
-        raise MissingCuda(f"CUDA's driver does not load ({error}): install NVIDIA's driver") from error
+        raise _missing(f"CUDA's driver does not load ({error}): install NVIDIA's driver") from error
     try:
         driver.init()
     except driver.Error as error:
-        raise MissingCuda(f"CUDA's driver finds no device that works ({error})") from error
+        raise _missing(f"CUDA's driver finds no device that works ({error})") from error
     return driver
+
+
+def _missing(why: str) -> MissingCuda:
+    return MissingCuda(f"no GPU here to run on: {why}; to compile for one needs none, name it: 'cuda model=h200'")
 
 
 def device_count() -> int:
@@ -59,6 +64,8 @@ def device_count() -> int:
 def device_at(index: int = 0) -> Any:
     """Return a device by its number; raises MissingCuda if there is none."""
     count = device_count()
+    if not count:
+        raise _missing("CUDA's driver finds no device")
     if index >= count:
         raise MissingCuda(f"there is no CUDA device {index}; this machine has {count}")
     return pycuda_driver().Device(index)
@@ -124,7 +131,4 @@ def target_of_device(index: int = 0) -> Target:
 def model_name(name: str) -> str:
     """Return a device's name as the presets have it: `NVIDIA GeForce RTX 4090` is `rtx4090`."""
     words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
-    words = [word for word in words if word not in ("nvidia", "geforce", "tesla", "graphics", "device")]
-    if words and words[0] in ("h100", "h200", "a100"):
-        return words[0]
-    return "".join(words) or "generic"
+    return model_of("cuda", name) or "".join(word for word in words if word not in MAKERS) or "generic"

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.target import target_of
 from .emit import KernelText, emit
 from .executable import Artifact
+from .host import cpu_of
 from .jit import compile_text
 
 
@@ -16,6 +17,6 @@ def compile_module(module: ModuleOp, check_addresses: bool = False) -> tuple[Ker
     With `check_addresses` the loaded kernel raises OutsideBufferError instead of touching what is outside of a buffer.
     """
     text = emit(module, check_addresses)
-    made = compile_text(text.source, model=target_of(module).model)
+    made = compile_text(text.source, cpu=cpu_of(target_of(module)))
     known = (text.name, text.arguments, text.workspace_bytes, text.threads)
     return text, Artifact(*known, made.object_code, text.accesses, made.features)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
+from ...dialects.cpu_models import CPU_MODELS, GENERIC, LEVELS
 from ..missing import MissingRequirement
-
-_BASE = "64bit cmov cx8 fxsr mmx sse sse2"
-_V2 = f"{_BASE} crc32 cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3"
-_V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
-_V4 = f"{_V3} avx512bw avx512cd avx512dq avx512f avx512vl"
-LEVELS = {"x86-64": _BASE, "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
-"""Models that stand for all CPUs with these features, the least first (System V ABI for AMD64, table 3.1)."""
 
 _FOR_INTRINSICS = (
     "adx aes clflushopt cldemote clwb clzero crc32 enqcmd fsgsbase hreset invpcid kl lwp movdir64b movdiri mwaitx "
@@ -24,6 +19,8 @@ _FOR_INTRINSICS = (
 and settings of the firmware hide many of them: code that is not allowed them runs on more machines."""
 _FOR_INTRINSICS_STEM = "amx-"
 _MOST_NAMED = 6
+_ANY = "generic"
+"""The model of targets that name none."""
 
 
 class MissingFeatures(MissingRequirement):
@@ -32,23 +29,71 @@ class MissingFeatures(MissingRequirement):
 
 @dataclass(frozen=True)
 class CpuFeatures:
-    """A CPU as LLVM compiles for it: its name, and the features that code may use, the architecture first."""
+    """A CPU as LLVM compiles for it: its name, and the features that code may use, the architecture first.
+
+    `tune` is the processor whose latencies instructions are ordered by, where that is not the one named.
+    """
 
     name: str
     features: tuple[str, ...]
+    tune: str = ""
 
     @property
     def flags(self) -> str:
-        """The features as LLVM takes them: each that it knows of this architecture, on or off."""
-        return ",".join(f"{'+' if name in self.features else '-'}{name}" for name in sorted(_known()))
+        """The features as LLVM takes them: on, and off where this CPU is known to have more names for them."""
+        known = {*self.features[1:], *(_known() if self.arch == architecture() else ())}
+        return ",".join(f"{'+' if name in self.features else '-'}{name}" for name in sorted(known))
+
+    @property
+    def arch(self) -> str:
+        return self.features[0]
+
+    @property
+    def triple(self) -> str:
+        """The system that code is for: this process's, or Linux on another architecture."""
+        import llvmlite.binding as llvm
+
+        here = self.arch == architecture()
+        return str(llvm.get_process_triple()) if here else f"{self.arch}-unknown-linux-gnu"
 
 
 @cache
-def cpu_for(model: str) -> CpuFeatures:
-    """Return what to compile for: a level where the model is one, else this CPU."""
-    if model in LEVELS and model != host_model() and architecture() == "x86_64":
-        return CpuFeatures(model, (architecture(), *_used(LEVELS[model].split())))
-    return CpuFeatures(host_model(), (architecture(), *_used(host_features())))
+def cpu_for(model: str = "", arch: str = "", features: str = "") -> CpuFeatures:
+    """Return what code for a target is compiled to: its model and architecture, more or fewer features (`+lse,-neon`).
+
+    That is this CPU where neither names another one. ValueError for a model that is not known, or is of another
+    architecture.
+    """
+    named, here = model, architecture()
+    if arch in ("", here) and (named == host_model() or (not arch and named in ("", _ANY))):
+        return _changed(CpuFeatures(host_model(), (here, *_used(host_features()))), features)
+    if named in CPU_MODELS:
+        known = CPU_MODELS[named]
+        if arch not in ("", known.arch):
+            raise ValueError(f"model '{named}' is of {known.arch}, not of {arch}")
+    elif arch:
+        known = GENERIC[arch]
+    else:
+        near = difflib.get_close_matches(named.lower(), CPU_MODELS, n=4, cutoff=0.5)
+        like = f"near: {', '.join(near)}" if near else f"known: {', '.join(CPU_MODELS)}"
+        raise ValueError(
+            f"no CPU '{named}' is known, {like}, and this one is {host_model()}; for another CPU say "
+            f"arch={' or arch='.join(GENERIC)} and, beyond what all of these have, features=+..."
+        )
+    tune = named if named in CPU_MODELS and named != known.base else ""
+    return _changed(CpuFeatures(known.base, (known.arch, *_used(known.features.split())), tune), features)
+
+
+def _changed(cpu: CpuFeatures, features: str) -> CpuFeatures:
+    """Return a CPU with features of a text added and taken away; ValueError for a name that is none."""
+    arch, *has = cpu.features
+    names = {name for m in (*CPU_MODELS.values(), *GENERIC.values()) if m.arch == arch for name in m.features.split()}
+    names |= set(_known()) if arch == architecture() else set()
+    for change in features.split(",") if features else ():
+        if change[1:] not in names:
+            raise ValueError(f"no feature '{change[1:]}' of {arch} is known; known: {', '.join(sorted(names))}")
+        has = [name for name in has if name != change[1:]] + [change[1:]] * (change[0] == "+")
+    return replace(cpu, features=(arch, *sorted(has)))
 
 
 def _used(features: Sequence[str]) -> list[str]:
@@ -93,9 +138,9 @@ def why_not_here(features: Sequence[str]) -> str | None:
     if not missing:
         return None
     if missing[0] == features[0]:
-        return f"is compiled for {missing[0]}, this CPU is {architecture()}: compile it on such a machine"
+        return f"is compiled for {missing[0]}, this CPU is {architecture()}: run it there, or compile it for this one"
     named = ", ".join(missing[:_MOST_NAMED])
     more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
-    levels = [level for level, needs in LEVELS.items() if here.issuperset(_used(needs.split()))]
+    levels = [level for level, has in LEVELS.items() if here.issuperset(_used(has.features.split()))]
     either = f", or for the target 'llvm model={levels[-1]}'" if levels and architecture() == "x86_64" else ""
     return f"uses {named}{more}, which this CPU ({host_model()}) does not have: compile it on such a CPU{either}"

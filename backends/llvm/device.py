@@ -47,7 +47,7 @@ def versions() -> dict[str, str]:
 @cache
 def machine() -> str:
     """Return what code for a target that names no level of CPUs is compiled to: this CPU and its features."""
-    cpu = cpu_for("")
+    cpu = cpu_for()
     return " ".join([cpu.name, *cpu.features])
 
 

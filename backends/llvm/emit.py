@@ -21,6 +21,7 @@ from . import memory, ops
 from .bfloat16 import with_bfloat16
 from .bounds import check_access, leave_where_trapped
 from .function import Function, Module, Workspace
+from .host import cpu_of
 from .outside import CheckedAccess
 from .parallel import emit_parallel_call
 from .symbols import RUN_SYMBOL, TIME_SYMBOL
@@ -69,7 +70,7 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
         arguments_of(function),
         body.workspace.bytes,
         text.threads if text.regions else 1,
-        _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64),
+        _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64, tune=cpu_of(target).tune),
         tuple(text.accesses),
     )
 
@@ -201,8 +202,10 @@ def _entry(arguments: int, workspace: Workspace) -> str:
     return "\n".join([*run, "  ret void", "}", "", *timed])
 
 
-def _assemble(module: Module, last: list[str], wide: bool) -> str:
+def _assemble(module: Module, last: list[str], wide: bool, tune: str) -> str:
+    """Return the text of a module: its functions for vectors of 64 bytes, for a processor's latencies."""
     width = ' "prefer-vector-width"="512" "min-legal-vector-width"="512"' if wide else ""
+    width += f' "tune-cpu"="{tune}"' if tune else ""
     attributes = [
         f"attributes #0 = {{ nounwind{width} }}",
         f"attributes #1 = {{ nounwind noinline{width} }}",

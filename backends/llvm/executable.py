@@ -122,3 +122,19 @@ class LlvmExecutable:
         loaded = getattr(self, "_loaded", None)
         if loaded is not None:
             loaded.close()
+
+
+class ElsewhereExecutable:
+    """A kernel for another CPU than this one: it can be looked at and exported, and MissingFeatures where it is run."""
+
+    def __init__(self, artifact: Artifact, params: Mapping[str, Any] | None = None) -> None:
+        self.arguments = Constants(artifact.name, artifact.arguments, params).open
+        self._sentence = f"kernel {artifact.name} {why_not_here(artifact.features)}"
+
+    def run(self, args: Sequence[npt.NDArray[Any]]) -> None:
+        """Refuse to run."""
+        raise MissingFeatures(self._sentence)
+
+    def time(self, args: Sequence[npt.NDArray[Any]], number: int) -> float:
+        """Refuse to run."""
+        raise MissingFeatures(self._sentence)

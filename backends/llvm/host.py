@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from ...dialects.target import Target
-from .cpu import host_features, host_model
+from .cpu import CpuFeatures, cpu_for, host_features, host_model
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -25,6 +26,18 @@ def host_target(cores: int | None = None) -> Target:
         l1_bytes=_cache_bytes(1) or known.l1_bytes,
         l2_bytes=_cache_bytes(2) or known.l2_bytes,
     )
+
+
+def cpu_of(target: Target) -> CpuFeatures:
+    """Return what code for a target of a CPU is compiled to; ValueError where it names a CPU that is not known."""
+    return cpu_for(target.model, target.arch, target.features)
+
+
+def as_compiled(target: Target) -> Target:
+    """Return a target of a CPU with the model that its code is for: this one's, where it names none."""
+    if target.arch or target.model != Target().model:
+        return target
+    return replace(target, model=host_model())
 
 
 def _cores() -> int:

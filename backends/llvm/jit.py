@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .cpu import CpuFeatures, cpu_for
+from ..missing import MissingRequirement
+from .cpu import CpuFeatures, architecture, cpu_for
 from .runtime import openmp_symbols
 from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
@@ -26,14 +27,33 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _machine(cpu: CpuFeatures) -> Any:
+@cache
+def _initialize_all() -> None:
+    """Make LLVM ready for all architectures that it was built with."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def _machine(cpu: CpuFeatures, jit: bool = True) -> Any:
+    """Return what makes code for a CPU, to be loaded here unless told otherwise; MissingTarget where LLVM has none."""
     import llvmlite.binding as llvm
 
     _initialize()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
+    if cpu.arch != architecture():
+        _initialize_all()
+    try:
+        target = llvm.Target.from_triple(cpu.triple)
+    except RuntimeError as error:
+        raise MissingTarget(f"LLVM here was built without {cpu.arch}: {error}") from error
     return target.create_target_machine(
-        cpu=cpu.name, features=cpu.flags, opt=3, reloc="pic", codemodel="default", jit=True
+        cpu=cpu.name, features=cpu.flags, opt=3, reloc="pic", codemodel="default", jit=jit
     )
+
+
+class MissingTarget(MissingRequirement):
+    """LLVM was built without an architecture."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +67,18 @@ class Compiled:
     assembly: str
 
 
-def compile_text(source: str, texts: bool = False, model: str = "") -> Compiled:
+def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None, *, loaded: bool = True) -> Compiled:
     """Optimize LLVM IR text and emit an object file; with `texts` also the optimized IR and the assembly.
 
-    The code is for this CPU, or for the level that `model` names (`x86-64-v3`).
+    The file is to be loaded by this process, or, unless `loaded`, to be linked into another program.
+    The code is for this CPU unless another one is given, of any architecture; MissingTarget where LLVM has it not.
     Loop and SLP vectorizers and unrolling are off: the schedule has decided these.
     """
     import llvmlite.binding as llvm
 
-    cpu = cpu_for(model)
+    cpu = cpu or cpu_for()
     with _LOCK:
-        machine = _machine(cpu)
+        machine = _machine(cpu, jit=loaded and cpu.arch == architecture())
         context = llvm.create_context()
         module = llvm.parse_assembly(source, context)
         try:
@@ -112,7 +133,7 @@ class LoadedObject:
         import llvmlite.binding as llvm
 
         with _LOCK:
-            self._engine = llvm.create_lljit_compiler(_machine(cpu_for("")))
+            self._engine = llvm.create_lljit_compiler(_machine(cpu_for()))
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
             for symbol, address in openmp_symbols() if threads > 1 else ():
                 library.import_symbol(symbol, address)

@@ -25,12 +25,12 @@ def devices() -> tuple[Any, ...]:
     try:
         import pyopencl as cl
     except ImportError as error:
-        raise MissingOpenCl(f"OpenCL needs pyopencl, which does not load ({error}): {INSTALL}") from error
+        raise MissingOpenCl(_nothing(f"it needs pyopencl, which does not load ({error}): {INSTALL}")) from error
     try:
         platforms = cl.get_platforms()
     except cl.LogicError as error:
         instead = unregistered_driver(()) or f"install a driver, for CPUs {INSTALL}"
-        raise MissingOpenCl(f"OpenCL finds no platform ({error}): {instead}") from error
+        raise MissingOpenCl(_nothing(f"it finds no platform ({error}): {instead}")) from error
     found = [
         device
         for platform in platforms
@@ -38,6 +38,12 @@ def devices() -> tuple[Any, ...]:
         for device in platform.get_devices()
     ]
     return tuple(sorted(found, key=lambda device: not device.type & cl.device_type.GPU))
+
+
+def _nothing(why: str) -> str:
+    return (
+        f"no device here to run OpenCL on: {why}; to make kernels for one needs none, name it: 'opencl model=mali-g610'"
+    )
 
 
 def unregistered_driver(platforms: Sequence[str]) -> str | None:

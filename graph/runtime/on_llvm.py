@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.host_memory import available_bytes
-from ...backends.llvm.cpu import LEVELS, host_model, why_not_here
+from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.jit import LoadedObject
+from ...dialects.cpu_models import CPU_MODELS
 from .package import Package, PackageError, require_memory
 from .plan import Place, Plan, Port
 
@@ -116,7 +117,7 @@ def load(package: Package, index: int = 0) -> LlvmNetwork:
         raise ValueError(f"there is no CPU {index}")
     options = dict(part.partition("=")[::2] for part in package.plan.target.split()[1:])
     wanted, here = options.get("model", ANY_MODEL), host_model()
-    if wanted not in (here, ANY_MODEL, *LEVELS):
+    if "arch" not in options and wanted not in (here, ANY_MODEL, *CPU_MODELS):
         raise PackageError(
             f"network {package.plan.name} is compiled for {wanted}, this CPU is {here}: compile it again"
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from ... import te
-from ...dialects.presets import PRESETS
+from ...dialects.presets import PRESETS, model_of
 from ...dialects.target import Target, parse_target
 from ..sketch.generate import generate_sketches
 from .measurer import MeasureTask
@@ -33,12 +34,10 @@ def measured_elsewhere(target: str, device: str) -> str:
         wanted = parse_target(target)
     except ValueError:
         return ""
-    if (wanted.kind, wanted.model) not in PRESETS or _plain(_CALLED.get(wanted.model, wanted.model)) in _plain(device):
+    if (wanted.kind, wanted.model) not in PRESETS or _CALLED.get(wanted.model, "\n") in device:
+        return ""
+    if model_of(wanted.kind, re.split(r"[,(]", device)[0]) == wanted.model:
         return ""
     return (
         f"target {wanted.kind} model={wanted.model} is measured on {device}: limits are the target's, times that one's"
     )
-
-
-def _plain(name: str) -> str:
-    return "".join(c for c in name.lower() if c.isalnum())

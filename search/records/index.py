@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...backends.build import named_target
 from ...backends.missing import MissingRequirement
+from ...backends.targets import resolve_target
 from ...dialects.target import Target
 from ...storage.whole_file import write_whole
 from ..workload import ComputeDAG
@@ -66,7 +66,7 @@ class RecordIndex:
         if (workload, text) in self._groups or not isinstance(target, str):
             return text
         try:
-            return str(named_target(target))
+            return str(resolve_target(target))
         except (ValueError, MissingRequirement):
             return text
 

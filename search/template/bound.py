@@ -12,12 +12,13 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
+from ...backends.targets import resolve_target
 from ...dialects.target import Target, target_of
 from ...passes.primitive import ScheduleError
 from ...schedule import Schedule
 from ..measure.measurer import MeasureOptions
 from ..measure.reference import Reference
-from ..task import SearchTask, resolve_target
+from ..task import SearchTask
 from ..workload import ComputeDAG
 from .cases import Case, Cases
 from .config import Config, ConfigSpace

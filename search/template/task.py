@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...backends.kernel_function import Kernel
+from ...backends.targets import resolve_target
 from ...dialects.target import Target
 from ..measure.measurer import MeasureOptions
 from ..records.file import Record
-from ..task import Mode, resolve_target
+from ..task import Mode
 from ..tune.deadline import Deadline
 from ..tune.loop import TuningOptions, TuningResult, tune
 from .bound import BoundTemplate

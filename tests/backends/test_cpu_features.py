@@ -16,9 +16,9 @@ from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.llvm import cpu, device
 from loopwright.backends.llvm.compile import compile_module
-from loopwright.backends.llvm.cpu import LEVELS, CpuFeatures, MissingFeatures, cpu_for, host_model
+from loopwright.backends.llvm.cpu import CpuFeatures, MissingFeatures, cpu_for, host_model
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
-from loopwright.dialects.presets import CPU_LEVELS
+from loopwright.dialects.cpu_models import LEVELS
 from loopwright.graph.builders import Job, build_all
 from loopwright.graph.runtime.package import PackageError
 
@@ -39,7 +39,7 @@ def module(target: str) -> ModuleOp:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This CPU as one that has what the second level has, and nothing more."""
-    known = {name: name in LEVELS["x86-64-v2"].split() for name in cpu._known()}
+    known = {name: name in LEVELS["x86-64-v2"].features.split() for name in cpu._known()}
     monkeypatch.setattr(cpu, "_known", lambda: known)
     for cached in (cpu.host_features, cpu_for):
         cached.cache_clear()
@@ -67,8 +67,8 @@ def test_a_level_is_what_code_for_it_uses(level: str, widest: str) -> None:
     kernel = task.build(task.default_schedule)
     assert max(re.findall(r"%([xyz])mm", kernel.assembly)) == widest
     assert ("vfmadd" in kernel.assembly) == (level == "x86-64-v3")
-    assert CPU_LEVELS[level].vector_bytes == {"x": 16, "y": 32}[widest]
-    assert cpu_for(level).features == ("x86_64", *sorted(set(LEVELS[level].split()) - {"crc32", "xsave"}))
+    assert LEVELS[level].vector_bytes == {"x": 16, "y": 32}[widest]
+    assert cpu_for(level).features == ("x86_64", *sorted(set(LEVELS[level].features.split()) - {"crc32", "xsave"}))
     a, b = np.random.default_rng(0).standard_normal((2, 64, 64)).astype(np.float32)
     np.testing.assert_allclose(kernel(a[:8], b), a[:8] @ b, rtol=1e-4, atol=1e-4)
 
@@ -84,7 +84,7 @@ def test_a_kernel_with_features_that_are_missing_is_refused(fake: None) -> None:
     )
     LlvmExecutable(compile_module(module("llvm model=x86-64-v2"))[1])
     with pytest.raises(
-        MissingFeatures, match=r"is compiled for aarch64, this CPU is x86_64: compile it on such a mach"
+        MissingFeatures, match=r"is compiled for aarch64, this CPU is x86_64: run it there, or compile it for this one"
     ):
         LlvmExecutable(replace(built, features=("aarch64", "neon", "sve")))
 
@@ -105,7 +105,7 @@ def test_a_package_is_refused_where_features_are_missing(
     for name in ("three", "two", "any"):
         result = lw.load_network(tmp_path / name).executor()(np.ones((4, 32), np.float32))
         assert np.asarray(result)[0, 0] == 32
-    needs_more = set(cpu_for("generic").features[1:]) - set(LEVELS["x86-64-v2"].split())
+    needs_more = set(cpu_for("generic").features[1:]) - set(LEVELS["x86-64-v2"].features.split())
     request.getfixturevalue("fake")
     sentence = rf"^network small uses avx, .* which this CPU \({host_model()}\) does not have: compile it on such a CPU"
     with pytest.raises(PackageError, match=sentence):
@@ -126,7 +126,7 @@ def test_the_key_of_kept_kernels_has_the_features(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("loopwright.graph.builders.build", None)
     assert build_all(backend, jobs, processes=1) == first
     other = CpuFeatures("other", cpu_for("").features[:-1])
-    monkeypatch.setattr(device, "cpu_for", lambda model: other)
+    monkeypatch.setattr(device, "cpu_for", lambda: other)
     device.machine.cache_clear()
     try:
         with pytest.raises(Exception, match="does not compile: 'NoneType' object is not callable"):

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from onnx_models import model, small_network
 
 import loopwright as lw
+from loopwright.backends import targets
 from loopwright.backends.cuda import driver
 from loopwright.backends.cuda.driver import MissingCuda
 from loopwright.command._network import read_network
@@ -140,13 +141,20 @@ def test_inputs_are_made_constants_on_the_command_line(folder) -> None:
 
 @pytest.mark.parametrize("command", ["compile", "run", "bench", "tune"])
 def test_what_is_missing_is_a_sentence_and_exit_code_1(folder, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Compiling needs no GPU, and says for which one it compiles."""
+
     def nothing() -> None:
-        raise MissingCuda("running on CUDA needs a driver")
+        raise MissingCuda("no GPU here to run on: there is no driver")
 
     monkeypatch.setattr(driver, "pycuda_driver", nothing)
     monkeypatch.setitem(sys.modules, "pycuda", None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    targets._warn_of_default.cache_clear()
     code, _, err = call(command, "net.onnx", "--target", "cuda")
-    assert code == 1 and err.startswith("loopwright: running on CUDA needs ") and "Traceback" not in err
+    said, *_, last = err.splitlines()
+    assert said.startswith("loopwright: 'cuda' is taken for 'cuda model=t4', to compile only: no GPU here to run on: ")
+    assert code == (command != "compile") and "Traceback" not in err
+    assert command == "compile" or (last.startswith("loopwright: ") and "no GPU here to run on: " in last)
 
 
 def test_a_kernel_that_does_not_compile_is_a_sentence(folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_devices_and_compatibility() -> None:
 
 
 def test_a_device_that_is_not_there_is_not_compatible(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_backend, "named_target", lambda _: (_ for _ in ()).throw(MissingCuda("no driver")))
+    monkeypatch.setattr(onnx_backend, "target_of_device", lambda: (_ for _ in ()).throw(MissingCuda("no driver")))
     for proto in (small_network(), small_network(open_batch=True)):
         assert onnx_backend.is_compatible(proto, "CPU:0") and not onnx_backend.is_compatible(proto, "CUDA")
     assert not onnx_backend.supports_device("CPU:1")

@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import ModuleOp
 import loopwright as lw
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda
+from loopwright.backends.targets import resolve_target
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask, PreflightError
 from loopwright.search.measure.preflight import measured_elsewhere, preflight
 from loopwright.search.measure.process import WorkerStartError
-from loopwright.search.task import resolve_target
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 
@@ -143,3 +143,5 @@ def test_another_device_is_named() -> None:
     assert "cuda model=h200 is measured on NVIDIA A100-SXM4-80GB:" in measured_elsewhere(
         "cuda model=h200", "NVIDIA A100-SXM4-80GB"
     )
+    assert measured_elsewhere("cuda model=l4", "NVIDIA L40S") and measured_elsewhere("cuda model=h100", "NVIDIA GH200")
+    assert measured_elsewhere("cuda model=rtx4090", "NVIDIA GeForce RTX 4090 Laptop GPU")

@@ -1,0 +1,112 @@
+"""Exported kernels: called from C, without Python, here and on another architecture."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.llvm import export
+from loopwright.backends.llvm.cpu import architecture
+from loopwright.backends.missing import MissingRequirement
+from tests.backends.test_cross_compile import GCC, OTHERS, QEMU
+
+CC = shutil.which("gcc")
+only_with_gcc = pytest.mark.skipif(CC is None, reason="calling kernels from C needs gcc: apt-get install gcc")
+ROWS, INNER, COLUMNS = 13, 40, 24
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "layer.h"
+#include "other.h"
+static void *aligned(size_t size) { return aligned_alloc(64, (size + 64) / 64 * 64); }
+int main(int argc, char **argv) {
+  float *a = aligned(4 * %(a)d), *c = aligned(4 * %(c)d);
+  double *twice = aligned(8 * 4), x[4] = {1.5, 2, 3, 4};
+  FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");
+  if (argc != 3 || fread(a, 4, %(a)d, in) != %(a)d) return 2;
+  lw_layer(a, c%(space)s);
+  lw_other(x, twice);
+  return twice[0] != 3 || twice[3] != 8 || fwrite(c, 4, %(c)d, out) != %(c)d || fclose(out);
+}
+"""
+
+
+def layer() -> tuple[list[te.Tensor], npt.NDArray[np.float32]]:
+    """A product by weights that are part of the file, which waits for a bias in a buffer of its own."""
+    a = te.placeholder((ROWS, INNER), name="float")
+    w = te.placeholder((INNER, COLUMNS), name="weight", constant=True)
+    weight = np.random.default_rng(1).standard_normal((INNER, COLUMNS)).astype(np.float32)
+    return [a, w, topi.nn.softmax(topi.matmul(a, w))], weight
+
+
+def exported(folder: Path, target: str, suffix: str) -> dict[str, object]:
+    tensors, weight = layer()
+    kernel = lw.build(te.create_module(tensors, name="layer"), target, {"weight": weight})
+    assert kernel.export_library(folder / f"layer{suffix}") == folder / "layer.h"
+    x = te.placeholder((4,), name="x", dtype="float64")
+    other = te.create_module([x, te.compute((4,), lambda i: x[i] + x[i], name="y")], name="other")
+    lw.build(other, target).export_library(folder / f"other{suffix}")
+    has_space = "LW_LAYER_WORKSPACE_BYTES 0" not in (folder / "layer.h").read_text()
+    return {"a": ROWS * INNER, "c": ROWS * COLUMNS, "space": ", aligned(LW_LAYER_WORKSPACE_BYTES)" if has_space else ""}
+
+
+def run_in_c(folder: Path, target: str, suffix: str, compiler: list[str], runner: list[str]) -> None:
+    (folder / "main.c").write_text(MAIN % exported(folder, target, suffix))
+    libraries = ["-o", "main", "main.c", f"./layer{suffix}", f"./other{suffix}", "-lm"]
+    subprocess.run([*compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", *libraries], cwd=folder, check=True)
+    a = np.random.default_rng(0).standard_normal((ROWS, INNER)).astype(np.float32)
+    (folder / "in").write_bytes(a.tobytes())
+    subprocess.run([*runner, "./main", "in", "out"], cwd=folder, check=True, env={})
+    product = a @ layer()[1]
+    wanted = np.exp(product - product.max(1, keepdims=True))
+    got = np.fromfile(folder / "out", np.float32).reshape(ROWS, COLUMNS)
+    np.testing.assert_allclose(got, wanted / wanted.sum(1, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+@only_with_gcc
+@pytest.mark.parametrize("suffix", [".o", ".so"])
+@pytest.mark.parametrize("target", ["llvm cores=1", f"llvm arch={architecture()}"])
+def test_called_from_c(target: str, suffix: str, tmp_path: Path) -> None:
+    run_in_c(tmp_path, target, suffix, [str(CC)], [])
+
+
+@pytest.mark.skipif(GCC is None or QEMU is None, reason="needs gcc-aarch64-linux-gnu and qemu-user")
+@pytest.mark.parametrize("suffix", [".o", ".so"])
+def test_called_from_c_on_aarch64(suffix: str, tmp_path: Path) -> None:
+    library = ["-L", "/usr/aarch64-linux-gnu"]
+    run_in_c(tmp_path, "llvm model=cortex-a72", suffix, [str(GCC)], [str(QEMU), *library])
+
+
+@only_with_gcc
+def test_the_header_is_c_and_cpp(tmp_path: Path) -> None:
+    exported(tmp_path, "llvm cores=1", ".o")
+    text = (tmp_path / "layer.h").read_text()
+    assert f"const float *float_, /* float32[{ROWS}, {INNER}] */" in text and "weight" not in text
+    for language in ("c", "c++"):
+        check = [str(CC), "-x", language, "-fsyntax-only", "-Wall", "-Werror", "layer.h"]
+        subprocess.run(check, cwd=tmp_path, check=True)
+
+
+def test_what_c_cannot_call_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = te.placeholder((1 << 16,), name="x")
+    module = te.create_module([x, te.compute((1 << 16,), lambda i: x[i] + 1.0, name="y")])
+    kernel = lw.build(module, "llvm cores=1")
+    with pytest.raises(ValueError, match=r"^kernel main: a library is an object file \(\.o\) or a shared"):
+        kernel.export_library(tmp_path / "kernel.a")
+    with pytest.raises(ValueError, match=r"^kernel main checks its addresses: to export it build it without"):
+        lw.build(module, "llvm cores=1", check_addresses=True).export_library(tmp_path / "kernel.o")
+    task = lw.SearchTask(module, target="llvm cores=2")
+    with pytest.raises(ValueError, match=r"^kernel main runs on 2 threads of OpenMP's: to export it .* cores=1$"):
+        task.build().export_library(tmp_path / "kernel.o")
+    monkeypatch.setattr(export.shutil, "which", lambda name: None)
+    wanted = rf"^linking for {OTHERS[0]} needs {OTHERS[0]}-linux-gnu-gcc or ld.lld, .*install gcc-.*\(\.o\) needs no"
+    with pytest.raises(MissingRequirement, match=wanted):
+        lw.build(module, f"llvm arch={OTHERS[0]}").export_library(tmp_path / "kernel.so")
+    assert not list(tmp_path.iterdir())
+    kernel.export_library(tmp_path / "kernel.o")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["kernel.h", "kernel.o"]
