@@ -47,7 +47,13 @@ def tune_network(options: argparse.Namespace) -> int:
     trials = options.trials or TRIALS_A_TASK * len(tasks)
     if trials < len(tasks):
         raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
-    tuning = TuningOptions(num_measure_trials=trials, records=records, seed=options.seed, strategy=options.strategy)
+    tuning = TuningOptions(
+        num_measure_trials=trials,
+        more_trials=options.more_trials,
+        records=records,
+        seed=options.seed,
+        strategy=options.strategy,
+    )
     start_s = time.monotonic()
     try:
         result = TaskScheduler(tasks, weights, load_records=records).tune(tuning)

@@ -28,9 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("workload", help="a name (below), a file of te-level IR (.mlir), or an ONNX model (.onnx)")
     parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
-    parser.add_argument(
-        "--trials", type=positive, help="schedules to measure in all (default: 64, for networks 64 for each task)"
+    count = parser.add_mutually_exclusive_group()
+    count.add_argument(
+        "--trials",
+        type=positive,
+        help="schedules to measure in all, those in the record file included (default: 64, for networks 64 a task)",
     )
+    count.add_argument("--more-trials", type=positive, help="schedules to measure beside those in the record file")
     parser.add_argument(
         "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
     )
@@ -84,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
         result = task.tune(
             TuningOptions(
                 num_measure_trials=options.trials or 64,
+                more_trials=options.more_trials,
                 records=records,
                 seed=options.seed,
                 strategy=options.strategy,
@@ -141,7 +146,7 @@ def _as_text(
     spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
     resumed = ""
     if state.resumed:
-        hint = "; a larger --trials searches on" if state.resumed == state.done else ""
+        hint = "; --more-trials N measures N new ones" if state.resumed == state.done else ""
         resumed = f" ({state.resumed} from the records{hint})"
     rows = [
         ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),

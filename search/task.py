@@ -90,7 +90,7 @@ class SearchTask:
 
     @property
     def default_schedule(self) -> str:
-        """The schedule of an untuned build, and trial 0 of a search."""
+        """The schedule of an untuned build, and the first trial of a search."""
         first = self.sketches[0]
         return first.schedule(first.default)
 
@@ -100,7 +100,7 @@ class SearchTask:
         return make_reference(self.module)
 
     def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
-        """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
+        """Search for a fast schedule; see TuningOptions. Where no trial succeeds, the result says so."""
         deadline = Deadline.after(None if options is None else options.time_limit_s)
         chosen = self.taught(options or TuningOptions())
         return tune(TaskInSearch(self), chosen, measure or self.measure_options(), deadline)
@@ -111,12 +111,7 @@ class SearchTask:
 
     def taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
-        wanted = (
-            options.transfer
-            and options.learns
-            and options.cost_model == TEACHABLE
-            and options.num_measure_trials > options.batch_size
-        )
+        wanted = options.transfer and options.refits and options.cost_model == TEACHABLE
         if not wanted or options.records is None or not os.path.isfile(options.records):
             return options
         known = transfer_to(self, options.records)

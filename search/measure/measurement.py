@@ -114,6 +114,7 @@ class Measuring(Protocol):
 
 
 def headline(text: str) -> str:
-    """The line of an error's text that says most: the last one of a traceback, else the first."""
+    """The line of an error's text that says most: the first, with the last one of a traceback that begins in it."""
     lines = text.strip().splitlines() or [""]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    before, traceback, _ = lines[0].partition("Traceback (most recent call last)")
+    return before + lines[-1] if traceback else lines[0]

@@ -47,8 +47,8 @@ class TemplateTask(BoundTemplate):
     def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
         """Search for a fast config with the evolution that searches sketches; see `lw.SearchTask.tune`.
 
-        Its cost model, run-off, resuming, transfer and time limit are those of sketches. TuningError when no trial
-        succeeds.
+        Its cost model, run-off, resuming, transfer and time limit are those of sketches. Where no trial succeeds, the
+        result says so.
         """
         deadline = Deadline.after(None if options is None else options.time_limit_s)
         chosen = self.search_task.taught(options or TuningOptions())

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel, make_model
-from ..measure.measurement import Measuring
+from ..measure.measurement import Measuring, headline
 from ..measure.measurer import MeasureTask
 from ..records import file as rec
 from ..records.file import Record, Role
@@ -26,7 +26,7 @@ from ..strategies.order import in_random_order
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
 from ..template.in_search import TemplateInSearch, TemplateSpace
 from ..tune.loop import Tuner as Loop
-from ..tune.loop import TuningError, TuningOptions, TuningResult
+from ..tune.loop import TuningOptions, TuningResult
 from ..tune.progress import TuningState
 from .local_measuring import check_count, make_measurer, tolerance
 from .simulated import SimulatedMeasurer
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..template.task import TemplateTask
 
 LOGGER = logging.getLogger("loopwright.tuners")
-"""Shows each trial at level DEBUG."""
+"""Shows each trial at level DEBUG, and a search without a valid trial at level WARNING."""
 
 Callback = Callable[["Tuner", Sequence[Record]], Any]
 """Called with the tuner and the record of the trial just done, in a list; tuning ends when one returns True.
@@ -174,7 +174,8 @@ class Tuner:
 
         `measure_option` is what `measure_option()` returns, a MeasureOptions, None for the usual one of the target, or
         a function from the task and configs to seconds. `early_stopping` ends after so many trials without a better
-        one. Ctrl-C passes through, and what was measured stays in `trials`. TuningError when no trial was valid.
+        one. Ctrl-C passes through, and what was measured stays in `trials`. Where no trial was valid, the result says
+        so, and a warning of the log.
         """
         check_count("n_trial", n_trial)
         if early_stopping is not None:
@@ -193,8 +194,8 @@ class Tuner:
                 if hasattr(callback, "finish"):
                     callback.finish()
         if state.best is None:
-            raise TuningError(loop.all_failed())
-        return TuningResult(state.best, None, self.trials, state)
+            LOGGER.warning(headline(loop.failure))
+        return loop.result(state.best)
 
     def _measuring(self, option: Any) -> AbstractContextManager[Measuring]:
         if callable(option):

@@ -252,6 +252,17 @@ class TwoRows(FakeSpace):
         return self._clip(super().mutate(rng, rows))
 
 
+def test_more_trials_of_a_network_are_new_ones(tmp_path: Path) -> None:
+    path, shown = tmp_path / "r.jsonl", io.StringIO()
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], load_records=path)
+    for resumed, total in ((0, 16), (16, 21), (21, 26)):
+        options = TuningOptions(more_trials=16 if not resumed else 5, batch_size=8, progress=False)
+        state = scheduler.tune(options, MEASURE).state
+        assert (state.resumed, state.done, state.total) == (resumed, total, total)
+    scheduler.tune(quietly(8), MEASURE, progress=NetworkLines(shown))
+    assert "8 trials asked for in all, and the records hold 26: none is new" in shown.getvalue()
+
+
 def test_a_task_that_is_used_up_leaves_its_trials_to_others() -> None:
     tasks = [fake_task(0, 10.0, TwoRows(slowdown=10.0)), fake_task(1, 0.1)]
     result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
@@ -267,6 +278,9 @@ def test_tasks_stop_early_and_so_does_all() -> None:
         assert 16 <= row.tuning.done - row.tuning.best_trial < 16 + 8
     together = lw.TaskScheduler(tasks).tune(quietly(2000, early_stopping=24, cost_model="random"), MEASURE)
     assert together.state.done < 800 and math.isfinite(together.latency_s)
+    best = [fake_task(number, default="time=1e-9") for number in range(2)]
+    exact = lw.TaskScheduler(best).tune(quietly(2000, early_stopping=11), MEASURE)
+    assert exact.state.done == 9 + 11  # by the trial: the ninth is the untuned schedule of the second task
 
 
 def test_a_time_limit_ends_it() -> None:

@@ -73,6 +73,8 @@ class Kernel:
     def run(self, args) -> None:
         self.runs += 1
         kind = self.fields.get("run")
+        if os.path.exists(self.fields.get("unless", "")):  # from some moment on
+            kind = self.fields["then"]
         if kind in ENDS:
             ENDS[kind]()
         else:
