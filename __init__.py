@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from loopwright.search.records.choose import load_best as load_best
     from loopwright.search.records.file import Record as Record
     from loopwright.search.records.file import RecordError as RecordError
+    from loopwright.search.records.index import apply_history_best as apply_history_best
     from loopwright.search.records.index import pick_best as pick_best
     from loopwright.search.report.write import write_report as write_report
     from loopwright.search.sketch.draft import Draft as Draft
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
     from loopwright.search.sketch.rule import sketch_rules as sketch_rules
     from loopwright.search.task import SearchTask as SearchTask
-    from loopwright.search.template.history import apply_history_best as apply_history_best
     from loopwright.search.template.registry import template as template
     from loopwright.search.template.task import TemplateTask as TemplateTask
     from loopwright.search.tune.loop import TuningError as TuningError
@@ -87,7 +87,7 @@ _HOMES = {
     "TuningOptions": "loopwright.search.tune.loop",
     "TuningResult": "loopwright.search.tune.loop",
     "WrongKernelError": "loopwright.search.measure.check",
-    "apply_history_best": "loopwright.search.template.history",
+    "apply_history_best": "loopwright.search.records.index",
     "build": "loopwright.building",
     "callbacks": "loopwright.search.tuners",
     "compile": "loopwright.graph.compiler",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -25,6 +26,8 @@ from .measure.reference import Reference, make_reference
 from .measure.timing import GPU_TIMING
 from .records import file as rec
 from .records.file import Record
+from .records.known import best_known
+from .records.match import Choice, counted_reasons
 from .sketch.as_python import as_python
 from .sketch.generate import generate_sketches
 from .sketch.rule import SketchRule, checked_rules
@@ -152,9 +155,26 @@ class SearchTask:
     # -- what was found -----------------------------------------------------------------------------------------------
 
     def best_record(self, records: str | os.PathLike[str] | Iterable[Record]) -> Record:
-        """The fastest valid record of this workload on this target; RecordError where there is none."""
+        """The fastest valid record of this workload that is of use on this target.
+
+        That is one of this very target, or of the same model with a schedule that keeps the limits of this one.
+        RecordError where there is none, with the reasons; a RecordWarning says why faster ones are passed over.
+        """
+        return self._chosen(records).require()
+
+    def _chosen(
+        self, records: str | os.PathLike[str] | Iterable[Record], versions: Mapping[str, str] | None = None
+    ) -> Choice:
         loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
-        return rec.best(loaded, self.compute_dag.hash, str(self.target))
+        choice = Choice(loaded, self, versions)
+        if choice.record is not None and choice.refused:
+            text = f"faster records of {self.name} are not used: {counted_reasons(choice.refused)}"
+            warnings.warn(text, rec.RecordWarning, stacklevel=3)
+        return choice
+
+    def versions(self) -> Mapping[str, str]:
+        """The versions of packages and primitives that schedules are replayed by."""
+        return load_backend(_BACKENDS[self.target.kind]).versions()
 
     def schedule_module(self, schedule: str, limits: BuildLimits = USUAL_LIMITS) -> ModuleOp:
         """The workload's loops after a schedule; ScheduleError where it is not legal or goes beyond the limits."""
@@ -170,8 +190,12 @@ class SearchTask:
         check: bool = False,
         limits: BuildLimits = USUAL_LIMITS,
     ) -> Kernel:
-        """Compile with a schedule, or with the default one; `params`, `check` and `limits` are those of `lw.build`."""
-        text = self.default_schedule if schedule is None else schedule
+        """Compile with a schedule; `params`, `check` and `limits` are those of `lw.build`.
+
+        Without one it is the best that is known here, as `lw.compile` takes it: of the histories applied around the
+        call (`lw.apply_history_best`), of the pre-tuned set, else the default one (`default_schedule`).
+        """
+        text = self.known_schedule() if schedule is None else schedule
         kernel = build(self.schedule_module(text, limits), self.target, params, limits=limits)
         if check:
             check_kernel(kernel, self.module, text, params)
@@ -185,13 +209,17 @@ class SearchTask:
         check: bool = False,
         limits: BuildLimits = USUAL_LIMITS,
     ) -> Kernel:
-        """Compile with the best schedule on record; RecordError where there is none, or of other primitives.
+        """Compile with the best schedule on record (`best_record`) whose primitives have not changed since.
 
         Whosever the records are, a schedule that asks for more than `limits` is refused with a sentence, as in `build`.
         """
-        record = self.best_record(records)
-        rec.check_replayable(record, load_backend(_BACKENDS[self.target.kind]).versions())
+        record = self._chosen(records, self.versions()).require()
         return self.build(record.schedule, params, check=check, limits=limits)
+
+    def known_schedule(self) -> str:
+        """The best schedule in the histories applied around the call and the pre-tuned set, else the default one."""
+        known = best_known(self, self.versions()).record
+        return self.default_schedule if known is None else known.schedule
 
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record: as `schedule` text, `python` code, `ir` after it, or the kernel's `source`."""

@@ -71,7 +71,7 @@ class TemplateTask(BoundTemplate):
         return self.search_task.build(self.schedule(config), params, check=check)
 
     def best_record(self, records: str | os.PathLike[str] | Iterable[Record]) -> Record:
-        """The fastest valid record of this workload on this target, of a template or not; RecordError without one."""
+        """The fastest record of this workload that is of use here, of a template or not: SearchTask.best_record."""
         return self.search_task.best_record(records)
 
     def apply_best(

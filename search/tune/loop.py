@@ -20,6 +20,7 @@ from ..measure.preflight import measured_elsewhere
 from ..measure.process import WorkerStartError
 from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, Role
+from ..records.match import counted_reasons
 from ..sketch.space import SpaceError
 from ..strategies.evolution import Evolution, EvolutionSettings
 from ..strategies.make import strategy_maker
@@ -368,8 +369,11 @@ class Tuner:
         self.state.count(record, record.sketch == DEFAULT_SKETCH)
 
     def resume(self, loaded: Sequence[Record]) -> None:
-        """Take over this task's trials on this device, so that none is measured again."""
-        own = rec.select(loaded, self.task.hash, self.task.target, self.measurer.device)
+        """Take over this task's trials on this device, so that none is measured again; say which are left out."""
+        refused: list[str] = []
+        own = [r for r in rec.select(loaded, self.task.hash) if self._may_resume(r, refused)]
+        if refused:
+            self._progress.note(f"records of {self.task.name} that are not gone on with: {counted_reasons(refused)}")
         best = rec.best(own) if any(record.ok for record in own) else None
         self._last_winner = best if best is not None and best.role is Role.WINNER else None
         for record in own:
@@ -379,6 +383,16 @@ class Tuner:
                 continue
             self.take_over(record)
         self.state.resumed = self.state.done
+
+    def _may_resume(self, record: Record, refused: list[str]) -> bool:
+        if not self.task.counts(record):
+            reason: str | None = f"of another target: {record.target}"
+        elif record.device != self.measurer.device:
+            reason = f"measured on another device: {record.device}"
+        else:
+            reason = self.task.why_not(record)
+        refused += [] if reason is None else [reason]
+        return reason is None
 
     def take_over(self, record: Record) -> None:
         """Count a trial from before, and learn from it."""

@@ -54,6 +54,12 @@ class Tunable(Protocol):
     def measured(self) -> MeasureTask:
         """The workload with data to check candidates by."""
 
+    def counts(self, record: Record) -> bool:
+        """Whether times measured under a record's target are of this device."""
+
+    def why_not(self, record: Record) -> str | None:
+        """Why a record of the workload is of no use here; None where it is."""
+
     def tried(self, record: Record) -> bool:
         """True for the record of a trial that tuning this task would have made."""
 
@@ -112,6 +118,14 @@ class TuningTask(OfSketches):
     rtol: float
     flop: float = 0.0
     workload_hash: str = ""
+
+    def counts(self, record: Record) -> bool:
+        """True for records of the very same target."""
+        return record.target == self.target
+
+    def why_not(self, record: Record) -> str | None:
+        """Return None: the target is the same."""
+        return None
 
     @property
     def hash(self) -> str:

@@ -223,7 +223,10 @@ class Tuner:
         """Take over this task's trials from records, so that none is measured again; returns how many there were."""
         known = self.visited
         before = self.state.done
-        for record in rec.select(load_records(records), self.task.compute_dag.hash, str(self.task.target)):
+        searched = self._loop.task
+        for record in rec.select(load_records(records), self.task.compute_dag.hash):
+            if not searched.counts(record) or searched.why_not(record) is not None:
+                continue
             if record.sketch == SKETCH_PREFIX + self.task.name and record.role is Role.TRIAL:
                 row = np.array(record.decisions, dtype=np.int64)
                 if len(row) == self.space.n_decisions and ((row >= 0) & (row < self.space.sizes)).all():

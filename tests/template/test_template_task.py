@@ -17,8 +17,10 @@ from loopwright.passes.analysis.nest import functions
 from loopwright.search.measure.checking import Buffers
 from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, append, load
+from loopwright.search.records.index import histories
+from loopwright.search.records.known import best_known
 from loopwright.search.template.fallback import fallback_config
-from loopwright.search.template.history import FallbackWarning, best_record, histories
+from loopwright.search.template.history import FallbackWarning
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.registry import find_template, shipped
 from loopwright.search.tuners.local_measuring import tolerance
@@ -112,7 +114,7 @@ def test_history_is_a_context_and_a_function(tuned) -> None:
     with history, warnings.catch_warnings():
         warnings.simplefilter("error")
         sch = template_workloads.matmul(*ARGS, target=TARGET)
-        assert best_record(task.target, task.compute_dag.hash) == result.best
+        assert best_known(task).record == result.best
     assert sch.pipeline == result.best.schedule
     assert histories() == ()
 
@@ -169,7 +171,8 @@ def test_records_that_break_the_limits_of_this_target_are_passed_over() -> None:
     assert history.config(wide).row == tuple(wanted[0])
     assert history.config(narrow).row == tuple(wanted[3])
     assert lw.apply_history_best([r for r in records if r.time_s <= 3]).config(narrow) is None
-    assert history.query(narrow.target, narrow).time_s == 1.0  # of any template, and whatever it takes
+    assert history.query(wide.target, narrow).time_s == history.query(narrow.target, wide.workload).time_s == 1.0
+    assert history.query(narrow.target, wide).time_s == history.query(narrow.target, narrow).time_s == 4.0  # which fits
 
 
 def test_inner_contexts_are_asked_first(tuned) -> None:
