@@ -24,6 +24,7 @@ from .measure.measurer import MeasureOptions
 from .measure.preflight import preflight
 from .measure.reference import Reference, make_reference
 from .measure.timing import GPU_TIMING
+from .named_workloads import find_workload, workload_of_key
 from .records import file as rec
 from .records.file import Record
 from .records.known import best_known
@@ -47,24 +48,36 @@ _BACKENDS = {kind: f"loopwright.backends.{kind}.device" for kind in ("llvm", "cu
 class SearchTask:
     """A workload and a target.
 
-    The workload is a function from `args` to inputs and outputs as te tensors (registered or not), or a te-level
-    module. `target` is text such as `llvm` (this machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules
-    to derive the search space by, in their order; all there are (`lw.sketch_rules()`) unless told otherwise.
+    The workload is a function from `args` to the list of its inputs and outputs as te tensors, the name of a registered
+    one, or a te-level module; or `workload_key` says both, as a record does. `target` is text such as `llvm` (this
+    machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules to derive the search space by, in their order;
+    all there are (`lw.sketch_rules()`) unless told otherwise.
     ValueError for a target that cannot be tuned for.
     """
 
     def __init__(
         self,
-        workload: Workload | Callable[..., Sequence[Tensor]] | ModuleOp,
+        workload: str | Workload | Callable[..., Sequence[Tensor]] | ModuleOp | None = None,
         args: Sequence[Any] = (),
         target: str | Target = "llvm",
         rules: Sequence[SketchRule | type[SketchRule]] | None = None,
+        *,
+        workload_key: str | None = None,
     ) -> None:
+        if (workload is None) == (workload_key is None):
+            raise TypeError("a task is of a workload or of a workload_key: give one of them")
+        if workload_key is not None:
+            workload, args = workload_of_key(workload_key)
+        if isinstance(workload, str):
+            workload = find_workload(workload)
+        if isinstance(args, str) or not isinstance(args, Sequence):
+            raise TypeError(f"args are the arguments of the workload, in a list or a tuple, got {args!r}")
         self.args = tuple(args)
         if isinstance(workload, ModuleOp):
             self.name = "module"
             self.compute_dag = ComputeDAG.from_module(workload)
         else:
+            assert workload is not None
             named = as_workload(workload)
             self.name = named.name
             self.compute_dag = named.dag(*self.args)
