@@ -113,7 +113,7 @@ def test_benchmark(kernel: DeviceKernel) -> None:
     result = kernel.benchmark(min_repeat_ms=2, repeat=3)
     assert len(result.times_s) == 3 and result.median > 0
     assert result.number > 1
-    flushed = kernel.benchmark(A, B, min_repeat_ms=0, repeat=1, number=2, flush_bytes=1 << 20)
+    flushed = kernel.benchmark(A, B, min_repeat_ms=0, repeat=1, number=2, flush=1 << 20)
     assert flushed.number == 2 and flushed.median > 0
     with pytest.raises(MissingOpenCl, match="no graphs"):
         kernel.benchmark(graph=True)
