@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from loopwright.search.cost_model import load_cost_model as load_cost_model
     from loopwright.search.cost_model.samples import train_cost_model as train_cost_model
     from loopwright.search.measure.check import WrongKernelError as WrongKernelError
+    from loopwright.search.measure.local import LocalBuilder as LocalBuilder
+    from loopwright.search.measure.local import LocalRunner as LocalRunner
+    from loopwright.search.measure.local import measure_option as measure_option
     from loopwright.search.measure.measurer import MeasureOptions as MeasureOptions
     from loopwright.search.records import pretuned as pretuned
     from loopwright.search.records.choose import load_best as load_best
@@ -50,10 +53,7 @@ if TYPE_CHECKING:
     from loopwright.search.tune.loop import TuningOptions as TuningOptions
     from loopwright.search.tune.loop import TuningResult as TuningResult
     from loopwright.search.tune.scheduler import TaskScheduler as TaskScheduler
-    from loopwright.search.tuners import LocalBuilder as LocalBuilder
-    from loopwright.search.tuners import LocalRunner as LocalRunner
     from loopwright.search.tuners import callbacks as callbacks
-    from loopwright.search.tuners import measure_option as measure_option
     from loopwright.search.workload import ComputeDAG as ComputeDAG
     from loopwright.search.workload import register_workload as register_workload
 
@@ -68,8 +68,8 @@ _HOMES = {
     "CostModelError": "loopwright.search.cost_model",
     "Draft": "loopwright.search.sketch.draft",
     "Kernel": "loopwright.backends.kernel_function",
-    "LocalBuilder": "loopwright.search.tuners",
-    "LocalRunner": "loopwright.search.tuners",
+    "LocalBuilder": "loopwright.search.measure.local",
+    "LocalRunner": "loopwright.search.measure.local",
     "MeasureOptions": "loopwright.search.measure.measurer",
     "Network": "loopwright.graph.network",
     "NotEnoughMemory": "loopwright.backends.host_memory",
@@ -93,7 +93,7 @@ _HOMES = {
     "compile": "loopwright.graph.compiler",
     "cpu": "loopwright.backends.llvm.this_cpu",
     "cuda": "loopwright.backends.cuda.arrays",
-    "measure_option": "loopwright.search.tuners",
+    "measure_option": "loopwright.search.measure.local",
     "extract_tasks": "loopwright.graph.tasks",
     "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
 from ._errors import UserError, interruption_code
+from ._measuring import measure_option_of
 from ._network import name_of, read_network
 from ._report import table
 
@@ -56,7 +57,7 @@ def tune_network(options: argparse.Namespace) -> int:
     )
     start_s = time.monotonic()
     try:
-        result = TaskScheduler(tasks, weights, load_records=records).tune(tuning)
+        result = TaskScheduler(tasks, weights, load_records=records).tune(tuning, measure_option_of(options))
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}", file=sys.stderr)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError, interruption_code
 from ._inputs import positive, strategy
+from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
 from ._source import file_task, named_task
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what proposes schedules: {', '.join(STRATEGIES)} (default: evolution)",
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    add_measure_options(parser)
     add_network_options(parser)
     options: dict[str, Any] = {}
     for workload in named_workloads().values():
@@ -92,7 +94,8 @@ def run(options: argparse.Namespace) -> int:
                 records=records,
                 seed=options.seed,
                 strategy=options.strategy,
-            )
+            ),
+            measure_option_of(options),
         )
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])

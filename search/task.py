@@ -20,6 +20,7 @@ from ..te import Tensor
 from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import load_backend
 from .measure.check import check_kernel
+from .measure.local import LocalBuilder, LocalRunner, Measure, measuring
 from .measure.measurer import MeasureOptions
 from .measure.preflight import preflight
 from .measure.reference import Reference, make_reference
@@ -115,11 +116,22 @@ class SearchTask:
         """Random inputs and the right outputs."""
         return make_reference(self.module)
 
-    def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
-        """Search for a fast schedule; see TuningOptions. Where no trial succeeds, the result says so."""
+    def tune(
+        self,
+        options: TuningOptions | None = None,
+        measure: Measure = None,
+        *,
+        builder: LocalBuilder | None = None,
+        runner: LocalRunner | None = None,
+    ) -> TuningResult:
+        """Search for a fast schedule; see TuningOptions. Where no trial succeeds, the result says so.
+
+        Candidates are measured by a `builder` and a `runner` (`lw.LocalBuilder`, `lw.LocalRunner`), or as `measure`
+        says: what `lw.measure_option()` returns, or a MeasureOptions.
+        """
         deadline = Deadline.after(None if options is None else options.time_limit_s)
         chosen = self.taught(options or TuningOptions())
-        return tune(TaskInSearch(self), chosen, measure or self.measure_options(), deadline)
+        return tune(TaskInSearch(self), chosen, measuring(measure, self.measure_options(), builder, runner), deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""

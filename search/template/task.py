@@ -8,7 +8,7 @@ from typing import Any
 
 from ...backends.kernel_function import Kernel
 from ...dialects.target import Target
-from ..measure.measurer import MeasureOptions
+from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
 from ..records.file import Record
 from ..task import Mode, resolve_target
 from ..tune.deadline import Deadline
@@ -44,7 +44,14 @@ class TemplateTask(BoundTemplate):
 
     # -- tuning -------------------------------------------------------------------------------------------------------
 
-    def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
+    def tune(
+        self,
+        options: TuningOptions | None = None,
+        measure: Measure = None,
+        *,
+        builder: LocalBuilder | None = None,
+        runner: LocalRunner | None = None,
+    ) -> TuningResult:
         """Search for a fast config with the evolution that searches sketches; see `lw.SearchTask.tune`.
 
         Its cost model, run-off, resuming, transfer and time limit are those of sketches. Where no trial succeeds, the
@@ -52,7 +59,8 @@ class TemplateTask(BoundTemplate):
         """
         deadline = Deadline.after(None if options is None else options.time_limit_s)
         chosen = self.search_task.taught(options or TuningOptions())
-        return tune(TemplateInSearch(self), chosen, measure or self.measure_options(), deadline)
+        measured = measuring(measure, self.measure_options(), builder, runner)
+        return tune(TemplateInSearch(self), chosen, measured, deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""

@@ -13,6 +13,7 @@ from ...backends.host_memory import NotEnoughMemory
 from ...dialects.te import ComputeOp
 from ..cost_model import CostModel, make_model
 from ..cost_model.shared import SharedModel
+from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
 from ..measure.measurer import MeasureError, MeasureOptions, Measurer
 from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
@@ -95,8 +96,10 @@ class TaskScheduler:
     def tune(
         self,
         options: TuningOptions | None = None,
-        measure: MeasureOptions | None = None,
+        measure: Measure = None,
         *,
+        builder: LocalBuilder | None = None,
+        runner: LocalRunner | None = None,
         trials_per_round: int | None = None,
         early_stopping_task: int | None = None,
         progress: SchedulerProgress | None = None,
@@ -108,7 +111,8 @@ class TaskScheduler:
         `options.early_stopping` ends tuning after so many trials that did not lower the objective,
         `early_stopping_task` a task after so many that did not lower its latency. `options.time_limit_s` counts from
         the call, on `clock`: a task's sketches and data are made when it is first measured, and up to a fifth of the
-        time is kept for run-offs, those of the largest shares of the whole first. Ctrl-C passes through with
+        time is kept for run-offs, those of the largest shares of the whole first. `measure`, `builder` and `runner` are
+        those of `lw.SearchTask.tune`. Ctrl-C passes through with
         everything measured in the records; the same call goes on from there. Raises TuningError when no trial of any
         task succeeds, and as `lw.SearchTask.tune` does.
         """
@@ -117,7 +121,8 @@ class TaskScheduler:
         count = options.trials_after(0)
         if count < len(self.tasks) and options.more_trials is None:
             raise ValueError(f"num_measure_trials must be at least the number of tasks, {len(self.tasks)}, got {count}")
-        measure = measure or _measure_options(self.tasks[0])
+        if not isinstance(measure, MeasureOptions) or builder or runner:
+            measure = measuring(measure, _measure_options(self.tasks[0]), builder, runner)
         batches = 2 if measure.overlap else 1  # the second is thought of while the first runs
         most = trials_per_round or batches * options.batch_size
         shown = progress or (make_network_progress() if options.progress is True else Silent())

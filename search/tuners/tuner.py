@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel, make_model
+from ..measure.local import check_count, measuring
 from ..measure.measurement import Measuring, headline
-from ..measure.measurer import MeasureTask
+from ..measure.measurer import Measurer, MeasureTask
 from ..records import file as rec
 from ..records.file import Record, Role
 from ..records.index import SKETCH_PREFIX
@@ -28,7 +29,6 @@ from ..template.in_search import TemplateInSearch, TemplateSpace
 from ..tune.loop import Tuner as Loop
 from ..tune.loop import TuningOptions, TuningResult
 from ..tune.progress import TuningState
-from .local_measuring import check_count, make_measurer, tolerance
 from .simulated import SimulatedMeasurer
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Tuner:
             seed=self.seed,
             progress=False,
         )
-        measurer = make_measurer(self.task, None)
+        measurer = Measurer(self.task.measure_options())
         loop = Loop(_Searched(self.task, tuner=self), options, measurer, still=lambda: self.state.total)
         loop.skips_default, loop.hopeless_after = True, float("inf")
         return loop
@@ -200,7 +200,7 @@ class Tuner:
     def _measuring(self, option: Any) -> AbstractContextManager[Measuring]:
         if callable(option):
             return SimulatedMeasurer(lambda configs: option(self.task, configs), self._config_of)
-        return make_measurer(self.task, option)
+        return Measurer(measuring(option, self.task.measure_options()))
 
     def _config_of(self, job: int) -> Config:
         proposal = self._loop.waits_for(job)
@@ -287,9 +287,7 @@ class _Searched(TemplateInSearch):
         option = self.tuner._option
         if callable(option):
             return MeasureTask(self.workload, (), (), 0.0, 0.0)
-        task = super().measured()
-        atol, rtol = tolerance(option, task.atol, task.rtol)
-        return replace(task, atol=atol, rtol=rtol)
+        return super().measured()
 
 
 def load_records(records: Where) -> list[Record]:
