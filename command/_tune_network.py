@@ -54,6 +54,7 @@ def tune_network(options: argparse.Namespace) -> int:
         records=records,
         seed=options.seed,
         strategy=options.strategy,
+        verbose=options.verbose,
     )
     start_s = time.monotonic()
     try:

@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what proposes schedules: {', '.join(STRATEGIES)} (default: evolution)",
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    parser.add_argument("--verbose", action="store_true", help="show each trial")
     add_measure_options(parser)
     add_network_options(parser)
     options: dict[str, Any] = {}
@@ -94,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
                 records=records,
                 seed=options.seed,
                 strategy=options.strategy,
+                verbose=options.verbose,
             ),
             measure_option_of(options),
         )

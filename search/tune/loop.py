@@ -353,6 +353,8 @@ class Tuner:
             return
         self._records.save([record])
         self._count(record)
+        if self.options.verbose:
+            self._progress.note(self._shown(record))
         if not record.ok and self.state.errors.total() == 1:
             why = f"{record.error.value}: {headline(record.message)}"
             self._progress.note(f"first failure, trial {self.state.done}: {why}")
@@ -362,6 +364,15 @@ class Tuner:
         if any(ends):
             self.stopped = True
             self.measurer.withdraw()
+
+    def _shown(self, record: Record) -> str:
+        """A trial as a line: its number, how fast it is or how it failed, the best, and what was tried."""
+        state = self.state
+        result = state.speed(record) if record.ok else f"{record.error.value}: {headline(record.message)}"
+        what = f"{record.sketch} {list(record.decisions)}"
+        if record.template:
+            what = str(record.template.get("config"))
+        return f"trial {state.done}/{state.total}: {result}; best {state.speed(state.best)}; {what}"
 
     def _count(self, record: Record) -> None:
         """Take a trial, new or resumed, into the state."""
@@ -427,6 +438,8 @@ class Tuner:
             return self._uncompared(best, f"the best failed when they were measured again ({why})")
         winner = replace(min(right, key=lambda r: r.time_s), role=Role.WINNER)
         self._records.save([winner if r.schedule == winner.schedule else r for r in results])
+        times = f"{self.state.speed(winner)}, as a trial {self.state.speed(best)}"
+        self._progress.note(f"run-off of {len(finalists)} schedules: {times}")
         self.state.best = winner
         if (default := next((r for r in right if r.schedule == self.task.default_schedule), None)) is not None:
             self.state.default = default

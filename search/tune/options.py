@@ -153,7 +153,7 @@ class TuningOptions:
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. Each callback is called after a trial; one that
-    returns True ends tuning.
+    returns True ends tuning. `verbose` shows each trial.
     """
 
     num_measure_trials: int = 64
@@ -170,6 +170,7 @@ class TuningOptions:
     final_laps: int = 8
     callbacks: Sequence[Callback] = ()
     progress: bool | Progress = True
+    verbose: bool = False
 
     def trials_after(self, known: int) -> int:
         """The trials in all of a search that begins with `known` ones from the records."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..records import file as rec
 from ..records.file import Record
 
 if TYPE_CHECKING:
+    from ..tune.state import SchedulerState
     from .tuner import Callback, Tuner
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -70,6 +73,21 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G", stream: Tex
     if si_prefix not in _PREFIXES:
         raise ValueError(f"si_prefix must be one of {', '.join(map(repr, _PREFIXES))}, got {si_prefix!r}")
     return ProgressBar(total, prefix, si_prefix, sys.stdout if stream is None else stream)
+
+
+def log_estimated_latency(path: str | os.PathLike[str]) -> Callable[[SchedulerState], None]:
+    """Write a network's total latency over time to a file, for `lw.TaskScheduler(callbacks=[...])`.
+
+    After each round a line of seconds, milliseconds (empty while a task has no schedule) and trials, between tabs.
+    """
+    Path(path).write_text("ElapsedTime(s)\tEstimatedLatency(ms)\tTrials\n")
+
+    def append(state: SchedulerState) -> None:
+        latency = f"{state.latency_s * 1e3:.6g}" if math.isfinite(state.latency_s) else ""
+        with Path(path).open("a") as file:
+            file.write(f"{state.used_s:.3f}\t{latency}\t{state.done}\n")
+
+    return append
 
 
 def early_stop(trials: int) -> Callback:

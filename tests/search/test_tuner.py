@@ -312,6 +312,17 @@ def test_more_trials_are_made_where_all_failed_or_none_was_better_lately(tmp_pat
     assert tune(best_first, quietly(more_trials=3, early_stopping=4, records=other), MEASURE).state.done == 8
 
 
+def test_each_trial_is_shown_where_that_is_wanted(tmp_path: Path) -> None:
+    shown, space = Notes(), FakeSpace(failing=0.3)
+    result = tune(doubling(space, flop=1e6), quietly(num_measure_trials=12, progress=shown, verbose=True), MEASURE)
+    lines = [text for text in shown.said if text.startswith("trial ")]
+    assert [line.partition(":")[0] for line in lines] == [f"trial {n}/12" for n in range(1, 13)]
+    for line, trial in zip(lines, result.trials, strict=True):
+        assert line.endswith(f"; {trial.sketch} {list(trial.decisions)}")
+        assert ("GFLOP/s" if trial.ok else f": {trial.error.value}: ") in line
+    assert shown.said[-1].startswith("run-off of ")
+
+
 def test_failures_are_numbered_as_the_rest_is() -> None:
     shown = Notes()
     task = doubling(FakeSpace(), default="run=raise")
@@ -519,6 +530,8 @@ def test_lines_tell_how_it_goes() -> None:
     lines.remove(failure)
     assert lines[1].startswith("doubling 1/40: best 500.0 GFLOP/s (2 ms), last 500.0 GFLOP/s (2 ms), errors none, ")
     assert lines[-1].startswith("doubling 40/40: best ") and "RUNTIME_ERROR" in lines[-1]
+    assert sum(line.startswith("run-off of ") for line in lines) == 1
+    lines = [line for line in lines if not line.startswith("run-off of ")]
     assert all("(search " in line and ", build " in line and ", run " in line for line in lines[1:])
 
 
