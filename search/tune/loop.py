@@ -137,6 +137,7 @@ class Tuner:
             self._records.save()
             self._progress.stop()
             self._records.note_what_is_lost()
+            self.options.end_callbacks()
         return self.result(winner)
 
     def _begin_from(self, known: int) -> None:

@@ -176,6 +176,12 @@ class TuningOptions:
         """The trials in all of a search that begins with `known` ones from the records."""
         return self.num_measure_trials if self.more_trials is None else known + self.more_trials
 
+    def end_callbacks(self) -> None:
+        """Tell callbacks that have a method `finish()` that tuning has ended, for whatever reason."""
+        for callback in self.callbacks:
+            if hasattr(callback, "finish"):
+                callback.finish()
+
     @property
     def refits(self) -> bool:
         """Whether there may be trials after the first batch, which a cost model is fitted for."""

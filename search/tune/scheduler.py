@@ -199,6 +199,7 @@ class _Run:
         finally:
             self.kept.forget()
             self.progress.stop(self.state)
+            self.options.end_callbacks()
         return NetworkResult(best, self.state.latency_s, self.state)
 
     def _search(self) -> None:

@@ -27,6 +27,7 @@ from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
 from loopwright.search.tune.progress import Lines, LiveTable, make_progress
+from loopwright.search.tuners import callbacks
 
 SCRIPT = Path(__file__).parents[1] / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
@@ -321,6 +322,16 @@ def test_each_trial_is_shown_where_that_is_wanted(tmp_path: Path) -> None:
         assert line.endswith(f"; {trial.sketch} {list(trial.decisions)}")
         assert ("GFLOP/s" if trial.ok else f": {trial.error.value}: ") in line
     assert shown.said[-1].startswith("run-off of ")
+
+
+def test_callbacks_of_the_tuners_are_callbacks_of_any_search(tmp_path: Path) -> None:
+    path, shown = tmp_path / "log.jsonl", io.StringIO()
+    bar = callbacks.progress_bar(500, "doubling", stream=shown)
+    asked = [callbacks.log_to_file(path), bar, callbacks.early_stop(9)]
+    task = doubling(FakeSpace(), default="time=1e-9", flop=1e6)
+    result = tune(task, quietly(num_measure_trials=500, batch_size=4, callbacks=asked), MEASURE)
+    assert rec.load(path) == result.trials and 10 <= len(result.trials) <= 10 + 4
+    assert shown.getvalue().endswith(" Done.\n") and "doubling Current/Best: " in shown.getvalue()
 
 
 def test_failures_are_numbered_as_the_rest_is() -> None:
