@@ -33,11 +33,15 @@ if TYPE_CHECKING:
     from loopwright.search.cost_model import load_cost_model as load_cost_model
     from loopwright.search.cost_model.samples import train_cost_model as train_cost_model
     from loopwright.search.measure.check import WrongKernelError as WrongKernelError
+    from loopwright.search.measure.local import LocalBuilder as LocalBuilder
+    from loopwright.search.measure.local import LocalRunner as LocalRunner
+    from loopwright.search.measure.local import measure_option as measure_option
     from loopwright.search.measure.measurer import MeasureOptions as MeasureOptions
     from loopwright.search.records import pretuned as pretuned
     from loopwright.search.records.choose import load_best as load_best
     from loopwright.search.records.file import Record as Record
     from loopwright.search.records.file import RecordError as RecordError
+    from loopwright.search.records.index import apply_history_best as apply_history_best
     from loopwright.search.records.index import pick_best as pick_best
     from loopwright.search.report.write import write_report as write_report
     from loopwright.search.sketch.draft import Draft as Draft
@@ -45,17 +49,13 @@ if TYPE_CHECKING:
     from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
     from loopwright.search.sketch.rule import sketch_rules as sketch_rules
     from loopwright.search.task import SearchTask as SearchTask
-    from loopwright.search.template.history import apply_history_best as apply_history_best
     from loopwright.search.template.registry import template as template
     from loopwright.search.template.task import TemplateTask as TemplateTask
     from loopwright.search.tune.loop import TuningError as TuningError
     from loopwright.search.tune.loop import TuningOptions as TuningOptions
     from loopwright.search.tune.loop import TuningResult as TuningResult
     from loopwright.search.tune.scheduler import TaskScheduler as TaskScheduler
-    from loopwright.search.tuners import LocalBuilder as LocalBuilder
-    from loopwright.search.tuners import LocalRunner as LocalRunner
     from loopwright.search.tuners import callbacks as callbacks
-    from loopwright.search.tuners import measure_option as measure_option
     from loopwright.search.workload import ComputeDAG as ComputeDAG
     from loopwright.search.workload import register_workload as register_workload
 
@@ -70,8 +70,8 @@ _HOMES = {
     "CostModelError": "loopwright.search.cost_model",
     "Draft": "loopwright.search.sketch.draft",
     "Kernel": "loopwright.backends.kernel_function",
-    "LocalBuilder": "loopwright.search.tuners",
-    "LocalRunner": "loopwright.search.tuners",
+    "LocalBuilder": "loopwright.search.measure.local",
+    "LocalRunner": "loopwright.search.measure.local",
     "MeasureOptions": "loopwright.search.measure.measurer",
     "Network": "loopwright.graph.network",
     "NotEnoughMemory": "loopwright.backends.host_memory",
@@ -90,13 +90,13 @@ _HOMES = {
     "TuningOptions": "loopwright.search.tune.loop",
     "TuningResult": "loopwright.search.tune.loop",
     "WrongKernelError": "loopwright.search.measure.check",
-    "apply_history_best": "loopwright.search.template.history",
+    "apply_history_best": "loopwright.search.records.index",
     "build": "loopwright.building",
     "callbacks": "loopwright.search.tuners",
     "compile": "loopwright.graph.compiler",
     "cpu": "loopwright.backends.llvm.this_cpu",
     "cuda": "loopwright.backends.cuda.arrays",
-    "measure_option": "loopwright.search.tuners",
+    "measure_option": "loopwright.search.measure.local",
     "extract_tasks": "loopwright.graph.tasks",
     "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",

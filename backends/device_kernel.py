@@ -10,10 +10,12 @@ import numpy as np
 from .c_family.artifact import Resources
 from .c_family.executable import DeviceExecutable
 from .device_array import DeviceArray
-from .kernel_function import BenchmarkResult, Kernel
+from .kernel_function import Kernel
 from .signature import Argument
+from .time_evaluator import BenchmarkResult, Repeats, flush_bytes
 
-_MOST_RUNS = 1_000_000
+_USUAL_MS = 100.0
+"""Length of a repeat unless told otherwise."""
 
 
 class DeviceKernel(Kernel):
@@ -85,39 +87,28 @@ class DeviceKernel(Kernel):
     def benchmark(
         self,
         *arrays: Any,
-        min_repeat_ms: float = 100.0,
+        number: int | None = None,
         repeat: int = 5,
-        number: int = 1,
-        flush_bytes: int = 0,
+        min_repeat_ms: float | None = None,
+        flush: bool | int = False,
         graph: bool = False,
-        flush_l2: bool = False,
     ) -> BenchmarkResult:
         """Time runs on the device by its own clock, without copies; random data unless given.
 
-        Each of `repeat` rounds is `number` runs back to back, or as many more as take `min_repeat_ms`. `flush_bytes`
-        (with `flush_l2` twice the device's L2 cache) are written before each run, outside of the timing. `graph`
-        replays recorded launches, so that short kernels do not wait for the host.
+        Each of `repeat` rounds is `number` runs back to back, or as many more as take `min_repeat_ms` (100, or with a
+        `number` 0, unless given). With `flush`, twice the device's L2 cache, or so many bytes, are written before each
+        run, outside of the timing. `graph` replays recorded launches, so that short kernels do not wait for the host.
         """
+        repeats = Repeats(number, repeat, min_repeat_ms, _USUAL_MS)
         data = list(arrays) + [self._random_input(n) for n in range(len(arrays), len(self.arguments))]
         buffers = self._executable.buffers_for(
             [self._timed_array(*pair).buffer for pair in zip(self.arguments, data, strict=True)]
         )
         runtime = self._executable.runtime
+        nbytes = flush_bytes(flush, runtime.target.l2_bytes)
         runtime.launch(buffers)
         runtime.finish()
-        if flush_l2:
-            flush_bytes = max(flush_bytes, 2 * runtime.target.l2_bytes)
-
-        def timed(runs: int) -> float:
-            return runtime.time(buffers, runs, flush_bytes, graph)
-
-        elapsed_s = timed(number)
-        while elapsed_s * 1e3 < min_repeat_ms and number < _MOST_RUNS:
-            growth = min(10.0, max(1.5, 1.1 * min_repeat_ms / 1e3 / max(elapsed_s, 1e-9)))
-            number = min(_MOST_RUNS, int(number * growth) + 1)
-            elapsed_s = timed(number)
-        times_s = [elapsed_s / number] + [timed(number) / number for _ in range(repeat - 1)]
-        return BenchmarkResult(tuple(times_s), number)
+        return repeats.of(lambda runs: runtime.time(buffers, runs, nbytes, graph), flushes=nbytes > 0)
 
     def _random_input(self, position: int) -> Any:
         argument, generator = self.arguments[position], np.random.default_rng(position)

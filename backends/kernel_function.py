@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,12 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import aligned_copy, aligned_empty
+from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
 from .signature import Argument
+from .time_evaluator import BenchmarkResult as BenchmarkResult
+from .time_evaluator import HostCaches, Repeats, flush_bytes, flushed
 
 Array = npt.NDArray[Any]
 
-_MOST_RUNS = 1_000_000
+_USUAL_MS = 100.0
+"""Length of a repeat unless told otherwise."""
 _SMALL_BYTES = 1 << 28
 """Outputs that are allocated without a look at what there is, which takes some 50 microseconds."""
 
@@ -32,33 +34,6 @@ class Executable(Protocol):
 
     def time(self, args: Sequence[Array], number: int) -> float:
         """Return the seconds that `number` runs take."""
-
-
-@dataclass(frozen=True)
-class BenchmarkResult:
-    """Seconds per run, one number a repeat."""
-
-    times_s: tuple[float, ...]
-    number: int
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.times_s)
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(self.times_s)
-
-    @property
-    def std(self) -> float:
-        return statistics.pstdev(self.times_s)
-
-    @property
-    def min(self) -> float:
-        return min(self.times_s)
-
-    def __str__(self) -> str:
-        return f"median {self.median * 1e3:.4f} ms, mean {self.mean * 1e3:.4f} ms, std {self.std * 1e3:.4f} ms"
 
 
 class Kernel:
@@ -142,20 +117,28 @@ class Kernel:
                         f"kernel {self.name}: output '{argument.name}' must not overlap '{other.name}' in memory"
                     )
 
-    def benchmark(self, *arrays: Any, min_repeat_ms: float = 100.0, repeat: int = 5) -> BenchmarkResult:
-        """Time runs back to back, at least `min_repeat_ms` in each of `repeat` rounds; random data unless given."""
+    def benchmark(
+        self,
+        *arrays: Any,
+        number: int | None = None,
+        repeat: int = 5,
+        min_repeat_ms: float | None = None,
+        flush: bool | int = False,
+    ) -> BenchmarkResult:
+        """Time runs; random data unless given.
+
+        Each of `repeat` rounds is `number` runs back to back, or as many more as take `min_repeat_ms` (100, or with a
+        `number` 0, unless given). With `flush`, twice the last-level cache, or so many bytes, are written before each
+        run, outside of the timing.
+        """
+        repeats = Repeats(number, repeat, min_repeat_ms, _USUAL_MS)
         data = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
         data += [_random(argument, seed) for seed, argument in enumerate(self.arguments)][len(data) :]
         args = [_usable(argument, array) for argument, array in zip(self.arguments, data, strict=True)]
         self._executable.run(args)
-        number, elapsed_s = 1, self._executable.time(args, 1)
-        while elapsed_s * 1e3 < min_repeat_ms and number < _MOST_RUNS:
-            growth = min(10.0, max(1.5, 1.1 * min_repeat_ms / 1e3 / max(elapsed_s, 1e-9)))
-            number = min(_MOST_RUNS, int(number * growth) + 1)
-            elapsed_s = self._executable.time(args, number)
-        times_s = [elapsed_s / number]
-        times_s += [self._executable.time(args, number) / number for _ in range(repeat - 1)]
-        return BenchmarkResult(tuple(times_s), number)
+        nbytes = flush_bytes(flush, host_cache_bytes())
+        caches = HostCaches(nbytes).flush if nbytes else None
+        return repeats.of(flushed(lambda runs: self._executable.time(args, runs), caches), flushes=nbytes > 0)
 
 
 def _checked(kernel: str, argument: Argument, value: Any) -> Array:

@@ -138,7 +138,7 @@ def check_benchmark() -> str:
     task = SearchTask(te.create_module([a, te.compute((3 << 20,), lambda i: a[i] + 1.0, name="b")]), target="cuda")
     kernel: Any = build_kernel(task.schedule_module(task.default_schedule), "cuda")
     times = {
-        (graph, flush): kernel.benchmark(min_repeat_ms=50, graph=graph, flush_l2=flush).median * 1e6
+        (graph, flush): kernel.benchmark(min_repeat_ms=50, graph=graph, flush=flush).median * 1e6
         for graph in (False, True)
         for flush in (False, True)
     }

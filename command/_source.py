@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
-from ..search.records.choose import is_of, name_in, workloads
+from ..search.records.choose import is_of, name_in, on_target, workloads
 from ._errors import UserError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def pick_record(path: Path, workload: str | None = None, target: str | None = No
             wanted = str(resolve_target(target))
         except ValueError as error:
             raise UserError(str(error)) from None
-        loaded = rec.select(loaded, target=wanted)
+        loaded = on_target(loaded, wanted)
     found = [r for r in loaded if workload is None or is_of(r, workload)]
     if not loaded:
         raise UserError(f"{path} holds no record{'' if target is None else f' of target {wanted}'}: tune first")

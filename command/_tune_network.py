@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
 from ._errors import UserError, interruption_code
+from ._measuring import measure_option_of
 from ._network import name_of, read_network
 from ._report import table
 
@@ -47,10 +48,17 @@ def tune_network(options: argparse.Namespace) -> int:
     trials = options.trials or TRIALS_A_TASK * len(tasks)
     if trials < len(tasks):
         raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
-    tuning = TuningOptions(num_measure_trials=trials, records=records, seed=options.seed, strategy=options.strategy)
+    tuning = TuningOptions(
+        num_measure_trials=trials,
+        more_trials=options.more_trials,
+        records=records,
+        seed=options.seed,
+        strategy=options.strategy,
+        verbose=options.verbose,
+    )
     start_s = time.monotonic()
     try:
-        result = TaskScheduler(tasks, weights, load_records=records).tune(tuning)
+        result = TaskScheduler(tasks, weights, load_records=records).tune(tuning, measure_option_of(options))
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}", file=sys.stderr)

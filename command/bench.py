@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from ..graph.runtime.network import CompiledNetwork
 
 
+_PEER_MS = 500.0
+"""Length of a round beside the peer, unless told otherwise."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_options(parser)
     add_trust_option(parser)
-    parser.add_argument("--min-repeat-ms", type=float, default=500.0, help="length of a repeat (default: 500)")
+    parser.add_argument("--number", type=positive, help="runs in a repeat, and no more unless --min-repeat-ms is given")
+    parser.add_argument("--min-repeat-ms", type=float, help="length of a repeat (default: 500)")
     parser.add_argument("--repeat", type=positive, default=3, help="repeats, and rounds beside the peer (default: 3)")
     parser.add_argument("--no-peer", action="store_true", help="leave onnxruntime out")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -30,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     net = compiled_network(options)
     executor = executor_of(net)
-    result = executor.benchmark(repeat=options.repeat, min_repeat_ms=options.min_repeat_ms)
+    result = executor.benchmark(number=options.number, repeat=options.repeat, min_repeat_ms=options.min_repeat_ms)
     flops = sum(net.kernels[step.kernel].flops for step in net.plan.steps)
     beside = None if options.no_peer else _beside(options, net, executor)
     if options.json:
@@ -68,7 +73,7 @@ def _beside(options: argparse.Namespace, net: CompiledNetwork, executor: Executo
     feeds = drawn(net.plan.inputs, seed=0)
     executor.set_input(**feeds)
     feeds |= read_arrays(options.constant, "--constant")
-    return compare(executor.run, options.model, feeds, cores, options.repeat, options.min_repeat_ms)
+    return compare(executor.run, options.model, feeds, cores, options.repeat, options.min_repeat_ms or _PEER_MS)
 
 
 def _cores(target: str) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError, interruption_code
 from ._inputs import positive, strategy
+from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
 from ._source import file_task, named_task
@@ -28,9 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("workload", help="a name (below), a file of te-level IR (.mlir), or an ONNX model (.onnx)")
     parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
-    parser.add_argument(
-        "--trials", type=positive, help="schedules to measure in all (default: 64, for networks 64 for each task)"
+    count = parser.add_mutually_exclusive_group()
+    count.add_argument(
+        "--trials",
+        type=positive,
+        help="schedules to measure in all, those in the record file included (default: 64, for networks 64 a task)",
     )
+    count.add_argument("--more-trials", type=positive, help="schedules to measure beside those in the record file")
     parser.add_argument(
         "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
     )
@@ -43,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what proposes schedules: {', '.join(STRATEGIES)} (default: evolution)",
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    parser.add_argument("--verbose", action="store_true", help="show each trial")
+    add_measure_options(parser)
     add_network_options(parser)
     options: dict[str, Any] = {}
     for workload in named_workloads().values():
@@ -84,10 +91,13 @@ def run(options: argparse.Namespace) -> int:
         result = task.tune(
             TuningOptions(
                 num_measure_trials=options.trials or 64,
+                more_trials=options.more_trials,
                 records=records,
                 seed=options.seed,
                 strategy=options.strategy,
-            )
+                verbose=options.verbose,
+            ),
+            measure_option_of(options),
         )
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
@@ -141,7 +151,7 @@ def _as_text(
     spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
     resumed = ""
     if state.resumed:
-        hint = "; a larger --trials searches on" if state.resumed == state.done else ""
+        hint = "; --more-trials N measures N new ones" if state.resumed == state.done else ""
         resumed = f" ({state.resumed} from the records{hint})"
     rows = [
         ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),

@@ -6,11 +6,12 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..passes.pipeline_text import parse_schedule
 from ..search.records import file as rec
-from ..search.records.file import Record, RecordVersionError, RecordWarning
+from ..search.records.file import Record, RecordWarning
+from ..search.records.index import History
+from ..search.records.known import best_known
+from ..search.records.match import counted_reasons
 from ..search.task import SearchTask
-from ..search.template.history import History, best_record
 from .tasks import has_reduction
 
 _FRAMES = 4
@@ -29,16 +30,23 @@ def chosen_schedules(
 ) -> list[str | None]:
     """Return the schedule of each task of the network `name`; None for the default one.
 
-    How many tasks with something to search have no record is said once (UntunedWarning), and so is each record that
-    would be taken but is of no schedule that can be read (RecordWarning).
+    How many tasks with something to search have no record that is of use is said once (UntunedWarning), with the
+    reasons, and why a record is passed over for a slower one (RecordWarning).
     """
     given: list[Record] = []
     if records is not None:
         given = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
     history = History(given)
-    found = [_schedule(task, history, versions) for task in tasks]
-    pairs = zip(tasks, found, strict=True)
-    untuned = [task.name for task, schedule in pairs if schedule is None and has_reduction(task)]
+    choices = [best_known(task, versions, first=history) for task in tasks]
+    for task, choice in zip(tasks, choices, strict=True):
+        if choice.refused:
+            text = f"a record of {task.name} is left out: {counted_reasons(choice.refused)}"
+            warnings.warn(text, RecordWarning, stacklevel=_FRAMES - 1)
+    untuned = [
+        f"{task.name}: {choice.reasons}" if choice.reasons else task.name
+        for task, choice in zip(tasks, choices, strict=True)
+        if choice.record is None and has_reduction(task)
+    ]
     if untuned:
         shown = ", ".join(untuned[:3]) + (", ..." if len(untuned) > 3 else "")
         hint = "" if records is not None else ": tune it (lw.TaskScheduler, or loopwright tune) and give the records"
@@ -48,30 +56,4 @@ def chosen_schedules(
             UntunedWarning,
             stacklevel=_FRAMES - 1,
         )
-    return found
-
-
-def _schedule(task: SearchTask, given: History, versions: Mapping[str, str]) -> str | None:
-    """Return the best of the records given, else of the histories applied around, else of the pre-tuned ones."""
-    while (known := given.query(task.target, task.compute_dag.hash)) is not None:
-        if _readable(known, task):
-            break
-        given = History(record for record in given.records if record is not known)
-    record = known or best_record(task.target, task.compute_dag.hash)
-    if record is None or (known is None and not _readable(record, task)):
-        return None
-    try:
-        rec.check_replayable(record, versions)
-    except RecordVersionError:
-        return None
-    return record.schedule
-
-
-def _readable(record: Record, task: SearchTask) -> bool:
-    """True where a record's schedule is one; warns where it is not."""
-    try:
-        parse_schedule(record.schedule)
-    except ValueError as error:
-        warnings.warn(f"a record of {task.name} is left out: {error}", RecordWarning, stacklevel=_FRAMES + 1)
-        return False
-    return True
+    return [None if choice.record is None else choice.record.schedule for choice in choices]

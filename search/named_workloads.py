@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import te, topi
+from ..dialects.names import one_line
 from ..te import Tensor
-from .workload import Workload
+from .records.record import key_of
+from .workload import Workload, registered_workloads
 
 
 def named_workloads() -> dict[str, Workload]:
@@ -18,6 +20,31 @@ def named_workloads() -> dict[str, Workload]:
     functions = [f for f in here if inspect.isfunction(f) and f.__module__ == __name__]
     own = [f for f in functions if inspect.signature(f).return_annotation == "list[Tensor]"]
     return {f.__name__: Workload(f.__name__, f) for f in own}
+
+
+def find_workload(name: str) -> Workload:
+    """The workload of a name, registered or of this module; ValueError where there is none."""
+    known = named_workloads() | registered_workloads()
+    if name not in known:
+        raise ValueError(f"there is no workload '{one_line(name)}'; there are: {', '.join(sorted(known))}")
+    return known[name]
+
+
+def workload_of_key(key: str) -> tuple[Workload, list[Any]]:
+    """The workload that a key names, and the arguments in it.
+
+    ValueError where the text is no key, nothing is registered under its name, or that computes something else now.
+    """
+    parts = key_of(key)
+    if parts is None:
+        raise ValueError(f"not a workload key: {one_line(key)}; one is JSON: [name, arguments, hash]")
+    name, args, digest = parts
+    workload = find_workload(name)
+    if workload.dag(*args).hash != digest:
+        raise ValueError(
+            f"workload '{one_line(name)}' computes something else now than when its key was made: {one_line(key)}"
+        )
+    return workload, args
 
 
 def parameters(workload: Workload) -> dict[str, Any]:

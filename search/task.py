@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -20,12 +21,16 @@ from ..te import Tensor
 from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import load_backend
 from .measure.check import check_kernel
+from .measure.local import LocalBuilder, LocalRunner, Measure, measuring
 from .measure.measurer import MeasureOptions
 from .measure.preflight import preflight
 from .measure.reference import Reference, make_reference
 from .measure.timing import GPU_TIMING
+from .named_workloads import find_workload, workload_of_key
 from .records import file as rec
 from .records.file import Record
+from .records.known import best_known
+from .records.match import Choice, counted_reasons
 from .sketch.as_python import as_python
 from .sketch.generate import generate_sketches
 from .sketch.rule import SketchRule, checked_rules
@@ -45,24 +50,36 @@ _BACKENDS = {kind: f"loopwright.backends.{kind}.device" for kind in ("llvm", "cu
 class SearchTask:
     """A workload and a target.
 
-    The workload is a function from `args` to inputs and outputs as te tensors (registered or not), or a te-level
-    module. `target` is text such as `llvm` (this machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules
-    to derive the search space by, in their order; all there are (`lw.sketch_rules()`) unless told otherwise.
+    The workload is a function from `args` to the list of its inputs and outputs as te tensors, the name of a registered
+    one, or a te-level module; or `workload_key` says both, as a record does. `target` is text such as `llvm` (this
+    machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules to derive the search space by, in their order;
+    all there are (`lw.sketch_rules()`) unless told otherwise.
     ValueError for a target that cannot be tuned for.
     """
 
     def __init__(
         self,
-        workload: Workload | Callable[..., Sequence[Tensor]] | ModuleOp,
+        workload: str | Workload | Callable[..., Sequence[Tensor]] | ModuleOp | None = None,
         args: Sequence[Any] = (),
         target: str | Target = "llvm",
         rules: Sequence[SketchRule | type[SketchRule]] | None = None,
+        *,
+        workload_key: str | None = None,
     ) -> None:
+        if (workload is None) == (workload_key is None):
+            raise TypeError("a task is of a workload or of a workload_key: give one of them")
+        if workload_key is not None:
+            workload, args = workload_of_key(workload_key)
+        if isinstance(workload, str):
+            workload = find_workload(workload)
+        if isinstance(args, str) or not isinstance(args, Sequence):
+            raise TypeError(f"args are the arguments of the workload, in a list or a tuple, got {args!r}")
         self.args = tuple(args)
         if isinstance(workload, ModuleOp):
             self.name = "module"
             self.compute_dag = ComputeDAG.from_module(workload)
         else:
+            assert workload is not None
             named = as_workload(workload)
             self.name = named.name
             self.compute_dag = named.dag(*self.args)
@@ -96,7 +113,7 @@ class SearchTask:
 
     @property
     def default_schedule(self) -> str:
-        """The schedule of an untuned build, and trial 0 of a search."""
+        """The schedule of an untuned build, and the first trial of a search."""
         first = self.sketches[0]
         return first.schedule(first.default)
 
@@ -105,11 +122,22 @@ class SearchTask:
         """Random inputs and the right outputs."""
         return make_reference(self.module)
 
-    def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
-        """Search for a fast schedule; see TuningOptions. TuningError when no trial succeeds."""
+    def tune(
+        self,
+        options: TuningOptions | None = None,
+        measure: Measure = None,
+        *,
+        builder: LocalBuilder | None = None,
+        runner: LocalRunner | None = None,
+    ) -> TuningResult:
+        """Search for a fast schedule; see TuningOptions. Where no trial succeeds, the result says so.
+
+        Candidates are measured by a `builder` and a `runner` (`lw.LocalBuilder`, `lw.LocalRunner`), or as `measure`
+        says: what `lw.measure_option()` returns, or a MeasureOptions.
+        """
         deadline = Deadline.after(None if options is None else options.time_limit_s)
         chosen = self.taught(options or TuningOptions())
-        return tune(TaskInSearch(self), chosen, measure or self.measure_options(), deadline)
+        return tune(TaskInSearch(self), chosen, measuring(measure, self.measure_options(), builder, runner), deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""
@@ -117,12 +145,7 @@ class SearchTask:
 
     def taught(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from what the record file knows of other tasks of the target."""
-        wanted = (
-            options.transfer
-            and options.learns
-            and options.cost_model == TEACHABLE
-            and options.num_measure_trials > options.batch_size
-        )
+        wanted = options.transfer and options.refits and options.cost_model == TEACHABLE
         if not wanted or options.records is None or not os.path.isfile(options.records):
             return options
         known = transfer_to(self, options.records)
@@ -163,9 +186,26 @@ class SearchTask:
     # -- what was found -----------------------------------------------------------------------------------------------
 
     def best_record(self, records: str | os.PathLike[str] | Iterable[Record]) -> Record:
-        """The fastest valid record of this workload on this target; RecordError where there is none."""
+        """The fastest valid record of this workload that is of use on this target.
+
+        That is one of this very target, or of the same model with a schedule that keeps the limits of this one.
+        RecordError where there is none, with the reasons; a RecordWarning says why faster ones are passed over.
+        """
+        return self._chosen(records).require()
+
+    def _chosen(
+        self, records: str | os.PathLike[str] | Iterable[Record], versions: Mapping[str, str] | None = None
+    ) -> Choice:
         loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
-        return rec.best(loaded, self.compute_dag.hash, str(self.target))
+        choice = Choice(loaded, self, versions)
+        if choice.record is not None and choice.refused:
+            text = f"faster records of {self.name} are not used: {counted_reasons(choice.refused)}"
+            warnings.warn(text, rec.RecordWarning, stacklevel=3)
+        return choice
+
+    def versions(self) -> Mapping[str, str]:
+        """The versions of packages and primitives that schedules are replayed by."""
+        return load_backend(_BACKENDS[self.target.kind]).versions()
 
     def schedule_module(self, schedule: str, limits: BuildLimits = USUAL_LIMITS) -> ModuleOp:
         """The workload's loops after a schedule; ScheduleError where it is not legal or goes beyond the limits."""
@@ -181,8 +221,12 @@ class SearchTask:
         check: bool = False,
         limits: BuildLimits = USUAL_LIMITS,
     ) -> Kernel:
-        """Compile with a schedule, or with the default one; `params`, `check` and `limits` are those of `lw.build`."""
-        text = self.default_schedule if schedule is None else schedule
+        """Compile with a schedule; `params`, `check` and `limits` are those of `lw.build`.
+
+        Without one it is the best that is known here, as `lw.compile` takes it: of the histories applied around the
+        call (`lw.apply_history_best`), of the pre-tuned set, else the default one (`default_schedule`).
+        """
+        text = self.known_schedule() if schedule is None else schedule
         kernel = build(self.schedule_module(text, limits), self.target, params, limits=limits)
         if check:
             check_kernel(kernel, self.module, text, params)
@@ -196,13 +240,17 @@ class SearchTask:
         check: bool = False,
         limits: BuildLimits = USUAL_LIMITS,
     ) -> Kernel:
-        """Compile with the best schedule on record; RecordError where there is none, or of other primitives.
+        """Compile with the best schedule on record (`best_record`) whose primitives have not changed since.
 
         Whosever the records are, a schedule that asks for more than `limits` is refused with a sentence, as in `build`.
         """
-        record = self.best_record(records)
-        rec.check_replayable(record, load_backend(_BACKENDS[self.target.kind]).versions())
+        record = self._chosen(records, self.versions()).require()
         return self.build(record.schedule, params, check=check, limits=limits)
+
+    def known_schedule(self) -> str:
+        """The best schedule in the histories applied around the call and the pre-tuned set, else the default one."""
+        known = best_known(self, self.versions()).record
+        return self.default_schedule if known is None else known.schedule
 
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record: as `schedule` text, `python` code, `ir` after it, or the kernel's `source`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 
 from ..dialects.target import Target, TargetAttr
 from ..dialects.workload import verify_workload
-from ..te import Tensor, create_module
+from ..te import ExpressionError, Tensor, create_module
 from ..te.dag import format_dag
 from ..te.flops import count_flops
 
@@ -91,31 +92,109 @@ class Workload:
         return self.function(*args)
 
     def dag(self, *args: Any) -> ComputeDAG:
-        """The DAG for these arguments."""
-        return ComputeDAG.from_tensors(self.function(*args))
+        """The DAG for these arguments; TypeError or ValueError names what is wrong with them, or with the result."""
+        try:
+            inspect.signature(self.function).bind(*args)
+        except TypeError as error:
+            raise TypeError(f"workload '{self.name}': {error}; it is called with {_shown(args)}") from None
+        tensors = self._checked(self.function(*args))
+        try:
+            return ComputeDAG.from_tensors(tensors)
+        except ExpressionError as error:
+            names = ", ".join(tensor.name for tensor in tensors)
+            raise ExpressionError(f"workload '{self.name}' returns [{names}]: {error}") from None
+
+    def _checked(self, found: object) -> Sequence[Tensor]:
+        """What the function returned; TypeError unless that is a list of tensors."""
+        wanted = "the list of its inputs and outputs, as in `return [data, weight, out]`"
+        if isinstance(found, Tensor):
+            raise TypeError(f"workload '{self.name}' must return {wanted}, and returns one tensor, '{found.name}'")
+        if not isinstance(found, list | tuple):
+            raise TypeError(f"workload '{self.name}' must return {wanted}, and returns {type(found).__name__}")
+        wrong = next((item for item in found if not isinstance(item, Tensor)), None)
+        if wrong is not None or not found:
+            held = f"a list with {type(wrong).__name__}" if found else "an empty list"
+            raise TypeError(f"workload '{self.name}' must return {wanted}, and returns {held}")
+        return found
 
     def key(self, *args: Any) -> str:
         """The workload key for these arguments."""
         return self.dag(*args).workload_key(self.name, args)
 
 
+Function = Callable[..., Sequence[Tensor]]
+
+_REGISTERED: dict[str, Workload] = {}
+"""Filled by the decorator: a workload is found by its name, or by a key that names it."""
+
+
 @overload
-def register_workload(function: Callable[..., Sequence[Tensor]]) -> Workload: ...
+def register_workload(function: Function, *, override: bool = False) -> Workload: ...
 @overload
-def register_workload(function: str) -> Callable[[Callable[..., Sequence[Tensor]]], Workload]: ...
+def register_workload(function: str, *, override: bool = False) -> Callable[[Function], Workload]: ...
+@overload
+def register_workload(function: str, implementation: Function, *, override: bool = False) -> Workload: ...
 def register_workload(
-    function: Callable[..., Sequence[Tensor]] | str,
-) -> Workload | Callable[[Callable[..., Sequence[Tensor]]], Workload]:
-    """Make a workload of a function, under the function's name, or as `@register_workload("name")` under that one."""
-    if isinstance(function, str):
-        name = function
-        return lambda decorated: Workload(name, decorated)
-    return Workload(function.__name__, function)
+    function: Function | str, implementation: Function | None = None, *, override: bool = False
+) -> Workload | Callable[[Function], Workload]:
+    """Make a workload of a function, which is found by its name from then on: `lw.SearchTask(name, args)`.
+
+    The name is the function's own, or that of `@register_workload("name")` and `register_workload("name", function)`.
+    ValueError where another function has the name, unless `override`; the same one may be defined again. TypeError for
+    what is no function.
+    """
+    if not isinstance(function, str):
+        if implementation is not None:
+            raise TypeError("register_workload takes a name before the function, as in register_workload('name', f)")
+        return _register(getattr(function, "__name__", ""), function, override)
+    if implementation is not None:
+        return _register(function, implementation, override)
+    return lambda decorated: _register(function, decorated, override)
 
 
-def as_workload(function: Workload | Callable[..., Sequence[Tensor]]) -> Workload:
-    """The workload itself, or one of a plain function."""
-    return function if isinstance(function, Workload) else Workload(function.__name__, function)
+def _register(name: str, function: Function, override: bool) -> Workload:
+    if isinstance(function, Workload):
+        raise TypeError(f"workload '{function.name}' is registered already; give its `function` for another name")
+    if not callable(function) or isinstance(function, type):
+        raise TypeError(
+            f"a workload is a function that returns tensors, got {type(function).__name__} {function!r:.40}"
+        )
+    if not name or name == "<lambda>":
+        raise TypeError("a lambda has no name to be registered by: register_workload('name', function)")
+    made, known = Workload(name, function), _REGISTERED.get(name)
+    if known is not None and not override and _origin(known) != _origin(made):
+        where = ".".join(_origin(known))
+        raise ValueError(
+            f"workload '{name}' is registered already, of {where}; override=True puts this one in its place"
+        )
+    _REGISTERED[name] = made
+    return made
+
+
+def _origin(workload: Workload) -> tuple[str, str]:
+    function = workload.function
+    return str(getattr(function, "__module__", "")), str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def registered_workloads() -> dict[str, Workload]:
+    """The workloads that were registered in this process, by name."""
+    return dict(_REGISTERED)
+
+
+def as_workload(function: Workload | Function) -> Workload:
+    """The workload itself, or one of a plain function; TypeError for what is neither."""
+    if isinstance(function, Workload):
+        return function
+    if not callable(function) or isinstance(function, type):
+        raise TypeError(
+            "a workload is a function that returns tensors, its registered name, or a te-level module, "
+            f"got {type(function).__name__}"
+        )
+    return Workload(getattr(function, "__name__", type(function).__name__), function)
+
+
+def _shown(args: Sequence[Any]) -> str:
+    return f"({', '.join(map(repr, args))})"
 
 
 def _plain(value: Any) -> Any:

@@ -39,7 +39,7 @@ def create_module(tensors: Sequence[Tensor], target: Target | str | None = None,
     inputs = [t for t in tensors if isinstance(t.op, Placeholder)]
     outputs = [t for t in tensors if isinstance(t.op, Compute)]
     if not outputs:
-        raise ExpressionError("create_module needs at least one computed tensor in the list, got placeholders only")
+        raise ExpressionError("there is no computed tensor in the list, only placeholders: list the outputs too")
     stages, used = _stages(outputs)
     _require_given(used, inputs)
     labels = _Names()
@@ -68,7 +68,7 @@ def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
     """ExpressionError where a placeholder is read that is not among the inputs."""
     for tensor in used:
         if not any(tensor is given for given in inputs):
-            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list given to create_module")
+            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not among them: list every input")
 
 
 def _marks(tensor: Tensor, name: str) -> DictionaryAttr:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 from ...dialects.target import Target
+from ..host_cache import cache_bytes
 from .cpu import CpuFeatures, cpu_for, host_features, host_model
-
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def host_target(cores: int | None = None) -> Target:
@@ -23,8 +20,8 @@ def host_target(cores: int | None = None) -> Target:
         cores=cores if cores is not None else _cores(),
         vector_bytes=vector_bytes,
         vector_registers=registers,
-        l1_bytes=_cache_bytes(1) or known.l1_bytes,
-        l2_bytes=_cache_bytes(2) or known.l2_bytes,
+        l1_bytes=cache_bytes(1) or known.l1_bytes,
+        l2_bytes=cache_bytes(2) or known.l2_bytes,
     )
 
 
@@ -54,23 +51,3 @@ def _vectors() -> tuple[int, int]:
     if "avx" in features:
         return 32, 16
     return 16, 32 if "neon" in features else 16
-
-
-@cache
-def _cache_bytes(level: int) -> int:
-    """Return the size of one core's data cache at a level, 0 where the system does not say."""
-    for index in sorted(_CACHES.glob("index*")):
-        try:
-            if (index / "level").read_text().strip() != str(level):
-                continue
-            if (index / "type").read_text().strip() == "Instruction":
-                continue
-            return _parse_size((index / "size").read_text().strip())
-        except (OSError, ValueError):
-            continue
-    return 0
-
-
-def _parse_size(text: str) -> int:
-    units = {"K": 1024, "M": 1024**2}
-    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)

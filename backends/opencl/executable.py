@@ -66,13 +66,17 @@ class OpenClRuntime(OpenClDevice):
             waiting -= runs
         return elapsed_s
 
-    def _timed_after_flush(self, buffers: Sequence[Any], flush_bytes: int) -> float:
+    def flush(self, flush_bytes: int) -> None:
+        """Write so many bytes that no kernel reads, and wait."""
         import pyopencl as cl
 
         if self._flush is None or self._flush.size < flush_bytes:
             self._flush = self.allocate(flush_bytes)
         cl.enqueue_fill_buffer(self.queue, self._flush, np.zeros(1, np.uint8), 0, flush_bytes)
         self.queue.finish()
+
+    def _timed_after_flush(self, buffers: Sequence[Any], flush_bytes: int) -> float:
+        self.flush(flush_bytes)
         events = self._enqueue(buffers)
         events[-1].wait()
         return float(events[-1].profile.end - events[0].profile.start) * 1e-9

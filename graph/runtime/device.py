@@ -28,6 +28,13 @@ class Session(Protocol):
     def finish(self) -> None:
         """Wait for all that was started."""
 
+    @property
+    def cache_bytes(self) -> int:
+        """The size of the device's last cache."""
+
+    def flush(self, nbytes: int) -> None:
+        """Write so many bytes that no run reads, to empty the caches, and wait."""
+
     def time(self, number: int) -> float:
         """Return the seconds that `number` runs take, back to back."""
 

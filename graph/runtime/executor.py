@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ import numpy.typing as npt
 
 from ...backends.arrays import aligned_empty
 from ...backends.forkable import ForkableLock
-from ...backends.kernel_function import BenchmarkResult
+from ...backends.time_evaluator import BenchmarkResult, Repeats, flush_bytes, flushed
 from .device import Session
 from .plan import Plan, Port
 from .profile import Profile, ProfileRow
 
 Array = npt.NDArray[Any]
-_MOST_RUNS = 1_000_000
+_USUAL_MS = 500.0
+"""Length of a repeat unless told otherwise."""
 
 
 class Executor:
@@ -84,22 +86,30 @@ class Executor:
             outputs = tuple(self.get_output(n) for n in range(len(self.plan.outputs)))
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def benchmark(self, repeat: int = 3, min_repeat_ms: float = 500.0, number: int = 1) -> BenchmarkResult:
-        """Time runs back to back, at least `number` and `min_repeat_ms` in each of `repeat` rounds.
+    def benchmark(
+        self,
+        *,
+        number: int | None = None,
+        repeat: int = 3,
+        min_repeat_ms: float | None = None,
+        flush: bool | int = False,
+    ) -> BenchmarkResult:
+        """Time runs, as `lw.Kernel.benchmark` does.
 
-        Inputs that were not set are random. Copies are not counted; on a GPU the device's clock is read.
+        Each of `repeat` rounds is `number` runs back to back, or as many more as take `min_repeat_ms` (500, or with a
+        `number` 0, unless given). With `flush`, twice the device's cache, or so many bytes, are written before each
+        run, outside of the timing. Inputs that were not set are random. Copies are not counted; on a GPU the device's
+        clock is read.
         """
+        repeats = Repeats(number, repeat, min_repeat_ms, _USUAL_MS)
         with self._lock:
             self._fill()
             self._session.time(1)
-            elapsed_s = self._session.time(number)
-            while elapsed_s * 1e3 < min_repeat_ms and number < _MOST_RUNS:
-                growth = min(10.0, max(1.5, 1.1 * min_repeat_ms / 1e3 / max(elapsed_s, 1e-9)))
-                number = min(_MOST_RUNS, int(number * growth) + 1)
-                elapsed_s = self._session.time(number)
-            times_s = [elapsed_s / number] + [self._session.time(number) / number for _ in range(repeat - 1)]
+            nbytes = flush_bytes(flush, self._session.cache_bytes)
+            caches = partial(self._session.flush, nbytes) if nbytes else None
+            result = repeats.of(flushed(self._session.time, caches), flushes=nbytes > 0)
             self._ran = True
-        return BenchmarkResult(tuple(times_s), number)
+        return result
 
     def profile(self, repeat: int = 10) -> Profile:
         """Time each step: the median of `repeat` runs, after one to warm up."""

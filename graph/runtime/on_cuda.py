@@ -46,6 +46,7 @@ class CudaSession:
     def __init__(self, network: CudaNetwork) -> None:
         self._network = network
         self._graph: Graph | None = None
+        self._flush: tuple[int, Any] | None = None
         require_memory(network.plan, device_at(network.index).total_memory(), network.name)
         self._base = network.allocate(max(1, network.plan.arena_bytes))
         self._calls = []
@@ -91,6 +92,17 @@ class CudaSession:
 
     def finish(self) -> None:
         with current(self._network.index):
+            self._stream.synchronize()
+
+    @property
+    def cache_bytes(self) -> int:
+        return self._network.target.l2_bytes
+
+    def flush(self, nbytes: int) -> None:
+        with current(self._network.index) as driver:
+            if self._flush is None or self._flush[0] < nbytes:
+                self._flush = (nbytes, driver.mem_alloc(nbytes))
+            driver.memset_d8_async(int(self._flush[1]), 0, nbytes, self._stream)
             self._stream.synchronize()
 
     def time(self, number: int) -> float:

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.arrays import aligned_copy, aligned_empty
+from ...backends.host_cache import host_cache_bytes
 from ...backends.host_memory import available_bytes
 from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.jit import LoadedObject
+from ...backends.time_evaluator import HostCaches
 from ...dialects.cpu_models import CPU_MODELS
 from .package import Package, PackageError, require_memory
 from .plan import Place, Plan, Port
@@ -55,6 +57,7 @@ class LlvmSession:
         self._network = network
         self._arena = _arena(network.plan)
         self._calls: list[Call] = []
+        self._caches: tuple[int, HostCaches] | None = None
         for step in network.plan.steps:
             addresses = [self._address(place) for place in (*step.places, *step.workspaces)]
             pointers = (ctypes.c_void_p * (len(addresses) + 1))(*addresses)
@@ -83,6 +86,15 @@ class LlvmSession:
 
     def finish(self) -> None:
         """Do nothing: `run` returns when all is complete."""
+
+    @property
+    def cache_bytes(self) -> int:
+        return host_cache_bytes()
+
+    def flush(self, nbytes: int) -> None:
+        if self._caches is None or self._caches[0] != nbytes:
+            self._caches = (nbytes, HostCaches(nbytes))
+        self._caches[1].flush()
 
     def time(self, number: int) -> float:
         start_s = time.perf_counter()

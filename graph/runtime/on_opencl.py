@@ -69,6 +69,13 @@ class OpenClSession:
     def finish(self) -> None:
         self._calls[0][0].finish()
 
+    @property
+    def cache_bytes(self) -> int:
+        return self._network.target.l2_bytes
+
+    def flush(self, nbytes: int) -> None:
+        self._calls[0][0].flush(nbytes)
+
     def time(self, number: int) -> float:
         self.finish()
         start_s = time.perf_counter()

@@ -14,6 +14,7 @@ from ...dialects.target import Target, parse_target
 from ..features.of_records import RecordFeatures
 from ..records import file as rec
 from ..records.file import Record, RecordWarning, Role
+from ..records.match import same_device
 from ..records.workload_files import rebuilt_dag
 from ..sketch.generate import generate_sketches
 from ..tune.progress import counted
@@ -71,14 +72,15 @@ def transfer_to(task: Taught, path: str | os.PathLike[str]) -> Transfer | None:
     and of schedules that the sketches no longer give are skipped. Speeds are relative to the best of their task and
     device.
     """
-    own, target = task.compute_dag.hash, str(task.target)
+    own = task.compute_dag.hash
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)  # the search loads the file too, and says so
         loaded = rec.load(path)
-    found = [r for r in loaded if r.target == target and r.workload_hash != own and r.role is Role.TRIAL]
-    groups: dict[tuple[str, str], list[Record]] = {}
+    others = [r for r in loaded if r.workload_hash != own and r.role is Role.TRIAL]
+    found = [r for r in others if same_device(r.target, task.target)]
+    groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in sorted(found, key=lambda r: -r.timestamp)[:MOST_RECORDS]:
-        groups.setdefault((record.workload_hash, record.device), []).append(record)
+        groups.setdefault((record.workload_hash, record.target, record.device), []).append(record)
     if not groups:
         return None
     kept = []

@@ -25,7 +25,8 @@ class MeasureOptions:
     """How to measure. `backend` is a module path; `env` goes to every worker, `threads` to kernels as OpenMP threads.
 
     With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
-    `preflight` gives a tiny task and its schedule, which are measured first of all: PreflightError if that fails.
+    Without `check` any output passes. `preflight` gives a tiny task and its schedule, which are measured first of all:
+    PreflightError if that fails.
     """
 
     backend: str
@@ -35,6 +36,7 @@ class MeasureOptions:
     run_timeout_s: float = 10.0
     start_timeout_s: float = 60.0
     timing: TimingSettings = field(default_factory=TimingSettings)
+    check: bool = True
     threads: int | None = None
     build_nice: int = 0
     recycle_after: int = 1000
@@ -114,6 +116,7 @@ class Measuring(Protocol):
 
 
 def headline(text: str) -> str:
-    """The line of an error's text that says most: the last one of a traceback, else the first."""
+    """The line of an error's text that says most: the first, with the last one of a traceback that begins in it."""
     lines = text.strip().splitlines() or [""]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    before, traceback, _ = lines[0].partition("Traceback (most recent call last)")
+    return before + lines[-1] if traceback else lines[0]

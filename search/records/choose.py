@@ -6,8 +6,11 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...backends.targets import resolve_target
 from . import file as rec
 from .file import Record, RecordError
+from .index import ForTarget
+from .match import Choice, same_model
 from .record import key_of
 
 if TYPE_CHECKING:
@@ -26,19 +29,31 @@ def load_best(
     """Return the best record of a file (or of records): of a task, or of a workload by name, key or hash.
 
     Without `workload` the records must be of one workload only. `target` and `device` narrow the choice; a task brings
-    its own target. RecordError says what is there where nothing, or more than one workload, fits.
+    its own target, and the rule of `SearchTask.best_record`. Of a target given as text, records of the same model will
+    do. RecordError says what is there where nothing, or more than one workload, fits.
     """
     loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
+    loaded = rec.select(loaded, device=device)
     if workload is not None and not isinstance(workload, str):
-        return rec.best(loaded, workload.compute_dag.hash, target or str(workload.target), device)
-    loaded = rec.select(loaded, None, target, device)
+        wanted = workload if target is None else ForTarget(workload.compute_dag, resolve_target(target))
+        return Choice(loaded, wanted).require()
+    loaded = on_target(loaded, target)
     found = [r for r in loaded if workload is None or is_of(r, workload)]
     there = ", ".join(f"{digest} ({name_in(key)})" for digest, key in workloads(loaded).items()) or "none"
     if workload is not None and not found:
         raise RecordError(f"no record of workload '{workload}'; there are records of {there}")
     if len(workloads(found)) > 1:
         raise RecordError(f"there are records of {len(workloads(found))} workloads, choose one of {there}")
-    return rec.best(found, None, target, device)
+    return rec.best(found)
+
+
+def on_target(records: list[Record], target: str | None) -> list[Record]:
+    """The records of a target given as text: of that very text, else of the same model; all without one."""
+    exact = rec.select(records, target=target)
+    if exact or target is None:
+        return exact
+    wanted = resolve_target(target)
+    return [r for r in records if same_model(r.target, wanted)]
 
 
 def workloads(records: Iterable[Record]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from .record import Role as Role
 PRIMITIVE_PREFIX = "lw-"
 
 DEFAULT_SKETCH = "default"
-"""The sketch name of trial 0, the schedule that an untuned build uses."""
+"""The sketch name of the first trial, the schedule that an untuned build uses."""
 
 _LINES_SHOWN = 8
 """Numbers of skipped lines that a warning names."""
@@ -169,14 +169,15 @@ def best(
     Trials were each timed once, at different moments; a run-off timed the best of them in turn. So its winner stands,
     on its workload, target and device, for what came before it: trials and winners of the schedules that competed, and
     trials no faster than the slowest of these was as a trial, the untuned schedule apart. What is faster was not known
-    to the run-off, whatever its place, and competes with the winner, as does every trial that comes after. "Before" is
+    to the run-off, whatever its place, and competes with the winner, as does every trial that comes after; one that
+    failed in the run-off does not. "Before" is
     the order of the records, of a file that of its lines: no clock decides, and no stamp hides a better trial.
     """
     matching = select(records, workload_hash, target, device)
-    groups = _groups(record for record in matching if record.ok)
-    if not groups:
+    found = distill(matching)
+    if not found:
         raise RecordError(_no_valid(matching, workload_hash, target, device))
-    return min((_best_of_group(group) for group in groups), key=lambda r: r.time_s)
+    return min(found, key=lambda r: r.time_s)
 
 
 def _groups(records: Iterable[Record]) -> list[list[Record]]:
@@ -188,11 +189,11 @@ def _groups(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def _best_of_group(group: Sequence[Record]) -> Record:
-    """The record that counts among the right ones of one workload, target and device: see `best`."""
+    """The record that counts among those of one workload, target and device, of which one is right: see `best`."""
     standing: list[Record] = []
     for are_trials, block in groupby(group, lambda r: r.role is Role.TRIAL):
         if are_trials:
-            standing += [r for r in block if not r.stopped_early]
+            standing += [r for r in block if r.ok and not r.stopped_early]
         else:
             standing = _after_run_off(standing, list(block))
     return min(standing or group, key=lambda r: r.time_s)
@@ -201,7 +202,7 @@ def _best_of_group(group: Sequence[Record]) -> Record:
 def _after_run_off(standing: Sequence[Record], run_off: Sequence[Record]) -> list[Record]:
     """Return what still counts of `standing`, and the winner of the run-off that follows it."""
     competed = {r.schedule for r in run_off}
-    winners = {r.schedule: r for r in run_off if r.role is Role.WINNER}
+    winners = {r.schedule: r for r in run_off if r.role is Role.WINNER and r.ok}
     if not winners:
         return [*standing]
     of_template = any(r.template for r in run_off)  # whose trials were known; classic tuners have no run-off
@@ -232,7 +233,7 @@ def _no_valid(matching: Sequence[Record], workload_hash: str | None, target: str
 
 def distill(records: Iterable[Record]) -> list[Record]:
     """Keep the best record of each (workload, target, device), in order of first appearance."""
-    return [_best_of_group(group) for group in _groups(record for record in records if record.ok)]
+    return [_best_of_group(group) for group in _groups(records) if any(record.ok for record in group)]
 
 
 def merge(groups: Iterable[Iterable[Record]]) -> list[Record]:
@@ -267,7 +268,6 @@ def stats(records: Iterable[Record]) -> list[WorkloadStats]:
 
 def _group_stats(group: Sequence[Record]) -> WorkloadStats:
     first, trials = group[0], [r for r in group if r.role is Role.TRIAL]
-    right = [r for r in group if r.ok]
     return WorkloadStats(
         first.workload_key,
         first.workload_hash,
@@ -276,7 +276,7 @@ def _group_stats(group: Sequence[Record]) -> WorkloadStats:
         trials=len(trials),
         ok=sum(r.ok for r in trials),
         errors=dict(Counter(r.error.value for r in trials if not r.ok).most_common()),
-        best_s=_best_of_group(right).time_s if right else math.inf,
+        best_s=_best_of_group(group).time_s if any(r.ok for r in group) else math.inf,
         measuring_s=sum(r.build_s + r.run_s for r in group),
         stopped_early=sum(r.stopped_early for r in trials),
         reused=sum(r.reused for r in trials),

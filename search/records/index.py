@@ -1,20 +1,24 @@
-"""Records by workload and target: the best one of each."""
+"""Records by workload and target: the best one of each, asked directly or as a context around a build."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
 
 from ...backends.missing import MissingRequirement
 from ...backends.targets import resolve_target
-from ...dialects.target import Target
+from ...dialects.target import Target, parse_target
 from ...storage.whole_file import write_whole
 from ..workload import ComputeDAG
 from . import file as rec
 from .file import Record, RecordError
+from .match import Choice, Wanted, ranked
 
 Source = str | os.PathLike[str] | Record | Iterable["str | os.PathLike[str] | Record"]
 """Where records come from: a file, a record, or some of those."""
@@ -23,52 +27,107 @@ SKETCH_PREFIX = "template:"
 """Records of templates name them with this prefix where others name their sketch."""
 
 
-class OfWorkload(Protocol):
-    """A task, whose workload records are looked up for."""
+ConfigT = TypeVar("ConfigT", covariant=True)
+
+
+class OfTemplate(Protocol[ConfigT]):
+    """A template task, which reads its configs from records."""
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def compute_dag(self) -> ComputeDAG: ...
 
+    def recorded(self, records: Iterable[Record]) -> ConfigT | None: ...
 
-class RecordIndex:
-    """The records of each workload on each target, the best one first."""
+
+class History:
+    """Records, looked up by workload and target.
+
+    As a context manager it holds for all that is built inside; inner contexts are asked first. Otherwise `query` asks
+    it directly.
+    """
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.records = list(records)
-        self._groups: dict[tuple[str, str], list[Record]] = {}
+        self._groups: dict[str, list[Record]] = {}
         for record in self.records:
-            if record.ok:
-                self._groups.setdefault((record.workload_hash, record.target), []).append(record)
+            self._groups.setdefault(record.workload_hash, []).append(record)
+        self._token: Token[tuple[History, ...]] | None = None
 
-    def query(self, target: str | Target, workload: str | OfWorkload, template: str | None = None) -> Record | None:
+    def query(self, target: str | Target, workload: str | Wanted, template: str | None = None) -> Record | None:
         """The fastest record of a workload on a target; of one template only, if it is named.
 
         `workload` is a task, its `workload` (the key), or a hash. None where there is no record. Where none has just
-        this target, the same kind and model will do.
+        this target, one of the same model will do, whose schedule keeps the limits of the target; a key or a hash does
+        not tell that.
         """
-        return next(self.ranked(target, _hash_of(workload), template), None)
+        device = self._target(target, workload)
+        if device is None:
+            return None
+        found = self.of(_hash_of(workload), template)
+        if isinstance(workload, str):
+            return next(ranked(found, device), None)
+        return Choice(found, ForTarget(workload.compute_dag, device)).record
 
-    def ranked(self, target: str | Target, workload: str, template: str | None) -> Iterator[Record]:
-        """The records of a workload, from the best one on: those of this target, then those of the same model."""
-        text = self._full(target, workload)
-        near = [r for (w, t), group in self._groups.items() if w == workload and _alike(t, text) for r in group]
-        for group in (self._groups.get((workload, text), []), near):
-            if template is not None:
-                group = [r for r in group if r.sketch == SKETCH_PREFIX + template]
-            if group:
-                best = rec.best(group)
-                yield best
-                yield from sorted((r for r in group if r is not best), key=lambda r: (r.stopped_early, r.time_s))
+    def config(self, task: OfTemplate[ConfigT]) -> ConfigT | None:
+        """The best config of a template task that keeps the limits of its target; None where there is none."""
+        return task.recorded(self.of(task.compute_dag.hash, task.name))
 
-    def _full(self, target: str | Target, workload: str) -> str:
-        """A target's text as records have it: `llvm`, which no record has, stands for this machine's."""
-        text = str(target)
-        if (workload, text) in self._groups or not isinstance(target, str):
-            return text
+    def of(self, workload: str, template: str | None = None) -> list[Record]:
+        """The records of a workload given by its hash; of one template only, if it is named."""
+        found = self._groups.get(workload, [])
+        return found if template is None else [r for r in found if r.sketch == SKETCH_PREFIX + template]
+
+    def _target(self, target: str | Target, workload: str | Wanted) -> Target | None:
+        """A target as records have it: `llvm`, which no record has, stands for this machine's."""
+        if isinstance(target, Target):
+            return target
         try:
-            return str(resolve_target(target))
+            if any(record.target == target for record in self.of(_hash_of(workload))):
+                return parse_target(target)
+            return resolve_target(target)
         except (ValueError, MissingRequirement):
-            return text
+            return None
+
+    def __enter__(self) -> History:
+        if self._token is not None:
+            raise RuntimeError("this history is applied already; make another one to apply it again inside")
+        self._token = _contexts.set((*_contexts.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._token is not None
+        _contexts.reset(self._token)
+        self._token = None
+
+
+_contexts: ContextVar[tuple[History, ...]] = ContextVar("contexts", default=())
+"""The histories applied around this point, outermost first; each thread and task has its own."""
+
+
+def histories() -> tuple[History, ...]:
+    """The histories applied around this point, innermost first."""
+    return _contexts.get()[::-1]
+
+
+def apply_history_best(records: Source) -> History:
+    """A History of files and records, one or several: `with apply_history_best(file): ...`, or to be asked.
+
+    RecordError where a file cannot be read.
+    """
+    return History(records_in(records))
+
+
+@dataclass(frozen=True)
+class ForTarget:
+    """A workload on a target."""
+
+    compute_dag: ComputeDAG
+    target: Target
 
 
 def _hash_of(workload: Any) -> str:
@@ -78,13 +137,6 @@ def _hash_of(workload: Any) -> str:
     if not hasattr(workload, "compute_dag"):
         raise TypeError(f"a workload is a task, its workload key or hash, got {type(workload).__name__}")
     return str(workload.compute_dag.hash)
-
-
-def _alike(one: str, other: str) -> bool:
-    """True where two target texts differ, and are of the same kind and the same named model."""
-    a, b = (dict(part.partition("=")[::2] for part in text.split()[1:]) for text in (one, other))
-    same_kind = one != other and one.partition(" ")[0] == other.partition(" ")[0]
-    return same_kind and "model" in a and a.get("model") == b.get("model")
 
 
 def records_in(source: Source) -> list[Record]:

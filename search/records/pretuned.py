@@ -15,7 +15,7 @@ from pathlib import Path
 from ...dialects.target import Target
 from . import file as rec
 from .file import Record
-from .index import RecordIndex, pick_best
+from .index import History, pick_best
 
 FOLDER = Path(__file__).parents[2] / "pretuned"
 
@@ -38,9 +38,9 @@ def files() -> list[Path]:
 
 
 @cache
-def index() -> RecordIndex:
+def index() -> History:
     """Return all records that come with the package."""
-    return RecordIndex(record for file in files() for record in rec.load(file))
+    return History(record for file in files() for record in rec.load(file))
 
 
 def lookup(target: str | Target, workload: str) -> Record | None:

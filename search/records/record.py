@@ -112,6 +112,18 @@ class Record:
         """Seconds per run of the shortest repeat, as disturbances only ever lengthen one; infinity when it failed."""
         return min(self.times_s) if self.ok else math.inf
 
+    def __str__(self) -> str:
+        """The workload, how fast it is or how it failed, and the config of a template, or the schedule."""
+        known = key_of(self.workload_key)
+        name = self.workload_key if known is None else known[0]
+        result = f"{self.time_s * 1e3:.4g} ms" if self.ok else self.error.value
+        chosen = self.schedule
+        if self.template:
+            config = self.template.get("config")
+            values = config.items() if isinstance(config, Mapping) else ()
+            chosen = ", ".join(f"{knob}={value}" for knob, value in values) or str(config)
+        return f"{name} on {self.device or self.target}: {result}, {self.sketch}: {chosen}"
+
     def to_json(self) -> str:
         """Return the record as one line, without the newline."""
         values = asdict(self)

@@ -17,7 +17,7 @@ from ...dialects.names import one_line
 from ...dialects.unclosed import unclosed_string
 from ...dialects.workload import verify_workload
 from ...storage.whole_file import write_whole
-from ..named_workloads import named_workloads
+from ..named_workloads import find_workload
 from ..workload import ComputeDAG, Workload
 from .record import key_of
 
@@ -124,6 +124,6 @@ def made_of_key(record: Record, make: Callable[[Workload, list[Any]], T]) -> T |
     if parts is None:
         return None
     try:
-        return make(named_workloads()[parts[0]], parts[1])
+        return make(find_workload(parts[0]), parts[1])
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):  # any function of any arguments
         return None

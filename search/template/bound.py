@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,8 @@ from ...passes.primitive import ScheduleError
 from ...schedule import Schedule
 from ..measure.measurer import MeasureOptions
 from ..measure.reference import Reference
+from ..records.file import Record
+from ..records.match import ranked
 from ..task import SearchTask
 from ..workload import ComputeDAG
 from .cases import Case, Cases
@@ -121,6 +124,27 @@ class BoundTemplate:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.title} on {self.target.kind}, {self.config_space.size} configs>"
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
+    def recorded(self, records: Iterable[Record]) -> Config | None:
+        """The best config on record that keeps the limits of the target; None where there is no record of one."""
+        ranking = ranked(records, self.target)
+        configs = (config for record in ranking if (config := self._config_of(record)) is not None)
+        best = next(configs, None)
+        if best is None or self.why_not(best) is None:
+            return best
+        others = list({config.index: config for config in configs}.values())
+        rows = np.array([config.row for config in others], dtype=np.int64).reshape(len(others), -1)
+        return next(itertools.compress(others, self.legal(rows)), None)
+
+    def _config_of(self, record: Record) -> Config | None:
+        """Read the choices of the knobs from a record; None where the knobs have changed since."""
+        values = record.template.get("config")
+        try:
+            return self.config(values) if isinstance(values, Mapping) else None
+        except ValueError:
+            return None
 
     # -- configs ------------------------------------------------------------------------------------------------------
 

@@ -32,15 +32,28 @@ def usage(module: ModuleOp) -> Usage:
     return usage_of(nest_of_candidate(module, target) if target.is_gpu else nest_of_module(module, target))
 
 
-def limits(target: Target) -> tuple[tuple[str, str, int], ...]:
-    """The limits of a target: the field of Usage, what it counts, and the most there may be; 0 where not known."""
+Limits = tuple[tuple[str, str, int], ...]
+"""The field of Usage, what it counts, and the most there may be; 0 where not known."""
+
+
+def device_limits(target: Target) -> Limits:
+    """The limits that a device has, which no schedule may break."""
     if not target.is_gpu:
-        return (("steps", "vectors of statements after unrolling", MOST_VECTORS),)
+        return ()
     return (
         ("threads", "threads in a block", target.max_threads_per_block),
         ("threads_z", "threads along z in a block", MOST_THREADS_Z),
         ("vthreads", "virtual threads in a thread", target.max_vthreads),
         ("shared_bytes", "bytes of shared memory in a block", target.max_shared_bytes),
+    )
+
+
+def limits(target: Target) -> Limits:
+    """The limits of a device, and those of code that a search is kept to."""
+    if not target.is_gpu:
+        return (("steps", "vectors of statements after unrolling", MOST_VECTORS),)
+    return (
+        *device_limits(target),
         ("local_bytes", "bytes of registers in a thread", MOST_LOCAL_BYTES),
         ("steps", "statements after unrolling", MOST_STEPS),
     )
@@ -48,7 +61,17 @@ def limits(target: Target) -> tuple[tuple[str, str, int], ...]:
 
 def excess(used: Usage, target: Target) -> str | None:
     """Say which limit of a target is exceeded; None where all are kept."""
-    for name, what, limit in limits(target):
+    return _broken(used, limits(target))
+
+
+def device_excess(module: ModuleOp, target: Target) -> str | None:
+    """Say which limit of a device the loops of a scheduled module break; None where all are kept."""
+    known = device_limits(target)
+    return _broken(usage(module), known) if known else None
+
+
+def _broken(used: Usage, known: Limits) -> str | None:
+    for name, what, limit in known:
         got = getattr(used, name)
         if limit and got > limit:
             return f"at most {limit} {what} on this target, got {got}"

@@ -9,7 +9,7 @@ from typing import Any
 from ...backends.kernel_function import Kernel
 from ...backends.targets import resolve_target
 from ...dialects.target import Target
-from ..measure.measurer import MeasureOptions
+from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
 from ..records.file import Record
 from ..task import Mode
 from ..tune.deadline import Deadline
@@ -45,15 +45,23 @@ class TemplateTask(BoundTemplate):
 
     # -- tuning -------------------------------------------------------------------------------------------------------
 
-    def tune(self, options: TuningOptions | None = None, measure: MeasureOptions | None = None) -> TuningResult:
+    def tune(
+        self,
+        options: TuningOptions | None = None,
+        measure: Measure = None,
+        *,
+        builder: LocalBuilder | None = None,
+        runner: LocalRunner | None = None,
+    ) -> TuningResult:
         """Search for a fast config with the evolution that searches sketches; see `lw.SearchTask.tune`.
 
-        Its cost model, run-off, resuming, transfer and time limit are those of sketches. TuningError when no trial
-        succeeds.
+        Its cost model, run-off, resuming, transfer and time limit are those of sketches. Where no trial succeeds, the
+        result says so.
         """
         deadline = Deadline.after(None if options is None else options.time_limit_s)
         chosen = self.search_task.taught(options or TuningOptions())
-        return tune(TemplateInSearch(self), chosen, measure or self.measure_options(), deadline)
+        measured = measuring(measure, self.measure_options(), builder, runner)
+        return tune(TemplateInSearch(self), chosen, measured, deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""
@@ -72,7 +80,7 @@ class TemplateTask(BoundTemplate):
         return self.search_task.build(self.schedule(config), params, check=check)
 
     def best_record(self, records: str | os.PathLike[str] | Iterable[Record]) -> Record:
-        """The fastest valid record of this workload on this target, of a template or not; RecordError without one."""
+        """The fastest record of this workload that is of use here, of a template or not: SearchTask.best_record."""
         return self.search_task.best_record(records)
 
     def apply_best(

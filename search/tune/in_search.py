@@ -10,6 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.target import Target
 from ..measure.measurement import MeasureTask
 from ..measure.reference import Reference
+from ..records.file import Record
+from ..records.match import same_device, why_not
 from ..workload import ComputeDAG
 from .options import OfSketches
 
@@ -74,6 +76,14 @@ class InSearch(OfSketches, Generic[SearchedT]):
     @property
     def hash(self) -> str:
         return self.task.compute_dag.hash
+
+    def counts(self, record: Record) -> bool:
+        """Whether a record is of the same model of device, with as many cores."""
+        return same_device(record.target, self.task.target)
+
+    def why_not(self, record: Record) -> str | None:
+        """Why a record is of no use: its schedule does not keep the limits of the target."""
+        return why_not(record, self.task) if record.ok else None
 
     def measured(self) -> MeasureTask:
         """Return the workload with data to check candidates by."""

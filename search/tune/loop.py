@@ -15,17 +15,19 @@ import numpy as np
 
 from ..cost_model import make_model, relative_speed
 from ..measure.measurement import Measuring
-from ..measure.measurer import Measurement, MeasureOptions, Measurer, headline
+from ..measure.measurer import MeasureError, Measurement, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
+from ..measure.process import WorkerStartError
 from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, Role
+from ..records.match import counted_reasons
 from ..sketch.space import SpaceError
 from ..strategies.evolution import Evolution, EvolutionSettings
 from ..strategies.make import strategy_maker
 from ..strategies.strategy import Proposal, Strategy
 from .deadline import Deadline
 from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
-from .progress import TuningState, progress_of
+from .progress import TuningState, counted, progress_of
 from .record_keeping import RecordKeeping
 from .trial import Trial, measurement_of, record_of
 
@@ -54,8 +56,8 @@ def tune(
     """Tune `task` and return the result; no process outlives the call.
 
     The time limit counts from now, unless `deadline` began before. Ctrl-C passes through, with everything measured so
-    far in the record file. Raises TuningError when no trial succeeds, RecordError when the record file cannot be
-    opened, WorkerStartError when nothing can be measured.
+    far in the record file. Where no trial succeeds, the result says so. Raises RecordError when the record file cannot
+    be opened, WorkerStartError when nothing can be measured.
     """
     deadline = deadline or Deadline.after(options.time_limit_s)
     loading = threading.Thread(target=_load_learning, args=(options,), daemon=True)
@@ -67,7 +69,7 @@ def tune(
 
 def _load_learning(options: TuningOptions) -> None:
     """Import what the first fit of a cost model would import, a second's work, if there will be one."""
-    if options.num_measure_trials > options.batch_size and options.learns:
+    if options.refits:
         with contextlib.suppress(ImportError, OSError, MemoryError):  # the fit will say it, where there is one
             importlib.import_module("sklearn.ensemble")
 
@@ -96,7 +98,7 @@ class Tuner:
         self.task, self.options = task, options
         self._deadline = deadline or Deadline.after(options.time_limit_s)
         self._still = still or self._may_begin
-        self.state = TuningState(task.name, options.num_measure_trials, task.flop, started_s=self._deadline.started_s)
+        self.state = TuningState(task.name, options.trials_after(0), task.flop, started_s=self._deadline.started_s)
         self.trials: list[Record] = []
         self.measurer = measurer
         self._progress = progress_of(options.progress)
@@ -107,25 +109,27 @@ class Tuner:
         self._used_up = False
         self._unsearchable = ""
         self.skips_default = False
-        self.hopeless_after: float = min(_HOPELESS_BATCHES * options.batch_size, options.num_measure_trials)
+        self.hopeless_after: float = min(_HOPELESS_BATCHES * options.batch_size, options.trials_after(0))
         self._last_winner: Record | None = None
         self._known_to_winner = 0
         self._to_recall: list[Record] = []
-        self._until = options.num_measure_trials
+        self._until = self.state.total
 
     def run(self) -> TuningResult:
         """Search until the trials are used up, then let the best compete."""
         self._records.open()
         self.resume(self._records.load(self.measurer.versions))
+        self._begin_from(self.state.resumed)
         self.enter()
         self._progress.start(self.state)
         if elsewhere := measured_elsewhere(self.task.target, self.measurer.device):
             self._progress.note(elsewhere)
         try:
+            self._note_what_is_known()
             self._search()
-            if self.state.done < self.options.num_measure_trials:
+            if self.state.done < self.state.total:
                 self._note_why_it_ends()
-            best = self.finish()
+            winner = self.finish()
         except KeyboardInterrupt:
             self._progress.note(f"interrupted after {self.state.done} trials{self._records.place}")
             raise
@@ -133,7 +137,20 @@ class Tuner:
             self._records.save()
             self._progress.stop()
             self._records.note_what_is_lost()
-        return TuningResult(best, self.state.default, self.trials, self.state)
+            self.options.end_callbacks()
+        return self.result(winner)
+
+    def _begin_from(self, known: int) -> None:
+        """Count the trials that are asked for from those that are known."""
+        self.state.total = self._until = self.options.trials_after(known)
+        if self.options.more_trials is not None:  # new ones, whatever came before
+            self.patient_from = known
+            self.hopeless_after += known
+
+    def result(self, winner: Record | None) -> TuningResult:
+        """The result of a search with this winner."""
+        failure = "" if winner is not None else self.failure
+        return TuningResult(winner, self.state.default, self.trials, self.state, failure)
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -157,13 +174,28 @@ class Tuner:
                 if strategy.means(space.number, row, record.schedule):
                     strategy.observe(space.number, record.decisions, record.time_s)
 
+    def _note_what_is_known(self) -> None:
+        """Say that nothing is left to do where the records hold all trials that were asked for."""
+        known, asked = self.state.resumed, self.state.total
+        if known >= asked:
+            self._progress.note(
+                f"{self.state.task}: {counted(asked, 'trial')} asked for in all, and the records hold {known}: none is "
+                f"new; more_trials=N measures N new ones"
+            )
+
     def _note_why_it_ends(self) -> None:
-        done, asked = self.state.done, self.options.num_measure_trials
-        if self._used_up:
+        done, asked = self.state.done, self.state.total
+        if self._unsearchable and self.state.best is not None:
+            self._progress.note(self._unsearchable)
+        elif self._used_up:
             self._progress.note(f"the search space is used up after {done} trials: there are no others")
         elif not self._still():
             self._progress.note(
                 f"the time limit of {self._deadline.limit_s:g} s left {asked - done} of {asked} trials out"
+            )
+        elif self._patience() <= 0:
+            self._progress.note(
+                f"stopped early after {done} trials: none after trial {self.state.best_trial} was better"
             )
 
     def enter(self) -> None:
@@ -198,13 +230,17 @@ class Tuner:
         """Whether the winner of a run-off is known, and no trial came after it or is better."""
         return self._last_winner is not None and self.state.done == self._known_to_winner
 
-    def finish(self) -> Record:
-        """Let the best compete and return the winner; TuningError if no trial succeeded, or no sketch was left."""
-        if self._unsearchable:
-            raise TuningError(f"{self.task.name}: {self._unsearchable}")
+    def finish(self) -> Record | None:
+        """Let the best compete and return the winner; None, and a note of it, if no trial succeeded."""
         if self.state.best is None:
-            raise TuningError(self.all_failed())
-        return self._run_off()
+            self._progress.note(headline(self.failure))
+            return None
+        return self._run_off(self.state.best)
+
+    @property
+    def failure(self) -> str:
+        """Why there is no result: no sketch that could be searched, or the first error whole."""
+        return f"{self.task.name}: {self._unsearchable}" if self._unsearchable else self._all_failed()
 
     def _search(self) -> None:
         overlap = self.measurer.options.overlap
@@ -231,7 +267,7 @@ class Tuner:
     def _may_begin(self) -> int:
         """How many more candidates the time limit allows: when it is over, one if there has been none."""
         if not self._deadline.is_within(self.run_off_s, RUN_OFF_SHARE):
-            return self.options.num_measure_trials
+            return self.state.total
         return 0 if self.state.done else 1
 
     def _keep_to_time(self) -> None:
@@ -249,8 +285,8 @@ class Tuner:
 
     def _submit(self) -> None:
         """Have the next batch measured, unless there is a reason to end."""
-        room = min(self._until - self.state.done, self._patience()) - len(self._waiting)
-        count = min(self.options.batch_size, int(room), self._still())
+        room = min(self._until - self.state.done, self._patience(), self._still()) - len(self._waiting)
+        count = min(self.options.batch_size, int(room))
         if count <= 0 or self._used_up or self._should_stop():
             return
         start_s = time.monotonic()
@@ -318,9 +354,11 @@ class Tuner:
             return
         self._records.save([record])
         self._count(record)
+        if self.options.verbose:
+            self._progress.note(self._shown(record))
         if not record.ok and self.state.errors.total() == 1:
             why = f"{record.error.value}: {headline(record.message)}"
-            self._progress.note(f"first failure, trial {self.state.done - 1}: {why}")
+            self._progress.note(f"first failure, trial {self.state.done}: {why}")
         self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
         self._progress.update(self.state)
         ends = [callback(self.state, record) is True for callback in self.options.callbacks]
@@ -328,14 +366,26 @@ class Tuner:
             self.stopped = True
             self.measurer.withdraw()
 
+    def _shown(self, record: Record) -> str:
+        """A trial as a line: its number, how fast it is or how it failed, the best, and what was tried."""
+        state = self.state
+        result = state.speed(record) if record.ok else f"{record.error.value}: {headline(record.message)}"
+        what = f"{record.sketch} {list(record.decisions)}"
+        if record.template:
+            what = str(record.template.get("config"))
+        return f"trial {state.done}/{state.total}: {result}; best {state.speed(state.best)}; {what}"
+
     def _count(self, record: Record) -> None:
         """Take a trial, new or resumed, into the state."""
         self.trials.append(record)
         self.state.count(record, record.sketch == DEFAULT_SKETCH)
 
     def resume(self, loaded: Sequence[Record]) -> None:
-        """Take over this task's trials on this device, so that none is measured again."""
-        own = rec.select(loaded, self.task.hash, self.task.target, self.measurer.device)
+        """Take over this task's trials on this device, so that none is measured again; say which are left out."""
+        refused: list[str] = []
+        own = [r for r in rec.select(loaded, self.task.hash) if self._may_resume(r, refused)]
+        if refused:
+            self._progress.note(f"records of {self.task.name} that are not gone on with: {counted_reasons(refused)}")
         best = rec.best(own) if any(record.ok for record in own) else None
         self._last_winner = best if best is not None and best.role is Role.WINNER else None
         for record in own:
@@ -346,6 +396,16 @@ class Tuner:
             self.take_over(record)
         self.state.resumed = self.state.done
 
+    def _may_resume(self, record: Record, refused: list[str]) -> bool:
+        if not self.task.counts(record):
+            reason: str | None = f"of another target: {record.target}"
+        elif record.device != self.measurer.device:
+            reason = f"measured on another device: {record.device}"
+        else:
+            reason = self.task.why_not(record)
+        refused += [] if reason is None else [reason]
+        return reason is None
+
     def take_over(self, record: Record) -> None:
         """Count a trial from before, and learn from it."""
         self._count(record)
@@ -354,33 +414,42 @@ class Tuner:
         else:
             self._to_recall.append(record)
 
-    def _run_off(self) -> Record:
-        """Time the best trials and the untuned schedule in turn, record it, and return the winner."""
+    def _run_off(self, best: Record) -> Record:
+        """Time the best trials and the untuned schedule in turn, record it, and return the winner.
+
+        Where they cannot be compared, the fastest trial stands.
+        """
         if self.settled and self._last_winner is not None:
             return self._last_winner
         finalists = self._finalists()
         if len(finalists) < 2:
-            assert self.state.best is not None
-            return self.state.best
-        found = self._compared(finalists)
+            return best
+        try:
+            found = self._compared(finalists)
+        except (MeasureError, WorkerStartError) as error:
+            return self._uncompared(best, f"the best could not be compared: {headline(str(error))}")
         if len(found) < len(finalists):
-            assert self.state.best is not None
-            self._progress.note("the time limit left none for comparing the best: the fastest trial is the result")
-            return self.state.best
+            return self._uncompared(best, "the time limit left none for comparing the best")
         results = [self._final(old, new) for old, new in zip(finalists, found, strict=True)]
         right = [record for record in results if record.ok]
         if not right:
-            raise TuningError(
-                f"the best schedules of {self.task.name} failed when they were measured again; the first error:\n"
-                f"{results[0].message}"
-            )
+            self._records.save(results)
+            first = results[0]
+            why = f"{first.error.value}: {headline(first.message)}"
+            return self._uncompared(best, f"the best failed when they were measured again ({why})")
         winner = replace(min(right, key=lambda r: r.time_s), role=Role.WINNER)
         self._records.save([winner if r.schedule == winner.schedule else r for r in results])
+        times = f"{self.state.speed(winner)}, as a trial {self.state.speed(best)}"
+        self._progress.note(f"run-off of {len(finalists)} schedules: {times}")
         self.state.best = winner
         if (default := next((r for r in right if r.schedule == self.task.default_schedule), None)) is not None:
             self.state.default = default
         self._show_phase("done")
         return winner
+
+    def _uncompared(self, best: Record, why: str) -> Record:
+        self._progress.note(f"{why}: the fastest trial is the result")
+        return best
 
     def _compared(self, finalists: Sequence[Record]) -> list[Measurement]:
         """The measurements of finalists, each timed in turn; of fewer repeats, or fewer finalists, where time is up."""
@@ -417,8 +486,7 @@ class Tuner:
         self.state.phase = phase
         self._progress.update(self.state)
 
-    def all_failed(self) -> str:
-        """Why there is no result: the first error whole."""
+    def _all_failed(self) -> str:
         if not self.trials:
             return self.task.why_no_trial() or f"no trial of {self.task.name} was measured"
         first = self.trials[0]

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel
-from ..measure.measurement import MeasureTask
+from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
 from ..records.file import Record
 from ..sketch.space import Space
 from ..strategies.make import strategy_maker
 from ..strategies.strategy import StrategyMaker
-from .progress import Progress, TuningState
+from .progress import Progress, TuningState, counted
 
 
 class Tunable(Protocol):
@@ -53,6 +53,12 @@ class Tunable(Protocol):
 
     def measured(self) -> MeasureTask:
         """The workload with data to check candidates by."""
+
+    def counts(self, record: Record) -> bool:
+        """Whether times measured under a record's target are of this device."""
+
+    def why_not(self, record: Record) -> str | None:
+        """Why a record of the workload is of no use here; None where it is."""
 
     def tried(self, record: Record) -> bool:
         """True for the record of a trial that tuning this task would have made."""
@@ -113,6 +119,14 @@ class TuningTask(OfSketches):
     flop: float = 0.0
     workload_hash: str = ""
 
+    def counts(self, record: Record) -> bool:
+        """True for records of the very same target."""
+        return record.target == self.target
+
+    def why_not(self, record: Record) -> str | None:
+        """Return None: the target is the same."""
+        return None
+
     @property
     def hash(self) -> str:
         """The hash under which its records are found."""
@@ -131,17 +145,19 @@ Callback = Callable[[TuningState, Record], object]
 class TuningOptions:
     """How long and how to search.
 
-    `num_measure_trials` counts the trials found in the file `records`, which new ones are appended to.
+    `num_measure_trials` counts all trials, with those found in the file `records`, which new ones are appended to;
+    `more_trials`, in its place, counts the new ones only.
     `early_stopping`: end after so many trials without a better one. `time_limit_s` counts from the call, on a clock
     that nobody can set: sketches, data, fits and the run-off are within it. What is under way when it ends is finished,
     and one candidate at least is measured.
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. Each callback is called after a trial; one that
-    returns True ends tuning.
+    returns True ends tuning. `verbose` shows each trial.
     """
 
     num_measure_trials: int = 64
+    more_trials: int | None = None
     records: str | os.PathLike[str] | None = None
     seed: int = 0
     batch_size: int = 16
@@ -154,6 +170,22 @@ class TuningOptions:
     final_laps: int = 8
     callbacks: Sequence[Callback] = ()
     progress: bool | Progress = True
+    verbose: bool = False
+
+    def trials_after(self, known: int) -> int:
+        """The trials in all of a search that begins with `known` ones from the records."""
+        return self.num_measure_trials if self.more_trials is None else known + self.more_trials
+
+    def end_callbacks(self) -> None:
+        """Tell callbacks that have a method `finish()` that tuning has ended, for whatever reason."""
+        for callback in self.callbacks:
+            if hasattr(callback, "finish"):
+                callback.finish()
+
+    @property
+    def refits(self) -> bool:
+        """Whether there may be trials after the first batch, which a cost model is fitted for."""
+        return self.learns and self.trials_after(0) > self.batch_size
 
     @property
     def learns(self) -> bool:
@@ -164,8 +196,9 @@ class TuningOptions:
         strategy_maker(self.strategy)
         for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
             _require_count(name, getattr(self, name))
-        if self.early_stopping is not None:
-            _require_count("early_stopping", self.early_stopping)
+        for name in ("more_trials", "early_stopping"):
+            if getattr(self, name) is not None:
+                _require_count(name, getattr(self, name))
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
             raise ValueError(f"time_limit_s must be at least 0, got {self.time_limit_s}")
 
@@ -180,14 +213,35 @@ def _require_count(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The winner, the untuned schedule's record (None if it failed), and every trial, resumed ones first."""
+    """The winner, the untuned schedule's record (None if it failed), and every trial, resumed ones first.
 
-    best: Record
+    Where no trial was right, there is no winner: `failure` says why, and asking for `best` is a TuningError with that
+    text, so that a loop over many tasks goes on.
+    """
+
+    winner: Record | None
     default: Record | None
     trials: Sequence[Record]
     state: TuningState
+    failure: str = ""
+
+    @property
+    def best(self) -> Record:
+        """The winner; TuningError where no trial was right."""
+        if self.winner is None:
+            raise TuningError(self.failure)
+        return self.winner
 
     @property
     def speedup(self) -> float:
         """How many times faster the winner is than the untuned schedule; NaN if that failed."""
-        return self.default.time_s / self.best.time_s if self.default is not None else math.nan
+        if self.default is None or self.winner is None:
+            return math.nan
+        return self.default.time_s / self.winner.time_s
+
+    def __str__(self) -> str:
+        """A line: the task, how fast the winner is or why there is none, the trials."""
+        if self.winner is None:
+            return f"{self.state.task}: {headline(self.failure)}"
+        trials = counted(len(self.trials), "trial")
+        return f"{self.state.task}: {self.state.speed(self.winner)}, {trials}, errors {self.state.error_counts()}"

@@ -106,6 +106,15 @@ class TuningState:
         return self.of_round(number)
 
     @property
+    def trials_since_best(self) -> int:
+        """Trials since the best one, of those that are not from the records."""
+        return self.done - max(self.best_trial, self.resumed)
+
+    def gflops(self, record: Record) -> float:
+        """The speed of a record in 10^9 operations a second; 0 when it failed."""
+        return self.flop / record.time_s / 1e9 if record.ok else 0.0
+
+    @property
     def elapsed_s(self) -> float:
         """Seconds since tuning began, resumed trials apart."""
         return time.monotonic() - self.started_s

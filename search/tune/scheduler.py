@@ -13,7 +13,8 @@ from ...backends.host_memory import NotEnoughMemory
 from ...dialects.te import ComputeOp
 from ..cost_model import CostModel, make_model
 from ..cost_model.shared import SharedModel
-from ..measure.measurer import MeasureOptions, Measurer
+from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
+from ..measure.measurer import MeasureError, MeasureOptions, Measurer
 from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
 from ..records.file import Record
@@ -95,8 +96,10 @@ class TaskScheduler:
     def tune(
         self,
         options: TuningOptions | None = None,
-        measure: MeasureOptions | None = None,
+        measure: Measure = None,
         *,
+        builder: LocalBuilder | None = None,
+        runner: LocalRunner | None = None,
         trials_per_round: int | None = None,
         early_stopping_task: int | None = None,
         progress: SchedulerProgress | None = None,
@@ -108,21 +111,23 @@ class TaskScheduler:
         `options.early_stopping` ends tuning after so many trials that did not lower the objective,
         `early_stopping_task` a task after so many that did not lower its latency. `options.time_limit_s` counts from
         the call, on `clock`: a task's sketches and data are made when it is first measured, and up to a fifth of the
-        time is kept for run-offs, those of the largest shares of the whole first. Ctrl-C passes through with
+        time is kept for run-offs, those of the largest shares of the whole first. `measure`, `builder` and `runner` are
+        those of `lw.SearchTask.tune`. Ctrl-C passes through with
         everything measured in the records; the same call goes on from there. Raises TuningError when no trial of any
         task succeeds, and as `lw.SearchTask.tune` does.
         """
         options = options or TuningOptions(num_measure_trials=64 * len(self.tasks))
         deadline = Deadline.after(options.time_limit_s, clock)
-        count = options.num_measure_trials
-        if count < len(self.tasks):
+        count = options.trials_after(0)
+        if count < len(self.tasks) and options.more_trials is None:
             raise ValueError(f"num_measure_trials must be at least the number of tasks, {len(self.tasks)}, got {count}")
-        measure = measure or _measure_options(self.tasks[0])
+        if not isinstance(measure, MeasureOptions) or builder or runner:
+            measure = measuring(measure, _measure_options(self.tasks[0]), builder, runner)
         batches = 2 if measure.overlap else 1  # the second is thought of while the first runs
         most = trials_per_round or batches * options.batch_size
         shown = progress or (make_network_progress() if options.progress is True else Silent())
         with Measurer(measure) as measurer:
-            most = min(most, count // len(self.tasks))
+            most = min(most, max(1, count // len(self.tasks)))
             return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
 
     def _weighted_sum(self, latencies_s: Sequence[float]) -> float:
@@ -151,7 +156,7 @@ class _Run:
             records=self.records,
             early_stopping=early_stopping_task,
             time_limit_s=None,
-            callbacks=(*options.callbacks, self._trial_done),
+            callbacks=(self._trial_done, *options.callbacks),
         )
         models = self._models()
         self.tuners = [
@@ -177,7 +182,7 @@ class _Run:
             )
         ]
         started_s = deadline.started_s
-        self.state = SchedulerState(rows, options.num_measure_trials, scheduler.objective, started_s=started_s)
+        self.state = SchedulerState(rows, options.trials_after(0), scheduler.objective, started_s=started_s)
         self.best_s, self.best_trial = math.inf, 0
 
     def run(self) -> NetworkResult:
@@ -194,6 +199,7 @@ class _Run:
         finally:
             self.kept.forget()
             self.progress.stop(self.state)
+            self.options.end_callbacks()
         return NetworkResult(best, self.state.latency_s, self.state)
 
     def _search(self) -> None:
@@ -206,8 +212,6 @@ class _Run:
             history = state.rows[chosen].history
             history.latencies_s.append(state.rows[chosen].latency_s)
             history.alive = done > 0 and not tuner.exhausted
-            if state.latency_s < self.best_s:
-                self.best_s, self.best_trial = state.latency_s, state.done
             stop = [bool(callback(state)) for callback in self.scheduler.callbacks]
             state.next_task = None if any(stop) else self._choose()
             self.progress.round(state, chosen)
@@ -231,10 +235,17 @@ class _Run:
             self.kept.used(task)
 
     def _may_begin(self) -> int:
-        """How many more candidates of any task the time limit allows: when it is over, one if there has been none."""
+        """How many more candidates of any task the time limit and early stopping allow; one if there has been none."""
         if not self.deadline.is_within(self._run_offs_s, RUN_OFF_SHARE):
-            return self.state.total
+            return min(self.state.total, self._patience())
         return 0 if self.state.done else 1
+
+    def _patience(self) -> int:
+        """How many more trials there may be if none lowers the objective."""
+        patience = self.options.early_stopping
+        if patience is None or not math.isfinite(self.best_s):
+            return self.state.total
+        return max(0, patience - (self.state.done - self.best_trial))
 
     def _run_offs_s(self) -> float:
         return sum(tuner.run_off_s() for tuner in self.tuners)
@@ -245,13 +256,8 @@ class _Run:
 
     def _choose(self) -> int | None:
         """Return the task to tune next, or None when there is a reason to end."""
-        state, options = self.state, self.options
-        if state.done >= state.total:
-            return None
-        if not self._may_begin():
-            return None
-        patience = options.early_stopping
-        if patience is not None and math.isfinite(self.best_s) and state.done - self.best_trial >= patience:
+        state = self.state
+        if state.done >= state.total or not self._may_begin():
             return None
         return self.scheduler.strategy.choose([row.history for row in state.rows], state.objective)
 
@@ -267,7 +273,7 @@ class _Run:
             self.progress.trial(state)
             best[number] = self._winner(state.rows[number], self.tuners[number])
         if not any(best):
-            next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).finish()  # says why
+            raise TuningError(next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).failure)
         state.phase = "done"
         return best
 
@@ -287,14 +293,15 @@ class _Run:
             return None
         if self.deadline.left_s <= 0:
             return tuner.state.best
-        if not tuner.settled:
-            tuner.enter()
-            self._keep_data(row.number)
         try:
-            tuner.state.best = tuner.finish()
-        except TuningError as error:
-            self.progress.note(f"task {row.number}: {error}")
-            return None
+            if not tuner.settled:
+                tuner.enter()
+                self._keep_data(row.number)
+        except (MeasureError, NotEnoughMemory) as error:
+            name = f"task {row.number} {row.tuning.task}"
+            self.progress.note(f"{name}: the best were not compared, the fastest trial is the result: {error}")
+            return tuner.state.best
+        tuner.state.best = tuner.finish()
         return tuner.state.best
 
     def _resume(self) -> None:
@@ -310,6 +317,12 @@ class _Run:
             row.history.alive = not tuner.exhausted
         if self.state.resumed:
             self.best_s, self.best_trial = self.state.latency_s, self.state.done
+        self.state.total = self.options.trials_after(self.state.resumed)
+        if self.state.resumed >= self.state.total:
+            self.progress.note(
+                f"{self.state.total} trials asked for in all, and the records hold {self.state.resumed}: none is new; "
+                "more_trials=N measures N new ones"
+            )
 
     def _loaded(self) -> list[Record]:
         paths = {os.fspath(p) for p in (self.scheduler.load_records, self.records) if p is not None}
@@ -326,6 +339,8 @@ class _Run:
 
     def _trial_done(self, *_: object) -> None:
         self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
+        if self.state.latency_s < self.best_s:
+            self.best_s, self.best_trial = self.state.latency_s, self.state.done
         self.progress.trial(self.state)
 
     @contextmanager

@@ -67,6 +67,23 @@ class SchedulerState:
         latencies_s = [row.latency_s for row in self.rows]
         return self.objective(latencies_s) if all(map(math.isfinite, latencies_s)) else math.inf
 
+    def share(self, row: TaskRow) -> float:
+        """The part of a task in the latencies of all, by weight; NaN while it has none."""
+        total_s = sum(r.weight * r.latency_s for r in self.rows if math.isfinite(r.latency_s))
+        return row.weight * row.latency_s / total_s if math.isfinite(row.latency_s) and total_s else math.nan
+
+    def cells(self, row: TaskRow) -> tuple[str, ...]:
+        """A task's row of the table: what it has reached, its weight and share, and its failures."""
+        share = self.share(row)
+        errors = row.tuning.error_counts() if row.tuning.errors else ""
+        return *row.cells(), f"{row.weight:g}", "-" if math.isnan(share) else f"{share:.0%}", row.tuning.task, errors
+
+    @property
+    def left_s(self) -> float:
+        """Seconds for the trials that are left, if they take as long as those so far; NaN before the first."""
+        made = self.done - self.resumed
+        return self.used_s / made * (self.total - self.done) if made > 0 else math.nan
+
     @property
     def used_s(self) -> float:
         """Seconds since tuning began."""
@@ -77,7 +94,8 @@ class SchedulerState:
         """The line below the table."""
         latency = f"{self.latency_s * 1e3:.4g} ms" if math.isfinite(self.latency_s) else "-"
         following = "-" if self.next_task is None else str(self.next_task)
+        left = "" if self.next_task is None or math.isnan(self.left_s) else f"  ETA: {self.left_s:.0f} s"
         return (
             f"Estimated total latency: {latency}  Trials: {self.done}  Used time: {self.used_s:.0f} s  "
-            f"Next ID: {following}"
+            f"Next ID: {following}{left}"
         )

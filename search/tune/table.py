@@ -11,8 +11,11 @@ from .state import SchedulerState
 if TYPE_CHECKING:
     from rich.console import Group
 
-_HEADINGS = ("ID", "Latency (ms)", "Speed (GFLOPS)", "Trials")
-_WIDTHS = (4, 12, 14, 6)
+_HEADINGS = ("ID", "Latency (ms)", "Speed (GFLOPS)", "Trials", "Weight", "Share", "Task", "Errors")
+_NUMBERS = 6
+"""Columns of numbers, which come first and are aligned on the right."""
+_LEAST = 4
+"""Characters of a column, at least."""
 
 
 class SchedulerProgress(Protocol):
@@ -36,10 +39,15 @@ class SchedulerProgress(Protocol):
 
 def as_text(state: SchedulerState) -> str:
     """Return the table of tasks, with the summary below it."""
-    rows = [_HEADINGS, *(row.cells() for row in state.rows)]
-    lines = ["| " + " | ".join(f"{c:>{w}}" for c, w in zip(row, _WIDTHS, strict=True)) + " |" for row in rows]
+    rows = [_HEADINGS, *map(state.cells, state.rows)]
+    widths = [max(_LEAST, *map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["| " + " | ".join(map(_aligned, row, widths, range(len(widths)))) + " |" for row in rows]
     rule = "-" * len(lines[0])
     return "\n".join([rule, lines[0], rule, *lines[1:], rule, state.summary])
+
+
+def _aligned(cell: str, width: int, column: int) -> str:
+    return f"{cell:>{width}}" if column < _NUMBERS else f"{cell:<{width}}"
 
 
 class NetworkLines:
@@ -128,17 +136,14 @@ def _drawn(state: SchedulerState, height: int | None = None) -> Group:
 
     title = f"[ Task Scheduler ]  {state.done}/{state.total} trials: {state.phase}"
     table = Table(box=box.SIMPLE, title=title, title_justify="left")
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("task", "last", "errors"):
-        table.add_column(heading, no_wrap=True)
+    for number, heading in enumerate((*_HEADINGS, "Last")):
+        table.add_column(heading, justify="right" if number < _NUMBERS else "left", no_wrap=True)
     first, last = _window(len(state.rows), state.next_task or 0, height)
     for row in state.rows[first:last]:
         tuning = row.tuning
-        errors = tuning.error_counts() if tuning.errors else ""
         latest = f"{tuning.last.time_s * 1e3:.4g}" if tuning.last is not None and tuning.last.ok else "-"
         style = "bold" if row.number == state.next_task else None
-        table.add_row(*row.cells(), tuning.task, latest, errors, style=style)
+        table.add_row(*state.cells(row), latest, style=style)
     spent = f"(build {state.build_s:.0f} s, run {state.run_s:.0f} s)"
     part = "" if last - first == len(state.rows) else f"; shown are tasks {first} to {last - 1} of {len(state.rows)}"
     return Group(table, Text(f"{state.summary}  {spent}{part}"))

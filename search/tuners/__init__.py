@@ -1,13 +1,13 @@
 """Tuners of templates, what they measure with, and what they call back: `lw.tuners`."""
 
+from ..measure.local import LocalBuilder as LocalBuilder
+from ..measure.local import LocalRunner as LocalRunner
+from ..measure.local import measure_option as measure_option
 from . import callbacks as callbacks
 from .by_strategy import GATuner as GATuner
 from .by_strategy import GridSearchTuner as GridSearchTuner
 from .by_strategy import RandomTuner as RandomTuner
 from .gradient_boosting import GradientBoostingTuner as GradientBoostingTuner
-from .local_measuring import LocalBuilder as LocalBuilder
-from .local_measuring import LocalRunner as LocalRunner
-from .local_measuring import measure_option as measure_option
 from .tuner import Tuner as Tuner
 
 GeneticTuner = GATuner

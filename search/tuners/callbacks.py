@@ -1,28 +1,50 @@
-"""Functions to call after each trial."""
+"""Functions to call after each trial: callbacks of the tuners, and of TuningOptions."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from ..records import file as rec
 from ..records.file import Record
 
 if TYPE_CHECKING:
-    from .tuner import Callback, Tuner
+    from ..tune.state import SchedulerState
+
+
+class Tuning(Protocol):
+    """How far tuning has come: a tuner, or the state that callbacks of TuningOptions see."""
+
+    @property
+    def trials_since_best(self) -> int: ...
+
+    def gflops(self, record: Record) -> float: ...
+
+
+Trials = Record | Sequence[Record]
+"""The trial just done, which the tuners give in a list."""
+
+TrialCallback = Callable[[Tuning, Trials], object]
+
+
+def _each(trials: Trials) -> Sequence[Record]:
+    return [trials] if isinstance(trials, Record) else trials
+
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
-def log_to_file(path: str | os.PathLike[str]) -> Callback:
+def log_to_file(path: str | os.PathLike[str]) -> TrialCallback:
     """Append every record to a file; RecordError, now and not after the first trial, where it cannot be opened."""
     rec.append(path, [])
 
-    def append(tuner: Tuner, records: Sequence[Record]) -> None:
-        rec.append(path, records)
+    def append(tuner: Tuning, records: Trials) -> None:
+        rec.append(path, _each(records))
 
     return append
 
@@ -40,10 +62,10 @@ class ProgressBar:
         self._best = 0.0
         self._open = False
 
-    def __call__(self, tuner: Tuner, records: Sequence[Record]) -> None:
+    def __call__(self, tuner: Tuning, records: Trials) -> None:
         """Show the line again, after these trials."""
         current = 0.0
-        for record in records:
+        for record in _each(records):
             self._done += 1
             current = tuner.gflops(record) / (_PREFIXES[self._unit] / 1e9)
             self._best = max(self._best, current)
@@ -72,20 +94,35 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G", stream: Tex
     return ProgressBar(total, prefix, si_prefix, sys.stdout if stream is None else stream)
 
 
-def early_stop(trials: int) -> Callback:
+def log_estimated_latency(path: str | os.PathLike[str]) -> Callable[[SchedulerState], None]:
+    """Write a network's total latency over time to a file, for `lw.TaskScheduler(callbacks=[...])`.
+
+    After each round a line of seconds, milliseconds (empty while a task has no schedule) and trials, between tabs.
+    """
+    Path(path).write_text("ElapsedTime(s)\tEstimatedLatency(ms)\tTrials\n")
+
+    def append(state: SchedulerState) -> None:
+        latency = f"{state.latency_s * 1e3:.6g}" if math.isfinite(state.latency_s) else ""
+        with Path(path).open("a") as file:
+            file.write(f"{state.used_s:.3f}\t{latency}\t{state.done}\n")
+
+    return append
+
+
+def early_stop(trials: int) -> TrialCallback:
     """End after so many trials without a better one; trials from before the call of `tune` do not count."""
 
-    def check(tuner: Tuner, records: Sequence[Record]) -> bool:
+    def check(tuner: Tuning, records: Trials) -> bool:
         return tuner.trials_since_best >= trials
 
     return check
 
 
-def time_limit(seconds: float) -> Callback:
+def time_limit(seconds: float) -> TrialCallback:
     """End when so many seconds have passed since this call."""
     started_s = time.monotonic()
 
-    def check(tuner: Tuner, records: Sequence[Record]) -> bool:
+    def check(tuner: Tuning, records: Trials) -> bool:
         return time.monotonic() - started_s >= seconds
 
     return check

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel, Floats, Tasks, relative_speed
+from ..measure.local import check_count
 from ..records.file import Record
 from ..records.index import SKETCH_PREFIX
 from ..strategies.annealing import Annealing
@@ -21,7 +22,6 @@ from ..template.in_search import TemplateSpace
 from ..template.knobs.knob import ConfigError
 from ..template.space import KnobSpace, Rows
 from ..template.task import TemplateTask
-from .local_measuring import check_count
 from .rank_trees import RankTrees
 from .speed_trees import SpeedTrees
 from .tuner import Tuner, Where, load_records

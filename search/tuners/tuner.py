@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel, make_model
-from ..measure.measurement import Measuring
-from ..measure.measurer import MeasureTask
+from ..measure.local import check_count, measuring
+from ..measure.measurement import Measuring, headline
+from ..measure.measurer import Measurer, MeasureTask
 from ..records import file as rec
 from ..records.file import Record, Role
 from ..records.index import SKETCH_PREFIX
@@ -26,9 +27,8 @@ from ..strategies.order import in_random_order
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
 from ..template.in_search import TemplateInSearch, TemplateSpace
 from ..tune.loop import Tuner as Loop
-from ..tune.loop import TuningError, TuningOptions, TuningResult
+from ..tune.loop import TuningOptions, TuningResult
 from ..tune.progress import TuningState
-from .local_measuring import check_count, make_measurer, tolerance
 from .simulated import SimulatedMeasurer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..template.task import TemplateTask
 
 LOGGER = logging.getLogger("loopwright.tuners")
-"""Shows each trial at level DEBUG."""
+"""Shows each trial at level DEBUG, and a search without a valid trial at level WARNING."""
 
 Callback = Callable[["Tuner", Sequence[Record]], Any]
 """Called with the tuner and the record of the trial just done, in a list; tuning ends when one returns True.
@@ -111,7 +111,7 @@ class Tuner:
             seed=self.seed,
             progress=False,
         )
-        measurer = make_measurer(self.task, None)
+        measurer = Measurer(self.task.measure_options())
         loop = Loop(_Searched(self.task, tuner=self), options, measurer, still=lambda: self.state.total)
         loop.skips_default, loop.hopeless_after = True, float("inf")
         return loop
@@ -174,7 +174,8 @@ class Tuner:
 
         `measure_option` is what `measure_option()` returns, a MeasureOptions, None for the usual one of the target, or
         a function from the task and configs to seconds. `early_stopping` ends after so many trials without a better
-        one. Ctrl-C passes through, and what was measured stays in `trials`. TuningError when no trial was valid.
+        one. Ctrl-C passes through, and what was measured stays in `trials`. Where no trial was valid, the result says
+        so, and a warning of the log.
         """
         check_count("n_trial", n_trial)
         if early_stopping is not None:
@@ -193,13 +194,13 @@ class Tuner:
                 if hasattr(callback, "finish"):
                     callback.finish()
         if state.best is None:
-            raise TuningError(loop.all_failed())
-        return TuningResult(state.best, None, self.trials, state)
+            LOGGER.warning(headline(loop.failure))
+        return loop.result(state.best)
 
     def _measuring(self, option: Any) -> AbstractContextManager[Measuring]:
         if callable(option):
             return SimulatedMeasurer(lambda configs: option(self.task, configs), self._config_of)
-        return make_measurer(self.task, option)
+        return Measurer(measuring(option, self.task.measure_options()))
 
     def _config_of(self, job: int) -> Config:
         proposal = self._loop.waits_for(job)
@@ -222,7 +223,10 @@ class Tuner:
         """Take over this task's trials from records, so that none is measured again; returns how many there were."""
         known = self.visited
         before = self.state.done
-        for record in rec.select(load_records(records), self.task.compute_dag.hash, str(self.task.target)):
+        searched = self._loop.task
+        for record in rec.select(load_records(records), self.task.compute_dag.hash):
+            if not searched.counts(record) or searched.why_not(record) is not None:
+                continue
             if record.sketch == SKETCH_PREFIX + self.task.name and record.role is Role.TRIAL:
                 row = np.array(record.decisions, dtype=np.int64)
                 if len(row) == self.space.n_decisions and ((row >= 0) & (row < self.space.sizes)).all():
@@ -283,9 +287,7 @@ class _Searched(TemplateInSearch):
         option = self.tuner._option
         if callable(option):
             return MeasureTask(self.workload, (), (), 0.0, 0.0)
-        task = super().measured()
-        atol, rtol = tolerance(option, task.atol, task.rtol)
-        return replace(task, atol=atol, rtol=rtol)
+        return super().measured()
 
 
 def load_records(records: Where) -> list[Record]:

@@ -208,7 +208,7 @@ def test_benchmark_counts_runs_only(cuda: FakeDriver) -> None:
     result = run.benchmark(min_repeat_ms=30, repeat=3)
     assert result.times_s == pytest.approx([2e-3] * 3), "two launches of a millisecond each"
     assert result.number >= 15
-    flushed = run.benchmark(X, min_repeat_ms=0, repeat=2, number=4, flush_bytes=1 << 20)
+    flushed = run.benchmark(X, min_repeat_ms=0, repeat=2, number=4, flush=1 << 20)
     assert flushed.times_s == pytest.approx([2e-3] * 2) and flushed.number == 4
     assert cuda.log.count(("flush", 1 << 20)) == 8
 
@@ -245,7 +245,7 @@ def test_short_kernels_are_timed_as_graphs(cuda: FakeDriver, graphs: Bindings) -
     assert cuda.log.count("upload") == uploads, "inputs are on the device"
     assert run.benchmark(X, graph=True, min_repeat_ms=20).times_s == pytest.approx([2e-3] * 5)
     assert run.benchmark(X, graph=False, min_repeat_ms=20).times_s == pytest.approx([3e-3] * 5)
-    flushed = run.benchmark(X, graph=True, flush_l2=True, min_repeat_ms=0, number=4, repeat=2)
+    flushed = run.benchmark(X, graph=True, flush=True, min_repeat_ms=0, number=4, repeat=2)
     assert flushed.times_s == pytest.approx([2e-3] * 2)
     assert cuda.log.count(("flush", 2 * run._executable.runtime.target.l2_bytes)) == 8
     del run, executable

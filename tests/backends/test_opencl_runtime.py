@@ -115,7 +115,7 @@ def test_benchmark(kernel: DeviceKernel, monkeypatch: pytest.MonkeyPatch) -> Non
     with monkeypatch.context() as patch:  # a clock that no other program disturbs
         patch.setattr(kernel._executable.runtime, "time", lambda buffers, runs, *_: 1e-5 * runs)
         assert 200 <= kernel.benchmark(min_repeat_ms=2, repeat=3).number <= 300
-    flushed = kernel.benchmark(A, B, min_repeat_ms=0, repeat=1, number=2, flush_bytes=1 << 20)
+    flushed = kernel.benchmark(A, B, min_repeat_ms=0, repeat=1, number=2, flush=1 << 20)
     assert flushed.number == 2 and flushed.median > 0
     with pytest.raises(MissingOpenCl, match="no graphs"):
         kernel.benchmark(graph=True)

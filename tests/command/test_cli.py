@@ -203,7 +203,7 @@ def test_nothing_is_measured_when_the_file_holds_all_trials(
     Path("matmul.jsonl").write_bytes(Path(tuned.records).read_bytes())
     code, out, _ = call(*TUNE)
     assert code == 0
-    assert "4 (4 from the records; a larger --trials searches on)" in out
+    assert "4 (4 from the records; --more-trials N measures N new ones)" in out
     assert Path("matmul.jsonl").read_bytes() == Path(tuned.records).read_bytes()
 
 

@@ -60,7 +60,10 @@ def test_template_page_names_every_policy_and_option() -> None:
     from loopwright.search.template.knobs import annotate, reorder, split
 
     page = (ROOT / "docs" / "template.md").read_text()
-    made = (split.SplitKnob, reorder.ReorderKnob, annotate.AnnotateKnob, tuners.LocalBuilder, tuners.LocalRunner)
+    measured = (ROOT / "docs" / "search.md").read_text()  # for templates as for sketches
+    local = {n for call in (tuners.LocalBuilder, tuners.LocalRunner) for n in inspect.signature(call).parameters}
+    assert not sorted(name for name in local if not re.search(rf"`{name}\b", measured))
+    made = (split.SplitKnob, reorder.ReorderKnob, annotate.AnnotateKnob)
     tuned = (tuners.GATuner, tuners.GradientBoostingTuner, tuners.Tuner.tune)
     names = {n for call in (*made, *tuned) for n in inspect.signature(call).parameters}
     names -= {"self", "extent", "annealing"}  # what the page calls otherwise, or leaves to the reader

@@ -252,6 +252,17 @@ class TwoRows(FakeSpace):
         return self._clip(super().mutate(rng, rows))
 
 
+def test_more_trials_of_a_network_are_new_ones(tmp_path: Path) -> None:
+    path, shown = tmp_path / "r.jsonl", io.StringIO()
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], load_records=path)
+    for resumed, total in ((0, 16), (16, 21), (21, 26)):
+        options = TuningOptions(more_trials=16 if not resumed else 5, batch_size=8, progress=False)
+        state = scheduler.tune(options, MEASURE).state
+        assert (state.resumed, state.done, state.total) == (resumed, total, total)
+    scheduler.tune(quietly(8), MEASURE, progress=NetworkLines(shown))
+    assert "8 trials asked for in all, and the records hold 26: none is new" in shown.getvalue()
+
+
 def test_a_task_that_is_used_up_leaves_its_trials_to_others() -> None:
     tasks = [fake_task(0, 10.0, TwoRows(slowdown=10.0)), fake_task(1, 0.1)]
     result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
@@ -267,6 +278,9 @@ def test_tasks_stop_early_and_so_does_all() -> None:
         assert 16 <= row.tuning.done - row.tuning.best_trial < 16 + 8
     together = lw.TaskScheduler(tasks).tune(quietly(2000, early_stopping=24, cost_model="random"), MEASURE)
     assert together.state.done < 800 and math.isfinite(together.latency_s)
+    best = [fake_task(number, default="time=1e-9") for number in range(2)]
+    exact = lw.TaskScheduler(best).tune(quietly(2000, early_stopping=11), MEASURE)
+    assert exact.state.done == 9 + 11  # by the trial: the ninth is the untuned schedule of the second task
 
 
 def test_a_time_limit_ends_it() -> None:
@@ -350,6 +364,17 @@ def test_callbacks_see_rounds_and_trials() -> None:
     assert rounds == [8, 16, 24, 32] and len(trials) == 32
 
 
+def test_the_total_latency_is_written_over_time(tmp_path: Path) -> None:
+    path = tmp_path / "total_latency.tsv"
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[lw.callbacks.log_estimated_latency(path)])
+    result = scheduler.tune(quietly(32), MEASURE)
+    heading, *rows = [line.split("\t") for line in path.read_text().splitlines()]
+    assert heading == ["ElapsedTime(s)", "EstimatedLatency(ms)", "Trials"]
+    assert [int(row[2]) for row in rows] == [8, 16, 24, 32] and rows[0][1] == ""
+    latencies = [float(row[1]) for row in rows[1:]]
+    assert latencies == sorted(latencies, reverse=True) and latencies[-1] > 0 and math.isfinite(result.latency_s)
+
+
 def test_an_objective_of_ones_own() -> None:
     tasks = [fake_task(0, 1.0), fake_task(1, 0.9), fake_task(2, 0.8)]
     result = lw.TaskScheduler(tasks, objective=lambda latencies_s: latencies_s[2]).tune(
@@ -421,10 +446,14 @@ def test_the_table_and_the_lines() -> None:
     lw.TaskScheduler(tasks, [1, 3]).tune(quietly(24), MEASURE, progress=NetworkLines(out))
     text = out.getvalue()
     assert text.startswith("2 tasks, 24 trials\ntask 0 t0: ")
-    *_, table = text.split("|   ID | Latency (ms) | Speed (GFLOPS) | Trials |\n")
-    assert re.search(r"\|    0 \| +[\d.]+ \| +\d+\.\d\d \|     16 \|\n\|    1 \| +[\d.]+ \| +- \|      8 \|\n", table)
+    *_, table = text.split("|   ID | Latency (ms) | Speed (GFLOPS) | Trials | Weight | Share | Task | Errors |\n")
+    first = r"\|    0 \| +[\d.]+ \| +\d+\.\d\d \|     16 \|      1 \| +(\d+)% \| t0   \|        \|\n"
+    second = r"\|    1 \| +[\d.]+ \| +- \|      8 \|      3 \| +(\d+)% \| t1   \|        \|\n"
+    shares = re.search(first + second, table)
+    assert shares is not None and sum(map(int, shares.groups())) in (99, 100, 101)
+    assert re.search(r"\ntask 0 t0: run-off of \d schedules: [\d.]+ GFLOP/s", text)
     assert re.search(r"Estimated total latency: [\d.]+ ms  Trials: 24  Used time: \d+ s  Next ID: -\n$", table)
-    assert "Estimated total latency: -  Trials: 8  Used time: " in text and "Next ID: 1\n" in text
+    assert "Estimated total latency: -  Trials: 8  Used time: " in text and re.search(r"Next ID: 1  ETA: \d+ s\n", text)
 
 
 def test_a_terminal_gets_a_live_table() -> None:
@@ -478,7 +507,9 @@ def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pyt
     assert sum("[ Task Scheduler ]" in line for line in lines) == 1
     at = next(number for number, line in enumerate(lines) if "[ Task Scheduler ]" in line)
     assert lines[0] == "20 tasks, 160 trials"
-    assert [line.split(":")[0] for line in lines[1:at]] == [f"task {number} t{number}" for number in range(20)]
+    assert [line.split(":")[0] for line in lines[1:at] if ": run-off of " not in line] == [
+        f"task {number} t{number}" for number in range(20)
+    ]
     assert [line.split()[0] for line in lines[at:] if re.match(r" +\d+ ", line)] == [str(n) for n in range(20)]
     shown = terminal.getvalue()
     assert ("shown are tasks 0 to 4 of 20" in shown) == (height == 14)

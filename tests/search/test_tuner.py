@@ -27,6 +27,7 @@ from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
 from loopwright.search.tune.progress import Lines, LiveTable, make_progress
+from loopwright.search.tuners import callbacks
 
 SCRIPT = Path(__file__).parents[1] / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
@@ -155,8 +156,11 @@ def test_a_failing_default_does_not_end_tuning() -> None:
 def test_when_everything_fails_the_first_error_is_shown_whole(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     task = doubling(FakeSpace(failing=1.0), default="build=raise")
+    result = tune(task, quietly(num_measure_trials=1000, batch_size=8, records=path), MEASURE)
+    assert result.winner is None and math.isnan(result.speedup)
+    assert str(result).startswith("doubling: all 24 trials of doubling failed") and "\n" not in str(result)
     with pytest.raises(TuningError) as caught:
-        tune(task, quietly(num_measure_trials=1000, batch_size=8, records=path), MEASURE)
+        _ = result.best
     text = str(caught.value)
     assert text.startswith("all 24 trials of doubling failed: 23 RUNTIME_ERROR, 1 COMPILE_ERROR.")
     assert "build=raise" in text and "Traceback" in text and "no such instruction: frobnicate" in text
@@ -240,15 +244,110 @@ def test_when_every_sketch_fails_tuning_says_why(tmp_path: Path) -> None:
     broken = FakeSpace("broken")
     broken.sample = lambda rng, n: [][0]
     options = quietly(num_measure_trials=24, records=tmp_path / "r.jsonl")
-    with pytest.raises(TuningError, match=r"doubling: no sketch is left to search: sketch 'broken' .* IndexError"):
-        tune(doubling(broken), options, MEASURE)
+    shown = Notes()
+    result = tune(doubling(broken), replace(options, progress=shown), MEASURE)
+    assert result.best.sketch == "default"  # what was measured is not lost
+    assert re.search(r"no sketch is left to search: sketch 'broken' .* IndexError", shown.said[-1])
     assert [r.sketch for r in rec.load(tmp_path / "r.jsonl")] == ["default"]
+    failing = tune(doubling(broken, default="run=raise"), quietly(num_measure_trials=24), MEASURE)
+    with pytest.raises(TuningError, match=r"doubling: no sketch is left to search: sketch 'broken' .* IndexError"):
+        _ = failing.best
+
+
+@pytest.mark.parametrize(
+    ("then", "why"),
+    [
+        ("raise", r"failed when they were measured again \(RUNTIME_ERROR: .*launch failed\)"),
+        ("lost", r"could not be compared: the device was lost 5 times in a row; .*the device fell off the bus"),
+    ],
+)
+def test_a_run_off_that_fails_keeps_what_was_found(tmp_path: Path, then: str, why: str) -> None:
+    path, switch, shown = tmp_path / "r.jsonl", tmp_path / "failing", Notes()
+    space = FakeSpace()
+    plain = space.schedule
+    space.schedule = lambda row: f"{plain(row).replace('time=', 'time=0.001 ')} unless={switch} then={then}"
+
+    def turn(state, record) -> None:
+        if state.done == 24:
+            switch.touch()
+
+    options = quietly(num_measure_trials=24, records=path, callbacks=[turn], progress=shown, final_candidates=5)
+    result = tune(doubling(space, default=f"time=0.002 unless={switch} then={then}"), options, MEASURE)
+    assert result.best == min(result.trials, key=lambda r: r.time_s) == rec.best(rec.load(path))
+    assert re.search(f"the best {why}: the fastest trial is the result", shown.said[-1])
+
+
+def test_a_trial_that_fails_in_the_run_off_is_not_the_best_on_record(tmp_path: Path) -> None:
+    path, switch = tmp_path / "r.jsonl", tmp_path / "failing"
+    default, space = f"time=0.0009 unless={switch} then=raise", FakeSpace()
+    plain = space.schedule
+    space.schedule = lambda row: plain(row).replace("time=", "time=0.001 ")
+    options = quietly(num_measure_trials=12, records=path, callbacks=[lambda state, record: switch.touch()])
+    result = tune(doubling(space, default=default), options, MEASURE)
+    assert result.trials[0].time_s < result.best.time_s and result.best.sketch != "default"
+    assert rec.best(rec.load(path)) == result.best == rec.distill(rec.load(path))[0]
+
+
+def test_more_trials_counts_the_new_ones_only(tmp_path: Path) -> None:
+    path, task, shown = tmp_path / "r.jsonl", doubling(FakeSpace()), Notes()
+    for known, done in ((0, 6), (6, 12), (12, 18)):
+        state = tune(task, quietly(more_trials=6, records=path), MEASURE).state
+        assert (state.resumed, state.done, state.total) == (known, done, done)
+    again = tune(task, quietly(num_measure_trials=5, records=path, progress=shown), MEASURE)
+    assert again.state.done == 18
+    said = (
+        "doubling: 5 trials asked for in all, and the records hold 18: none is new; more_trials=N measures N new ones"
+    )
+    assert shown.said == [said]
+    with pytest.raises(ValueError, match="more_trials must be at least 1, got 0"):
+        TuningOptions(more_trials=0)
+
+
+def test_more_trials_are_made_where_all_failed_or_none_was_better_lately(tmp_path: Path) -> None:
+    path, other = tmp_path / "r.jsonl", tmp_path / "other.jsonl"
+    failing = doubling(FakeSpace(failing=1.0), default="run=raise")
+    for done in (24, 34):
+        options = quietly(more_trials=30 if done == 24 else 10, batch_size=8, records=path)
+        assert tune(failing, options, MEASURE).state.done == done
+    best_first = doubling(FakeSpace(), default="time=1e-9")
+    tune(best_first, quietly(num_measure_trials=20, early_stopping=4, records=other), MEASURE)
+    assert tune(best_first, quietly(more_trials=3, early_stopping=4, records=other), MEASURE).state.done == 8
+
+
+def test_each_trial_is_shown_where_that_is_wanted(tmp_path: Path) -> None:
+    shown, space = Notes(), FakeSpace(failing=0.3)
+    result = tune(doubling(space, flop=1e6), quietly(num_measure_trials=12, progress=shown, verbose=True), MEASURE)
+    lines = [text for text in shown.said if text.startswith("trial ")]
+    assert [line.partition(":")[0] for line in lines] == [f"trial {n}/12" for n in range(1, 13)]
+    for line, trial in zip(lines, result.trials, strict=True):
+        assert line.endswith(f"; {trial.sketch} {list(trial.decisions)}")
+        assert ("GFLOP/s" if trial.ok else f": {trial.error.value}: ") in line
+    assert shown.said[-1].startswith("run-off of ")
+
+
+def test_callbacks_of_the_tuners_are_callbacks_of_any_search(tmp_path: Path) -> None:
+    path, shown = tmp_path / "log.jsonl", io.StringIO()
+    bar = callbacks.progress_bar(500, "doubling", stream=shown)
+    asked = [callbacks.log_to_file(path), bar, callbacks.early_stop(9)]
+    task = doubling(FakeSpace(), default="time=1e-9", flop=1e6)
+    result = tune(task, quietly(num_measure_trials=500, batch_size=4, callbacks=asked), MEASURE)
+    assert rec.load(path) == result.trials and 10 <= len(result.trials) <= 10 + 4
+    assert shown.getvalue().endswith(" Done.\n") and "doubling Current/Best: " in shown.getvalue()
+
+
+def test_failures_are_numbered_as_the_rest_is() -> None:
+    shown = Notes()
+    task = doubling(FakeSpace(), default="run=raise")
+    tune(task, quietly(num_measure_trials=4, progress=shown), MEASURE)
+    assert shown.said[0].startswith("first failure, trial 1: RUNTIME_ERROR")
 
 
 def test_early_stopping_and_time_limit() -> None:
     task = doubling(FakeSpace(), default="time=1e-9")
     options = quietly(num_measure_trials=500, batch_size=8, early_stopping=20)
-    assert len(tune(task, options, MEASURE).trials) == 1 + 20
+    shown = Notes()
+    assert len(tune(task, replace(options, progress=shown), MEASURE).trials) == 1 + 20
+    assert shown.said == ["stopped early after 21 trials: none after trial 1 was better"]
     assert len(tune(task, quietly(num_measure_trials=500, batch_size=8, time_limit_s=0.0), MEASURE).trials) == 1
 
 
@@ -436,6 +535,8 @@ def test_lines_tell_how_it_goes() -> None:
     lines.remove(failure)
     assert lines[1].startswith("doubling 1/40: best 500.0 GFLOP/s (2 ms), last 500.0 GFLOP/s (2 ms), errors none, ")
     assert lines[-1].startswith("doubling 40/40: best ") and "RUNTIME_ERROR" in lines[-1]
+    assert sum(line.startswith("run-off of ") for line in lines) == 1
+    lines = [line for line in lines if not line.startswith("run-off of ")]
     assert all("(search " in line and ", build " in line and ", run " in line for line in lines[1:])
 
 

@@ -90,6 +90,8 @@ class Kernel:
         if "begun" in self.fields:
             open(self.fields["begun"], "w").close()
         kind = self.fields.get("run", "")
+        if os.path.exists(self.fields.get("unless", "")):  # from some moment on
+            kind = self.fields["then"]
         if kind in ENDS:
             ENDS[kind]()
         else:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,3 +139,83 @@ def test_registering() -> None:
     assert [t.shape for t in matmul(5)] == [(5, 5)] * 3
     assert as_workload(matmul) is matmul
     assert as_workload(matmul.function).name == "matmul"
+
+
+def product(n: int):  # type: ignore[no-untyped-def]
+    a, b = te.placeholder((n, n), name="a"), te.placeholder((n, n), name="b")
+    return [a, b, topi.matmul(a, b)]
+
+
+def test_a_registered_workload_is_found_by_name_and_by_key() -> None:
+    made = register_workload("tests_found", product)
+    by_name = lw.SearchTask("tests_found", (5,), target="llvm cores=1")
+    by_key = lw.SearchTask(workload_key=by_name.workload_key, target="llvm cores=1")
+    assert by_name.workload_key == by_key.workload_key == made.key(5) and by_key.args == (5,)
+    assert lw.SearchTask("matmul", (5, 5, 5, "float32"), target="llvm cores=1").name == "matmul"  # one that is shipped
+    with pytest.raises(ValueError, match=r"there is no workload 'tests_lost'; there are: .*tests_found"):
+        lw.SearchTask("tests_lost")
+    with pytest.raises(ValueError, match="'tests_found' computes something else now than when its key was made"):
+        lw.SearchTask(workload_key='["tests_found", [5], "0123456789abcdef"]')
+    with pytest.raises(ValueError, match=r"not a workload key: tests_found; one is JSON"):
+        lw.SearchTask(workload_key="tests_found")
+
+
+def test_a_name_is_taken_by_another_function_only_on_purpose() -> None:
+    def first(n: int):  # type: ignore[no-untyped-def]
+        return product(n)
+
+    def second(n: int):  # type: ignore[no-untyped-def]
+        return product(n)
+
+    made = register_workload("tests_taken", first)
+    assert register_workload("tests_taken", first) == made  # defined again
+    said = "workload 'tests_taken' is registered already, of .*first; override=True puts this one in its place"
+    with pytest.raises(ValueError, match=said):
+        register_workload("tests_taken", second)
+    assert register_workload("tests_taken", second, override=True).function is second
+    assert lw.SearchTask("tests_taken", (2,), target="llvm cores=1").args == (2,)
+
+
+def lone(n: int):  # type: ignore[no-untyped-def]
+    return product(n)[-1]
+
+
+def forgetful(n: int):  # type: ignore[no-untyped-def]
+    return product(n)[1:]
+
+
+register: Any = register_workload
+search_task: Any = lw.SearchTask
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda: register(3), TypeError, "a workload is a function that returns tensors, got int 3"),
+        (lambda: register(lambda: product(2)), TypeError, "a lambda has no name to be registered by"),
+        (lambda: register(product, product), TypeError, "takes a name before the function"),
+        (lambda: register("a")(conv2d_layer), TypeError, "'conv2d_layer' is registered already"),
+        (lambda: search_task(3), TypeError, "a workload is a function that returns tensors, its .* name, .* got int"),
+        (lambda: search_task(), TypeError, "a workload or of a workload_key: give one of them"),
+        (lambda: search_task(product, 3), TypeError, "args are the arguments of the workload, in a list .*, got 3"),
+        (lambda: search_task(product), TypeError, r"workload 'product': missing a required argument: 'n'; .* \(\)"),
+        (lambda: search_task(product, (1, 2)), TypeError, r"'product': too many positional arguments; .* \(1, 2\)"),
+        (lambda: search_task(lone, (2,)), TypeError, "'lone' must return the list of .* returns one tensor, 'T_m"),
+        (lambda: search_task(lambda: None), TypeError, "must return the list of .* and returns NoneType"),
+        (lambda: search_task(lambda: [3]), TypeError, "must return the list of .* and returns a list with int"),
+        (
+            lambda: search_task(forgetful, (2,)),
+            ValueError,
+            r"workload 'forgetful' returns \[b, T_matmul\]: placeholder 'a' is read, but is not among them: list every",
+        ),
+        (
+            lambda: search_task(lambda n: product(n)[:2], (2,)),
+            ValueError,
+            r"workload '<lambda>' returns \[a, b\]: there is no computed tensor in the list",
+        ),
+    ],
+)
+def test_misuse_is_one_sentence(make, error, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(error, match=sentence) as caught:
+        make()
+    assert "\n" not in str(caught.value)

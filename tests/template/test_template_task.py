@@ -16,13 +16,15 @@ from loopwright import te, topi
 from loopwright.dialects.loop import blocks_in
 from loopwright.passes.analysis.nest import functions
 from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, append, load
+from loopwright.search.records.index import histories
+from loopwright.search.records.known import best_known
 from loopwright.search.template.fallback import fallback_config
-from loopwright.search.template.history import FallbackWarning, best_record, histories
+from loopwright.search.template.history import FallbackWarning
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.registry import find_template, shipped
-from loopwright.search.tuners.local_measuring import tolerance
 
 ARGS = (16, 24, 8)
 TARGET = "llvm cores=1 vector_bytes=32"
@@ -117,7 +119,7 @@ def test_history_is_a_context_and_a_function(tuned) -> None:
     with history, warnings.catch_warnings():
         warnings.simplefilter("error")
         sch = template_workloads.matmul(*ARGS, target=TARGET)
-        assert best_record(task.target, task.compute_dag.hash) == result.best
+        assert best_known(task).record == result.best
     assert sch.pipeline == result.best.schedule
     assert histories() == ()
 
@@ -174,7 +176,8 @@ def test_records_that_break_the_limits_of_this_target_are_passed_over() -> None:
     assert history.config(wide).row == tuple(wanted[0])
     assert history.config(narrow).row == tuple(wanted[3])
     assert lw.apply_history_best([r for r in records if r.time_s <= 3]).config(narrow) is None
-    assert history.query(narrow.target, narrow).time_s == 1.0  # of any template, and whatever it takes
+    assert history.query(wide.target, narrow).time_s == history.query(narrow.target, wide.workload).time_s == 1.0
+    assert history.query(narrow.target, wide).time_s == history.query(narrow.target, narrow).time_s == 4.0  # which fits
 
 
 def test_inner_contexts_are_asked_first(tuned) -> None:
@@ -327,12 +330,42 @@ def test_measure_option_reaches_the_measurer() -> None:
         lw.measure_option(runner="local")
 
 
+def test_a_builder_and_a_runner_are_taken_wherever_something_is_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Asked(Exception):
+        pass
+
+    def measurer(options):
+        seen.append(options)
+        raise Asked
+
+    for home in ("search.tune.loop", "search.tune.scheduler"):
+        monkeypatch.setattr(f"loopwright.{home}.Measurer", measurer)
+    task, builder = made_task(), lw.LocalBuilder(n_parallel=3)
+    runner = lw.LocalRunner(repeat=7, flush_bytes=64, check_correctness=False)
+    option, options = lw.measure_option(builder, runner), lw.TuningOptions(progress=False)
+    scheduler = lw.TaskScheduler([task])
+    for tuned in (task, task.search_task, scheduler):
+        for given in ({"builder": builder, "runner": runner}, {"measure": option}):
+            with pytest.raises(Asked):
+                tuned.tune(options, **given)
+        with pytest.raises(TypeError, match="measure says how to measure already: give that, or builder and runner"):
+            tuned.tune(options, option, runner=runner)
+    assert seen == [option.options(task.measure_options())] * 6
+    assert (seen[0].builders, seen[0].timing.repeat, seen[0].timing.flush_bytes, seen[0].check) == (3, 7, 64, False)
+    assert seen[0].timing.min_repeat_ms == task.measure_options().timing.min_repeat_ms  # as usual
+
+
 def test_without_a_check_any_output_passes(tmp_path: Path) -> None:
     np.save(tmp_path / "ones.npy", np.ones(8, np.float32))
     files = [str(tmp_path / "ones.npy")]
     for check_correctness in (True, False):
         option = lw.measure_option(runner=lw.LocalRunner(check_correctness=check_correctness))
-        buffers = Buffers([], files, *tolerance(option, 1e-3, 1e-3))
+        with Measurer(option.options(MeasureOptions("fake_backend", builders=1))) as measurer:
+            measurer.use(MeasureTask("text", [], [np.ones(8, np.float32)], 1e-3, 1e-3))
+            rule = measurer._task_messages["runner"]
+        buffers = Buffers([], files, rule["atol"], rule["rtol"])
         for value in (np.nan, np.inf, 2.0):
             buffers.outputs[0].fill(value)
             assert (buffers.wrong() is None) is not check_correctness

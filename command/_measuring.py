@@ -1,0 +1,42 @@
+"""Options of how candidates are measured: those of a builder and a runner."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ._errors import UserError
+from ._inputs import positive
+
+if TYPE_CHECKING:
+    from ..search.measure.local import MeasureOption
+
+
+def add_measure_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `lw.LocalBuilder` and `lw.LocalRunner`; what is not given is as usual for the target."""
+    group = parser.add_argument_group("measuring (what is not given is as usual for the target)")
+    group.add_argument("--builders", type=positive, metavar="N", help="processes that build (default: one a core)")
+    group.add_argument("--build-timeout", type=float, metavar="S", help="seconds for a build (default: 30)")
+    group.add_argument("--number", type=positive, metavar="N", help="runs in a repeat, at least")
+    group.add_argument("--repeat", type=positive, metavar="N", help="repeats of a measurement (default: 3)")
+    group.add_argument("--min-repeat-ms", type=float, metavar="MS", help="length of a repeat (50, on a GPU 10)")
+    group.add_argument("--run-timeout", type=float, metavar="S", help="seconds for a measurement (default: 10)")
+    group.add_argument("--cooldown", type=float, metavar="S", help="seconds of rest before a measurement (default: 0)")
+
+
+def measure_option_of(options: argparse.Namespace) -> MeasureOption:
+    """The builder and the runner that are asked for; UserError where they make no sense."""
+    from ..search.measure.local import LocalBuilder, LocalRunner, measure_option
+
+    try:
+        builder = LocalBuilder(timeout=options.build_timeout, n_parallel=options.builders)
+        runner = LocalRunner(
+            number=options.number,
+            repeat=options.repeat,
+            min_repeat_ms=options.min_repeat_ms,
+            timeout=options.run_timeout,
+            cooldown=options.cooldown,
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return measure_option(builder, runner)

@@ -1,0 +1,128 @@
+"""A builder and a runner on this machine: the terms in which people say how candidates are measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .measurement import MeasureOptions
+
+
+@dataclass(frozen=True)
+class LocalBuilder:
+    """Build in `n_parallel` processes, each build for `timeout` seconds at most; None: as usual (one a core, 30 s)."""
+
+    timeout: float | None = None
+    n_parallel: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_seconds("timeout", self.timeout)
+        if self.n_parallel is not None:
+            check_count("n_parallel", self.n_parallel)
+
+    def options(self, base: MeasureOptions) -> MeasureOptions:
+        """The options of a measurer with this builder, and for the rest those of `base`."""
+        timeout_s = base.build_timeout_s if self.timeout is None else self.timeout
+        builders = base.builders if self.n_parallel is None else int(self.n_parallel)
+        return replace(base, builders=builders, build_timeout_s=timeout_s)
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """Run on this machine's device, in a process of its own; None: as usual for the target.
+
+    A measurement is `repeat` numbers, each the mean of `number` runs, or of as many more as take `min_repeat_ms`
+    milliseconds together; it takes `timeout` seconds at most, and the device rests for `cooldown` seconds before it.
+    `flush_bytes` are written before each run. Without `check_correctness` any output passes.
+    """
+
+    number: int | None = None
+    repeat: int | None = None
+    min_repeat_ms: float | None = None
+    timeout: float | None = None
+    cooldown: float | None = None
+    check_correctness: bool = True
+    flush_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("number", "repeat"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        _check_seconds("timeout", self.timeout)
+        for name in ("min_repeat_ms", "cooldown", "flush_bytes"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise ValueError(f"{name} must be at least 0, got {value}")
+
+    def options(self, base: MeasureOptions) -> MeasureOptions:
+        """The options of a measurer with this runner, and for the rest those of `base`."""
+        said = {
+            "number": self.number,
+            "repeat": self.repeat,
+            "min_repeat_ms": self.min_repeat_ms,
+            "cooldown_s": self.cooldown,
+            "flush_bytes": self.flush_bytes,
+        }
+        given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        timeout_s = base.run_timeout_s if self.timeout is None else self.timeout
+        check = base.check and self.check_correctness
+        return replace(base, timing=replace(base.timing, **given), run_timeout_s=timeout_s, check=check)
+
+
+@dataclass(frozen=True)
+class MeasureOption:
+    """A builder and a runner; None: the usual one of the target."""
+
+    builder: LocalBuilder | None = None
+    runner: LocalRunner | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("builder", LocalBuilder), ("runner", LocalRunner)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+
+    def options(self, base: MeasureOptions) -> MeasureOptions:
+        """What the measurer is told: as this says, and for the rest as usual for the target."""
+        for part in (self.builder, self.runner):
+            base = base if part is None else part.options(base)
+        return base
+
+
+Measure = MeasureOptions | MeasureOption | None
+"""How to measure, as `tune` takes it; None: as usual for the target."""
+
+
+def measure_option(builder: LocalBuilder | None = None, runner: LocalRunner | None = None) -> MeasureOption:
+    """How `tune` measures: with a LocalBuilder and a LocalRunner, the usual ones of the target where none is given."""
+    return MeasureOption(builder, runner)
+
+
+def measuring(
+    given: Measure, usual: MeasureOptions, builder: LocalBuilder | None = None, runner: LocalRunner | None = None
+) -> MeasureOptions:
+    """The options that what was given comes to; TypeError where it is none, or says the same twice."""
+    if given is not None and (builder is not None or runner is not None):
+        raise TypeError("measure says how to measure already: give that, or builder and runner")
+    if isinstance(given, MeasureOptions):
+        return given
+    if given is not None and not isinstance(given, MeasureOption):
+        expected = "what measure_option() returns, a MeasureOptions, None or a function"
+        raise TypeError(f"measure_option must be {expected}, got {type(given).__name__}")
+    return (given or MeasureOption(builder, runner)).options(usual)
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def _check_seconds(name: str, value: float | None) -> None:
+    if value is not None and not value > 0:
+        raise ValueError(f"{name} must be above 0 seconds, got {value}")
