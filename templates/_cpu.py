@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..computation import Workload, start
+from ..passes.open_number import NumberText
 from ..schedule import Schedule
 from ..search.template.config import Config
 
@@ -52,7 +53,7 @@ def tiled(
     sch.reorder(block, *around, *tiles, step, *rest, step_inner, row_inner, lanes)
     width = cfg["tile_column"].size[-1]
     if packed:
-        layout = [part.replace("<width>", str(width)) for part in packed]
+        layout = [_spelled(part, width) for part in packed]
         copy = sch.cache_read(block, made.operands[1], "global", layout)
         sch.parallel(copy, sch.get_loops(copy)[0])
     cfg["unroll"].apply(sch, block, [step_inner, row_inner])
@@ -62,3 +63,9 @@ def tiled(
     sch.vectorize(out, sch.get_loops(out)[-1])
     sch.parallel(block, sch.fuse(block, *around, *tiles))
     return sch
+
+
+def _spelled(item: str, width: int) -> str:
+    """An item of a layout, with the width of a tile for `<width>`."""
+    before, found, after = item.partition("<width>")
+    return NumberText(before, width, after) if found else item

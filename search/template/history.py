@@ -64,11 +64,11 @@ def recorded_config(known: RecordIndex, task: BoundTemplate) -> Config | None:
     ranked = known.ranked(task.target, task.compute_dag.hash, task.name)
     configs = (config for record in ranked if (config := _config_of(task, record)) is not None)
     best = next(configs, None)
-    if best is None or task.why_not(best) is None:
+    if best is None or task.why_impossible(best) is None:
         return best
     others = list({config.index: config for config in configs}.values())
     rows = np.array([config.row for config in others], dtype=np.int64).reshape(len(others), -1)
-    return next(itertools.compress(others, task.legal(rows)), None)
+    return next(itertools.compress(others, task.possible(rows)), None)
 
 
 def _config_of(task: BoundTemplate, record: Record) -> Config | None:
