@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..dialects.target import Target
-from ..dialects.te import ComputeOp
 from ..search.task import SearchTask
 from ..search.template.knobs.knob import ConfigError
+from ..search.template.operator import only_reduction
+from ..search.template.registry import operators
 from ..search.template.task import TemplateTask
 from .network import Network
 from .tasks import extract_tasks
-
-OPERATORS = {
-    "conv2d_nchw": "nn ff yy xx rc ry rx",
-    "conv2d_nhwc": "nn yy xx ff ry rx rc",
-    "depthwise_conv2d_nchw": "nn ff yy xx ry rx",
-    "depthwise_conv2d_nhwc": "nn yy xx ff ry rx",
-    "dense": "i j k",
-    "batch_matmul": "b i j k",
-}
-"""The operators that templates come for, each with the loops of its reduction, by which it is known in a network."""
 
 
 def extract_template_tasks(
@@ -40,8 +31,8 @@ def extract_template_tasks(
     """
     named = dict(templates or {})
     for name in (*ops, *named):
-        if not any(_stands_for(name, known) for known in OPERATORS):
-            raise ConfigError(f"templates know the operators {', '.join(OPERATORS)}, got '{name}'")
+        if not any(_stands_for(name, known) for known in operators()):
+            raise ConfigError(f"templates know the operators {', '.join(sorted(operators()))}, got '{name}'")
     tasks: list[TemplateTask] = []
     weights: list[int] = []
     for task, weight in zip(*extract_tasks(net, target, layout=layout), strict=True):
@@ -60,13 +51,11 @@ def extract_template_tasks(
 
 
 def operator_of(task: SearchTask) -> str | None:
-    """The operator that a task has its only reduction of; None where it is none of OPERATORS, or there are more."""
-    stages = task.compute_dag.func.body.block.ops
-    reductions = [op for op in stages if isinstance(op, ComputeOp) and op.reduce_axes]
-    if len(reductions) != 1:
+    """The operator of a task's only reduction; None where templates know none such, or there are more reductions."""
+    reduction = only_reduction(task.compute_dag.func.body.block.ops)
+    if reduction is None:
         return None
-    loops = " ".join(axis.name for axis in reductions[0].axes.data)
-    return next((name for name, known in OPERATORS.items() if known == loops), None)
+    return next((name for name, known in operators().items() if known.is_of(reduction)), None)
 
 
 def _stands_for(name: str, operator: str) -> bool:
