@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..computation import Workload, from_shapes
+from ..dialects.te import ComputeOp, ReadOp
 from ..schedule import Schedule
 from ..search.template.config import Config
 from ..search.template.operator import Condition, TemplateOperator
@@ -48,9 +49,9 @@ class Gpu:
 
 
 def operator(
-    loops: str, cpu: Cpu, gpu: Gpu | None = None, when: Condition | None = None
+    loops: str, cpu: Cpu, gpu: Gpu, when: Condition | None = None
 ) -> Callable[[Make], Callable[..., Workload]]:
-    """Register an operator and its templates: its name with `_cpu`, and with `_gpu` and `_mali` where it has `gpu`.
+    """Register an operator, and its templates under its name with `_cpu`, `_gpu` and `_mali`.
 
     `loops` and `when` are those of a TemplateOperator. The decorated function also takes a network's group as text.
     """
@@ -60,9 +61,8 @@ def operator(
         workload = from_shapes(make)
         register_operator(TemplateOperator(name, make, loops, when))
         _register(f"{name}_cpu", workload, cpu.tiled)
-        if gpu is not None:
-            _register(f"{name}_gpu", workload, gpu.tiled)
-            _register(f"{name}_mali", workload, gpu.tiled_for_mali)
+        _register(f"{name}_gpu", workload, gpu.tiled)
+        _register(f"{name}_mali", workload, gpu.tiled_for_mali)
         return workload
 
     return register
@@ -75,3 +75,18 @@ def _register(name: str, workload: Callable[..., Workload], tiled: Tiled) -> Non
     scheduled.__module__, scheduled.__name__, scheduled.__qualname__ = workload.__module__, name, name
     scheduled.__doc__ = workload.__doc__
     template(name)(scheduled)
+
+
+def grouped(reduction: ComputeOp) -> bool:
+    """Return whether a convolution reads other channels for other filters."""
+    data, *_ = _reads(reduction)
+    return any("ff" in index.axes() for index in data.indices.data)
+
+
+def transposed(reduction: ComputeOp) -> bool:
+    """Return whether a convolution reads its filters from the end."""
+    return any(index.coefficient("rx") < 0 for read in _reads(reduction) for index in read.indices.data)
+
+
+def _reads(reduction: ComputeOp) -> list[ReadOp]:
+    return [op for op in reduction.body.block.ops if isinstance(op, ReadOp)]

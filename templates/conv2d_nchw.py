@@ -29,8 +29,9 @@ def conv2d_nchw(
     stride: Ints = (1, 1),
     padding: Ints = (0, 0),
     dilation: Ints = (1, 1),
+    dtype: str = "float32",
 ) -> list[te.Tensor]:
-    """`(n, ci, h, w)` data, `(co, ci, kh, kw)` filters."""
-    data = te.placeholder((n, ci, h, w), name="data")
-    kernel = te.placeholder((co, ci, kh, kw), name="kernel")
+    """`(n, ci, h, w)` data, `(co, ci, kh, kw)` filters, integers of 8 bits with sums of 32."""
+    data = te.placeholder((n, ci, h, w), dtype=dtype, name="data")
+    kernel = te.placeholder((co, ci, kh, kw), dtype=dtype, name="kernel")
     return [data, kernel, topi.nn.conv2d_nchw(data, kernel, stride, padding, dilation)]

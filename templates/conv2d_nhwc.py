@@ -23,8 +23,9 @@ def conv2d_nhwc(
     stride: Ints = (1, 1),
     padding: Ints = (0, 0),
     dilation: Ints = (1, 1),
+    dtype: str = "float32",
 ) -> list[te.Tensor]:
-    """`(n, h, w, ci)` data, `(kh, kw, ci, co)` filters."""
-    data = te.placeholder((n, h, w, ci), name="data")
-    kernel = te.placeholder((kh, kw, ci, co), name="kernel")
+    """`(n, h, w, ci)` data, `(kh, kw, ci, co)` filters, integers of 8 bits with sums of 32."""
+    data = te.placeholder((n, h, w, ci), dtype=dtype, name="data")
+    kernel = te.placeholder((kh, kw, ci, co), dtype=dtype, name="kernel")
     return [data, kernel, topi.nn.conv2d_nhwc(data, kernel, stride, padding, dilation)]
