@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..passes.pipeline_text import parse_schedule
 from ..search.records import file as rec
+from ..search.records import pretuned
 from ..search.records.file import Record, RecordVersionError, RecordWarning
 from ..search.task import SearchTask
-from ..search.template.history import History, best_record
+from ..search.template.epilogues import schedule_of_same_anchor
+from ..search.template.history import History, best_record, histories
 from .tasks import has_reduction
 
 _FRAMES = 4
@@ -52,13 +54,18 @@ def chosen_schedules(
 
 
 def _schedule(task: SearchTask, given: History, versions: Mapping[str, str]) -> str | None:
-    """Return the best of the records given, else of the histories applied around, else of the pre-tuned ones."""
+    """Return the best of the records given, else of the histories applied around, else of the pre-tuned ones.
+
+    Where all of them have none, a template's config for the same operator and shapes with another epilogue will do.
+    """
     while (known := given.query(task.target, task.compute_dag.hash)) is not None:
         if _readable(known, task):
             break
         given = History(record for record in given.records if record is not known)
     record = known or best_record(task.target, task.compute_dag.hash)
-    if record is None or (known is None and not _readable(record, task)):
+    if record is None:
+        return schedule_of_same_anchor(task, (given, *histories(), pretuned.index()))
+    if known is None and not _readable(record, task):
         return None
     try:
         rec.check_replayable(record, versions)
