@@ -12,13 +12,14 @@ from xdsl.parser import Parser
 
 from .backends.context import create_context
 from .dialects.loop import BlockOp, blocks_in
+from .dialects.target import Target
 from .passes.analysis.access import is_argument
 from .passes.analysis.nest import buffer_name
 from .schedule import Schedule
 from .search.structure.anchor import epilogue_of, pads_of
 from .search.template.config import Config
 from .search.template.knobs.knob import ConfigError
-from .te import Tensor
+from .te import Tensor, create_module
 
 Workload = Sequence[Tensor] | ModuleOp | str
 """Te tensors, inputs and outputs, or a te-level module, or the text of one."""
@@ -63,14 +64,9 @@ def start(cfg: Config, workload: Workload) -> Computation:
 
     ConfigError where there is another number of reductions, or their results go elsewhere than to one block.
     """
-    sch = Schedule(_parsed(workload) if isinstance(workload, str) else workload, target=cfg.target)
+    sch = _begun(workload, cfg.target).copy() if isinstance(workload, str) else _inlined(workload, cfg.target)
     block = _reduction(sch)
     pads = pads_of(block)
-    kept = {block.block_name, *pads}
-    for other in list(blocks_in(sch.module)):
-        if other.block_name not in kept and not is_argument(other.outputs[0]):
-            sch.compute_inline(other.block_name)
-    block = _reduction(sch)
     epilogue = None
     if not is_argument(block.outputs[0]):
         epilogue = epilogue_of(block)
@@ -93,12 +89,31 @@ def from_shapes(make: Callable[..., Sequence[Tensor]]) -> Callable[..., Workload
 
     @wraps(make)
     def workload(*args: Any) -> Workload:
-        return args[0] if len(args) == 1 and isinstance(args[0], str) else make(*args)
+        if len(args) == 1 and isinstance(args[0], str):
+            return args[0]
+        return _text_of(make, tuple(tuple(x) if isinstance(x, list) else x for x in args))
 
     return workload
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str) -> ModuleOp:
-    """Return the module of a text, which a schedule copies."""
-    return Parser(create_context(), text).parse_module()
+def _text_of(make: Callable[..., Sequence[Tensor]], args: tuple[Any, ...]) -> str:
+    """Return what a function makes of shapes as the text of a module, which is made once for all configs."""
+    return str(create_module(make(*args)))
+
+
+@lru_cache(maxsize=64)
+def _begun(text: str, target: Target | None) -> Schedule:
+    """Return the schedule of a text's module with all inlined that a template leaves alone, to be copied."""
+    return _inlined(Parser(create_context(), text).parse_module(), target)
+
+
+def _inlined(workload: Sequence[Tensor] | ModuleOp, target: Target | None) -> Schedule:
+    """Begin a schedule, and inline all but the reduction, its padding, and blocks that write results."""
+    sch = Schedule(workload, target=target)
+    block = _reduction(sch)
+    kept = {block.block_name, *pads_of(block)}
+    for other in list(blocks_in(sch.module)):
+        if other.block_name not in kept and not is_argument(other.outputs[0]):
+            sch.compute_inline(other.block_name)
+    return sch

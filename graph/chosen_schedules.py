@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..search.records import file as rec
 from ..search.records.file import Record, RecordWarning
 from ..search.records.index import History
-from ..search.records.known import best_known
-from ..search.records.match import counted_reasons
+from ..search.records.known import best_known, known_histories
+from ..search.records.match import Choice, counted_reasons
 from ..search.task import SearchTask
+from ..search.template.epilogues import schedule_of_same_anchor
 from .tasks import has_reduction
 
 _FRAMES = 4
@@ -42,10 +43,11 @@ def chosen_schedules(
         if choice.refused:
             text = f"a record of {task.name} is left out: {counted_reasons(choice.refused)}"
             warnings.warn(text, RecordWarning, stacklevel=_FRAMES - 1)
+    schedules = [_schedule(task, choice, history) for task, choice in zip(tasks, choices, strict=True)]
     untuned = [
         f"{task.name}: {choice.reasons}" if choice.reasons else task.name
-        for task, choice in zip(tasks, choices, strict=True)
-        if choice.record is None and has_reduction(task)
+        for task, choice, schedule in zip(tasks, choices, schedules, strict=True)
+        if schedule is None and has_reduction(task)
     ]
     if untuned:
         shown = ", ".join(untuned[:3]) + (", ..." if len(untuned) > 3 else "")
@@ -56,4 +58,14 @@ def chosen_schedules(
             UntunedWarning,
             stacklevel=_FRAMES - 1,
         )
-    return [None if choice.record is None else choice.record.schedule for choice in choices]
+    return schedules
+
+
+def _schedule(task: SearchTask, choice: Choice, given: History) -> str | None:
+    """Return the schedule of the record chosen for a task.
+
+    Where there is none, a template's config for the same operator and shapes with another epilogue will do.
+    """
+    if choice.record is not None:
+        return choice.record.schedule
+    return schedule_of_same_anchor(task, (given, *known_histories()))

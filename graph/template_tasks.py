@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 from ..dialects.target import Target
-from ..dialects.te import ComputeOp
+from ..search.measure.measurement import headline
 from ..search.task import SearchTask
+from ..search.template.epilogues import anchor_hash
 from ..search.template.knobs.knob import ConfigError
+from ..search.template.operator import only_reduction
+from ..search.template.registry import operators
 from ..search.template.task import TemplateTask
 from .network import Network
 from .tasks import extract_tasks
 
-OPERATORS = {
-    "conv2d_nchw": "nn ff yy xx rc ry rx",
-    "conv2d_nhwc": "nn yy xx ff ry rx rc",
-    "depthwise_conv2d_nchw": "nn ff yy xx ry rx",
-    "depthwise_conv2d_nhwc": "nn yy xx ff ry rx",
-    "dense": "i j k",
-    "batch_matmul": "b i j k",
-}
-"""The operators that templates come for, each with the loops of its reduction, by which it is known in a network."""
+
+class NoTemplateWarning(UserWarning):
+    """Kernels of a network are left out of its template tasks."""
 
 
 def extract_template_tasks(
@@ -30,9 +28,11 @@ def extract_template_tasks(
     templates: Mapping[str, str] | None = None,
     layout: str | None = None,
 ) -> tuple[list[TemplateTask], list[int]]:
-    """Extract the distinct kernels of a network that templates schedule, and how often each appears in it.
+    """Extract the kernels of a network that templates schedule, and how often each appears in it.
 
-    A kernel is an operator with what is fused around it; records of its template are used by `lw.compile` as any other.
+    A kernel is an operator with what is fused around it. Kernels of the same operator and shapes are one task, of the
+    first of them: `lw.compile` takes the config on record for all of them, each with its own epilogue, unless one has a
+    record of its own. Kernels without a template are named in a warning (NoTemplateWarning), with why.
     `ops` restricts it to some operators: `"conv2d"` stands for both of its layouts. `templates` names the template of
     an operator where it is not the shipped one; it is called with one argument, the text of a te-level module.
     `layout` is as in `lw.extract_tasks`, which also has the kernels without a template. ConfigError for an operator not
@@ -40,33 +40,51 @@ def extract_template_tasks(
     """
     named = dict(templates or {})
     for name in (*ops, *named):
-        if not any(_stands_for(name, known) for known in OPERATORS):
-            raise ConfigError(f"templates know the operators {', '.join(OPERATORS)}, got '{name}'")
-    tasks: list[TemplateTask] = []
-    weights: list[int] = []
-    for task, weight in zip(*extract_tasks(net, target, layout=layout), strict=True):
+        if not any(_stands_for(name, known) for known in operators()):
+            raise ConfigError(f"templates know the operators {', '.join(sorted(operators()))}, got '{name}'")
+    tasks: dict[str, TemplateTask] = {}
+    weights: dict[str, int] = {}
+    left: list[str] = []
+    found = list(zip(*extract_tasks(net, target, layout=layout), strict=True))
+    for task, weight in found:
         operator = operator_of(task)
-        if operator is None or (ops and not any(_stands_for(name, operator) for name in ops)):
+        if ops and not any(_stands_for(name, operator or "") for name in ops):
+            continue
+        if operator is None:
+            left.append(f"{task.name} ({_why_no_operator(task)})")
+            continue
+        key = f"{operator} {anchor_hash(task.compute_dag)}"
+        if key in tasks:
+            weights[key] += weight
             continue
         try:
-            made = TemplateTask(
+            tasks[key] = TemplateTask(
                 named.get(operator, operator), (task.compute_dag.text,), task.target, workload_key=task.workload_key
             )
-        except ConfigError:
-            continue
-        tasks.append(made)
-        weights.append(weight)
-    return tasks, weights
+            weights[key] = weight
+        except ConfigError as error:
+            left.append(f"{task.name} ({headline(str(error))})")
+    if left:
+        warnings.warn(
+            f"network {net.name}: {len(left)} of {len(found)} kernels have no template: {', '.join(left)}",
+            NoTemplateWarning,
+            stacklevel=2,
+        )
+    return list(tasks.values()), list(weights.values())
+
+
+def _why_no_operator(task: SearchTask) -> str:
+    if only_reduction(task.compute_dag.func.body.block.ops) is None:
+        return "several reductions"
+    return "none for its operator"
 
 
 def operator_of(task: SearchTask) -> str | None:
-    """The operator that a task has its only reduction of; None where it is none of OPERATORS, or there are more."""
-    stages = task.compute_dag.func.body.block.ops
-    reductions = [op for op in stages if isinstance(op, ComputeOp) and op.reduce_axes]
-    if len(reductions) != 1:
+    """The operator of a task's only reduction; None where templates know none such, or there are more reductions."""
+    reduction = only_reduction(task.compute_dag.func.body.block.ops)
+    if reduction is None:
         return None
-    loops = " ".join(axis.name for axis in reductions[0].axes.data)
-    return next((name for name, known in OPERATORS.items() if known == loops), None)
+    return next((name for name, known in operators().items() if known.is_of(reduction)), None)
 
 
 def _stands_for(name: str, operator: str) -> bool:

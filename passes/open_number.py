@@ -41,6 +41,17 @@ class OpenNumber(int):
         return format(str(self), spec)
 
 
+class NumberText(str):
+    """A text that numbers are spelled in, as `j/16`, which keeps them: they may be open, or follow from knobs."""
+
+    pieces: tuple[str | int, ...]
+
+    def __new__(cls, *pieces: str | int) -> NumberText:
+        self = super().__new__(cls, "".join(p if isinstance(p, str) else int.__repr__(p) for p in pieces))
+        self.pieces = pieces
+        return self
+
+
 @dataclass(frozen=True)
 class OpenText:
     """A schedule text with `<name>` for open numbers, taken apart: `literals` around `names`, one more of them."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .parametric.sizes import Sizes
 from ..dialects.loop import BlockOp, ForOp
 from ..dialects.loop_steps import LOWERED_BY
+from .open_number import NumberText
 
 PlanT = TypeVar("PlanT")
 
@@ -133,7 +134,7 @@ def plain_step(step: Any) -> Any:
 
 
 def with_numbers(step: Any, change: Callable[[Any], int]) -> Any:
-    """Return a step with other numbers in the place of those of a subclass of int."""
+    """Return a step with other numbers in the place of those of a subclass of int, in texts (NumberText) too."""
     marked = {f.name: value for f in fields(step) if _is_marked(value := getattr(step, f.name))}
     return replace(step, **{name: _changed(value, change) for name, value in marked.items()}) if marked else step
 
@@ -141,10 +142,12 @@ def with_numbers(step: Any, change: Callable[[Any], int]) -> Any:
 def _is_marked(value: object) -> bool:
     if isinstance(value, tuple):
         return any(map(_is_marked, value))
-    return isinstance(value, int) and type(value) not in (int, bool)
+    return isinstance(value, NumberText) or (isinstance(value, int) and type(value) not in (int, bool))
 
 
 def _changed(value: Any, change: Callable[[Any], int]) -> Any:
     if isinstance(value, tuple):
         return tuple(_changed(part, change) for part in value)
+    if isinstance(value, NumberText):
+        return "".join(piece if isinstance(piece, str) else str(_changed(piece, change)) for piece in value.pieces)
     return change(value) if _is_marked(value) else value

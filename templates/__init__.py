@@ -1,1 +1,1 @@
-"""Templates that come with the package, one file each: `lw.TemplateTask("dense", args, target)` finds `dense_cpu`."""
+"""Operators that come with templates, one file each: `lw.TemplateTask("dense", args, target)` finds `dense_cpu`."""

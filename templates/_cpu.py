@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ..computation import Workload, start
+from ..computation import Computation, Workload, start
+from ..passes.open_number import NumberText
 from ..schedule import Schedule
 from ..search.template.config import Config
 
@@ -20,12 +21,14 @@ def tiled(
     column: str,
     reduce: Sequence[str],
     packed: Sequence[str] = (),
+    channels: int | None = None,
 ) -> Schedule:
     """Schedule an operator and what is fused around it, with all tiles in parallel on the cores.
 
     Knobs: the rows and columns of a tile, the step of the first reduce loop, what is unrolled, and which tiles come
     first. `packed`: the layout to copy the second operand into first, so that it is read in order; `<width>` stands for
-    the columns of a tile.
+    the columns of a tile, `<step>` for the inner step. `channels`: the dimension of the first operand, padded or
+    copied, that is blocked by that step, with the blocks contiguous.
     """
     made = start(cfg, workload)
     sch, block, loops = made.sch, made.block, made.loops
@@ -40,6 +43,9 @@ def tiled(
         cfg.fallback_split("tile_reduce", [None, 4])
         cfg["unroll"] = ["none", "unroll"]
 
+    numbers = {"<width>": cfg["tile_column"].size[-1], "<step>": cfg["tile_reduce"].size[-1]}
+    if channels is not None:
+        _block_channels(made, channels, numbers["<step>"])
     for pad in made.pads:
         sch.parallel(pad, sch.fuse(pad, *sch.get_loops(pad)[:2]))
     out = made.write_back(block)
@@ -50,9 +56,8 @@ def tiled(
     tiles = [rows, columns] if cfg["rows_first"].val else [columns, rows]
     rest = [loops[name] for name in reduce[1:]]
     sch.reorder(block, *around, *tiles, step, *rest, step_inner, row_inner, lanes)
-    width = cfg["tile_column"].size[-1]
     if packed:
-        layout = [part.replace("<width>", str(width)) for part in packed]
+        layout = [_spelled(part, numbers) for part in packed]
         copy = sch.cache_read(block, made.operands[1], "global", layout)
         sch.parallel(copy, sch.get_loops(copy)[0])
     cfg["unroll"].apply(sch, block, [step_inner, row_inner])
@@ -62,3 +67,26 @@ def tiled(
     sch.vectorize(out, sch.get_loops(out)[-1])
     sch.parallel(block, sch.fuse(block, *around, *tiles))
     return sch
+
+
+def _block_channels(made: Computation, dimension: int, step: int) -> None:
+    """Let blocks of channels of the first operand be contiguous, in its padding or in a copy."""
+    sch = made.sch
+    writer = made.pads[0] if made.pads else str(sch.cache_read(made.block, made.operands[0], "global"))
+    names = [str(loop) for loop in sch.get_loops(writer)]
+    channel = names[dimension]
+    names[dimension] = _spelled(f"{channel}/<step>", {"<step>": step})
+    sch.transform_layout(
+        writer, made.operands[0] if made.pads else writer, [*names, _spelled(f"{channel}%<step>", {"<step>": step})]
+    )
+    if not made.pads:
+        sch.parallel(writer, sch.fuse(writer, *sch.get_loops(writer)[:2]))
+
+
+def _spelled(item: str, numbers: Mapping[str, int]) -> str:
+    """An item of a layout, with a number for its name in angle brackets."""
+    name = next((name for name in numbers if name in item), None)
+    if name is None:
+        return item
+    before, _, after = item.partition(name)
+    return NumberText(before, numbers[name], after)

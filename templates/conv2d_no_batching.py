@@ -12,16 +12,16 @@ from ..computation import start
 from ..schedule import Schedule
 from ..search.template.config import Config
 from ..search.template.registry import template
-from . import _operators as operators
 from ._gpu import AXES, fetch_together, split_among_blocks
+from .conv2d_nchw import conv2d_nchw
 
 
 @template("conv2d_no_batching")
 def conv2d_no_batching(cfg: Config, *args: Any) -> Schedule:
-    """As `_operators.conv2d_nchw`, for one image. Spatial axes in four: blocks, virtual threads, threads, elements;
+    """As `conv2d_nchw`, for one image. Spatial axes in four: blocks, virtual threads, threads, elements;
     reduce axes in three, the channels' over blocks, fills of shared memory, and what is in it.
     """
-    made = start(cfg, operators.conv2d_nchw(*args))
+    made = start(cfg, conv2d_nchw(*args))
     sch, block = made.sch, made.block
     batch, f, y, x, rc, ry, rx = made.loops.values()
     if batch.extent != 1:

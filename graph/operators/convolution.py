@@ -13,6 +13,20 @@ from ...topi.arguments import Ints, Padding
 from ..operator import anchor
 
 
+def _conv1d(
+    data: Tensor,
+    weight: Tensor,
+    *,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    layout: str = "NCW",
+) -> Tensor:
+    known = {"NCW": topi.nn.conv1d_ncw, "NWC": topi.nn.conv1d_nwc}
+    return known[_layout("conv1d", layout, known)](data, weight, stride, padding, dilation, groups)
+
+
 def _conv2d(
     data: Tensor,
     weight: Tensor,
@@ -75,6 +89,7 @@ def _layout(operator: str, layout: str, known: Iterable[str]) -> str:
     return layout
 
 
+conv1d = anchor(_conv1d)
 conv2d = anchor(_conv2d)
 depthwise_conv2d = anchor(_depthwise_conv2d)
 conv3d = anchor(_conv3d)

@@ -32,7 +32,7 @@ class Bind(KindMark):
     Requires: a serial loop whose iterations share nothing else (as for parallel); no loop around or below it on the
     same axis (vthread may repeat, and so may a nest that fills a shared buffer with all threads) and none parallel; no
     shared buffer that the iterations divide (bind before compute_at); blockIdx outside of threadIdx and vthread; on a
-    GPU target, at most the target's threads in a block and virtual threads.
+    GPU target, at most the target's threads in a block. Virtual threads are code: `BuildLimits` bounds them.
     """
 
     name = "lw-bind"
@@ -133,17 +133,7 @@ def _excess(loop: ForOp, thread: str, target: Target) -> str | None:
             return f"a block has at most {target.max_threads_per_block} threads on this target, got {threads} ({shown})"
     if thread == "threadIdx.z" and loop.size > MOST_THREADS_Z:
         return f"a block has at most {MOST_THREADS_Z} threads along z, got {loop.size}"
-    if thread == "vthread" and target.max_vthreads:
-        total = loop.size * prod(x.size for x in loops_around(loop) if x.loop_kind == "vthread") * _vthreads_below(loop)
-        if total > target.max_vthreads:
-            return f"a thread has at most {target.max_vthreads} virtual threads on this target, got {total}"
     return None
-
-
-def _vthreads_below(loop: ForOp) -> int:
-    """Return the most virtual threads on a path below `loop`."""
-    inner = (op for op in loop.body.block.ops if isinstance(op, ForOp))
-    return max(((x.size if x.loop_kind == "vthread" else 1) * _vthreads_below(x) for x in inner), default=1)
 
 
 def _nest_of(loop: ForOp) -> Iterator[ForOp]:

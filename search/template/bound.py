@@ -14,8 +14,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from ...backends.targets import resolve_target
+from ...dialects.loop import loops_in
 from ...dialects.target import Target, target_of
+from ...passes.analysis.nest import functions
+from ...passes.parametric.usage import Usage
 from ...passes.primitive import ScheduleError
+from ...passes.schedule._marks import is_thread_kind
 from ...schedule import Schedule
 from ..measure.measurer import MeasureOptions
 from ..measure.reference import Reference
@@ -39,22 +43,30 @@ _FIRST_TRIES = 64
 class BoundTemplate:
     """A template, its arguments and a target: which configs there are, which can be measured, and what each makes.
 
-    `workload_key` is what records name the workload by, unless it is the template with its arguments. ConfigError where
-    no config can be scheduled.
+    `workload_key` is what records name the workload by, unless it is the template with its arguments. Configs are held
+    to the limits of the device, and unless `estimates` is False to estimates of what is worth a build. ConfigError
+    where no config can be scheduled, or the template is for another kind of target.
     """
 
     def __init__(
-        self, template: TemplateFunction, args: Sequence[Any], target: str | Target, workload_key: str = ""
+        self,
+        template: TemplateFunction,
+        args: Sequence[Any],
+        target: str | Target,
+        workload_key: str = "",
+        estimates: bool = True,
     ) -> None:
         self.template = template
         self.args = tuple(args)
         self.target = resolve_target(target)
+        self.estimates = estimates
         self.config_space = ConfigSpace(self.target)
         first = self._collect()
+        self._require_target(first)
         self.compute_dag = ComputeDAG.from_module(first.workload)
         self._key = workload_key
         self._flop = first_flop if (first_flop := self._collected.flop) else float(self.compute_dag.flops)
-        self._known: dict[int, str | None] = {}
+        self._known: dict[int, str | Usage] = {}
         self.cases = Cases(self)
 
     def _collect(self) -> Schedule:
@@ -72,6 +84,17 @@ class BoundTemplate:
                     raise
                 row = self.config_space.sample(rng, 1)[0]
         raise ConfigError(f"template '{self.name}': {_FIRST_TRIES} configs tried, none can be scheduled: {refusal}")
+
+    def _require_target(self, made: Schedule) -> None:
+        """ConfigError where a schedule has loops that this kind of target has none of."""
+        kinds = sorted({loop.loop_kind for function in functions(made.module) for loop in loops_in(function)})
+        wrong = [kind for kind in kinds if (kind == "parallel" if self.target.is_gpu else is_thread_kind(kind))]
+        if wrong:
+            meant, others = ("a CPU", "is a GPU") if self.target.is_gpu else ("a GPU", "is a CPU")
+            raise ConfigError(
+                f"template '{self.name}' is for {meant}, as it has loops of kind {wrong[0]}, and target "
+                f"'{self.target.kind}' {others}; name a template for it, or another target"
+            )
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -132,11 +155,11 @@ class BoundTemplate:
         ranking = ranked(records, self.target)
         configs = (config for record in ranking if (config := self._config_of(record)) is not None)
         best = next(configs, None)
-        if best is None or self.why_not(best) is None:
+        if best is None or self.why_impossible(best) is None:
             return best
         others = list({config.index: config for config in configs}.values())
         rows = np.array([config.row for config in others], dtype=np.int64).reshape(len(others), -1)
-        return next(itertools.compress(others, self.legal(rows)), None)
+        return next(itertools.compress(others, self.possible(rows)), None)
 
     def _config_of(self, record: Record) -> Config | None:
         """Read the choices of the knobs from a record; None where the knobs have changed since."""
@@ -191,20 +214,29 @@ class BoundTemplate:
         return texts
 
     def why_not(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> str | None:
-        """Why a config cannot be measured: a step that is not legal, or a limit of the target; None where it can."""
+        """Why a config cannot be measured: a step that is not legal, a limit or an estimate; None where it can."""
+        return self._why_not(config, self.estimates)
+
+    def why_impossible(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> str | None:
+        """Why a config cannot run: a step that is not legal, or a limit of the target; None where it can."""
+        return self._why_not(config, False)
+
+    def _why_not(self, config: int | Mapping[str, Any] | Sequence[int] | Config, estimates: bool) -> str | None:
         chosen = self.config(config)
         if chosen.index not in self._known:
             self._known[chosen.index] = self._examine(chosen)
-        return self._known[chosen.index]
+        known = self._known[chosen.index]
+        return known if isinstance(known, str) else excess(known, self.target, estimates)
 
-    def _examine(self, config: Config) -> str | None:
+    def _examine(self, config: Config) -> str | Usage:
+        """What a config takes of the target, or why it cannot be scheduled."""
         if (known := self.cases.reason(config.index)) is not None:
             return known
         try:
             made = self.instantiate(config)
             told = target_of(made.module) == self.target  # else the steps have not been held to its limits
             module = made.module if told else self.search_task.schedule_module(made.pipeline)
-            return excess(usage(module), self.target)
+            return usage(module)
         except (ConfigError, PassFailedException) as error:
             return str(error)
 
@@ -218,17 +250,27 @@ class BoundTemplate:
 
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which rows `(n,)` can be measured."""
+        return self._mask(rows, self.estimates)
+
+    def possible(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return which rows `(n,)` can run, worth a build or not."""
+        return self._mask(rows, False)
+
+    def _mask(self, rows: Rows, estimates: bool) -> npt.NDArray[np.bool_]:
         mask = np.zeros(len(rows), dtype=bool)
         for case, at in self.cases.groups(rows):
             if case is not None:
-                mask[at] = self._legal(case, rows[at], None)
+                mask[at] = self._legal(case, rows[at], None, estimates)
         return mask
 
-    def _legal(self, case: Case, rows: Rows, taken: Mapping[str, Rows] | None) -> npt.NDArray[np.bool_]:
-        """Which rows of a case can be measured; single configs are asked where it is not trusted."""
+    def _legal(
+        self, case: Case, rows: Rows, taken: Mapping[str, Rows] | None, estimates: bool
+    ) -> npt.NDArray[np.bool_]:
+        """Which rows of a case keep the limits; single configs are asked where it is not trusted."""
         if not case.trusted:
-            return np.array([self.why_not(row) is None for row in rows], dtype=bool)
-        return self.cases.keeps_limits(self.cases.usage(case, rows) if taken is None else taken, len(rows))
+            return np.array([self._why_not(row, estimates) is None for row in rows], dtype=bool)
+        known = self.cases.usage(case, rows) if taken is None else taken
+        return self.cases.keeps_limits(known, len(rows), estimates)
 
     def features(self, rows: Rows, kind: str = "itervar") -> Floats:
         """Features of each row, `(n, f)`; see features.KINDS. Rows that cannot be scheduled are zeros."""
@@ -252,7 +294,7 @@ class BoundTemplate:
                 continue
             taken = self.cases.usage(case, rows[at])
             if judge:
-                mask[at] = self._legal(case, rows[at], taken)
+                mask[at] = self._legal(case, rows[at], taken, self.estimates)
             part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind, taken)
             if found is None:
                 found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)

@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 _CHECKED = 3
 _DRAWN = 256
-_CAREFUL_FOR = 12
+_CAREFUL_FOR = 4
 """Cases that are each checked against single configs; when all of those agreed, so will the others."""
 
 
@@ -107,8 +107,11 @@ class Cases:
         """Why a config could not be scheduled, if that is known."""
         return self._refused.get(index)
 
-    def distrust(self) -> None:
-        """Examine configs one by one from now on: a kernel was refused that should not have been."""
+    def doubt(self, row: Rows) -> None:
+        """Examine configs one by one from now on, if one of which no kernel could be made shows a case to be wrong."""
+        trusted = [case for case, _ in self.groups(row[None]) if case is not None and case.trusted]
+        if all(self._agrees(case, row[None]) for case in trusted):
+            return
         self._agreed = False
         for case in self._cases:
             case.trusted = False
@@ -148,8 +151,12 @@ class Cases:
             if any(name in _knobs(condition, whole=True) for condition, _ in case.trace.conditions):
                 rows[:, i] = row[i]
         columns = space.columns(rows)
-        rows = rows[case.trace.covers(columns, len(rows)) & self.keeps_limits(self.usage(case, rows), len(rows))]
-        rows = np.concatenate([row[None], rows[:_CHECKED]])
+        rows = rows[case.trace.covers(columns, len(rows)) & self.keeps_limits(self.usage(case, rows), len(rows), True)]
+        return self._agrees(case, np.concatenate([row[None], rows[:_CHECKED]]))
+
+    def _agrees(self, case: Case, rows: Rows) -> bool:
+        """Return whether single configs that a case covers have the steps that it says."""
+        space = self._task.config_space
         for i, text in enumerate(case.trace.texts(space.columns(rows), len(rows))):
             try:
                 made = str(self._task.instantiate(rows[i]).pipeline)
@@ -163,12 +170,12 @@ class Cases:
         """Resource usage of rows that are all covered by a case: the numbers of Usage."""
         return case.program.usage(self._task.config_space.columns(rows), len(rows))
 
-    def keeps_limits(self, taken: Mapping[str, Rows], count: int) -> Mask:
-        """Return which rows `(count,)` keep the limits of the target, by what they take."""
+    def keeps_limits(self, taken: Mapping[str, Rows], count: int, estimates: bool) -> Mask:
+        """Return which rows `(count,)` keep the limits of the target, and with `estimates` those, by what they take."""
         mask = np.ones(count, dtype=bool)
-        for name, _, limit in limits(self._task.target):
-            if limit:
-                mask &= taken[name] <= limit
+        for limit in limits(self._task.target, estimates):
+            if limit.most:
+                mask &= taken[limit.field] <= limit.most
         return mask
 
 

@@ -1,6 +1,8 @@
-"""Limits of a target on threads, shared memory, registers and code size, and whether a program keeps them."""
+"""Limits of a target on threads and shared memory, estimates of what is worth a build, and what a program keeps."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -32,47 +34,53 @@ def usage(module: ModuleOp) -> Usage:
     return usage_of(nest_of_candidate(module, target) if target.is_gpu else nest_of_module(module, target))
 
 
-Limits = tuple[tuple[str, str, int], ...]
-"""The field of Usage, what it counts, and the most there may be; 0 where not known."""
+@dataclass(frozen=True)
+class Limit:
+    """The most that there may be of a field of Usage; 0 where not known.
+
+    An estimate is none of the device's: it leaves out what would hardly be fast, or take long to build.
+    """
+
+    field: str
+    what: str
+    most: int
+    estimated: bool = False
+
+    def excess(self, used: Usage) -> str | None:
+        """Say that a program takes more; None where it does not."""
+        got = getattr(used, self.field)
+        if not self.most or got <= self.most:
+            return None
+        if not self.estimated:
+            return f"at most {self.most} {self.what} on this target, got {got}"
+        return (
+            f"by estimate, no more than {self.most} {self.what} are worth a build, got {got} "
+            "(no limit of the device: a task with estimates=False takes it)"
+        )
 
 
-def device_limits(target: Target) -> Limits:
-    """The limits that a device has, which no schedule may break."""
+def limits(target: Target, estimates: bool = True) -> tuple[Limit, ...]:
+    """The limits of a target, and with `estimates` those too."""
     if not target.is_gpu:
-        return ()
-    return (
-        ("threads", "threads in a block", target.max_threads_per_block),
-        ("threads_z", "threads along z in a block", MOST_THREADS_Z),
-        ("vthreads", "virtual threads in a thread", target.max_vthreads),
-        ("shared_bytes", "bytes of shared memory in a block", target.max_shared_bytes),
+        return (Limit("steps", "vectors of statements after unrolling", MOST_VECTORS, True),) if estimates else ()
+    device = (
+        Limit("threads", "threads in a block", target.max_threads_per_block),
+        Limit("threads_z", "threads along z in a block", MOST_THREADS_Z),
+        Limit("shared_bytes", "bytes of shared memory in a block", target.max_shared_bytes),
     )
-
-
-def limits(target: Target) -> Limits:
-    """The limits of a device, and those of code that a search is kept to."""
-    if not target.is_gpu:
-        return (("steps", "vectors of statements after unrolling", MOST_VECTORS),)
-    return (
-        *device_limits(target),
-        ("local_bytes", "bytes of registers in a thread", MOST_LOCAL_BYTES),
-        ("steps", "statements after unrolling", MOST_STEPS),
+    estimated = (
+        Limit("vthreads", "virtual threads in a thread", target.max_vthreads, True),
+        Limit("local_bytes", "bytes of registers in a thread", MOST_LOCAL_BYTES, True),
+        Limit("steps", "statements after unrolling", MOST_STEPS, True),
     )
+    return (*device, *estimated) if estimates else device
 
 
-def excess(used: Usage, target: Target) -> str | None:
-    """Say which limit of a target is exceeded; None where all are kept."""
-    return _broken(used, limits(target))
+def excess(used: Usage, target: Target, estimates: bool = True) -> str | None:
+    """Say which limit of a target is exceeded, or with `estimates` which of those; None where all are kept."""
+    return next(filter(None, (limit.excess(used) for limit in limits(target, estimates))), None)
 
 
 def device_excess(module: ModuleOp, target: Target) -> str | None:
     """Say which limit of a device the loops of a scheduled module break; None where all are kept."""
-    known = device_limits(target)
-    return _broken(usage(module), known) if known else None
-
-
-def _broken(used: Usage, known: Limits) -> str | None:
-    for name, what, limit in known:
-        got = getattr(used, name)
-        if limit and got > limit:
-            return f"at most {limit} {what} on this target, got {got}"
-    return None
+    return excess(usage(module), target, estimates=False) if target.is_gpu else None

@@ -1,4 +1,4 @@
-"""Templates by name: those that a decorator made, and those that come with the package."""
+"""Templates by name, of users and of the package, and the operators that those of the package are for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, overload
 
@@ -15,9 +16,12 @@ from .bound import BoundTemplate
 from .function import Function, TemplateFunction
 from .history import best_config
 from .knobs.knob import ConfigError
+from .operator import TemplateOperator
 
 _TEMPLATES: dict[str, Template] = {}
 """Filled by the decorator: a task, here or in another process, is found by its template's name."""
+
+_OPERATORS: dict[str, TemplateOperator] = {}
 
 _FOLDER = "templates"
 
@@ -50,9 +54,22 @@ def template(function: Function | str) -> Template | Callable[[Function], Templa
 def _register(made: Template) -> Template:
     known = _TEMPLATES.get(made.name)
     if known is not None and _origin(known) != _origin(made):
+        if _is_shipped(made):
+            return known  # a user's takes the place of the shipped one
         raise ConfigError(f"template '{made.name}' is defined already, in {'.'.join(_origin(known))}")
     _TEMPLATES[made.name] = made
     return made
+
+
+def register_operator(made: TemplateOperator) -> None:
+    """Add an operator that comes with the package."""
+    _OPERATORS[made.name] = made
+
+
+def operators() -> dict[str, TemplateOperator]:
+    """The operators that templates come for, by name; those that ask for more than loops come first."""
+    _load_shipped()
+    return dict(sorted(_OPERATORS.items(), key=lambda item: (item[1].when is None, item[0])))
 
 
 def _origin(made: Template) -> tuple[str, str]:
@@ -64,9 +81,10 @@ def find_template(name: str, target: Target) -> Template:
 
     ConfigError where there is none.
     """
-    for full in (name, *(f"{name}_{suffix}" for suffix in suffixes(target))):
-        if full not in _TEMPLATES and full in shipped():
-            importlib.import_module(f"...{_FOLDER}.{full}", __package__)
+    names = (name, *(f"{name}_{suffix}" for suffix in suffixes(target)))
+    if not any(full in _TEMPLATES for full in names):
+        _load_shipped()
+    for full in names:
         if full in _TEMPLATES:
             return _TEMPLATES[full]
     known = ", ".join(sorted({*_TEMPLATES, *shipped()}))
@@ -82,6 +100,18 @@ def suffixes(target: Target) -> list[str]:
 
 
 def shipped() -> list[str]:
-    """The names of the templates in the folder `templates`: those of its files."""
+    """The names of the templates that come with the package."""
+    _load_shipped()
+    return sorted(name for name, made in _TEMPLATES.items() if _is_shipped(made))
+
+
+@cache
+def _load_shipped() -> None:
+    """Load the folder `templates`, each file of which registers what it has."""
     folder = Path(__file__).parents[2] / _FOLDER
-    return sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("_"))
+    for file in sorted(folder.glob("[!_]*.py")):
+        importlib.import_module(f"...{_FOLDER}.{file.stem}", __package__)
+
+
+def _is_shipped(made: Template) -> bool:
+    return made.function.__module__.startswith(importlib.util.resolve_name(f"...{_FOLDER}.", __package__))

@@ -26,7 +26,8 @@ class TemplateTask(BoundTemplate):
 
     The template is a name, a Template, or a function `f(cfg, *args)`. `print(task.config_space)` shows what may be
     chosen. `workload_key` is what records name the workload by, unless it is the template with its arguments.
-    ConfigError where there is no such template, or no config of it can be scheduled.
+    `estimates=False` lets configs be measured that are within the device's limits, but by estimate not worth a build.
+    ConfigError where there is no such template, it is for another kind of target, or no config of it can be scheduled.
     """
 
     def __init__(
@@ -35,13 +36,14 @@ class TemplateTask(BoundTemplate):
         args: Sequence[Any] = (),
         target: str | Target = "llvm",
         workload_key: str = "",
+        estimates: bool = True,
     ) -> None:
         resolved = resolve_target(target)
         if isinstance(template, str):
             template = find_template(template, resolved)
         elif not isinstance(template, TemplateFunction):
             template = TemplateFunction(template.__name__, template)
-        super().__init__(template, args, resolved, workload_key)
+        super().__init__(template, args, resolved, workload_key, estimates)
 
     # -- tuning -------------------------------------------------------------------------------------------------------
 

@@ -275,10 +275,10 @@ class _Searched(TemplateInSearch):
         return [self.tuner._space()]
 
     def passes_over(self, record: Record) -> bool:
-        """Look at other configs one by one where no kernel could be made of this one."""
+        """Look at configs one by one from now on, where one of which no kernel was made had been misjudged."""
         if not super().passes_over(record):
             return False
-        self.task.cases.distrust()
+        self.task.cases.doubt(self.task.config_space.rows([record.template["index"]])[0])
         return True
 
     def measured(self) -> MeasureTask:

@@ -218,6 +218,25 @@ def test_depthwise(multiplier: int, stride: Any, padding: Any, dilation: int) ->
     )
 
 
+@pytest.mark.parametrize("stride, before, after, dilation, groups", [(1, 1, 1, 1, 1), (2, 0, 2, 1, 2), (1, 2, 1, 2, 1)])
+def test_conv1d(stride: int, before: int, after: int, dilation: int, groups: int) -> None:
+    def expected(x: Array, k: Array) -> Array:
+        return ref.convolve_python(x, k, (stride,), (before,), (after,), (dilation,), groups)
+
+    check(
+        lambda x, k: topi.nn.conv1d_ncw(x, k, stride, (before, after), dilation, groups),
+        expected,
+        f32(2, 4, 9),
+        f32(6, 4 // groups, 3),
+    )
+    check(
+        lambda x, k: topi.nn.conv1d_nwc(x, k, stride, (before, after), dilation, groups),
+        lambda x, k: np.moveaxis(expected(np.moveaxis(x, 2, 1), k.transpose(2, 1, 0)), 1, 2),
+        f32(2, 9, 4),
+        f32(3, 4 // groups, 6),
+    )
+
+
 @pytest.mark.parametrize(
     "stride, before, after, dilation, groups",
     [((1, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1), ((2, 1, 3), (0, 1, 2), (1, 0, 2), (1, 2, 1), 2)],

@@ -14,9 +14,11 @@ import template_workloads  # noqa: F401 (registers its template)
 import loopwright as lw
 from loopwright.computation import start
 from loopwright.graph.chosen_schedules import UntunedWarning
-from loopwright.graph.template_tasks import OPERATORS, operator_of
+from loopwright.graph.template_tasks import NoTemplateWarning, operator_of
+from loopwright.search.template.epilogues import anchor_hash
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.limits import usage
+from loopwright.search.template.registry import operators
 
 QUICK = lw.measure_option(lw.LocalBuilder(n_parallel=1), lw.LocalRunner(number=1, repeat=1, min_repeat_ms=0))
 TARGETS = ("llvm cores=1", "cuda model=h200", "opencl model=mali-t860")
@@ -51,7 +53,7 @@ def test_operators_are_chosen_by_name_and_templates_replaced() -> None:
     tasks, _ = lw.extract_template_tasks(net, ops=["dense"], templates={"dense": "tests_group_rows"})
     assert [task.name for task in tasks] == ["tests_group_rows"]
     assert tasks[0].title.startswith("tests_group_rows of dense_add(")
-    with pytest.raises(ConfigError, match=r"templates know the operators conv2d_nchw, .*, got 'conv'"):
+    with pytest.raises(ConfigError, match=r"templates know the operators batch_matmul, .*, got 'conv'"):
         lw.extract_template_tasks(net, ops=["conv"])
 
 
@@ -110,15 +112,67 @@ def test_a_network_is_tuned_task_by_task_and_compiled_with_what_was_found(tmp_pa
         if log.exists():
             assert tuner.load_history(log) > 0
         tuner.tune(min(3, len(task.config_space)), QUICK, callbacks=[lw.callbacks.log_to_file(log)])
-    with lw.apply_history_best(log), pytest.warns(UntunedWarning, match="16 of 19 kernels"):
+    with lw.apply_history_best(log), pytest.warns(UntunedWarning, match="15 of 19 kernels"):
         executor = lw.compile(net, TARGETS[0]).executor()
     data = np.random.default_rng(0).standard_normal((1, 32, 32, 3), dtype=np.float32)
     got = executor(data)
     np.testing.assert_allclose(got, net.evaluate(data=data)[0], rtol=1e-3, atol=1e-4)
     tuned = {row.kernel.label for row in executor.profile(repeat=1) if row.kernel.tuned}
-    assert tuned == {json.loads(task.workload_key)[0] for task in tasks[:3]}
+    assert tuned == {"conv2d_add_relu", "conv2d_add_add_relu"}  # the second convolution with both of its epilogues
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_epilogues_make_no_tasks_of_their_own(layout: str) -> None:
+    """ResNet-18 has 11 convolutions and a dense layer that differ in operator or shapes, as 16 kernels."""
+    net = lw.testing.network("resnet-18", batch=1, layout=layout)
+    with pytest.warns(NoTemplateWarning) as caught:
+        tasks, weights = lw.extract_template_tasks(net)
+    assert [task.name for task in tasks] == [f"conv2d_{layout.lower()}_cpu"] * 11 + ["dense_cpu"]
+    assert sum(weights) == 21 and max(weights) == 4  # 20 convolutions; four of the first stage are alike
+    assert [str(warning.message) for warning in caught] == [
+        "network resnet18: 3 of 19 kernels have no template: max_pool (none for its operator), "
+        "global_avg_pool (none for its operator), softmax (several reductions)"
+    ]
+
+
+def test_a_network_of_three_axes_has_a_task_for_each_convolution() -> None:
+    net = lw.testing.network("resnet3d-18", batch=1)
+    with pytest.warns(NoTemplateWarning, match=r"2 of 18 kernels have no template: global_avg_pool .*, softmax .*"):
+        tasks, _ = lw.extract_template_tasks(net)
+    assert [task.name for task in tasks] == ["conv3d_ncdhw_cpu"] * 11 + ["dense_cpu"]
+
+
+def test_anchors_differ_by_operator_and_shapes_and_not_by_what_follows() -> None:
+    found: dict[str | None, set[str]] = {}
+    for task in lw.extract_tasks(network())[0]:
+        found.setdefault(anchor_hash(task.compute_dag), set()).add(json.dumps(json.loads(task.workload_key)[:2]))
+    shared = [sorted(keys) for anchor, keys in found.items() if anchor is not None and len(keys) > 1]
+    assert len(shared) == 4  # one a stage
+    for plain, added in ((json.loads(keys[1]), json.loads(keys[0])) for keys in shared):
+        assert (plain[0], added[0]) == ("conv2d_add_relu", "conv2d_add_add_relu")
+        assert plain[1][:2] == added[1][:2]
+
+
+@pytest.mark.parametrize("standalone", [False, True])
+def test_a_tuned_config_is_applied_to_each_kernel_with_its_own_epilogue(standalone: bool) -> None:
+    """The task is that of a kernel with a bias and a relu, or of the operator alone."""
+    net = network()
+    tasks, _ = lw.extract_template_tasks(net, TARGETS[0], ops=["conv2d"])
+    task = tasks[1]
+    assert task.title.startswith("conv2d_nhwc_cpu of conv2d_add_relu([1, 8, 8, 8], [3, 3, 8, 8]")
+    if standalone:
+        task = lw.TemplateTask("conv2d_nhwc", (1, 8, 8, 8, 8, 3, 3, (1, 1), (1, 1)), TARGETS[0])
+    records = lw.tuners.RandomTuner(task, seed=0).tune(2, QUICK).trials
+    with pytest.warns(UntunedWarning, match="17 of 19 kernels"):
+        compiled = lw.compile(net, TARGETS[0], records=records)
+    best = min(records, key=lambda record: record.time_s)
+    schedules = {row.kernel.label: row.kernel.schedule for row in compiled.executor().profile(1) if row.kernel.tuned}
+    assert set(schedules) == {"conv2d_add_relu", "conv2d_add_add_relu"}
+    assert (schedules["conv2d_add_relu"] == best.schedule) is not standalone
+    data = np.random.default_rng(0).standard_normal((1, 32, 32, 3), dtype=np.float32)
+    np.testing.assert_allclose(compiled.executor()(data), net.evaluate(data=data)[0], rtol=1e-3, atol=1e-4)
 
 
 def test_computations_without_a_template_have_no_operator() -> None:
     found = {operator_of(task) for task in lw.extract_tasks(network())[0]}
-    assert found == {None, "conv2d_nhwc", "dense"} and found - {None} < OPERATORS.keys()
+    assert found == {None, "conv2d_nhwc", "dense"} and found - {None} < operators().keys()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.limits import excess, usage
 from loopwright.search.template.symbolic import KnobExpr, Number, Tracer, expr_of
 
@@ -86,8 +87,11 @@ def test_bodies_that_take_long_to_build_are_not_legal_on_a_cpu(
     reason = task.why_not(config)
     assert task.legal(np.array([config.row])).tolist() == [vectors is None] == [reason is None]
     if vectors is not None:
-        assert re.fullmatch(r"at most \d+ vectors of statements after unrolling on this target, got (\d+)", reason)
-        assert vectors <= int(reason.split()[-1]) <= vectors + 16
+        said = (
+            r"by estimate, no more than \d+ vectors of statements after unrolling are worth a build, got (\d+) \(.*\)"
+        )
+        found = re.fullmatch(said, reason)
+        assert found is not None and vectors <= int(found[1]) <= vectors + 16
         assert task.why_not({**config.values, "unroll": ["none", "unroll"]}) is None
 
 
@@ -100,6 +104,72 @@ def test_legal_configs_keep_every_limit_and_others_say_which() -> None:
     assert any("a block has at most 16 threads" in r for r in reasons)
     for row in rows[legal]:
         assert excess(usage(task.search_task.schedule_module(task.schedule(row))), task.target) is None
+
+
+PUBLISHED_RUNS = [430132, 7171430, 1984850, 5892581, 2135585, 1293822, 4766314]
+"""The configs that ran in the classic tutorial's log, on a device of compute capability 6.1."""
+
+
+def test_configs_that_ran_in_the_published_log_are_refused_by_estimates_alone() -> None:
+    args = (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1))
+    strict = lw.TemplateTask("conv2d_no_batching", args, "cuda model=gtx1080ti")
+    free = lw.TemplateTask("conv2d_no_batching", args, "cuda model=gtx1080ti", estimates=False)
+    rows = strict.config_space.rows(PUBLISHED_RUNS)
+    reasons = [reason for row in rows if (reason := strict.why_not(row)) is not None]
+    assert len(reasons) == 4
+    for reason in reasons:
+        assert re.fullmatch(r"by estimate, no more than .* \(no limit of the device: .* estimates=False .*\)", reason)
+    assert strict.legal(rows).tolist() == [strict.why_not(row) is None for row in rows]
+    assert strict.possible(rows).all() and free.legal(rows).all()
+    assert all(free.why_not(row) is None for row in rows)
+
+
+def test_limits_of_the_device_hold_without_estimates() -> None:
+    task = lw.TemplateTask(*GPU_TASKS[-1], estimates=False)
+    rows = sampled(task, 60)
+    legal = task.legal(rows)
+    assert legal.tolist() == [task.why_not(row) is None for row in rows] and not legal.all()
+    assert all("estimate" not in str(task.why_not(row)) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "target", "said"),
+    [
+        (
+            "dense_gpu",
+            (8, 8, 8),
+            "llvm",
+            "'dense_gpu' is for a GPU, as it has loops of kind blockIdx.x, .* 'llvm' is a CPU",
+        ),
+        ("dense_mali", (8, 8, 8), "llvm", "'dense_mali' is for a GPU"),
+        ("dense_cpu", (8, 8, 8), "cuda model=h200", "'dense_cpu' is for a CPU, as it has loops of kind parallel"),
+        ("dense_cpu", (8, 8, 8), "opencl model=mali-t860", "and target 'opencl' is a GPU"),
+    ],
+)
+def test_templates_for_another_kind_of_target_are_refused(name: str, args: tuple[int, ...], target: str, said) -> None:
+    with pytest.raises(ConfigError, match=said):
+        lw.TemplateTask(name, args, target)
+
+
+@pytest.mark.parametrize("name", ["conv2d_nchw", "dense", "batch_matmul"])
+def test_widths_of_packed_tiles_are_one_case(name: str) -> None:
+    """Four ways to unroll and two orders; the layout of a packed operand follows from a number."""
+    args = {"conv2d_nchw": (1, 14, 14, 64, 32, 3, 3), "dense": (32, 64, 48), "batch_matmul": (2, 32, 64, 48)}[name]
+    task = lw.TemplateTask(name, args, "llvm vector_bytes=64")
+    cases = [case for case, _ in task.cases.groups(sampled(task, 320))]
+    assert len(cases) == 8 and all(case.trusted for case in cases)
+
+
+def test_a_refused_kernel_makes_its_case_doubtful_only_where_single_configs_disagree() -> None:
+    task = lw.TemplateTask("tests_matmul", (16, 24, 8), "llvm cores=2")
+    rows = sampled(task, 40)
+    assert all(case.trusted for case, _ in task.cases.groups(rows))
+    task.cases.doubt(rows[0])
+    assert all(case.trusted for case, _ in task.cases.groups(rows))
+    real = task.instantiate
+    task.instantiate = lambda config: real(rows[1])  # type: ignore[method-assign]
+    task.cases.doubt(rows[0])
+    assert not any(case.trusted for case, _ in task.cases.groups(rows))
 
 
 def test_cases_of_a_template_that_decides() -> None:

@@ -11,6 +11,8 @@ from .activation import relu as relu
 from .activation import relu6 as relu6
 from .activation import silu as silu
 from .activation import softplus as softplus
+from .conv1d import conv1d_ncw as conv1d_ncw
+from .conv1d import conv1d_nwc as conv1d_nwc
 from .conv2d import conv2d_nchw as conv2d_nchw
 from .conv2d import conv2d_nhwc as conv2d_nhwc
 from .conv2d_transpose import conv2d_transpose_nchw as conv2d_transpose_nchw
