@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from loopwright.search.cost_model import MODELS, make_model, relative_speed
 from loopwright.search.cost_model.samples import ranking_by_round, samples_of
 from loopwright.search.named_workloads import named_workloads
 from loopwright.search.sketch.sketch import Sketch
+from loopwright.search.strategies.make import STRATEGIES
 from loopwright.search.task import SearchTask
+from loopwright.search.template.in_search import TemplateSpace
 
 ROWS = 4096
 SAMPLES = 256
@@ -110,7 +113,10 @@ def print_fit(name: str) -> None:
 
 
 def print_proposals(after: int) -> None:
-    """Print the processor time of a batch of 64 configs of a large template, learning from `after` trials included."""
+    """Print the processor time of a batch of 64 configs of a large template, learning from `after` trials included.
+
+    For strategies with the cost models of sketches, learning and proposing apart.
+    """
     task = lw.TemplateTask("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
     rng = np.random.default_rng(0)
 
@@ -126,6 +132,16 @@ def print_proposals(after: int) -> None:
 
     took_s = least_cpu_s(propose)
     print(f"a batch of 64 of {len(task.config_space):,} configs after {after} trials: {took_s:.2f} s")
+    for name in ("annealing", "evolution"):
+        for learner in ("trees", "rank"):
+            strategy, model = STRATEGIES[name]([TemplateSpace(task)], seed=0, note=print), make_model(learner)
+            for trial in trials:
+                strategy.observe(0, trial.decisions, trial.time_s)
+            features, times_s = strategy.training_set()
+            fit_s = least_cpu_s(partial(model.fit, features, relative_speed(times_s)))
+            print(
+                f"  {name} with '{learner}': {fit_s:.2f} s, {least_cpu_s(partial(strategy.propose, model, 64)):.2f} s"
+            )
 
 
 def main() -> None:

@@ -35,16 +35,3 @@ def _falls(ranks: npt.NDArray[np.signedinteger[Any]]) -> bool:
     """Whether the first sample that is not in the middle is above it."""
     off = ranks[ranks * 2 != ranks.max()]
     return bool(len(off)) and bool(off[0] * 2 > ranks.max())
-
-
-def snapped(features: Floats, most: int) -> npt.NDArray[np.float64]:
-    """Return the features with at most so many different values in a column, each moved to the next of its quantiles.
-
-    Histograms do no more than that, but scikit-learn finds their edges slowly where samples have weights.
-    """
-    result = np.array(features, dtype=np.float64)
-    for column in result.T:
-        if len(np.unique(column)) > most:
-            edges = np.unique(np.quantile(column, np.linspace(0.0, 1.0, most), method="nearest"))
-            column[:] = edges[np.minimum(np.searchsorted(edges, column), len(edges) - 1)]
-    return result

@@ -1,128 +1,79 @@
 """Ranking by gradient-boosted trees: what is learned is which of two candidates of a task is faster.
 
 LambdaRank (Burges, From RankNet to LambdaRank to LambdaMART, 2010) with the difference of the two scores as the gain:
-each stage of trees is fitted to the sum of the pushes of a candidate's pairs over the sum of their curvatures.
+trees are fitted to the sum of the pushes of a candidate's pairs over the sum of their curvatures.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .columns import distinct_columns, snapped
-from .plain_file import Fields, Plain
-from .protocol import Floats, Tasks, check_width, enough, finite, log_scale
-from .saved import Saved
-from .trees import BINS, by_column, drawn, ensemble_state, grow, made_with, read_ensemble, spread_of, trend_of
-from .trend import Scale, Trend
+from .protocol import Floats, Tasks
+from .trees import BoostedTrees, grow, trend_of
+from .trend import Trend
 
-STAGES = 10
-TREES = 5
-"""Trees of a stage: pushes are renewed from stage to stage."""
+RENEWED = 5
+"""Trees after which pushes are computed anew; those between follow the slope and the curvature of the last ones."""
 PARTNERS = 32
-"""Candidates that each one is compared with in a stage."""
+"""Candidates that each one is compared with at a time."""
 STEEPNESS = 8.0
 """How fast a pair's push fades as its order becomes right: in a unit of the scores, e to that."""
 
 
-class RankTrees(Saved):
-    """Pairs of gradient-boosted rankers on bootstrap samples, with trends and a spread as those of `BoostedTrees`."""
+class RankTrees(BoostedTrees):
+    """Pairs of gradient-boosted rankers; candidates are compared with others of their task only.
+
+    Predictions are on the scale of the scores that it was taught, of which only the order and the distances mean
+    something.
+    """
 
     kind = "rank"
 
-    def __init__(self, seed: int = 0, members: int = 4, fewest: int = 8, threads: int = 1) -> None:
-        self._seed = seed
-        self._count = members
-        self._fewest = fewest
-        self._threads = threads
-        self._width = 0
-        self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._scale: Scale | None = None
-        self._members: list[tuple[Trend, list[Any]]] = []
-
-    @classmethod
-    def seeded(cls, seed: int) -> Self:
-        """A model that draws its samples by a seed."""
-        return cls(seed)
-
-    @property
-    def ready(self) -> bool:
-        """Whether it has been fitted to enough samples, of which some worked."""
-        return bool(self._members)
-
-    def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
-        """Fit all members anew; candidates are compared with others of their task only."""
-        self._members = []
-        if not enough(scores, self._fewest):
-            return
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-
-        tasks = np.zeros(len(scores), dtype=np.int64) if tasks is None else np.asarray(tasks)
-        features, values = finite(features), log_scale(scores)
-        self._width = features.shape[1]
-        self._columns = distinct_columns(features)
-        if not len(self._columns):
-            return
-        features = features[:, self._columns].astype(np.float64)
-        self._scale = Scale.of(features)
-        with threadpool_limits(self._threads):
-            for member in range(self._count):
-                rng = np.random.default_rng([self._seed, member])
-                chosen = drawn(rng, len(values), whole=member == 0)
-                trend = _trend_within(member, self._scale.apply(features[chosen]), values[chosen], tasks[chosen])
-                stages = self._stages(rng, trend, features[chosen], values[chosen], tasks[chosen])
-                self._members.append((trend, stages))
-
-    def state(self) -> dict[str, Plain]:
-        """Return the model's state as plain data, for a file."""
-        made: dict[str, Plain] = {"seed": self._seed, "count": self._count, "fewest": self._fewest}
-        fitted = ensemble_state(self._width, self._columns, self._scale, self._members) if self._members else None
-        return {**made, "threads": self._threads, "fitted": fitted}
-
-    @classmethod
-    def read(cls, fields: Fields) -> Self:
-        """The model in a file; PlainFileError where it is none."""
-        model = cls(*made_with(fields))
-        if fields.has("fitted"):
-            model._width, model._columns, model._scale, members = read_ensemble(fields.part("fitted"))
-            model._members = [(trend, list[Any](stages)) for trend, stages in members]
-        return model
-
-    def _stages(
-        self, rng: np.random.Generator, trend: Trend, features: Floats, values: Floats, tasks: Tasks
-    ) -> list[Any]:
+    def _member(self, number: int, features: Floats, values: Floats, tasks: Tasks) -> tuple[Trend, Any]:
         assert self._scale is not None
-        ranks = trend.at(self._scale.apply(features))
-        features = snapped(features, BINS)
-        stages: list[Any] = []
-        for _ in range(STAGES):
-            push, curvature = _pushes(rng, ranks, values, tasks)
-            weight = np.maximum(curvature, 1e-3 * curvature.max() + 1e-12)
-            stage = grow(features, push / weight, TREES, int(rng.integers(1 << 31)), weight)
-            ranks = ranks + stage.predict(features)
-            stages.append(stage)
-        return stages
+        standardised = self._scale.apply(features)
+        trend = _trend_within(number, standardised, values, tasks)
+        rng = np.random.default_rng([self._seed, number])
+        loss = _pairwise(_Pairs(rng, trend.at(standardised), values, tasks))
+        return trend, grow(features, values, self._seed + number, loss)
 
-    def predict(self, features: Floats) -> tuple[Floats, Floats]:
-        """Return the members' mean and their spread, on the scale of the scores that they were taught."""
-        if not self._members:
-            return np.zeros(len(features)), np.ones(len(features))
-        if not len(features):
-            return np.zeros(0), np.zeros(0)
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
-        assert self._scale is not None
-        check_width(self._width, features)
-        chosen = by_column(features, self._columns)
-        standardised = self._scale.apply(chosen)
-        with threadpool_limits(self._threads):
-            each = [
-                np.sum([trend.at(standardised), *(s.predict(chosen) for s in stages)], axis=0)
-                for trend, stages in self._members
-            ]
-        return np.mean(each, axis=0), spread_of(np.stack(each))
+class _Pairs:
+    """The slope and the curvature, for each sample, of how wrong the order of its pairs is."""
+
+    def __init__(self, rng: np.random.Generator, ranks: Floats, values: Floats, tasks: Tasks) -> None:
+        self._rng, self._ranks, self._values, self._tasks = rng, ranks, values, tasks
+        self._calls = 0
+        self._start: Floats = np.zeros(0)
+        self._push: Floats = self._start
+        self._weight: Floats = self._start
+
+    def gradient_hessian(
+        self, y_true: Floats, raw_prediction: Floats, gradient_out: Floats, hessian_out: Floats, **others: Any
+    ) -> tuple[Floats, Floats]:
+        """Fill in both for the sum of the trees so far."""
+        reached = raw_prediction.reshape(-1)
+        if self._calls % RENEWED == 0:
+            self._start = reached.copy()
+            self._push, curvature = _pushes(self._rng, self._ranks + reached, self._values, self._tasks)
+            self._weight = np.maximum(curvature, 1e-3 * curvature.max() + 1e-12)
+        self._calls += 1
+        gradient_out[:] = self._weight * (reached - self._start) - self._push
+        hessian_out[:] = self._weight
+        return gradient_out, hessian_out
+
+
+def _pairwise(pairs: _Pairs) -> Any:
+    """A loss of scikit-learn's that asks the pairs, where squared errors would be asked, and begins at 0."""
+    from sklearn._loss.loss import HalfSquaredError  # type: ignore[import-untyped, unused-ignore]
+
+    loss = HalfSquaredError()
+    loss.constant_hessian = False
+    loss.gradient_hessian = pairs.gradient_hessian
+    loss.fit_intercept_only = lambda y_true, sample_weight=None: np.zeros(())
+    return loss
 
 
 def _trend_within(member: int, standardised: Floats, values: Floats, tasks: Tasks) -> Trend:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +12,12 @@ from .forest import Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
 from .saved import Saved
+from .threads import at_most
 from .trend import Scale, Trend
 
 MANY = 2000
 """Samples of each member of the ensemble at most: what bounds the time to learn from tens of thousands of records."""
+TREES = 50
 PENALTY = 10.0
 BINS = 63
 FEWEST_FOR_TREND = 8
@@ -26,7 +27,6 @@ _MOST_THREADS = 1024
 _MOST_SEED = (1 << 32) - 1 - 1024
 """What scikit-learn takes, less the members' numbers."""
 _MOST_MEMBERS = 64
-_MOST_STAGES = 100
 """Of a model in a file."""
 COLUMNS_A_SPLIT = 32
 """About how many columns a split chooses from, where there are more: many say nearly the same."""
@@ -68,8 +68,7 @@ class BoostedTrees(Saved):
         self._members = []
         if not enough(scores, self._fewest):
             return
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-
+        tasks = np.zeros(len(scores), dtype=np.int64) if tasks is None else np.asarray(tasks)
         features, values = finite(features), log_scale(scores)
         self._width = features.shape[1]
         self._columns = distinct_columns(features)
@@ -78,35 +77,51 @@ class BoostedTrees(Saved):
         features = features[:, self._columns].astype(np.float64)
         self._scale = Scale.of(features)
         rng = np.random.default_rng(self._seed)
-        with threadpool_limits(self._threads):
+        with at_most(self._threads):
             for member in range(self._count):
                 chosen = drawn(rng, len(values), whole=member == 0)
-                self._members.append(self._member(member, features[chosen], values[chosen]))
+                self._members.append(self._member(member, features[chosen], values[chosen], tasks[chosen]))
 
     def state(self) -> dict[str, Plain]:
         """Return the model's state as plain data, for a file."""
         made: dict[str, Plain] = {"seed": self._seed, "count": self._count, "fewest": self._fewest}
-        members = [(trend, [trees]) for trend, trees in self._members]
-        fitted = ensemble_state(self._width, self._columns, self._scale, members) if self._members else None
+        fitted: dict[str, Plain] | None = None
+        if self._members and self._scale is not None:
+            each: list[Plain] = [{"trend": t.state(), "trees": [Forest.of(f).state()]} for t, f in self._members]
+            scale = self._scale.state()
+            fitted = {"width": self._width, "columns": self._columns, "scale": scale, "members": each}
         return {**made, "threads": self._threads, "fitted": fitted}
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
         """The model in a file; PlainFileError where it is none."""
-        model = cls(*made_with(fields))
+        members, threads = fields.whole("count", 1, _MOST_MEMBERS), fields.whole("threads", 1, _MOST_THREADS)
+        model = cls(fields.whole("seed", 0, _MOST_SEED), members, fields.whole("fewest"), threads)
         if fields.has("fitted"):
-            model._width, model._columns, model._scale, members = read_ensemble(fields.part("fitted"))
-            if any(len(trees) != 1 for _, trees in members):
-                raise PlainFileError("each member has trees once")
-            model._members = [(trend, trees[0]) for trend, trees in members]
+            model._read_members(fields.part("fitted"))
         return model
 
-    def _member(self, number: int, features: Floats, values: Floats) -> tuple[Trend, Any]:
+    def _read_members(self, fields: Fields) -> None:
+        self._width = width = fields.whole("width", 1, MOST_COLUMNS)
+        self._columns = columns = fields.array("columns", "<i8", (-1,))
+        if not len(columns) or columns[0] < 0 or columns[-1] >= width or (np.diff(columns) < 1).any():
+            raise PlainFileError(f"'columns' must be some of {width}, in order")
+        self._scale = Scale.read(fields.part("scale"), len(columns))
+        for part in fields.parts("members", _MOST_MEMBERS):
+            trend = Trend.read(part.part("trend"), len(columns))
+            trees = [Forest.read(one, len(columns)) for one in part.parts("trees", 2)]
+            if len(trees) != 1:
+                raise PlainFileError(
+                    "a member has boosted trees once, those of older rankers ten times: train it again"
+                )
+            self._members.append((trend, trees[0]))
+
+    def _member(self, number: int, features: Floats, values: Floats, tasks: Tasks) -> tuple[Trend, Any]:
         assert self._scale is not None
         standardised = self._scale.apply(features)
         right = values >= 0  # failures, which have no speed, would tilt it
         trend = trend_of(number, standardised[right], values[right])
-        return trend, grow(features, values - trend.at(standardised), trees=50, seed=self._seed + number)
+        return trend, grow(features, values - trend.at(standardised), self._seed + number)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return the members' mean, and their spread."""
@@ -114,50 +129,13 @@ class BoostedTrees(Saved):
             return np.zeros(len(features)), np.ones(len(features))
         if not len(features):
             return np.zeros(0), np.zeros(0)
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-
         assert self._scale is not None
         check_width(self._width, features)
         chosen = by_column(features, self._columns)
         standardised = self._scale.apply(chosen)
-        with threadpool_limits(self._threads):
+        with at_most(self._threads):
             each = np.stack([trend.at(standardised) + trees.predict(chosen) for trend, trees in self._members])
         return each.mean(axis=0), spread_of(each)
-
-
-def made_with(fields: Fields) -> tuple[int, int, int, int]:
-    """Seed, members, fewest samples and threads of a model in a file."""
-    members, threads = fields.whole("count", 1, _MOST_MEMBERS), fields.whole("threads", 1, _MOST_THREADS)
-    return fields.whole("seed", 0, _MOST_SEED), members, fields.whole("fewest"), threads
-
-
-def ensemble_state(
-    width: int, columns: npt.NDArray[np.int64], scale: Scale | None, members: Iterable[tuple[Trend, Sequence[Any]]]
-) -> dict[str, Plain]:
-    """Return the state of members, each a trend and boosted trees, as plain data."""
-    if scale is None:
-        return {}
-    each: list[Plain] = []
-    for trend, trees in members:
-        stages: list[Plain] = [Forest.of(stage).state() for stage in trees]
-        each.append({"trend": trend.state(), "trees": stages})
-    return {"width": width, "columns": columns, "scale": scale.state(), "members": each}
-
-
-def read_ensemble(
-    fields: Fields,
-) -> tuple[int, npt.NDArray[np.int64], Scale, list[tuple[Trend, list[Forest]]]]:
-    """The width, the columns, their scale and the members in a file."""
-    width = fields.whole("width", 1, MOST_COLUMNS)
-    columns = fields.array("columns", "<i8", (-1,))
-    if not len(columns) or columns[0] < 0 or columns[-1] >= width or (np.diff(columns) < 1).any():
-        raise PlainFileError(f"'columns' must be some of {width}, in order")
-    scale = Scale.read(fields.part("scale"), len(columns))
-    members = []
-    for part in fields.parts("members", _MOST_MEMBERS):
-        trend = Trend.read(part.part("trend"), len(columns))
-        members.append((trend, [Forest.read(t, len(columns)) for t in part.parts("trees", _MOST_STAGES)]))
-    return width, columns, scale, members
 
 
 def trend_of(member: int, standardised: Floats, values: Floats) -> Trend:
@@ -187,13 +165,14 @@ def by_column(features: Floats, columns: npt.NDArray[np.int64]) -> npt.NDArray[n
     return np.asarray(finite(features.T[columns].astype(np.float64)).T)
 
 
-def grow(features: Floats, values: Floats, trees: int, seed: int, weight: Floats | None = None) -> Any:
-    """Boost so many trees; with few samples they are small, as most of the time goes into their histograms."""
+def grow(features: Floats, values: Floats, seed: int, loss: Any = "squared_error") -> Any:
+    """Boost trees; with few samples they are small, as most of the time goes into their histograms."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     many = len(values) >= MANY
     model = HistGradientBoostingRegressor(
-        max_iter=trees,
+        loss=loss,
+        max_iter=TREES,
         learning_rate=0.2 if many else 0.14,
         max_leaf_nodes=MANY_LEAVES if many else FEW_LEAVES,
         min_samples_leaf=int(np.clip(len(values) // 64, 1, 20)),
@@ -203,4 +182,4 @@ def grow(features: Floats, values: Floats, trees: int, seed: int, weight: Floats
         early_stopping=False,
         random_state=seed,
     )
-    return model.fit(features, values, sample_weight=weight)
+    return model.fit(features, values)

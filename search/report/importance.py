@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..cost_model.threads import at_most
 from ..features.of_records import means
 from ..records.file import Record
 from .group import RecordGroup
@@ -71,11 +72,10 @@ def _importance(rows: npt.NDArray[np.float64], names: Sequence[str], records: Se
         return []
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.inspection import permutation_importance
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
     rows = np.nan_to_num(rows, nan=0.0, posinf=1e30, neginf=-1e30)
     values = np.log2([r.time_s for r in records])
-    with threadpool_limits(1):
+    with at_most(1):
         model = HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=2, max_leaf_nodes=8, random_state=0)
         model.fit(rows, values)
         varying = [n for n in range(rows.shape[1]) if np.ptp(rows[:, n]) > 0]

@@ -53,11 +53,8 @@ class Annealing(Strategy):
     def _propose(self, model: CostModel, count: int) -> list[Proposal]:
         proposals: list[Proposal] = []
         if model.ready and self.spaces:
-            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-
             at_random = max(int(count >= _ONE_IN), round(count / _ONE_IN))
-            with threadpool_limits(1):  # once for many predictions of few rows, which more threads only slow down
-                self._plan(proposals, model, count - at_random)
+            self._plan(proposals, model, count - at_random)
         return self._fill(proposals, count)
 
     def _plan(self, proposals: list[Proposal], model: CostModel, count: int) -> None:

@@ -21,6 +21,7 @@ from ...passes.parametric.usage import Usage
 from ...passes.primitive import ScheduleError
 from ...passes.schedule._marks import is_thread_kind
 from ...schedule import Schedule
+from ..features.catalogue import names
 from ..measure.measurer import MeasureOptions
 from ..measure.reference import Reference
 from ..records.file import Record
@@ -29,7 +30,7 @@ from ..task import SearchTask
 from ..workload import ComputeDAG
 from .cases import Case, Cases
 from .config import Config, ConfigSpace
-from .features import KINDS, program_features
+from .features import KINDS, SKETCH, program_features
 from .function import TemplateFunction
 from .knobs.knob import ConfigError
 from .limits import excess, usage
@@ -282,21 +283,22 @@ class BoundTemplate:
         return mask, features[mask]
 
     def _survey(self, rows: Rows, kind: str, judge: bool) -> tuple[npt.NDArray[np.bool_], Floats]:
-        if kind not in KINDS:
+        if kind not in (*KINDS, SKETCH):
             raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{kind}'")
         mask = np.zeros(len(rows), dtype=bool)
         knobs = self.config_space.features(rows)
         if kind == "knob":
             return self.legal(rows) if judge else mask, knobs
         found: Floats | None = None
+        if kind == SKETCH:
+            knobs, found = knobs[:, :0], np.full((len(rows), len(names()) + 1), np.nan, dtype=np.float32)
         for case, at in self.cases.groups(rows):
             if case is None:
                 continue
-            taken = self.cases.usage(case, rows[at])
+            taken, part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind)
             if judge:
                 mask[at] = self._legal(case, rows[at], taken, self.estimates)
-            part = program_features(case.program, self.config_space.columns(rows[at]), len(at), kind, taken)
             if found is None:
                 found = np.zeros((len(rows), part.shape[1]), dtype=np.float32)
-            found[at] = part
+            found[at, : part.shape[1]] = part
         return mask, knobs if found is None else np.concatenate([found, knobs], axis=1)

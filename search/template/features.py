@@ -16,19 +16,25 @@ KINDS = ("knob", "itervar", "curve")
 """`knob`: the numbers of the knobs. `itervar`: each loop's length, place and what it touches. `curve`: how reuse and
 the amount touched go together over all loops (Chen et al., Learning to Optimize Tensor Programs, 2018)."""
 
+SKETCH = "sketch"
+"""The kind of features that candidates of sketches have; there is no estimate of a rule, so the last one is NaN."""
+
 CURVE_POINTS = 20
 
 _LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threadIdx", "blockIdx")
 
 
 def program_features(
-    program: CaseProgram, columns: Columns, count: int, kind: str, usage: Mapping[str, npt.NDArray[np.int64]]
-) -> npt.NDArray[np.float32]:
-    """The features `(count, f)`; as many for each program. `usage` is what the program takes, for these columns."""
+    program: CaseProgram, columns: Columns, count: int, kind: str
+) -> tuple[Mapping[str, npt.NDArray[np.int64]], npt.NDArray[np.float32]]:
+    """What the program takes of the target, and the features `(count, f)`; as many for each program."""
+    if kind == SKETCH:
+        return program.survey(columns, count)
+    usage = program.usage(columns, count)
     extents, touched, split = program.walk(columns, count)
     parts = _itervar(program, extents, touched) if kind == "itervar" else _curves(extents, touched)
     parts.append(_taken(usage, split))
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    return usage, np.concatenate(parts, axis=1).astype(np.float32)
 
 
 def _itervar(program: CaseProgram, extents: Floats, touched: list[tuple[Floats, Floats]]) -> list[Floats]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..features.catalogue import names
 from ..measure.measurement import headline
 from ..records.file import ErrorCode, Record
 from ..records.index import SKETCH_PREFIX
@@ -18,6 +17,7 @@ from ..tune.in_search import InSearch
 from .bound import BoundTemplate
 from .config import Config
 from .fallback import fallback_config
+from .features import SKETCH
 from .space import Rows
 
 _ASKED = 8
@@ -29,11 +29,12 @@ _DRAWS = 8
 class TemplateSpace:
     """The configs of a template task: a row is a position in each knob's choices.
 
-    Features are those of sketches, read from the nest of a config's case, so that one cost model serves both.
+    Features are those of sketches, read from the nest of a config's case, so that one cost model serves both, unless
+    another kind of `features.KINDS` is asked for.
     """
 
-    def __init__(self, task: BoundTemplate) -> None:
-        self._task = task
+    def __init__(self, task: BoundTemplate, kind: str = SKETCH) -> None:
+        self._task, self._kind = task, kind
         self._space = task.config_space
         self.name = SKETCH_PREFIX + task.name
 
@@ -69,12 +70,12 @@ class TemplateSpace:
         return self._task.legal(rows)
 
     def features(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """The features `(n, f)` of sketches; there is no estimate of a rule, so the last one is NaN."""
-        found = np.full((len(rows), len(names()) + 1), np.nan, dtype=np.float32)
-        for case, at in self._task.cases.groups(rows):
-            if case is not None:
-                found[at, :-1] = case.program.features(self._space.columns(rows[at]), len(at))
-        return found
+        """The features `(n, f)`."""
+        return self._task.features(rows, self._kind)
+
+    def survey(self, rows: Rows) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
+        """Which rows are legal, and the features of those."""
+        return self._task.survey(rows, self._kind)
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         """The schedule text of one row."""

@@ -48,21 +48,25 @@ class CaseProgram:
 
     def usage(self, columns: Columns, count: int) -> dict[str, Ints]:
         """The numbers of Usage, each `(count,)`."""
-        taken = self._usage(columns, count)
-        return {name: np.rint(column).astype(np.int64) for name, column in zip(USAGE, taken, strict=True)}
+        return _whole(self._usage(columns, count))
 
     @cached_property
     def _usage(self) -> Compiled:
-        taken = usage_of(self.nest)
-        return self.compiled([getattr(taken, name) for name in USAGE])
-
-    def features(self, columns: Columns, count: int) -> npt.NDArray[np.float32]:
-        """The features of the catalogue, `(count, features)`, as a cost model of sketches sees them."""
-        return self._features(columns, count).T
+        return self.compiled(self._taken)
 
     @cached_property
-    def _features(self) -> Compiled:
-        return self.compiled(features_of_view(NestView(self.nest)))
+    def _taken(self) -> list[Size]:
+        taken = usage_of(self.nest)
+        return [getattr(taken, name) for name in USAGE]
+
+    def survey(self, columns: Columns, count: int) -> tuple[dict[str, Ints], npt.NDArray[np.float32]]:
+        """The numbers of Usage, each `(count,)`, and the features of the catalogue, `(count, features)`."""
+        found = self._survey(columns, count)
+        return _whole(found[: len(USAGE)]), found[len(USAGE) :].T
+
+    @cached_property
+    def _survey(self) -> Compiled:
+        return self.compiled([*self._taken, *features_of_view(NestView(self.nest))])
 
     @cached_property
     def main(self) -> Stage:
@@ -99,6 +103,11 @@ class CaseProgram:
         apart = [x for x in self.main.loops if x.kind.startswith("blockIdx") or x.kind == "parallel"]
         alone = [x for x in self.main.loops if x not in apart and not x.kind.startswith("threadIdx")]
         return self.compiled([*outputs, product([x.extent for x in apart]), product([x.extent for x in alone])])
+
+
+def _whole(taken: npt.NDArray[np.float32]) -> dict[str, Ints]:
+    """The numbers of Usage by their names."""
+    return {name: np.rint(column).astype(np.int64) for name, column in zip(USAGE, taken, strict=True)}
 
 
 def touched(stage: Stage, loops: Sequence[Loop]) -> list[tuple[list[Size], list[Size]]]:

@@ -1,4 +1,10 @@
-"""A tuner guided by gradient-boosted trees that learn from every trial."""
+"""A tuner guided by gradient-boosted trees that learn from every trial.
+
+Its trees are not those of sketches. With rankers of `cost_model/` instead, on the features of sketches and the knobs,
+chains of 16 moves to the better of 2 neighbours take as many trials or more to the best of 500 random configs, means of
+20 seeds on a simulated landscape: 78.0 on conv2d_no_batching (CUDA), 71.3 with its own; 87.1 and 83.5 on batch_matmul
+(OpenCL); 64.8 and 64.9 on conv2d_nchw (LLVM). The standard error of a difference is 6.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +14,9 @@ from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from ..cost_model import CostModel, Floats, Tasks, relative_speed
+from ..cost_model.threads import at_most
 from ..measure.local import check_count
 from ..records.file import Record
 from ..records.index import SKETCH_PREFIX
@@ -18,6 +24,7 @@ from ..strategies.annealing import Annealing
 from ..strategies.chains import AnnealingSettings
 from ..strategies.order import in_random_order
 from ..strategies.strategy import StrategyMaker
+from ..template.features import KINDS
 from ..template.in_search import TemplateSpace
 from ..template.knobs.knob import ConfigError
 from ..template.space import KnobSpace, Rows
@@ -65,8 +72,6 @@ class KnobTrees:
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         """Fit to the trials and to the history."""
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-
         self._models = []
         share = float(2.0 ** (-len(scores) / _HALF_LIFE))
         groups = self.history if share >= _FORGOTTEN else []
@@ -78,7 +83,7 @@ class KnobTrees:
         numbers = np.repeat(np.arange(len(sizes) + 1), [*sizes, len(scores)])
         weights = np.repeat([share, 1.0], [sum(sizes), len(scores)])
         seed = self._seed + len(scores)
-        with threadpool_limits(1):  # on so few samples more threads only cost time
+        with at_most(1):
             for part in self._parts:
                 told = slice(0 if part is None else sum(sizes), None)  # sizes of tiles mean less to other tasks
                 model = self._new(seed, part)
@@ -93,7 +98,8 @@ class KnobTrees:
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return what is expected of features `(n, f)`, and how unsure that is, each `(n,)`."""
-        found = [model.predict(features) for model in self._models if model.ready]
+        with at_most(1):
+            found = [model.predict(features) for model in self._models if model.ready]
         if not found:
             return np.zeros(len(features)), np.zeros(len(features))
         mean, spread = (np.mean([pair[i] for pair in found], axis=0) for i in range(2))
@@ -101,22 +107,11 @@ class KnobTrees:
 
 
 class _KindSpace(TemplateSpace):
-    """The configs of a template, seen by their loops and knobs."""
-
-    def __init__(self, task: TemplateTask, kind: str) -> None:
-        super().__init__(task)
-        self._kind = kind
+    """The configs of a template, of which chains may meet any."""
 
     def sample(self, rng: np.random.Generator, n: int) -> Rows:
         """Random rows `(n, d)`, legal or not: chains leave those that are not."""
         return self._space.sample(rng, n)
-
-    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
-        return self._task.features(rows, self._kind)
-
-    def survey(self, rows: Rows) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
-        """Which rows are legal, and the features of those."""
-        return self._task.survey(rows, self._kind)
 
 
 class GradientBoostingTuner(Tuner):
@@ -142,7 +137,8 @@ class GradientBoostingTuner(Tuner):
         if loss_type not in LOSSES:
             raise ValueError(f"loss_type must be one of {', '.join(LOSSES)}, got '{loss_type}'")
         check_count("plan_size", plan_size)
-        task.features(np.zeros((0, task.config_space.n_decisions), dtype=np.int64), feature_type)
+        if feature_type not in KINDS:
+            raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{feature_type}'")
         self.batch_size = plan_size
         self.plan_size = plan_size
         self.feature_type = feature_type

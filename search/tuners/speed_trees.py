@@ -19,7 +19,7 @@ _DOUBLINGS = 8.0
 class SpeedTrees:
     """Two gradient-boosted ensembles, the second one on a bootstrap sample; the spread is their disagreement.
 
-    It bounds no threads: whoever calls it does, once for many predictions.
+    It bounds no threads: whoever calls it does.
     """
 
     def __init__(self, seed: int = 0, last: int | None = None, members: int = 2) -> None:

@@ -43,7 +43,7 @@ def test_trees_as_arrays_predict_what_scikit_learn_does() -> None:
     unseen = np.concatenate([samples(500, 1)[0].astype(np.float64), wide, np.full((1, WIDTH), -1e30)])
     with threadpool_limits(1):
         for values in (scores, np.full(300, 0.5)):
-            model = grow(wide, values, 20, 1)
+            model = grow(wide, values, seed=1)
             np.testing.assert_array_equal(Forest.of(model).predict(unseen), model.predict(unseen))
 
 

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import loopwright as lw
 from loopwright.search.cost_model import MODELS, CostModel, Floats, Pretrained, make_model, relative_speed
-from loopwright.search.cost_model.columns import distinct_columns, snapped
+from loopwright.search.cost_model.columns import distinct_columns
+from loopwright.search.cost_model.rank import RENEWED, _Pairs
 from loopwright.search.cost_model.ranking import ranking_quality
 from loopwright.search.cost_model.samples import Samples, ranking_by_round, samples_of
+from loopwright.search.cost_model.threads import at_most
 from loopwright.search.features.catalogue import PRIOR, names
 from loopwright.search.named_workloads import matmul
 from loopwright.search.records.file import ErrorCode, Record, append
@@ -58,14 +61,42 @@ def test_ranks_are_learned_within_tasks_only() -> None:
     assert np.abs(np.median(apart)) < 0.5 * model.predict(unseen)[0].std()
 
 
+def test_learners_take_so_many_threads_and_give_them_back() -> None:
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"}
+
+    with at_most(2):
+        with at_most(1):
+            assert threads() == {1}
+        assert threads() == {2}
+
+
+def test_the_pushes_of_pairs_are_followed_until_they_are_renewed() -> None:
+    """Between renewals the slope is that of a parabola, which is 0 at the bottom, one Newton step away."""
+    values, tasks = np.array([0.2, 0.9, 0.5, 0.1]), np.array([0, 0, 0, 1])
+    pairs = _Pairs(np.random.default_rng(0), np.zeros(4), values, tasks)
+    slope, bend, reached = np.zeros(4), np.zeros(4), np.zeros((4, 1))
+    pairs.gradient_hessian(values, reached, slope, bend)
+    assert slope[1] < 0 < slope[0] and slope[3] == 0  # alone in its task
+    reached[:, 0] = -slope / bend
+    for _ in range(RENEWED - 1):
+        pairs.gradient_hessian(values, reached, slope, bend)
+        np.testing.assert_allclose(slope, 0.0, atol=1e-12)
+    pairs.gradient_hessian(values, reached, slope, bend)
+    assert np.abs(slope[:3]).min() > 1e-3
+
+
 @pytest.mark.parametrize("name", ("trees", "rank"))
 def test_samples_far_from_all_known_ones_are_less_sure(name: str) -> None:
-    rng = np.random.default_rng(0)
-    features, times_s = landscape(rng, 100)
-    model = make_model(name)
-    model.fit(features, relative_speed(times_s))
-    near, far = model.predict(features)[1], model.predict(landscape(rng, 500)[0])[1]
-    assert near.mean() < far.mean()
+    near, far = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        features, times_s = landscape(rng, 100)
+        model = make_model(name, seed)
+        model.fit(features, relative_speed(times_s))
+        near.append(model.predict(features)[1].mean())
+        far.append(model.predict(landscape(rng, 500)[0])[1].mean())
+    assert np.mean(near) < np.mean(far)
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -96,15 +127,6 @@ def test_columns_that_order_alike_are_seen_once() -> None:
     assert distinct_columns(features).tolist() == [1, 4, 6]
     assert distinct_columns(features[::-1]).tolist() == [1, 4, 6]
     assert distinct_columns(np.ones((5, 3))).tolist() == []
-
-
-def test_snapped_columns_keep_their_order() -> None:
-    values = np.random.default_rng(0).normal(size=(500, 2))
-    values[:, 1] = np.round(values[:, 1])
-    found = snapped(values, 20)
-    assert len(np.unique(found[:, 0])) <= 20 and np.array_equal(found[:, 1], values[:, 1])
-    assert (np.diff(found[np.argsort(values[:, 0]), 0]) >= 0).all()
-    assert set(found[:, 0]) <= set(values[:, 0])
 
 
 # -- baselines ------------------------------------------------------------------------------------------------------

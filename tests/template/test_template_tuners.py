@@ -18,6 +18,7 @@ from loopwright.search.records.file import ErrorCode
 from loopwright.search.strategies.chains import AnnealingSettings, Chains
 from loopwright.search.strategies.diversity import pick_diverse
 from loopwright.search.template.config import ConfigSpace
+from loopwright.search.template.in_search import TemplateSpace
 from loopwright.search.template.knobs.choice import ChoiceKnob
 from loopwright.search.tuners import simulated
 from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
@@ -368,10 +369,11 @@ def test_few_of_many_samples_are_the_fastest_the_last_and_others() -> None:
 def test_what_can_be_measured_and_its_features_come_together(conv, small) -> None:
     for task in (conv, small):
         rows = task.config_space.sample(np.random.default_rng(0), 200)
-        for kind in ("knob", "itervar", "curve"):
-            legal, features = task.survey(rows, kind)
+        for kind in ("knob", "itervar", "curve", "sketch"):
+            space = TemplateSpace(task, kind)
+            legal, features = space.survey(rows)
             assert legal.tolist() == task.legal(rows).tolist()
-            assert np.array_equal(features, task.features(rows, kind)[legal])
+            assert np.array_equal(features, space.features(rows)[legal], equal_nan=True)
 
 
 @pytest.mark.parametrize(
