@@ -68,7 +68,7 @@ def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
     """ExpressionError where a placeholder is read that is not among the inputs."""
     for tensor in used:
         if not any(tensor is given for given in inputs):
-            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not among them: list every input")
+            raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list: list every input")
 
 
 def _marks(tensor: Tensor, name: str) -> DictionaryAttr:

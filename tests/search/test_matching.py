@@ -132,15 +132,15 @@ def test_another_model_is_another_device(trials: list[Record]) -> None:
 
 
 def test_times_of_fewer_cores_do_not_count_but_their_schedules_do() -> None:
-    one, two = (lw.SearchTask(product, target=f"llvm model=some-cpu cores={n}") for n in (1, 2))
+    one, two = (lw.SearchTask(product, target=f"llvm model=x86-64-v2 cores={n}") for n in (1, 2))
     schedule = one.default_schedule
     record = Record(one.workload_key, one.compute_dag.hash, str(one.target), "default", (), schedule, (1e-3,))
     assert two.best_record([record]) == record
     shown = Notes()
     tuner = resumed(two, [replace(record, device=DEVICE)], shown)
-    assert tuner.state.done == 0 and "1 of another target: llvm model=some-cpu" in shown.said[0]
+    assert tuner.state.done == 0 and "1 of another target: llvm model=x86-64-v2" in shown.said[0]
     generic = lw.SearchTask(product, target=lw.Target())
-    with pytest.raises(lw.RecordError, match="another device: llvm model=some-cpu"):
+    with pytest.raises(lw.RecordError, match="another device: llvm model=x86-64-v2"):
         generic.best_record([record])
 
 

@@ -26,6 +26,7 @@ from loopwright.search.rules.gpu_split_reduction import plan_split
 from loopwright.search.rules.gpu_tiling import gpu_variants
 from loopwright.search.rules.injective import plan_run
 from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.generate import generate_sketches
 from loopwright.search.structure.anchor import anchors_in
 from loopwright.search.structure.chains import along_reduce, chain_to, next_chain, unscheduled
 from loopwright.search.structure.gpu_chains import Shape, chains_of
@@ -143,4 +144,5 @@ def rows_of(length: int) -> list[te.Tensor]:
 def test_rows_are_reduced_where_nobody_says_how_many_threads_a_block_may_have(length: int) -> None:
     """`max()` of no choice at all, before."""
     task = lw.SearchTask(rows_of, args=(length,), target="opencl cores=2 warp_size=1")
-    assert [max(h.choices) for h in task.sketches[0].holes if h.name.endswith("_threads")] <= [256]
+    sketch = generate_sketches(task.module, task.target)[0]
+    assert [max(h.choices) for h in sketch.holes if h.name.endswith("_threads")] <= [256]

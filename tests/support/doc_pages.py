@@ -16,6 +16,9 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
+
+from loopwright.search.workload import _REGISTERED
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -40,7 +43,16 @@ class Output:
 
 
 def run_page(page: Path) -> Iterator[Output]:
-    """Run a page in the current folder and yield each output that it shows beside the one it has."""
+    """Run a page in the current folder and yield each output that it shows beside the one it has.
+
+    Of workloads it finds those of the package alone, as a program of its own would.
+    """
+    shipped = {name: w for name, w in _REGISTERED.items() if w.function.__module__.startswith("loopwright.")}
+    with patch.dict(_REGISTERED, shipped, clear=True):
+        yield from _outputs(page)
+
+
+def _outputs(page: Path) -> Iterator[Output]:
     text = page.read_text()
     names: dict[str, object] = {"__name__": "__main__"}
     printed = ""

@@ -206,7 +206,7 @@ search_task: Any = lw.SearchTask
         (
             lambda: search_task(forgetful, (2,)),
             ValueError,
-            r"workload 'forgetful' returns \[b, T_matmul\]: placeholder 'a' is read, but is not among them: list every",
+            r"workload 'forgetful' returns \[b, T_matmul\]: placeholder 'a' is read, but is not in the list: list",
         ),
         (
             lambda: search_task(lambda n: product(n)[:2], (2,)),
