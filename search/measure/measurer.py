@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import selectors
 import socket
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
 from ..records.file import ErrorCode
 from . import wire
+from .jobs import Job, Jobs
 from .measurement import MeasureError as MeasureError
 from .measurement import Measurement as Measurement
 from .measurement import MeasureOptions as MeasureOptions
@@ -31,29 +29,8 @@ from .termination import OrderlyEnd
 from .timing import TimingSettings
 from .wire import GarbledError
 
-_MOST_LOST_IN_A_ROW = 5
 _MOST_KILLED_STARTS, _MOST_LATE_STARTS = 10, 3
 """In a row: what kills workers may go on for a while, and lateness costs a minute each."""
-
-
-@dataclass
-class _Job:
-    """A candidate on its way; `fresh` ones are timed to the end even when slow or known."""
-
-    number: int
-    schedule: str
-    fresh: bool
-    laps: int
-    laps_done: int = 0
-    retried: bool = False
-    times_s: list[float] = field(default_factory=list)
-    build_s: float = 0.0
-    run_s: float = 0.0
-    artifact: str = ""
-    resources: tuple[Mapping[str, Any], ...] = ()
-    blob: bytes = b""
-    timing: TimingSettings | None = None
-    withdrawn: bool = False
 
 
 class Measurer:
@@ -66,7 +43,6 @@ class Measurer:
 
     def __init__(self, options: MeasureOptions) -> None:
         self.options = options
-        self.best_s: float | None = None
         self.device = ""
         self.versions: dict[str, str] = {}
         self.building_s = 0.0
@@ -74,14 +50,8 @@ class Measurer:
         self._task: MeasureTask | None = None
         self._task_number = 0
         self._task_messages: dict[str, wire.Message] = {}
-        self._numbers = itertools.count()
-        self._to_build: deque[_Job] = deque()
-        self._to_run: list[_Job] = []
-        self._jobs: dict[int, _Job] = {}
-        self._done: deque[Measurement] = deque()
-        self._known: dict[str, Measurement] = {}
+        self._jobs = Jobs()
         self._workers: list[WorkerProcess] = []
-        self._lost_in_a_row = 0
         self._changed = threading.Condition()
         """Held by who looks at or changes what is to do and what is done."""
         self._thread: threading.Thread | None = None
@@ -133,9 +103,7 @@ class Measurer:
     def _preflight(self, task: MeasureTask, schedule: str) -> None:
         """Measure a tiny task once; PreflightError with a sentence if that does not work."""
         self.use(task)
-        self.submit([schedule], fresh=True)
-        for job in self._jobs.values():
-            job.timing = TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None)
+        self._jobs.submit([schedule], True, 1, TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None))
         (found,) = self.results()
         self.building_s = self.running_s = 0.0
         self._task = None
@@ -173,8 +141,7 @@ class Measurer:
         if self.pending:
             raise ValueError(f"the task cannot change while {self.pending} candidate(s) are pending")
         self._task, self._task_number = task, self._task_number + 1
-        self.best_s = None
-        self._known.clear()
+        self._jobs.forget()
         try:
             paths = self._write_arrays(task)
         except OSError as error:
@@ -203,10 +170,19 @@ class Measurer:
         return paths
 
     @property
+    def best_s(self) -> float | None:
+        """Seconds per run of the fastest candidate of the task; those that are clearly slower are stopped early."""
+        return self._jobs.best_s
+
+    @best_s.setter
+    def best_s(self, best_s: float | None) -> None:
+        self._jobs.best_s = best_s
+
+    @property
     def pending(self) -> int:
         """Number of candidates submitted and not yet given back."""
         with self._changed:
-            return len(self._jobs) + len(self._done)
+            return len(self._jobs) + len(self._jobs.done)
 
     @property
     def pids(self) -> list[int]:
@@ -215,8 +191,7 @@ class Measurer:
 
     def remember(self, known: Measurement) -> None:
         """Reuse `known` (from an earlier search, on this device) for candidates that compile to its artifact."""
-        if known.artifact:
-            self._known[known.artifact] = known
+        self._jobs.remember(known)
 
     def submit(self, schedules: Sequence[str], fresh: bool = False, laps: int = 1) -> list[int]:
         """Queue schedules of the current task and return their job numbers.
@@ -226,13 +201,10 @@ class Measurer:
         """
         if self._task is None:
             raise ValueError("no task to measure: call use() first")
-        jobs = [_Job(next(self._numbers), schedule, fresh, laps) for schedule in schedules]
         with self._changed:
-            for job in jobs:
-                self._jobs[job.number] = job
-                self._to_build.append(job)
+            numbers = self._jobs.submit(schedules, fresh, laps, None)
         self._ring()
-        return [job.number for job in jobs]
+        return numbers
 
     def withdraw(self, keep: int = 0) -> None:
         """Begin nothing more of what is pending, but the `keep` candidates that were submitted first.
@@ -241,18 +213,7 @@ class Measurer:
         ends with those that it has; one that has not run gives no result.
         """
         with self._changed:
-            under_way = {worker.job: worker.role for worker in self._workers}
-            for job in list(self._jobs.values())[keep:]:
-                job.withdrawn = True
-                match under_way.get(job.number):
-                    case "runner":
-                        job.laps = job.laps_done + 1
-                    case None if job.laps_done:
-                        self._finish(job, ErrorCode.OK)
-                    case None:
-                        del self._jobs[job.number]
-            self._to_build = deque(job for job in self._to_build if not job.withdrawn)
-            self._to_run = [job for job in self._to_run if not job.withdrawn]
+            self._jobs.withdraw(keep, {worker.job: worker.role for worker in self._workers})
 
     def results(self, meanwhile: Callable[[], object] | None = None) -> Iterator[Measurement]:
         """Yield measurements as they finish, until nothing is pending; more may be submitted meanwhile.
@@ -272,10 +233,10 @@ class Measurer:
     def _next(self, meanwhile: Callable[[], object] | None) -> Measurement | None:
         """Return the next result, waiting for it; None where all that was pending has been withdrawn."""
         with self._changed:
-            while not self._done:
+            while not self._jobs.done:
                 if meanwhile is not None:
                     meanwhile()
-                if self._done:
+                if self._jobs.done:
                     break
                 if not self._jobs:
                     return None
@@ -285,7 +246,7 @@ class Measurer:
                     raise self._failure
                 else:
                     self._changed.wait()
-            return self._done.popleft()
+            return self._jobs.done.popleft()
 
     def _serve(self) -> None:
         """Body of the thread: hand out work and take in answers until the end, or until measuring cannot go on."""
@@ -308,7 +269,7 @@ class Measurer:
         with self._changed:
             self._dispatch()
             self._changed.notify_all()
-            if self._done and self._thread is None:
+            if self._jobs.done and self._thread is None:
                 return
         busy = {worker.role for worker in self._workers if worker.job is not None}
         start_s = time.monotonic()
@@ -340,34 +301,26 @@ class Measurer:
         overlap = self.options.overlap
         running = any(w.role == "runner" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "builder" and w.idle]:
-            if self._to_build and (overlap or not running):
-                job = self._to_build.popleft()
+            if self._jobs.waits_for_builder and (overlap or not running):
+                job = self._jobs.next_to_build()
                 order: wire.Message = {"op": "build", "id": job.number, "schedule": job.schedule}
                 self._give(worker, job, order, self.options.build_timeout_s)
-        building = bool(self._to_build) or any(w.role == "builder" and w.job is not None for w in self._workers)
+        building = any(w.role == "builder" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "runner" and w.idle]:
-            if overlap or not building:
+            if overlap or not (building or self._jobs.waits_for_builder):
                 self._run_next(worker)
 
     def _run_next(self, runner: WorkerProcess) -> None:
-        """Run the first submitted of those that are built, and one lap of all before the next lap."""
-        while self._to_run:
-            job = min(self._to_run, key=lambda job: (job.laps_done, job.number))
-            self._to_run.remove(job)
-            known = None if job.fresh else self._known.get(job.artifact)
-            if known is None:
-                timing = job.timing or self.options.timing
-                if job.laps > 1:
-                    timing = replace(timing, repeat=1)
-                best_s = None if job.fresh else self.best_s
-                order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
-                self._give(runner, job, order, self.options.run_timeout_s, job.blob)
-                return
-            del self._jobs[job.number]
-            again = replace(known, job=job.number, schedule=job.schedule, build_s=job.build_s, run_s=0.0, reused=True)
-            self._done.append(again)
+        if (job := self._jobs.next_to_run()) is None:
+            return
+        timing = job.timing or self.options.timing
+        if job.laps > 1:
+            timing = replace(timing, repeat=1)
+        best_s = None if job.fresh else self.best_s
+        order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
+        self._give(runner, job, order, self.options.run_timeout_s, job.blob)
 
-    def _give(self, worker: WorkerProcess, job: _Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
+    def _give(self, worker: WorkerProcess, job: Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
         worker.timeout_s = timeout_s
         try:
             if worker.task_number != self._task_number:
@@ -382,12 +335,9 @@ class Measurer:
         worker.started_s = time.monotonic()
         worker.deadline_s = worker.started_s + timeout_s
 
-    def _again(self, worker: WorkerProcess, job: _Job) -> None:
+    def _again(self, worker: WorkerProcess, job: Job) -> None:
         """Restart a worker, and give the job that it did not do to the next."""
-        if worker.role == "builder":
-            self._to_build.appendleft(job)
-        else:
-            self._to_run.append(job)
+        self._jobs.again(job, worker.role)
         self._restart(worker)
 
     def _receive(self, worker: WorkerProcess) -> None:
@@ -424,56 +374,18 @@ class Measurer:
         worker.job, worker.deadline_s = None, float("inf")
         worker.jobs_done += 1
         error = ErrorCode(message["code"])
+        job.spent(worker.role, message["seconds"])
         if worker.role == "builder":
-            job.build_s = message["seconds"]
             job.artifact, job.blob = message.get("artifact", ""), blob
             job.resources = tuple(message.get("resources", ()))
-        else:
-            job.run_s += message["seconds"]
         if message.get("tainted") or error is ErrorCode.DEVICE_LOST:
             self._restart(worker)
         if error is not ErrorCode.OK:
-            self._finish(job, error, message["message"])
-        elif worker.role == "builder" and job.withdrawn:
-            del self._jobs[job.number]
+            self._jobs.finish(job, error, message["message"])
         elif worker.role == "builder":
-            self._to_run.append(job)
+            self._jobs.built(job)
         else:
-            job.times_s += message["times_s"]
-            job.laps_done += 1
-            if job.laps_done < job.laps:
-                self._to_run.append(job)
-            else:
-                self._finish(job, error, stopped_early=message["stopped_early"])
-
-    def _finish(self, job: _Job, error: ErrorCode, message: str = "", stopped_early: bool = False) -> None:
-        del self._jobs[job.number]
-        times_s = tuple(job.times_s) if error is ErrorCode.OK else ()
-        done = Measurement(
-            job.number,
-            job.schedule,
-            error,
-            message,
-            times_s,
-            job.build_s,
-            job.run_s,
-            job.artifact,
-            stopped_early,
-            resources=job.resources,
-        )
-        self._done.append(done)
-        if error is ErrorCode.DEVICE_LOST:
-            self._lost_in_a_row += 1
-            if self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
-                raise MeasureError(
-                    f"the device was lost {self._lost_in_a_row} times in a row; the last time: {message}"
-                )
-            return
-        self._lost_in_a_row = 0
-        if not job.fresh:
-            self.remember(done)
-        if done.ok and not stopped_early:
-            self.best_s = min(*times_s, self.best_s or float("inf"))
+            self._jobs.ran(job, message["times_s"], message["stopped_early"])
 
     def _gone(self, worker: WorkerProcess) -> None:
         """Record the crash of a worker as its candidate's, and start another."""
@@ -517,12 +429,9 @@ class Measurer:
 
     def _fail_in(self, worker: WorkerProcess, error: ErrorCode, message: str) -> None:
         assert worker.job is not None
-        job, spent_s = self._jobs[worker.job], time.monotonic() - worker.started_s
-        if worker.role == "builder":
-            job.build_s = spent_s
-        else:
-            job.run_s += spent_s
-        self._finish(job, error, message)
+        job = self._jobs[worker.job]
+        job.spent(worker.role, time.monotonic() - worker.started_s)
+        self._jobs.finish(job, error, message)
 
     def _restart(self, worker: WorkerProcess) -> None:
         assert self._selector is not None

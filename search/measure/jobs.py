@@ -1,0 +1,178 @@
+"""Candidates on their way through the measurer: to build, to run, done."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..records.file import ErrorCode
+from .measurement import MeasureError, Measurement
+from .timing import TimingSettings
+
+_MOST_LOST_IN_A_ROW = 5
+
+
+@dataclass(eq=False)
+class Job:
+    """A candidate on its way; `fresh` ones are timed to the end even when slow or known."""
+
+    number: int
+    schedule: str
+    fresh: bool
+    laps: int
+    laps_done: int = 0
+    retried: bool = False
+    times_s: list[float] = field(default_factory=list)
+    build_s: float = 0.0
+    run_s: float = 0.0
+    artifact: str = ""
+    resources: tuple[Mapping[str, Any], ...] = ()
+    blob: bytes = b""
+    timing: TimingSettings | None = None
+    withdrawn: bool = False
+
+    def spent(self, role: str, seconds: float) -> None:
+        """Add the seconds that a worker took for it."""
+        if role == "builder":
+            self.build_s = seconds
+        else:
+            self.run_s += seconds
+
+
+class Jobs:
+    """The candidates of a task in the order in which they were submitted, and their results as they finish.
+
+    Builds finish in any order; of what is built the first submitted runs next, and one lap of all before the next lap.
+    Candidates that compile to a known artifact get its result without running, unless they are `fresh`.
+    """
+
+    def __init__(self) -> None:
+        self.best_s: float | None = None
+        """The shortest time of those done, in seconds per run."""
+        self.done: deque[Measurement] = deque()
+        """Results that nobody has taken yet."""
+        self._numbers = itertools.count()
+        self._pending: dict[int, Job] = {}
+        self._to_build: deque[Job] = deque()
+        self._to_run: list[Job] = []
+        self._known: dict[str, Measurement] = {}
+        self._lost_in_a_row = 0
+
+    def __len__(self) -> int:
+        """Candidates that have no result yet."""
+        return len(self._pending)
+
+    def __getitem__(self, number: int) -> Job:
+        return self._pending[number]
+
+    @property
+    def waits_for_builder(self) -> bool:
+        """Whether any is to be built."""
+        return bool(self._to_build)
+
+    def forget(self) -> None:
+        """Begin with another task, of which nothing is known."""
+        self.best_s = None
+        self._known.clear()
+
+    def remember(self, known: Measurement) -> None:
+        """Give candidates that compile to the artifact of `known` its result."""
+        if known.artifact:
+            self._known[known.artifact] = known
+
+    def submit(self, schedules: Sequence[str], fresh: bool, laps: int, timing: TimingSettings | None) -> list[int]:
+        """Queue schedules and return their numbers; `timing` is their own, in the place of the usual one."""
+        jobs = [Job(next(self._numbers), schedule, fresh, laps, timing=timing) for schedule in schedules]
+        self._pending |= {job.number: job for job in jobs}
+        self._to_build += jobs
+        return [job.number for job in jobs]
+
+    def withdraw(self, keep: int, under_way: Mapping[int | None, str]) -> None:
+        """Begin nothing more of what is pending, but the `keep` submitted first; `under_way` are workers' roles by job.
+
+        One that a runner is at, or that has laps done, ends with the laps that it has.
+        """
+        for job in list(self._pending.values())[keep:]:
+            job.withdrawn = True
+            match under_way.get(job.number):
+                case "runner":
+                    job.laps = job.laps_done + 1
+                case None if job.laps_done:
+                    self.finish(job, ErrorCode.OK)
+                case None:
+                    del self._pending[job.number]
+        self._to_build = deque(job for job in self._to_build if not job.withdrawn)
+        self._to_run = [job for job in self._to_run if not job.withdrawn]
+
+    def next_to_build(self) -> Job:
+        """Take the next one to build."""
+        return self._to_build.popleft()
+
+    def next_to_run(self) -> Job | None:
+        """Take the next one to run; those of a known artifact before it are done with that. None where none is left."""
+        while self._to_run:
+            job = min(self._to_run, key=lambda job: (job.laps_done, job.number))
+            self._to_run.remove(job)
+            known = None if job.fresh else self._known.get(job.artifact)
+            if known is None:
+                return job
+            del self._pending[job.number]
+            again = replace(known, job=job.number, schedule=job.schedule, build_s=job.build_s, run_s=0.0, reused=True)
+            self.done.append(again)
+        return None
+
+    def again(self, job: Job, role: str) -> None:
+        """Put back what a worker took and did not do."""
+        if role == "builder":
+            self._to_build.appendleft(job)
+        else:
+            self._to_run.append(job)
+
+    def built(self, job: Job) -> None:
+        """Have a candidate run that compiles, unless it was withdrawn meanwhile."""
+        if job.withdrawn:
+            del self._pending[job.number]
+        else:
+            self._to_run.append(job)
+
+    def ran(self, job: Job, times_s: Sequence[float], stopped_early: bool) -> None:
+        """Take in a lap of a candidate that was right."""
+        job.times_s += times_s
+        job.laps_done += 1
+        if job.laps_done < job.laps:
+            self._to_run.append(job)
+        else:
+            self.finish(job, ErrorCode.OK, stopped_early=stopped_early)
+
+    def finish(self, job: Job, error: ErrorCode, message: str = "", stopped_early: bool = False) -> None:
+        """Make the result of a candidate; MeasureError where the device was lost too often in a row."""
+        del self._pending[job.number]
+        times_s = tuple(job.times_s) if error is ErrorCode.OK else ()
+        done = Measurement(
+            job.number,
+            job.schedule,
+            error,
+            message,
+            times_s,
+            job.build_s,
+            job.run_s,
+            job.artifact,
+            stopped_early,
+            resources=job.resources,
+        )
+        self.done.append(done)
+        if error is ErrorCode.DEVICE_LOST:
+            self._lost_in_a_row += 1
+            if self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
+                raise MeasureError(
+                    f"the device was lost {self._lost_in_a_row} times in a row; the last time: {message}"
+                )
+            return
+        self._lost_in_a_row = 0
+        if not job.fresh:
+            self.remember(done)
+        if done.ok and not stopped_early:
+            self.best_s = min(*times_s, self.best_s or float("inf"))
