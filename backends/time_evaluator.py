@@ -41,7 +41,7 @@ class BenchmarkResult:
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often something is run to time it: `repeat` times `number` runs, or as many more as take `min_repeat_ms`.
+    """Number of runs to time something: `repeat` times `number` runs, or as many more as take `min_repeat_ms`.
 
     Without a `min_repeat_ms` a repeat has just `number` runs where that is given, and takes `usual_ms` otherwise.
     """

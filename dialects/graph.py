@@ -28,11 +28,11 @@ from xdsl.utils.exceptions import VerifyException
 
 Scalar: TypeAlias = "bool | int | float | str"
 Option: TypeAlias = "Scalar | tuple[Scalar, ...] | tuple[()]"
-"""What an operator takes beside tensors: a number, a word, or several of them."""
+"""Parameter of an operator beside its tensors: a number, a word, or several of them."""
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-"""What a string of the IR's text holds as its number only."""
+"""Characters that a string of the IR's text holds as their numbers only."""
 
 
 @irdl_attr_definition

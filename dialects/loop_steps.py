@@ -170,7 +170,7 @@ class WrittenAttr(Data[Written]):
 
 
 WRITTEN_KINDS = ("serial", "unrolled")
-"""What loops are written as that are of another kind."""
+"""Kinds that loops of another kind may be written as."""
 
 
 def parse_optional_written(parser: AttrParser) -> WrittenAttr | None:

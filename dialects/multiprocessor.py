@@ -1,4 +1,4 @@
-"""What one multiprocessor of a GPU has: registers, shared memory, resident threads and blocks, lanes."""
+"""Resources of one multiprocessor of a GPU: registers, shared memory, resident threads and blocks, lanes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CLOCK_HZ = 1.7e9
 BANKS = 32
 """Banks of shared memory, on every GPU of NVIDIA's (CUDA C++ Programming Guide, compute capabilities)."""
 BANK_BYTES = 4
-"""What a bank gives in a cycle."""
+"""Bytes that a bank gives in a cycle."""
 MAX_THREADS_PER_BLOCK = 1024
 """On every GPU of NVIDIA's since compute capability 2.0 (CUDA C++ Programming Guide, technical specifications)."""
 
@@ -35,7 +35,7 @@ class Multiprocessor:
 
     @property
     def shared_bytes_per_cycle(self) -> int:
-        """What it reads from or writes to shared memory in a cycle."""
+        """Bytes that it reads from or writes to shared memory in a cycle."""
         return BANKS * BANK_BYTES
 
 

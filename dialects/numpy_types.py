@@ -5,12 +5,12 @@ from __future__ import annotations
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 """From narrow to wide."""
 NARROW_FLOATS = ("float16", "bfloat16")
-"""Those that sums and functions are computed in single precision for."""
+"""Types whose sums and functions are computed in single precision."""
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = (*SIGNED, *UNSIGNED)
 ELEMENT_TYPES = (*FLOATS, *INTEGERS, "bool")
-"""All there are; nothing else that a file calls an element type is one."""
+"""Every element type; nothing else that a file calls one is."""
 
 
 def teach_numpy(dtype: str) -> None:

@@ -102,7 +102,7 @@ class Target:
         return " ".join([self.kind, *(f"{name}={getattr(self, name)}" for name in shown)])
 
     def _said_by_model(self, name: str, usual: object) -> object:
-        """What a reader of the text takes for a field that it does not say, who knows the model."""
+        """Value of a field that a text does not say, for a reader who knows the model."""
         known = CPU_MODELS.get(self.model) if self.kind == "llvm" and name.startswith("vector_") else None
         return getattr(known, name, usual)
 

@@ -175,7 +175,7 @@ class SearchTask:
         )
 
     def measure_options(self) -> MeasureOptions:
-        """How candidates for this target are measured unless told otherwise."""
+        """Options of measuring for this target, unless told otherwise."""
         backend = _BACKENDS[self.target.kind]
         check = partial(preflight, self.target)
         if self.target.is_gpu:

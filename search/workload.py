@@ -105,7 +105,7 @@ class Workload:
             raise ExpressionError(f"workload '{self.name}' returns [{names}]: {error}") from None
 
     def _checked(self, found: object) -> Sequence[Tensor]:
-        """What the function returned; TypeError unless that is a list of tensors."""
+        """Return what the function returned; TypeError unless that is a list of tensors."""
         wanted = "the list of its inputs and outputs, as in `return [data, weight, out]`"
         if isinstance(found, Tensor):
             raise TypeError(f"workload '{self.name}' must return {wanted}, and returns one tensor, '{found.name}'")

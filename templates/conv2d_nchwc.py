@@ -13,7 +13,7 @@ from .conv2d_nchw import conv2d_nchw
 
 @template("conv2d_nchwc_cpu")
 def conv2d_nchwc_cpu(cfg: Config, *args: Any) -> Schedule:
-    """As `conv2d_nchw`; data is padded or copied into blocks of channels, the inner step of `tile_reduce`."""
+    """Schedule `conv2d_nchw` with data padded or copied into blocks of channels, the inner step of `tile_reduce`."""
     layout = ("ff/<width>", "rc/<step>", "ry", "rx", "rc%<step>", "ff%<width>")
     workload = conv2d_nchw(*args)
     return tiled(cfg, workload, ("nn", "yy"), "xx", "ff", ("rc", "ry", "rx"), layout, channels=1)

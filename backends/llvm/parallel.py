@@ -57,7 +57,7 @@ move:
 done:
   ret void
 }}"""
-"""Where there are as many threads as CPUs, put a worker on a CPU of its own, counted from the caller's: schedulers may
+"""Put each worker on its own CPU, counted from the caller's, where there are as many threads as CPUs: schedulers may
 leave it for long on the caller's, where one waits a time slice for the other at each fork. The caller is left alone."""
 
 _FORK = f"""define internal void @lw.fork(ptr %run, ptr %context, i32 %threads) #0 {{

@@ -190,4 +190,4 @@ FUNCTIONS: dict[str, object] = {
     "fpow": _power,
     "fcopysign": math.copysign,
 }
-"""What the templates call."""
+"""Functions that the templates call."""

@@ -15,7 +15,7 @@ from .address import parse_address, print_address
 from .types import INDEX
 
 ASYNC_BYTES = (4, 8, 16)
-"""What one `cp.async` copies (PTX ISA, data movement instructions)."""
+"""Bytes that one `cp.async` copies (PTX ISA, data movement instructions)."""
 
 
 @irdl_op_definition

@@ -228,7 +228,7 @@ class Addresses(LoopValues):
         return self._once(depth, ("mask", wide), lambda: CompareOp("sge", wide, zeros))
 
     def conjunction(self, parts: list[SSAValue], wide: bool) -> SSAValue | None:
-        """All of the conditions, as a mask where `wide`; None where there are none."""
+        """Conjunction of the conditions, as a mask where `wide`; None where there are none."""
         lanes = self.lanes if wide else 1
         if wide:
             parts = [p if isinstance(p.type, VectorType) else self.splat(p) for p in parts]

@@ -22,7 +22,7 @@ from ._addresses import Address, Addresses
 from ._block_plan import Access, BlockPlan
 
 WIDEST_ACCESS_BYTES = 16
-"""What a thread of a GPU moves at once at most: alignment beyond it says nothing."""
+"""Bytes that a thread of a GPU moves at once, at most: alignment beyond it says nothing."""
 
 
 class BodyWriter:
@@ -115,7 +115,7 @@ class BodyWriter:
         return self._wide(values, result, plan.fused.get(result))
 
     def identity(self, plan: BlockPlan, number: int) -> SSAValue:
-        """What the output of that number starts from."""
+        """Return the value that the output of that number starts from."""
         return self._identity(plan, number)
 
     def combine(self, plan: BlockPlan, number: int, old: SSAValue, new: SSAValue) -> SSAValue:
@@ -123,7 +123,7 @@ class BodyWriter:
         return self._combine(plan, number, old, new)
 
     def output(self, plan: BlockPlan, number: int) -> SSAValue:
-        """What the output of that number holds."""
+        """Return the value that the output of that number holds."""
         return self._old(plan, number, plan.writes[number], False, [])
 
     def store(self, access: Access, value: SSAValue) -> None:

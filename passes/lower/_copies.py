@@ -1,4 +1,4 @@
-"""Which copies of unrolled loops something holds for, as conditions on the loops."""
+"""Copies of unrolled loops that something holds for, as conditions on the loops."""
 
 from __future__ import annotations
 

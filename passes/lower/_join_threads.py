@@ -69,7 +69,7 @@ def _element(buffer: SSAValue) -> Attribute:
 
 
 def _own_value(launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, element: Attribute) -> SSAValue:
-    """What this thread adds; the identity where its instance does not run."""
+    """Return the value that this thread adds; the identity where its instance does not run."""
     open_conditions = [c for c in plan.conditions if launch.at.condition(c) is not True]
     if not open_conditions:
         return writer.value(plan, number)

@@ -1,4 +1,4 @@
-"""What is known of the values of the loops around a place in a nest, and index expressions simplified by it."""
+"""Known values of the loops around a place in a nest, and index expressions simplified by them."""
 
 from __future__ import annotations
 

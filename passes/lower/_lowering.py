@@ -241,7 +241,7 @@ class Lowering:
     # -- blocks -------------------------------------------------------------------------------------------------------
 
     def _lane_conditions(self, conditions: Iterable[IndexExpr]) -> list[IndexExpr] | None:
-        """What is left to test lane by lane; None where a condition never holds."""
+        """Return the conditions left to test lane by lane; None where one never holds."""
         left = []
         for condition in conditions:
             if not self._open(condition):

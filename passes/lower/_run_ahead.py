@@ -1,4 +1,4 @@
-"""Which copies of a pipelined loop run ahead of the work in it, and what tells that they do, once it is expanded."""
+"""Copies of an expanded pipelined loop that run ahead of the work in it, and the tests that they do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_ahead(loop: ForOp) -> Sequence[ForOp | BlockOp]:
 
 
 def taken_ahead(loop: ForOp) -> AtOp | None:
-    """What an expanded pipeline runs ahead in its loop; None where `loop` is no such loop."""
+    """Return what an expanded pipeline runs ahead in its loop; None where `loop` is no such loop."""
     ahead = (op for op in loop.body.block.ops if isinstance(op, AtOp) and op.loop_name == loop.loop_name)
     return next(ahead, None)
 

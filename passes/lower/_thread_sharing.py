@@ -1,4 +1,4 @@
-"""Which elements pass from one thread to another: registers must not hold them, barriers must stand in between."""
+"""Elements that pass from one thread to another: registers must not hold them, barriers must stand in between."""
 
 from __future__ import annotations
 

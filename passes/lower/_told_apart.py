@@ -1,4 +1,4 @@
-"""Which threads a statement tells apart: by the elements that it touches, or only by whether it is needed at all."""
+"""Threads that a statement tells apart: by the elements that it touches, or only by whether it is needed at all."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     PlacePredicates,
     WriteKernel,
 )
-"""What lowering loops to a kernel is made of, in order."""
+"""Passes that lower loops to a kernel, in order."""
 
 
 @dataclass(frozen=True)

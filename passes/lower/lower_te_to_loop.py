@@ -171,7 +171,7 @@ def _wrap(block: BlockOp, axes: tuple[Axis, ...]) -> Operation:
 
 
 def _loop_names(names: Sequence[str]) -> dict[str, str]:
-    """What the loops of axes are called: as these, but for names that splitting or fusing other ones would make."""
+    """Name the loops of axes as these, but for names that splitting or fusing other ones would make."""
     called: dict[str, str] = {}
     for name in names:
         part = "|".join(re.escape(other) + r"\d*" for other in names if other != name)

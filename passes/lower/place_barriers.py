@@ -62,7 +62,7 @@ Touched = set[tuple[SSAValue, BlockOp]]
 
 @dataclass
 class _Traffic:
-    """What passes between threads: buffers read and written since they last waited for each other, with the blocks."""
+    """Traffic between threads: buffers read and written since they last waited for each other, with the blocks."""
 
     reads: Touched = field(default_factory=set)
     writes: Touched = field(default_factory=set)
@@ -156,7 +156,7 @@ class _Launch:
             self._loop(child)
 
     def _of(self, op: ForOp | BlockOp) -> _Traffic:
-        """All that is read and written in `op` and seen by other threads, the start of reductions included."""
+        """Return what is read and written in `op` and seen by other threads, the start of reductions included."""
         found = self.known.get(op)
         if found is None:
             found = self.known[op] = _Traffic()
@@ -165,7 +165,7 @@ class _Launch:
         return found
 
     def _after(self, children: Iterable[ForOp | BlockOp], traffic: _Traffic) -> _Traffic:
-        """What is under way behind `children`, when they start with `traffic`."""
+        """Return the traffic under way behind `children`, when they start with `traffic`."""
         for child in children:
             if traffic.conflicts(self._of(child)):
                 traffic.clear()
@@ -185,5 +185,5 @@ def _of_block(block: BlockOp, passed: Touched) -> _Traffic:
 
 
 def _seen(buffers: Iterable[SSAValue], block: BlockOp, passed: Touched) -> Touched:
-    """Those of the buffers in which other threads of the block see what this one does."""
+    """Return those of the buffers in which other threads of the block see what this one does."""
     return {(buffer, block) for buffer in buffers if scope_of(buffer) == "shared" or (buffer, block) in passed}

@@ -67,7 +67,7 @@ def place_buffers(func: FuncOp, gpu: bool) -> None:
 
 
 def placements_of(func: FuncOp) -> dict[SSAValue, Placement]:
-    """Where the buffers of a function are, as its arguments and allocations say; those not placed are left out."""
+    """Return the memories of a function's buffers by arguments and allocations; those not placed are left out."""
     found = place_arguments(func)
     for op in func.walk():
         if isinstance(op, AllocOp) and op.layout is not None:

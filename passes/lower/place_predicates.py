@@ -63,7 +63,7 @@ def place_predicates(func: FuncOp, gpu: bool) -> None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a block asks for: the predicates under which it is run, and those under which its loads read."""
+    """Predicates under which a block is run, and those under which its loads read."""
 
     predicates: tuple[IndexExpr, ...]
     padding: tuple[IndexExpr, ...]

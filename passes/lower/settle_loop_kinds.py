@@ -76,7 +76,7 @@ class _Settling:
         self.limit = 0
         """The most copies that serial loops may make here."""
         self.around: list[str] = []
-        """How the loops around are written, those of one iteration left out."""
+        """Kinds that the loops around are written as, those of one iteration left out."""
 
     def launch(self, nest: Operation) -> None:
         """Begin an outermost nest."""

@@ -34,7 +34,7 @@ class Buffer:
 
     @property
     def elements(self) -> Size:
-        """How many elements it holds from the first to the last, padding between them included."""
+        """Number of elements from the first to the last, padding between them included."""
         return 1 + total([(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)])
 
 

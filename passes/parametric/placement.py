@@ -1,4 +1,4 @@
-"""How much of each buffer is kept where it lives: `passes.analysis.placement` for all candidates at once."""
+"""Kept part of each buffer where it lives: `passes.analysis.placement` for all candidates at once."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Program:
         needed = _needed(outputs)
         self.columns: dict[str, int] = {}
         self.steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Any]]] = []
-        """What to call, and what takes its operands and where its result goes from the list of all values."""
+        """Function to call, with the places of its operands and of its result in the list of all values."""
         self._constants: dict[float, int] = {}
         self._slots = 0
         self.outputs = tuple(outputs)

@@ -126,7 +126,7 @@ NUMBERS: dict[str, Callable[..., Number]] = {
     "log2": math.log2,
     "absolute": abs,
 }
-"""What each operation is on numbers."""
+"""Function of each operation on numbers."""
 
 
 def _simplified(op: str, args: tuple[Size, ...]) -> Size | None:  # noqa: C901

@@ -38,7 +38,7 @@ def usage_of(nest: Nest) -> Usage:
 
 
 def copies(stage: Stage) -> Size:
-    """How often a stage is written out, lanes apart: by virtual threads, unrolled loops, and what a pragma asks for."""
+    """Count the copies of a stage, lanes apart: by virtual threads, unrolled loops, and what a pragma asks for."""
     limits: list[Size] = []
     limit: Size = 0
     for loop in stage.loops:
@@ -57,7 +57,7 @@ def copies(stage: Stage) -> Size:
 
 
 def _vectors(stage: Stage, nest: Nest) -> Size:
-    """How many vectors of the machine a stage fills at once; a GPU has none."""
+    """Count the vectors of the machine that a stage fills at once; a GPU has none."""
     if nest.target.is_gpu:
         return 1
     lanes = product([x.extent for x in stage.loops if x.kind == "vectorized"])

@@ -16,7 +16,7 @@ from ._marks import PREFETCH, serial_loops
 from ._staging import legal_steps
 
 DISTANCES = (1, 4)
-"""What schedules are explored with."""
+"""Choices that schedules are explored with."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ...dialects.loop import ForOp
 from ._marks import KindMark, serial_loop, serial_loops
 
 _OFFERED_EXTENT = 64
-"""What `schedule_space` still offers: beyond this the code outgrows instruction caches long before it gets faster."""
+"""Iterations that `schedule_space` still offers: beyond, code outgrows instruction caches before it gets faster."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ...storage.whole_file import write_whole
 
 Array: TypeAlias = npt.NDArray[Any]
 Plain: TypeAlias = "bool | int | float | str | Array | Sequence[Plain] | Mapping[str, Plain] | None"
-"""What can be kept: arrays are of one of `_DTYPES`."""
+"""Values that can be kept: arrays are of one of `_DTYPES`."""
 
 _DTYPES = ("<f4", "<f8", "<i8")
 _DIGEST_BYTES = 64

@@ -19,7 +19,7 @@ RENEWED = 5
 PARTNERS = 32
 """Candidates that each one is compared with at a time."""
 STEEPNESS = 8.0
-"""How fast a pair's push fades as its order becomes right: in a unit of the scores, e to that."""
+"""Rate at which a pair's push fades as its order becomes right: in a unit of the scores, e to that."""
 
 
 class RankTrees(BoostedTrees):

@@ -1,4 +1,4 @@
-"""How well a cost model ranks candidates that it has not seen: rank correlation, and how many of the best it names."""
+"""Quality of a cost model's ranking of unseen candidates: rank correlation, and how many of the best it names."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def train_cost_model(
 
 
 def ranking_by_round(history: Samples, model: CostModel, round_size: int = 16) -> Mapping[int, Any]:
-    """How well a model would have ranked each batch of a task's trials before it was measured, by trials known then.
+    """Rate a model's ranking of each batch of a task's trials before it was measured, by the trials known then.
 
     The trials are taken in their order; values are `ranking.RankingQuality`, or None where a batch cannot tell.
     """

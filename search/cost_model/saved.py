@@ -1,4 +1,4 @@
-"""What a cost model is that files can hold: its kind, and its state as plain data."""
+"""Cost models that files can hold: a kind, and a state as plain data."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from .pretrained import Pretrained
 from .saved import MAGIC, Saved, known_features
 
 _PICKLES = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"\x1f\x8b", b"ZF0x")
-"""How pickles begin, plain and in joblib's wrappings."""
+"""First bytes of pickles, plain and in joblib's wrappings."""
 
 
 class CostModelError(Exception):

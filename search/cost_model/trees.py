@@ -25,7 +25,7 @@ FEW_LEAVES = 15
 MANY_LEAVES = 20
 _MOST_THREADS = 1024
 _MOST_SEED = (1 << 32) - 1 - 1024
-"""What scikit-learn takes, less the members' numbers."""
+"""Seeds that scikit-learn takes, less the members' numbers."""
 _MOST_MEMBERS = 64
 """Of a model in a file."""
 COLUMNS_A_SPLIT = 32
@@ -146,7 +146,7 @@ def trend_of(member: int, standardised: Floats, values: Floats) -> Trend:
 
 
 def spread_of(each: Floats) -> Floats:
-    """How unsure members `(m, n)` are: the mean distance of the two of a pair from their middle, `(n,)`."""
+    """Spread of members `(m, n)`: the mean distance of the two of a pair from their middle, `(n,)`."""
     pairs = len(each) // 2
     if not pairs:
         return np.zeros(each.shape[1])

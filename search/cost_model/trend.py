@@ -10,7 +10,7 @@ from .plain_file import Fields, Plain, PlainFileError
 from .protocol import Floats
 
 MARGIN = 0.3
-"""How far beyond the values it was fitted to a trend is believed, in their unit."""
+"""Distance beyond the values it was fitted to that a trend is believed, in their unit."""
 
 
 @dataclass(frozen=True)

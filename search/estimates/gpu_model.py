@@ -146,7 +146,7 @@ class GpuModel:
         return np.asarray(c[axis.virtual] * c[axis.thread] * c[axis.inner], dtype=np.float64)
 
     def _extents(self, c: Columns) -> dict[str, Array]:
-        """How far a block of threads goes along each axis between two fills of shared memory."""
+        """Distance that a thread block goes along each axis between two fills of shared memory."""
         sizes = {a.name: self._tile(c, a) for a in self.axes}
         for r in self.reduce:
             sizes[r.name] = self._stepped(r, c) * (self._slices(c) if r.name == self.divided else 1.0)
@@ -254,7 +254,7 @@ class GpuModel:
         return step
 
     def _stepped(self, axis: GpuReduce, c: Columns) -> Array:
-        """How far shared memory reaches along a reduce axis."""
+        """Extent of shared memory along a reduce axis."""
         return np.asarray(c[axis.step] if axis.step else self._depth_of(axis, c), np.float64)
 
     def _names_of(self, operand: GpuOperand) -> set[str]:
@@ -286,7 +286,7 @@ class GpuModel:
         return words, loads, np.maximum(loads, distinct / BANKS * conflicts)
 
     def _store_conflicts(self, c: Columns, operand: GpuOperand) -> Array:
-        """How many threads of a warp store into one bank while they turn an operand round, with its padding."""
+        """Number of threads of a warp that store into one bank while they transpose an operand, with its padding."""
         if not operand.turned:
             return self._ones(c)
         place = np.arange(WARP) * c[operand.vector][:, None]

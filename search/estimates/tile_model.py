@@ -46,7 +46,7 @@ UNPACKED = 1.1
 PADDED_INLINE = 1.1
 """Factor where padding is asked for in the innermost code."""
 PACK_PASSES = 4
-"""How many times its bytes packing a panel in a tile moves."""
+"""Bytes moved for each byte of a panel that is packed in a tile."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole."""
 

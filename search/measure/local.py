@@ -86,18 +86,18 @@ class MeasureOption:
                 raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
 
     def options(self, base: MeasureOptions) -> MeasureOptions:
-        """What the measurer is told: as this says, and for the rest as usual for the target."""
+        """Return the measurer's options: as this says, and for the rest as usual for the target."""
         for part in (self.builder, self.runner):
             base = base if part is None else part.options(base)
         return base
 
 
 Measure = MeasureOptions | MeasureOption | None
-"""How to measure, as `tune` takes it; None: as usual for the target."""
+"""Options of measuring, as `tune` takes them; None: as usual for the target."""
 
 
 def measure_option(builder: LocalBuilder | None = None, runner: LocalRunner | None = None) -> MeasureOption:
-    """How `tune` measures: with a LocalBuilder and a LocalRunner, the usual ones of the target where none is given."""
+    """Make options of measuring of a LocalBuilder and a LocalRunner, as usual for the target where none is given."""
     return MeasureOption(builder, runner)
 
 

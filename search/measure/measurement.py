@@ -22,7 +22,7 @@ class PreflightError(MeasureError):
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """How to measure. `backend` is a module path; `env` goes to every worker, `threads` to kernels as OpenMP threads.
+    """Options of measuring. `backend` is a module path; `env` goes to workers, `threads` to kernels as OpenMP threads.
 
     With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
     Without `check` any output passes. `preflight` gives a tiny task and its schedule, which are measured first of all:
@@ -82,7 +82,7 @@ class Measurement:
 
 
 class Measuring(Protocol):
-    """What a search asks of a measurer; see `Measurer`."""
+    """Interface of a measurer to a search; see `Measurer`."""
 
     best_s: float | None
 

@@ -14,7 +14,7 @@ from .reference import make_reference
 
 _NUMBERS = 1 << 15
 _CALLED = {"pocl": "Portable Computing Language"}
-"""What devices of a model say they are, where that is not the model."""
+"""Names that devices of a model give themselves, where they are not the model's."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How often a kernel is run to time it: probes, repeats of a minimal length, and giving up on slow ones."""
+"""Timing of a kernel: probes, repeats of a minimal length, and giving up on slow ones."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from .file import Record, RecordError
 from .match import Choice, Wanted, ranked
 
 Source = str | os.PathLike[str] | Record | Iterable["str | os.PathLike[str] | Record"]
-"""Where records come from: a file, a record, or some of those."""
+"""Source of records: a file, a record, or some of those."""
 
 SKETCH_PREFIX = "template:"
 """Records of templates name them with this prefix where others name their sketch."""
@@ -140,7 +140,7 @@ def _hash_of(workload: Any) -> str:
 
 
 def records_in(source: Source) -> list[Record]:
-    """All records of a source; RecordError where a file cannot be read."""
+    """Return the records of a source; RecordError where a file cannot be read."""
     if isinstance(source, Record):
         return [source]
     if isinstance(source, str | os.PathLike):

@@ -38,7 +38,7 @@ _LEFT_OUT: dict[str, Any] = {"round": 0, "predicted": None, "flop": 0.0, "resour
 
 
 class ErrorCode(StrEnum):
-    """How a measurement ended."""
+    """Outcome of a measurement."""
 
     OK = "OK"
     INSTANTIATION_ERROR = "INSTANTIATION_ERROR"
@@ -93,11 +93,11 @@ class Record:
     round: int = 0
     """The batch of the search that it came with, from 1; 0: not known."""
     predicted: float | None = None
-    """What the cost model said before, larger for faster; None: it said nothing."""
+    """Prediction of the cost model before, larger for faster; None: it made none."""
     flop: float = 0.0
     """Arithmetic operations of one run; 0: not known."""
     resources: tuple[Mapping[str, Any], ...] = ()
-    """What each launch takes on a GPU: registers, shared bytes, bytes spilled."""
+    """Resources of each launch on a GPU: registers, shared bytes, bytes spilled."""
     template: Mapping[str, Any] = field(default_factory=dict)
     """Of a template: its `name`, `args`, the `index` of the config, and the `config` as a value for each knob."""
     schema: int = SCHEMA

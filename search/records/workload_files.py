@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _HASH = re.compile(r"[A-Za-z0-9_-]{1,100}")
-"""What may be part of a file's name: a record from elsewhere names no file outside of its folder."""
+"""Characters that may be part of a file's name: a record from elsewhere names no file outside of its folder."""
 _LONGEST_REASON = 400
 _PARSER_ERRORS = (
     ValueError,
@@ -38,7 +38,7 @@ _PARSER_ERRORS = (
     AssertionError,
     NotImplementedError,
 )
-"""What xDSL's parser raises beside its own errors where text is damaged."""
+"""Errors that xDSL's parser raises beside its own where text is damaged."""
 
 
 class WorkloadFileError(ValueError):

@@ -148,7 +148,7 @@ def duration(seconds: float) -> str:
 
 
 def repeats(record: Record) -> str:
-    """How long it took, and over how many repeats."""
+    """Seconds that it took, and over how many repeats."""
     times = record.times_s
     return f"shortest of {len(times)} repeats, median {duration(statistics.median(times))}" if len(times) > 1 else ""
 

@@ -20,7 +20,7 @@ _LOOKS = {
     "twin": 'fill="none" stroke="#57606a" stroke-dasharray="2 2"',
     "failed": 'fill="none" stroke="#cf222e" stroke-width="1.5"',
 }
-"""How things look where no style sheet says otherwise, as in a picture on its own."""
+"""Style where no style sheet says otherwise, as in a picture on its own."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 12, 42
 
 Point = tuple[float, float]

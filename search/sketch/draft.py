@@ -25,7 +25,7 @@ from .population import Population
 
 
 class CostEstimate(Protocol):
-    """What is known of the cost of one structure, as array expressions over a population."""
+    """Estimates of the cost of one structure, as array expressions over a population."""
 
     def seconds(self, columns: Columns, /) -> npt.NDArray[np.float64]:
         """A rough time of each candidate `(n,)`, in seconds."""
@@ -106,7 +106,7 @@ class Draft:
 
     @property
     def default_seconds(self) -> float:
-        """What the models estimate of the defaults."""
+        """Return what the models estimate of the defaults."""
         columns = self.population.columns(self.population.default[None])
         return float(sum(model.seconds(columns)[0] for model in self.models))
 

@@ -37,7 +37,7 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
 def _drafts(
     module: ModuleOp, target: Target, rules: Sequence[SketchRule], refused: Set[tuple[int, int]] = frozenset()
 ) -> list[Draft]:
-    """All drafts; `refused` are the numbers of rules and of the drafts that they are not tried on.
+    """Return the drafts; `refused` are the numbers of rules and of the drafts that they are not tried on.
 
     A refused step leaves a draft half changed, so that all starts anew: a copy of each draft for each rule would take a
     third of the time for softmax, for what hardly ever comes.

@@ -13,7 +13,7 @@ Columns = Mapping[str, npt.NDArray[np.int64]]
 """The value of each hole for each candidate of a population, `(n,)`."""
 
 Limit: TypeAlias = Callable[[Columns], npt.NDArray[np.bool_]]
-"""Which candidates `(n,)` the target can run; it asks for the columns it needs by name."""
+"""Predicate over candidates `(n,)` that the target can run; it asks for the columns it needs by name."""
 
 Kind: TypeAlias = Literal["tile", "threads", "vector", "unroll", "stages", "parts"]
 
@@ -52,6 +52,6 @@ class Derived:
     def of(
         cls, name: str, function: Callable[[Columns], npt.NDArray[np.int64]], numbers: Iterable[Hole | Derived]
     ) -> Derived:
-        """What a function gives of numbers, its default what it gives of theirs."""
+        """Make a number that a function computes from others; its default is computed from theirs."""
         defaults = {number.name: np.array([number.default]) for number in numbers}
         return cls(name, function, int(function(defaults)[0]))

@@ -18,7 +18,7 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 WEIGHTS: Mapping[str, float] = {"tile": 1.0, "threads": 1.0, "vector": 0.7, "unroll": 0.5, "stages": 0.5, "parts": 0.7}
-"""How often a hole of each kind changes; tiles matter most (the auto-schedulers' mutators weigh them with 0.9)."""
+"""Weight of changes by a hole's kind; tiles matter most (the auto-schedulers' mutators weigh them with 0.9)."""
 EXCHANGED = 0.15
 """Share of changes that move a factor from one tile of an axis to another one, so that their product stays."""
 TWICE = 0.4
@@ -42,7 +42,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Population:
-    """Where the rows of a sketch come from: its holes, the numbers that follow from them, and its limits."""
+    """Space of a sketch's rows: its holes, the numbers that follow from them, and its limits."""
 
     holes: tuple[Hole, ...]
     derived: tuple[Derived, ...]
@@ -66,7 +66,7 @@ class Population:
         return values
 
     def legal(self, rows: Rows, limits: Sequence[Limit] | None = None) -> Mask:
-        """Which rows keep all limits, or those given."""
+        """Return the mask of rows that keep all limits, or those given."""
         mask = np.ones(len(rows), dtype=bool)
         if not len(rows):
             return mask
@@ -156,7 +156,7 @@ class Population:
 
     @cached_property
     def _written_out(self) -> dict[int, Rows]:
-        """All legal values of the groups that are small enough, `(n, k)` each, by the group's number."""
+        """Return the legal values of the groups that are small enough, `(n, k)` each, by the group's number."""
         found = {}
         for number, group in enumerate(self.groups):
             members = list(group.members)
@@ -234,7 +234,7 @@ class Population:
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
-        """How often each hole changes; never where there is nothing to choose."""
+        """Probability with which each hole changes; 0 where there is nothing to choose."""
         return np.array([WEIGHTS.get(h.kind, 1.0) * (len(h.choices) > 1) for h in self.holes])
 
     @cached_property

@@ -54,7 +54,7 @@ class Sketch:
 
     @cached_property
     def population(self) -> Population:
-        """Where its rows come from."""
+        """Space of its rows."""
         return Population(self.holes, self.derived, self.limits)
 
     def columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
@@ -94,16 +94,16 @@ class Sketch:
         return self.population.adopt(rng, other.population, rows)
 
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows keep all limits."""
+        """Return the mask of rows that keep all limits."""
         return self.population.legal(rows)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """What the columns of `features` are called; empty where nobody says."""
+        """Names of the columns of `features`; empty where nobody says."""
         return tuple(getattr(self.describe, "names", ()))
 
     def features(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """What the cost model sees of each row."""
+        """Return the features of each row for the cost model."""
         assert self.describe is not None
         return self.describe(self.columns(rows), len(rows))
 

@@ -1,4 +1,4 @@
-"""What a search asks of a sketch, and a guard that says whose fault a failure is: anyone may add sketch rules."""
+"""Interface of a sketch to a search, and a guard that says whose fault a failure is: anyone may add sketch rules."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class SpaceFailure(Exception):
 
     @property
     def sentence(self) -> str:
-        """Which sketch is at fault, and the first line of what it raised."""
+        """Return the sketch at fault, and the first line of what it raised."""
         cause = self.__cause__
         line = next(iter(str(cause).strip().splitlines()), "")
         raised = f"{type(cause).__name__}{': ' if line else ''}{line}"
@@ -160,7 +160,7 @@ class GuardedSpace:
         return self._ask(self._space.features, rows)
 
     def survey(self, rows: Rows) -> tuple[Mask, Floats]:
-        """Which rows are legal, and the features of those."""
+        """Return the mask of legal rows, and the features of those."""
         if isinstance(self._space, Surveying):
             return self._ask(self._space.survey, rows)
         legal = self.legal(rows)

@@ -16,7 +16,7 @@ from .strategy import Note, Proposal, Strategy, padded
 _SMALL = 4096
 """Spaces up to this size are looked at whole."""
 _EXPLORE = 0.5
-"""How much of its spread a candidate is credited with."""
+"""Share of its spread that a candidate is credited with."""
 _ONE_IN = 16
 """One candidate in so many is drawn at random, however little the model thinks of it."""
 
@@ -75,7 +75,7 @@ class Annealing(Strategy):
                 self._take(proposals, *pool[n][1:])
 
     def _picked(self, pool: Sequence[tuple[float, int, tuple[int, ...]]], count: int) -> Sequence[int]:
-        """Which of the scored rows of spaces are proposed first."""
+        """Order the scored rows of spaces as they are proposed."""
         if self._diversity is None or not pool:
             return range(len(pool))
         spaces, rows = padded([(space, row) for _, space, row in pool])

@@ -118,7 +118,7 @@ class Strategy(ABC):
         return matrix([row for _, row in sorted(right)[:most]])
 
     def _shares(self) -> Floats:
-        """How much of a population each space gets: more, the faster its best measured candidate."""
+        """Share of a population for each space: more, the faster its best measured candidate."""
         scores = relative_speed(np.array([time_s for _, _, time_s in self._measured]))
         best = np.full(len(self.spaces), 0.1)
         for (space, _, _), score in zip(self._measured, scores, strict=True):

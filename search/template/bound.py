@@ -143,7 +143,7 @@ class BoundTemplate:
         return self.search_task.reference
 
     def measure_options(self) -> MeasureOptions:
-        """How configs are measured unless told otherwise."""
+        """Options of measuring configs, unless told otherwise."""
         return self.search_task.measure_options()
 
     def __repr__(self) -> str:
@@ -230,7 +230,7 @@ class BoundTemplate:
         return known if isinstance(known, str) else excess(known, self.target, estimates)
 
     def _examine(self, config: Config) -> str | Usage:
-        """What a config takes of the target, or why it cannot be scheduled."""
+        """Return what a config takes of the target, or why it cannot be scheduled."""
         if (known := self.cases.reason(config.index)) is not None:
             return known
         try:
@@ -267,7 +267,7 @@ class BoundTemplate:
     def _legal(
         self, case: Case, rows: Rows, taken: Mapping[str, Rows] | None, estimates: bool
     ) -> npt.NDArray[np.bool_]:
-        """Which rows of a case keep the limits; single configs are asked where it is not trusted."""
+        """Return the mask of a case's rows that keep the limits; single configs are asked where it is not trusted."""
         if not case.trusted:
             return np.array([self._why_not(row, estimates) is None for row in rows], dtype=bool)
         known = self.cases.usage(case, rows) if taken is None else taken

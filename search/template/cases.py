@@ -40,7 +40,7 @@ class Case:
 
 
 class Traceable(Protocol):
-    """What cases ask of a template with arguments and a target."""
+    """Interface of a template with arguments and a target to its cases."""
 
     target: Target
     config_space: ConfigSpace

@@ -27,7 +27,7 @@ _LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threa
 def program_features(
     program: CaseProgram, columns: Columns, count: int, kind: str
 ) -> tuple[Mapping[str, npt.NDArray[np.int64]], npt.NDArray[np.float32]]:
-    """What the program takes of the target, and the features `(count, f)`; as many for each program."""
+    """Return what the program takes of the target, and the features `(count, f)`; as many for each program."""
     if kind == SKETCH:
         return program.survey(columns, count)
     usage = program.usage(columns, count)

@@ -74,7 +74,7 @@ class TemplateSpace:
         return self._task.features(rows, self._kind)
 
     def survey(self, rows: Rows) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
-        """Which rows are legal, and the features of those."""
+        """Return the mask of legal rows, and the features of those."""
         return self._task.survey(rows, self._kind)
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:

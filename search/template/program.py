@@ -30,7 +30,7 @@ LOOPS = 24
 """Loops that there are columns for, from the innermost one of the stage that computes most."""
 ACCESSES = 4
 USAGE = tuple(field.name for field in fields(Usage))
-"""What `usage` gives: the fields of Usage."""
+"""Fields of Usage that `usage` gives."""
 
 
 class CaseProgram:
@@ -82,7 +82,7 @@ class CaseProgram:
         return self.main.loops[::-1][:LOOPS]
 
     def walk(self, columns: Columns, count: int) -> tuple[Floats, list[tuple[Floats, Floats]], Floats]:
-        """How the main stage's loops run, innermost first: their lengths `(count, LOOPS)`, and for each access its step
+        """Return the main stage's loops, innermost first: their lengths `(count, LOOPS)`, and for each access its step
         in elements and how many elements it touches in a loop and those inside, both `(count, LOOPS)`; at last the
         iterations on different blocks of threads or cores, and those in one thread, `(count, 2)`.
         """

@@ -54,7 +54,7 @@ class KnobSpace:
 
     @property
     def strides(self) -> Rows:
-        """How far the index moves with each knob's position, `(d,)`."""
+        """Distance that the index moves with each knob's position, `(d,)`."""
         return np.concatenate([[1], np.cumprod(self.sizes)[:-1]]).astype(np.int64)[: len(self.knobs)]
 
     @property

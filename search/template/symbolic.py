@@ -271,5 +271,5 @@ class Number(int):
 
 
 def expr_of(value: int) -> KnobExpr:
-    """How a number follows from the knobs."""
+    """Computation of a number from the knobs."""
     return value.expr if isinstance(value, Number) else const(int(value))

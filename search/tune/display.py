@@ -1,4 +1,4 @@
-"""What displays of tuning have in common: saying nothing, plain lines, and a live part of a terminal."""
+"""Common parts of displays of tuning: saying nothing, plain lines, and a live part of a terminal."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ SearchedT = TypeVar("SearchedT", bound=Searched)
 
 @dataclass(frozen=True)
 class InSearch(OfSketches, Generic[SearchedT]):
-    """What a Tunable says of the workload of a task; data is made when it is first measured."""
+    """The workload of a task as a Tunable; data is made when it is first measured."""
 
     task: SearchedT
 

@@ -265,7 +265,7 @@ class Tuner:
             self.strategy.put_back([proposal for proposal in left if proposal is not None])
 
     def _may_begin(self) -> int:
-        """How many more candidates the time limit allows: when it is over, one if there has been none."""
+        """Count the candidates that the time limit still allows: when it is over, one if there has been none."""
         if not self._deadline.is_within(self.run_off_s, RUN_OFF_SHARE):
             return self.state.total
         return 0 if self.state.done else 1
@@ -329,7 +329,7 @@ class Tuner:
         return self.state.done - max(self.state.best_trial, self.patient_from)
 
     def _patience(self) -> float:
-        """How many more trials there may be if none is better; infinite where that is no reason to stop."""
+        """Count the trials that may follow if none is better; infinite where that is no reason to stop."""
         patience = self.options.early_stopping
         return math.inf if patience is None else patience - self.trials_since_best
 

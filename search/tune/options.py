@@ -1,4 +1,4 @@
-"""What tuning is told and what it gives: the task, the options, the result."""
+"""Task, options and result of tuning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .progress import Progress, TuningState, counted
 
 
 class Tunable(Protocol):
-    """What a tuner asks of a task; each property when it is needed, and the data whenever a round of it begins."""
+    """Interface of a task to a tuner: each property when it is needed, and the data whenever a round of it begins."""
 
     @property
     def name(self) -> str: ...
@@ -70,7 +70,7 @@ class Tunable(Protocol):
         """Why nothing was measured, where there is more to say than that."""
 
     def described_default(self) -> dict[str, Any]:
-        """What records say of the untuned schedule in their field `template`."""
+        """Contents of the field `template` in records of the untuned schedule."""
 
 
 class TuningError(Exception):
@@ -99,7 +99,7 @@ class OfSketches:
 
 @dataclass(frozen=True)
 class TuningTask(OfSketches):
-    """All that tuning needs to know: a workload's IR text with its target, where to search, and data to check with.
+    """Task of tuning: a workload's IR text with its target, the spaces to search, and data to check with.
 
     Outputs are right within `atol + rtol * abs(expected)`; `flop` is the floating-point operations of one run (0: not
     known). With `workload_hash`, that of the IR without its target, the IR is kept beside the records; without, the
@@ -143,7 +143,7 @@ Callback = Callable[[TuningState, Record], object]
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """How long and how to search.
+    """Options of a search.
 
     `num_measure_trials` counts all trials, with those found in the file `records`, which new ones are appended to;
     `more_trials`, in its place, counts the new ones only.
@@ -234,7 +234,7 @@ class TuningResult:
 
     @property
     def speedup(self) -> float:
-        """How many times faster the winner is than the untuned schedule; NaN if that failed."""
+        """Time of the untuned schedule over the winner's; NaN if that failed."""
         if self.default is None or self.winner is None:
             return math.nan
         return self.default.time_s / self.winner.time_s

@@ -1,4 +1,4 @@
-"""How far tuning a task has come, and what people see of it: a live table on a terminal, plain lines elsewhere."""
+"""Progress of tuning a task, and its display: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Round:
 
     @property
     def quality(self) -> RankingQuality | None:
-        """How well the cost model, which had not seen them, ranked these candidates; None where it cannot tell."""
+        """Quality of the cost model's ranking of these candidates, which it had not seen; None where it cannot tell."""
         known = [(r.predicted, r.time_s) for r in self.records if r.predicted is not None]
         return ranking_quality([p for p, _ in known], [t for _, t in known]) if known else None
 
 
 @dataclass
 class TuningState:
-    """How far tuning a task has come; times are in seconds, `flop` is the floating-point operations of one run."""
+    """Progress of tuning a task; times are in seconds, `flop` is the floating-point operations of one run."""
 
     task: str
     total: int
@@ -71,7 +71,7 @@ class TuningState:
 
     @property
     def quality(self) -> RankingQuality | None:
-        """How well the cost model ranked the candidates of the last round that can tell: over, or half over."""
+        """Quality of the cost model's ranking in the last round that can tell: over, or half over."""
         for round_ in reversed(self.rounds):
             quality = round_.quality
             if quality is not None and (round_ is not self.rounds[-1] or quality.samples >= _TELLING):
@@ -251,7 +251,7 @@ def _notes(state: TuningState) -> dict[str, str]:
 
 
 def _prediction(state: TuningState) -> list[str]:
-    """Where in its round the cost model ranked the last trial, and where it came out; nothing if it said nothing."""
+    """Rank that the cost model gave the last trial in its round, and the one it came to; nothing if it said nothing."""
     record = state.last
     if record is None or record.predicted is None or not record.round:
         return []

@@ -63,5 +63,5 @@ class RecordKeeping:
 
     @property
     def place(self) -> str:
-        """Where records are kept, as the end of a sentence."""
+        """Place of the records, as the end of a sentence."""
         return "" if self._path is None else f"; they are kept in {os.fspath(self._path)}"

@@ -235,13 +235,13 @@ class _Run:
             self.kept.used(task)
 
     def _may_begin(self) -> int:
-        """How many more candidates of any task the time limit and early stopping allow; one if there has been none."""
+        """Count the candidates of any task that the time limit and early stopping allow; one if there has been none."""
         if not self.deadline.is_within(self._run_offs_s, RUN_OFF_SHARE):
             return min(self.state.total, self._patience())
         return 0 if self.state.done else 1
 
     def _patience(self) -> int:
-        """How many more trials there may be if none lowers the objective."""
+        """Count the trials that may follow if none lowers the objective."""
         patience = self.options.early_stopping
         if patience is None or not math.isfinite(self.best_s):
             return self.state.total
@@ -354,7 +354,7 @@ class _Run:
 
 
 class _TaskNotes(Silent):
-    """What the tuner of one task has to say, in the display of all."""
+    """Display of the tuner of one task, in that of all."""
 
     def __init__(self, shown: SchedulerProgress, number: int, name: str) -> None:
         self._shown, self._task = shown, f"task {number} {name}"

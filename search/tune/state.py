@@ -1,4 +1,4 @@
-"""How far tuning a network has come, task by task."""
+"""Progress of tuning a network, task by task."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TaskRow:
 
 @dataclass
 class SchedulerState:
-    """All tasks, and the task that is tuned next (None: none, tuning ends). Times are in seconds."""
+    """Progress of all tasks, and the task that is tuned next (None: none, tuning ends). Times are in seconds."""
 
     rows: Sequence[TaskRow]
     total: int

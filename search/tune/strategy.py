@@ -19,7 +19,7 @@ _MORE_ROUNDS = 5
 
 @dataclass
 class TaskHistory:
-    """How far a task has come: the best latency in seconds after each round (infinity: none was right yet).
+    """Progress of a task: the best latency in seconds after each round (infinity: none was right yet).
 
     Tasks with the same `group` (None: alone) are expected to reach a similar speed. A task that is not `alive` gets no
     more rounds.

@@ -1,4 +1,4 @@
-"""What people see while a network is tuned: a live table on a terminal, a line a round elsewhere."""
+"""Display of tuning a network: a live table on a terminal, a line a round elsewhere."""
 
 from __future__ import annotations
 

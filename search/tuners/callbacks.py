@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Tuning(Protocol):
-    """How far tuning has come: a tuner, or the state that callbacks of TuningOptions see."""
+    """Progress of tuning: a tuner, or the state that callbacks of TuningOptions see."""
 
     @property
     def trials_since_best(self) -> int: ...

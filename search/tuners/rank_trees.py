@@ -102,7 +102,7 @@ class RankTrees:
 
 
 def well_chosen(rng: np.random.Generator, scores: Floats, tasks: Integers, most: int) -> Integers:
-    """All of few samples; of many half of the fastest, a quarter of the last and others, of each task its share."""
+    """Take all of few samples; of many half of the fastest, a quarter of the last and others, by each task's share."""
     if len(scores) <= most:
         return np.arange(len(scores))
     kept: list[Integers] = []

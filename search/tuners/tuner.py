@@ -118,7 +118,7 @@ class Tuner:
 
     @property
     def state(self) -> TuningState:
-        """How far it has come."""
+        """Progress of tuning."""
         return self._loop.state
 
     @property

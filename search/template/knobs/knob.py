@@ -24,7 +24,7 @@ class Knob(ABC, Generic[EntityT]):
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many choices there are."""
+        """Number of choices."""
 
     @abstractmethod
     def entity(self, position: int) -> EntityT:
