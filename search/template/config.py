@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Config:
         """Let loops be unrolled, vectorized, or bound to threads. See AnnotateKnob."""
         self._define(name, lambda: AnnotateKnob(name, axes, policy, **options))
 
-    def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
+    def define_knob(self, name: str, candidate: Iterable[Any]) -> None:
         """Let a value be one of a list."""
         self._define(name, lambda: ChoiceKnob(name, candidate))
 
@@ -157,14 +157,14 @@ class ConfigSpace(KnobSpace):
         super().__init__()
         self.target = target
 
-    def get(self, index: int) -> Config:
+    def get(self, index: SupportsIndex) -> Config:
         """The config of an index; IndexError where it is out of range."""
         index = operator.index(index)
         if not 0 <= index < self.size:
             raise IndexError(out_of_range(index, self.size))
         return Config(self, self.rows([index])[0], self.target)
 
-    def __getitem__(self, index: int) -> Config:
+    def __getitem__(self, index: SupportsIndex) -> Config:
         return self.get(index)
 
     def __iter__(self) -> Iterator[Config]:

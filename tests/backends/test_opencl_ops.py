@@ -138,7 +138,8 @@ def test_nested_operations_keep_their_parentheses(kind: str) -> None:
         if kind == "i32"
         else ["addf", "subf", "mulf", "divf"]
     )
-    functions = {**INTEGER_BINARY, "shli": np.left_shift} | {op.partition(".")[2]: f for op, f in FLOAT_BINARY.items()}
+    functions: dict[str, Callable[..., Any]] = {**INTEGER_BINARY, "shli": np.left_shift}
+    functions |= {op.partition(".")[2]: f for op, f in FLOAT_BINARY.items()}
     a = np.arange(20, 20 + SIZE).astype(DTYPE[kind])
     b, c = (np.arange(n, n + SIZE).astype(DTYPE[kind]) % 5 + 1 for n in (1, 3))
     bodies, expected = {}, {}
@@ -208,7 +209,8 @@ def test_float_comparisons(kind: str) -> None:
     b = np.tile(np.array([-1, 0, np.nan, 2], DTYPE[kind]), 4)
     nan = np.isnan(a) | np.isnan(b)
     compare = {"eq": a == b, "gt": a > b, "ge": a >= b, "lt": a < b, "le": a <= b, "ne": ~nan & (a != b)}
-    bodies, expected = {}, {}
+    bodies: dict[str, str] = {}
+    expected: dict[str, np.ndarray] = {}
     for predicate in ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"):
         bodies[predicate] = f"%r = arith.cmpf {predicate}, %x0, %x1 : {kind}"
         if predicate in ("ord", "uno"):

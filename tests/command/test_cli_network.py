@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ SHAPE = ["--input-shape", "x=1,3,12,12"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder, which we are in, with a model whose batch is open and one whose batch is 1."""
     monkeypatch.chdir(tmp_path)
     onnx.save(small_network(open_batch=True), "open.onnx")
@@ -34,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return tmp_path
 
 
-def test_tune_compile_run_and_bench(folder) -> None:
+def test_tune_compile_run_and_bench(folder: Path) -> None:
     code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6", "--json")
     assert code == 0, err
     report = json.loads(out)
@@ -68,7 +69,7 @@ def test_tune_compile_run_and_bench(folder) -> None:
     assert len(report["times_s"]) == 2 and report["tuned_kernels"] == 3 and report["onnxruntime_s"] is None
 
 
-def test_open_extents_are_given_on_the_command_line(folder) -> None:
+def test_open_extents_are_given_on_the_command_line(folder: Path) -> None:
     code, _, err = call("run", "open.onnx")
     assert code == 2 and "give its extents, shapes={'x': (...)} (--input-shape)" in err
     code, out, err = call("run", "open.onnx", "--input-shape", "x=2,3,12,12", "--json")
@@ -77,7 +78,7 @@ def test_open_extents_are_given_on_the_command_line(folder) -> None:
     assert "tune it (lw.TaskScheduler, or loopwright tune)" in err
 
 
-def test_a_layout_is_for_tuning_and_compiling_alike(folder) -> None:
+def test_a_layout_is_for_tuning_and_compiling_alike(folder: Path) -> None:
     flags = ["--target", "llvm cores=1", "--layout", "NHWC"]
     code, out, err = call("tune", "net.onnx", *flags, "--trials", "3", "--json")
     assert code == 0 and "[[1, 12, 12, 3], [3, 3, 3, 8], [1, 1, 1, 8], [1, 12, 12, 8]]" in err
@@ -87,7 +88,7 @@ def test_a_layout_is_for_tuning_and_compiling_alike(folder) -> None:
     assert code == 0 and "2 of 3 kernels have no record" in err
 
 
-def test_networks_by_name_in_another_layout(folder) -> None:
+def test_networks_by_name_in_another_layout(folder: Path) -> None:
     given = argparse.Namespace(layout="auto", batch=None, input_shape=[], constant=[])
     assert read_network(given, "squeezenet_v1.1").inputs["data"].shape == (1, 224, 224, 3)
     code, out, err = call("compile", "mlp", "--batch", "3", "-o", "three.lw", "--json")
@@ -96,13 +97,13 @@ def test_networks_by_name_in_another_layout(folder) -> None:
     assert report["inputs"]["data"][1][0] == 3 and report["file_bytes"] == os.path.getsize("three.lw")
 
 
-def one_node(path, operator, dtype=TensorProto.FLOAT, **attributes) -> None:
+def one_node(path: str, operator: str, dtype: int = TensorProto.FLOAT, **attributes: Any) -> None:
     """Write a model of one operator on a tensor."""
     node = helper.make_node(operator, ["x"], ["y"], **attributes)
     onnx.save(model([node], {"x": (2, 3)}, ["y"], dtype=dtype), path)
 
 
-def test_what_onnxruntime_refuses_is_timed_here(folder) -> None:
+def test_what_onnxruntime_refuses_is_timed_here(folder: Path) -> None:
     one_node("half.onnx", "Relu", TensorProto.BFLOAT16)
     code, out, err = call("bench", "half.onnx", "--min-repeat-ms", "2")
     assert code == 0, err
@@ -121,14 +122,16 @@ def test_rounds_of_single_runs_take_turns() -> None:
 
 
 @pytest.mark.parametrize(("operator", "attributes"), [("Relu", {}), ("Flatten", {"axis": 0})])
-def test_a_network_without_reductions_has_nothing_to_tune(folder, operator: str, attributes) -> None:
+def test_a_network_without_reductions_has_nothing_to_tune(
+    folder: Path, operator: str, attributes: dict[str, int]
+) -> None:
     one_node("plain.onnx", operator, **attributes)
     code, _, err = call("tune", "plain.onnx")
     assert code == 2 and "plain.onnx has nothing to tune: no kernel of it has a reduction" in err
     assert call("run", "plain.onnx")[0] == 0
 
 
-def test_inputs_are_made_constants_on_the_command_line(folder) -> None:
+def test_inputs_are_made_constants_on_the_command_line(folder: Path) -> None:
     proto = model([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (2, 6)}, ["y"])
     proto.graph.input.append(helper.make_tensor_value_info("s", TensorProto.INT64, (2,)))
     onnx.save(proto, "shape.onnx")
@@ -140,7 +143,9 @@ def test_inputs_are_made_constants_on_the_command_line(folder) -> None:
 
 
 @pytest.mark.parametrize("command", ["compile", "run", "bench", "tune"])
-def test_what_is_missing_is_a_sentence_and_exit_code_1(folder, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+def test_what_is_missing_is_a_sentence_and_exit_code_1(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     """Compiling needs no GPU, and says for which one it compiles."""
 
     def nothing() -> None:
@@ -157,8 +162,8 @@ def test_what_is_missing_is_a_sentence_and_exit_code_1(folder, monkeypatch: pyte
     assert command == "compile" or (last.startswith("loopwright: ") and "no GPU here to run on: " in last)
 
 
-def test_a_kernel_that_does_not_compile_is_a_sentence(folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_) -> None:
+def test_a_kernel_that_does_not_compile_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
         raise BuildError("kernel conv2d does not compile: lw-split: no loop 'i'")
 
     monkeypatch.setattr(compiler, "build_all", fail)
@@ -194,7 +199,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("argv", "sentence"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
-def test_bad_input_is_exit_code_2(folder, argv, sentence) -> None:
+def test_bad_input_is_exit_code_2(folder: Path, argv: list[str], sentence: str) -> None:
     Path("net.lw").write_bytes(b"nothing")
     Path("broken.onnx").write_bytes(b"nothing")
     np.save("x.npy", np.zeros(2, np.float32))

@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import effort
 import numpy as np
+import numpy.typing as npt
 import pytest
 from patience import PATIENCE_S, hurried
 from process_faults import HANG, PROCESS_FAULTS, loop
@@ -17,6 +19,7 @@ from loopwright.search.measure.measurer import MeasureOptions, Measurer, Measure
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Role
+from loopwright.search.sketch.population import Mask, Rows
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 SOURCE = np.arange(64, dtype=np.float32)
@@ -29,7 +32,9 @@ OPTIONS = MeasureOptions(
 MARK = f"LOOPWRIGHT_TEST=faults {os.getpid()}"
 
 
-def check_faults(measurer: Measurer, faults, right) -> None:
+def check_faults(
+    measurer: Measurer, faults: Mapping[str, tuple[str, Container[ErrorCode], str]], right: Callable[[int], str]
+) -> None:
     """Measure each fault (its program, the codes and words that its record may have), and a program that is right.
 
     What never ends is under a limit of 0.8 s, and nothing else.
@@ -42,7 +47,7 @@ def check_faults(measurer: Measurer, faults, right) -> None:
         assert good.ok, f"after '{name}': {good.message}"
 
 
-def storing(pointer, offset, value: str = "3.0"):
+def storing(pointer: str, offset: int, value: str = "3.0") -> str:
     return f"%at = getelementptr float, ptr {pointer}, i64 {offset}\n store float {value}, ptr %at"
 
 
@@ -63,7 +68,7 @@ FAULTS = {
 FAILED = set(ErrorCode) - {ErrorCode.OK}
 
 
-def right(number):
+def right(number: int) -> str:
     """A program that is right, and another than those of other numbers."""
     return DOUBLE + storing("%y", number, f"{2.0 * number}")
 
@@ -103,22 +108,22 @@ class Faulty:
     name = "faulty"
     n_decisions = 1
 
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return rng.permutation(30)[: min(n, 30), None].astype(np.int64)
 
-    def mutate(self, rng, rows):
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         return self.sample(rng, len(rows))
 
-    def crossover(self, rng, a, b):
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
         return a
 
-    def legal(self, rows):
+    def legal(self, rows: Rows) -> Mask:
         return np.ones(len(rows), bool)
 
-    def features(self, rows):
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         return np.concatenate([rows, rows % 3], axis=1).astype(np.float32)
 
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         number = int(row[0])
         if number % 3 == 0:
             return one_line(right(number))

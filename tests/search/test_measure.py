@@ -8,10 +8,13 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from order_backend import noted, runs_noted
 from patience import PATIENCE_S, hurried, wait_until
@@ -36,13 +39,13 @@ OPTIONS = MeasureOptions(
 OVERLAPPING = replace(OPTIONS, overlap=True)
 
 
-def doubling_task(n: int = 64):
+def doubling_task(n: int = 64) -> MeasureTask:
     source = np.arange(n, dtype=np.float32)
     return MeasureTask("workload", [source], [source * 2], atol=1e-6, rtol=1e-6)
 
 
 @contextlib.contextmanager
-def measuring(options=OPTIONS, task=None):
+def measuring(options: MeasureOptions = OPTIONS, task: MeasureTask | None = None) -> Iterator[Measurer]:
     with Measurer(options) as measurer:
         measurer.use(task or doubling_task())
         yield measurer
@@ -275,7 +278,9 @@ def test_no_process_stays_after_leaving() -> None:
     assert not any(map(alive, pids))
 
 
-def start_parent(tmp_path: Path, run: str = "hang", overlap: bool = False, before: str = ""):
+def start_parent(
+    tmp_path: Path, run: str = "hang", overlap: bool = False, before: str = ""
+) -> tuple[subprocess.Popen[str], Path]:
     """Start a program that measures a candidate which never ends, and has begun; the process, its temporary files."""
     begun, temporary = tmp_path / "begun", tmp_path / "tmp"
     temporary.mkdir()
@@ -294,6 +299,7 @@ def start_parent(tmp_path: Path, run: str = "hang", overlap: bool = False, befor
         text=True,
         env={**os.environ, "TMPDIR": str(temporary), "LOOPWRIGHT_TEST": str(tmp_path)},
     )
+    assert parent.stdin is not None and parent.stdout is not None
     parent.stdin.write(script)
     parent.stdin.close()
     pids = [int(p) for p in parent.stdout.readline().split()]
@@ -304,11 +310,12 @@ def start_parent(tmp_path: Path, run: str = "hang", overlap: bool = False, befor
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
-def test_nothing_outlives_its_measurer(tmp_path: Path, number, run: str, overlap: bool) -> None:
+def test_nothing_outlives_its_measurer(tmp_path: Path, number: signal.Signals, run: str, overlap: bool) -> None:
     parent, temporary = start_parent(tmp_path, run, overlap)
     assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 5, "itself, a builder, a runner, and their guards"
     parent.send_signal(number)
     parent.wait(PATIENCE_S)
+    assert parent.stdout is not None
     parent.stdout.close()
     assert parent.returncode == -number
     assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}"))
@@ -322,6 +329,7 @@ def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path: Path) -> None:
     parent, temporary = start_parent(tmp_path, before="signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))")
     parent.terminate()
     assert parent.wait(PATIENCE_S) == 7
+    assert parent.stdout is not None
     parent.stdout.close()
     assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) and not list(temporary.iterdir())
 
@@ -386,10 +394,11 @@ def test_data_too_large_for_the_temporary_folder_is_a_sentence() -> None:
 class FakeClock:
     """Runs that take the given seconds each; the last one for ever after."""
 
-    def __init__(self, *seconds) -> None:
-        self.seconds, self.numbers = list(seconds), []
+    def __init__(self, *seconds: float) -> None:
+        self.seconds = list(seconds)
+        self.numbers: list[int] = []
 
-    def __call__(self, number):
+    def __call__(self, number: int) -> float:
         self.numbers.append(number)
         return number * (self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0])
 
@@ -411,7 +420,7 @@ def test_a_slow_probe_gets_another_chance() -> None:
 def test_probes_of_short_kernels_are_long_enough_to_count() -> None:
     """A kernel of 4 us whose single runs take 10 us more is not slower than twice 3 us."""
 
-    def run(number):
+    def run(number: int) -> float:
         return 4e-6 * number + 1e-5
 
     times, stopped = measure_times(run, TimingSettings(min_repeat_ms=10), 3e-6)
@@ -428,7 +437,7 @@ def test_warming_up_is_not_timed() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"repeat": 0}, {"number": 0}, {"stop_factor": 1.0}])
-def test_impossible_timing_is_refused(wrong) -> None:
+def test_impossible_timing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
         TimingSettings(**wrong)
 
@@ -443,13 +452,13 @@ def test_flushing_precedes_every_run() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.int8, np.bool_])
-def test_poisoned_outputs_are_never_right(tmp_path: Path, dtype) -> None:
+def test_poisoned_outputs_are_never_right(tmp_path: Path, dtype: npt.DTypeLike) -> None:
     expected = np.zeros((3, 5), dtype)
     np.save(tmp_path / "e.npy", expected)
     buffers = Buffers([], [str(tmp_path / "e.npy")], atol=1e-6, rtol=1e-6)
     buffers.poison()
     assert buffers.args[0].ctypes.data % 64 == 0
-    assert "15 of 15" in buffers.wrong()
+    assert "15 of 15" in str(buffers.wrong())
     buffers.args[0][...] = expected
     assert buffers.wrong() is None and buffers.trespass() is None
 
@@ -463,9 +472,9 @@ def test_infinite_and_undefined_results_are_compared_as_such(tmp_path: Path) -> 
     buffers.args[0][...] = [np.inf, -np.inf, np.nan, 1.05]
     assert buffers.wrong() is None
     buffers.args[0][...] = [5.0, -np.inf, np.nan, 1.05]
-    assert "got 5.0, expected inf" in buffers.wrong()
+    assert "got 5.0, expected inf" in str(buffers.wrong())
     buffers.args[0][...] = [np.inf, np.inf, np.nan, 1.05]
-    assert "1 of 4" in buffers.wrong() and "got inf, expected -inf" in buffers.wrong()
+    assert "1 of 4" in str(buffers.wrong()) and "got inf, expected -inf" in str(buffers.wrong())
 
 
 @pytest.mark.parametrize("overlap", [False, True])

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from loopwright.search.records.index import pick_best
 from loopwright.search.report.group import groups
 
 
-def record(time_s: float = 1e-3, **changes):
+def record(time_s: float = 1e-3, **changes: Any) -> Record:
     base = Record(
         workload_key='["conv", 1]',
         workload_hash="abc",
@@ -40,7 +42,7 @@ def record(time_s: float = 1e-3, **changes):
     return replace(base, **changes)
 
 
-def failed(error=ErrorCode.COMPILE_ERROR, **changes):
+def failed(error: ErrorCode = ErrorCode.COMPILE_ERROR, **changes: Any) -> Record:
     return record(times_s=(), error=error, message="why", **changes)
 
 
@@ -147,10 +149,11 @@ def test_several_processes_append_whole_lines(tmp_path: Path) -> None:
             rec.append({str(path)!r}, [replace(base, seed=n), replace(base, seed=n, message="short")])
         """
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    writers = [subprocess.Popen(command, **pipes) for _ in range(3)]
-    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 3
+    writers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for writer in writers:
+        assert writer.stdout is not None and writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
@@ -245,7 +248,7 @@ def test_hash_of_a_workload_is_stable() -> None:
 
 # -- lines that are JSON, but no records ------------------------------------------------------------------------------
 
-WRONG = {
+WRONG: dict[str, list[object]] = {
     "times_s": [None, 3, "fast", {}, ["1"], [True], [0], [0.0], [-1.0], [1e-30], [[1.0]], [10**400], []],
     "decisions": [None, 3, "12", {}, [-1], [1.5], [True], [2**63], [10**1000], ["1"], [[1]]],
     "error": [None, 0, True, "FINE", ["OK"], {}],
@@ -279,7 +282,7 @@ def test_a_wrong_value_for_each_field_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_field_of_another_type_or_out_of_range_makes_no_record(name) -> None:
+def test_a_field_of_another_type_or_out_of_range_makes_no_record(name: str) -> None:
     for value in WRONG[name]:
         line = json.dumps(json.loads(record().to_json()) | {name: value})
         with pytest.raises(RecordError, match=f"schema|{name}") as caught:
@@ -302,7 +305,7 @@ def test_a_field_of_another_type_or_out_of_range_makes_no_record(name) -> None:
     ],
     ids=["lists", "overflow", "objects", "nan", "infinity", "minus", "digits", "seed", "long"],
 )
-def test_deep_long_and_endless_lines_block_nothing(tmp_path: Path, line) -> None:
+def test_deep_long_and_endless_lines_block_nothing(tmp_path: Path, line: str) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text("\n".join([record(seed=1).to_json(), line, record(seed=2).to_json(), ""]))
     with pytest.warns(RecordWarning, match=r"1 line\(s\) skipped; line 2: ") as caught:
@@ -319,13 +322,14 @@ def test_one_warning_names_the_lines_that_are_skipped(tmp_path: Path) -> None:
     assert "(also line 3, 5, 7, 9, 11, 13, 15, 17 and 4 more)" in str(caught[0].message)
 
 
-def _mutated(rng, line):
+def _mutated(rng: np.random.Generator, line: str) -> bytes:
     """A line of a record with one thing changed: a value, a byte, its end, or all of it."""
     values = json.loads(line)
     match rng.integers(5):
         case 0:
             name = str(rng.choice(list(values)))
-            junk = [None, True, -1, 0, 1e308, 2**70, "", "\ud800", "x" * 50, [], [[]], [None], {}, {"": {}}, [1e308]]
+            junk: list[object] = [None, True, -1, 0, 1e308, 2**70, "", "\ud800", "x" * 50, [], [[]], [None], {}]
+            junk += [{"": {}}, [1e308]]
             values[name] = junk[rng.integers(len(junk))]
         case 1:
             del values[str(rng.choice(list(values)))]
@@ -370,11 +374,11 @@ def test_whatever_a_line_holds_it_is_skipped_or_a_record_for_every_reader(tmp_pa
 # -- winners and clocks ---------------------------------------------------------------------------------------------
 
 
-def tried(time_s, schedule, **changes):
+def tried(time_s: float, schedule: str, **changes: Any) -> Record:
     return record(time_s, schedule=schedule, **changes)
 
 
-def run_off(stamp, **times_s):
+def run_off(stamp: float, **times_s: float) -> Iterator[Record]:
     """The records of a run-off among schedules; the first one is the winner."""
     (name, time_s), *others = times_s.items()
     yield tried(time_s, name, role=Role.WINNER, timestamp=stamp)

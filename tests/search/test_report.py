@@ -5,6 +5,7 @@ from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -26,7 +27,7 @@ from loopwright.search.report.svg import PixelScale
 from loopwright.search.report.write import write_report
 
 
-def record(time_s: float = 1e-3, **changes):
+def record(time_s: float = 1e-3, **changes: Any) -> Record:
     base = Record(
         workload_key='["conv", [1], "abc"]',
         workload_hash="abc",
@@ -42,7 +43,7 @@ def record(time_s: float = 1e-3, **changes):
     return replace(base, **changes)
 
 
-def failed(error=ErrorCode.COMPILE_ERROR, **changes):
+def failed(error: ErrorCode = ErrorCode.COMPILE_ERROR, **changes: Any) -> Record:
     return record(times_s=(), error=error, message="why", **changes)
 
 
@@ -52,33 +53,35 @@ VOID = {"meta", "br", "hr", "img"}
 class Page(HTMLParser):
     """Reads a page: its text, and whether all that is opened is closed."""
 
-    def __init__(self, text) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.open, self.words, self.links = [], [], []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.links: list[str] = []
         self.feed(text)
         assert self.open == []
 
-    def handle_starttag(self, tag, attrs) -> None:
-        self.links += [value for name, value in attrs if name in ("href", "src")]
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         pass
 
-    def handle_endtag(self, tag) -> None:
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
-    def handle_data(self, data) -> None:
+    def handle_data(self, data: str) -> None:
         if "style" not in self.open:
             self.words.append(data)
 
     @property
-    def text(self):
+    def text(self) -> str:
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
-def read(path):
+def read(path: Path) -> tuple[str, str]:
     text = path.read_text()
     page = Page(text)
     assert not [link for link in page.links if not link.startswith("#")]
@@ -89,7 +92,7 @@ def read(path):
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory):
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "matmul.jsonl"
     code, out, err = call(
         *("tune", "matmul", "--m", "20", "--n", "36", "--k", "16", "--trials", "20", "--target", "llvm cores=1"),
@@ -99,7 +102,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory):
     return path
 
 
-def test_the_command_writes_a_page_a_stranger_can_read(tuned) -> None:
+def test_the_command_writes_a_page_a_stranger_can_read(tuned: Path) -> None:
     code, out, _ = call("report", str(tuned), "--no-measure")
     assert code == 0 and out.startswith(str(tuned.with_suffix(".html")))
     raw, text = read(tuned.with_suffix(".html"))
@@ -124,7 +127,7 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned) -> None:
     assert raw.count("<circle") >= 20
 
 
-def test_limits_of_this_machine_give_a_roofline(tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_this_machine_give_a_roofline(tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from loopwright.search.report import limits
 
     monkeypatch.setattr(limits, "peak_gflops_per_s", lambda *_: 100.0)
@@ -148,7 +151,7 @@ def test_tuning_leaves_all_that_showing_and_reporting_need(
     monkeypatch.setattr(limits, "peak_gflops_per_s", lambda *_: 100.0)
     monkeypatch.setattr(limits, "copy_gbytes_per_s", lambda target, size: 10.0)
 
-    def layer(m, n, k):
+    def layer(m: int, n: int, k: int) -> list[te.Tensor]:
         a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
         return [a, b, topi.nn.relu(topi.matmul(a, b))]
 
@@ -174,13 +177,13 @@ def test_data_sheets_and_unknown_devices() -> None:
     assert "data sheets are at hand for h200" in why_unknown("cuda model=unheard-of")
     assert "z80 allows at most was not measured" in why_unknown("llvm model=z80")
     assert why_unknown("nonsense") == "What 'nonsense' allows at most is not known."
-    assert limits_of("cuda model=h200").reachable(1.0) == 4800
-    assert limits_of("cuda model=h200").reachable(100.0) == 67000
+    h200 = limits_of("cuda model=h200")
+    assert h200 is not None and h200.reachable(1.0) == 4800 and h200.reachable(100.0) == 67000
     assert limits_of("cuda model=unheard-of") is limits_of("nonsense") is limits_of("llvm") is None
     assert limits_of("llvm model=z80", measure=True) is None
 
 
-def many(count, **changes):
+def many(count: int, **changes: Any) -> list[Record]:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 4, size=(count, 3))
     return [
@@ -247,7 +250,7 @@ def test_every_primitive_has_a_sentence() -> None:
         assert words.endswith(".") and not words.startswith(name.removeprefix("lw-").capitalize() + ":"), words
 
 
-def _example(kind):
+def _example(kind: object) -> int | str | tuple[int, int] | tuple[str, str]:
     text = str(kind)
     if "tuple[int" in text:
         return (2, 3)

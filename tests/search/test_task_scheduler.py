@@ -8,10 +8,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from fake_space import FakeSpace
 from patience import PATIENCE_S, wait_until
@@ -21,13 +24,15 @@ from loopwright import te, topi
 from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.search.cost_model import Linear
 from loopwright.search.cost_model.shared import SharedModel
-from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.measurer import MeasureOptions, MeasureTask
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records import file as rec
-from loopwright.search.records.file import Role
+from loopwright.search.records.file import Record, Role
+from loopwright.search.sketch.population import Rows
+from loopwright.search.sketch.space import Space
 from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask
-from loopwright.search.tune.strategy import Gradient, RoundRobin, TaskHistory, make_strategy
+from loopwright.search.tune.strategy import Gradient, RoundRobin, Strategy, TaskHistory, make_strategy
 from loopwright.search.tune.table import NetworkLines, NetworkTable, make_network_progress
 
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"
@@ -35,7 +40,13 @@ MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repea
 SOURCE = np.arange(16, dtype=np.float32)
 
 
-def fake_task(number, slowdown: float = 1.0, space=None, default=None, target: str = "fake"):
+def fake_task(
+    number: int,
+    slowdown: float = 1.0,
+    space: Space | None = None,
+    default: str | None = None,
+    target: str = "fake",
+) -> TuningTask:
     """A task that at its best takes `slowdown` times as long as FakeSpace does."""
     space = FakeSpace(slowdown=slowdown) if space is None else space
     default = f"time={0.002 * slowdown}" if default is None else default
@@ -43,17 +54,17 @@ def fake_task(number, slowdown: float = 1.0, space=None, default=None, target: s
     return TuningTask(f"t{number}", f"key {number}", f"text {number}", target, [space], default, *data, 1e6 * slowdown)
 
 
-def quietly(trials, **options):
+def quietly(trials: int, **options: Any) -> TuningOptions:
     return TuningOptions(
         **{"num_measure_trials": trials, "batch_size": 8, "progress": False, "cost_model": "linear", **options}
     )
 
 
-def histories(*latencies, flop: float = 1.0, group=None):
+def histories(*latencies: Sequence[float], flop: float = 1.0, group: str | None = None) -> list[TaskHistory]:
     return [TaskHistory(flop, group, list(one)) for one in latencies]
 
 
-def trials_of(path):
+def trials_of(path: Path) -> list[Record]:
     return [r for r in rec.load(path) if r.role is Role.TRIAL]
 
 
@@ -72,13 +83,15 @@ def test_round_robin_goes_round() -> None:
     tasks = histories([], [], [])
     chosen = []
     for _ in range(7):
-        chosen.append(RoundRobin().choose(tasks, sum))
-        tasks[chosen[-1]].latencies_s.append(1.0)
+        number = RoundRobin().choose(tasks, sum)
+        assert number is not None
+        chosen.append(number)
+        tasks[number].latencies_s.append(1.0)
     assert chosen == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_gradient_follows_weight_latency_rounds_and_progress() -> None:
-    def total(latencies):
+    def total(latencies: Sequence[float]) -> float:
         return latencies[0] + 10 * latencies[1]
 
     assert Gradient().choose(histories([1.0], [0.2]), total) == 1  # weight
@@ -118,7 +131,7 @@ def test_a_task_without_a_right_trial_is_tried_again_before_others() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 1.5}, {"beta": 0.5}, {"gamma": -1.0}, {"window": 0}])
-def test_constants_out_of_range_are_refused(wrong) -> None:
+def test_constants_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="needs 0 <= alpha <= 1"):
         Gradient(**wrong)
 
@@ -134,22 +147,22 @@ def test_unknown_strategy_is_refused() -> None:
 class Narrow(FakeSpace):
     """The candidates whose other decisions are good ones: 320, of which 9 are within 5% of the best."""
 
-    def _fixed(self, rows):
+    def _fixed(self, rows: Rows) -> Rows:
         rows = rows.copy()
         rows[:, [1, 3, 4, 6]] = [5, 2, 3, 3]
         return rows
 
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return self._fixed(super().sample(rng, n))
 
-    def mutate(self, rng, rows):
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         return self._fixed(super().mutate(rng, rows))
 
-    def all_rows(self):
+    def all_rows(self) -> Rows:
         return np.unique(self._fixed(super().all_rows()), axis=0)
 
 
-def trials_until(share, strategy, slowdowns, weights, seed):
+def trials_until(share: float, strategy: str, slowdowns: Sequence[float], weights: Sequence[float], seed: int) -> int:
     """The trials after which the weighted latency is within `share` of the best there is."""
     best_s = Narrow().best_s() * sum(s * w for s, w in zip(slowdowns, weights, strict=True))
     scheduler = lw.TaskScheduler(
@@ -167,22 +180,25 @@ def trials_until(share, strategy, slowdowns, weights, seed):
 def test_gradient_needs_at_most_60_percent_of_round_robins_trials() -> None:
     """Two heavy layers and six light ones, on a device of known optimum."""
     slowdowns, weights = (3.0, 0.1, 2.0, 0.05, 0.2, 0.02, 0.05, 0.01), (5, 1, 4, 1, 1, 1, 2, 1)
-    trials = Counter()
+    trials: Counter[str] = Counter()
     for strategy in ("gradient", "round-robin"):
         trials[strategy] = sum(trials_until(0.95, strategy, slowdowns, weights, seed) for seed in (0, 1))
     assert trials["gradient"] <= 0.6 * trials["round-robin"], trials
 
 
-def rounds_until(share, strategy, network, curves):
+def rounds_until(
+    share: float, strategy: Strategy, network: Sequence[tuple[float, int]], curves: npt.NDArray[np.floating[Any]]
+) -> int:
     """The rounds after which tasks `(latency at best, weight)` with these curves (times the best) are that good."""
     tasks = [TaskHistory(flop=best, group="one") for best, _ in network]
 
-    def objective(latencies):
+    def objective(latencies: Sequence[float]) -> float:
         return sum(weight * latency for (_, weight), latency in zip(network, latencies, strict=True))
 
     goal = objective([best for best, _ in network]) / share
     while any(not t.rounds for t in tasks) or objective([t.latency_s for t in tasks]) > goal:
         chosen = strategy.choose(tasks, objective)
+        assert chosen is not None
         tasks[chosen].latencies_s.append(network[chosen][0] * curves[chosen][tasks[chosen].rounds])
     return sum(t.rounds for t in tasks)
 
@@ -190,11 +206,12 @@ def rounds_until(share, strategy, network, curves):
 def test_gradient_is_better_over_many_networks() -> None:
     """Random networks with shares as uneven as those of real ones, whose tasks improve now and then, by chance."""
     rng = np.random.default_rng(0)
-    total = Counter()
-    strategies = {"new": Gradient(), "classic": Gradient(beta=2.0, gamma=0.0), "round robin": RoundRobin()}
+    total: Counter[str] = Counter()
+    strategies: dict[str, Strategy] = {"new": Gradient(), "classic": Gradient(beta=2.0, gamma=0.0)}
+    strategies["round robin"] = RoundRobin()
     for _ in range(12):
         network = list(zip(rng.lognormal(0, 1.5, 12), rng.integers(1, 6, 12), strict=True))
-        gains = np.where(rng.random((12, 400)) < 0.5, rng.uniform(0.4, 1.0, (12, 400)), 1.0)
+        gains: npt.NDArray[np.float64] = np.where(rng.random((12, 400)) < 0.5, rng.uniform(0.4, 1.0, (12, 400)), 1.0)
         curves = 1 + 6 * np.cumprod(gains, axis=1)
         total.update({n: rounds_until(0.95, strategy, network, curves) for n, strategy in strategies.items()})
     assert total["new"] <= 0.85 * total["round robin"] and total["new"] <= 0.75 * total["classic"], total
@@ -208,8 +225,9 @@ def test_it_never_spends_more_than_it_was_given_and_says_where(tmp_path: Path) -
     assert result.state.done == 61 == counts.total()
     assert counts["key 0"] > counts["key 1"] >= counts["key 2"] == 8
     assert [row.tuning.done for row in result.state.rows] == [counts[f"key {n}"] for n in range(3)]
-    assert [b.workload_key for b in result.best] == ["key 0", "key 1", "key 2"]
-    assert result.latency_s == pytest.approx(sum(w * b.time_s for w, b in zip([1, 2, 1], result.best, strict=True)))
+    best = [record for record in result.best if record is not None]
+    assert [b.workload_key for b in best] == ["key 0", "key 1", "key 2"]
+    assert result.latency_s == pytest.approx(sum(w * b.time_s for w, b in zip([1, 2, 1], best, strict=True)))
     assert Counter(r.role for r in rec.load(path))[Role.WINNER] == 3
 
 
@@ -242,13 +260,13 @@ def test_records_to_start_from_and_records_to_write_may_differ(tmp_path: Path) -
 class TwoRows(FakeSpace):
     """A space that is soon used up."""
 
-    def _clip(self, rows):
+    def _clip(self, rows: Rows) -> Rows:
         return np.tile(np.array([4, 4, 4, 2, 3, 3, 3]), (len(rows), 1)) + (rows[:, :1] % 2) * np.eye(7, dtype=int)[6]
 
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return self._clip(super().sample(rng, n))
 
-    def mutate(self, rng, rows):
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         return self._clip(super().mutate(rng, rows))
 
 
@@ -268,7 +286,8 @@ def test_a_task_that_is_used_up_leaves_its_trials_to_others() -> None:
     result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
     assert [row.tuning.done for row in result.state.rows] == [3, 61]
     only = lw.TaskScheduler(tasks[:1]).tune(quietly(64, cost_model="random"), MEASURE)
-    assert only.state.done == 3 and only.best[0].ok
+    (best,) = only.best
+    assert only.state.done == 3 and best is not None and best.ok
 
 
 def test_tasks_stop_early_and_so_does_all() -> None:
@@ -297,7 +316,7 @@ class SlowData(TuningTask):
 
     clock: list[float] = field(default_factory=lambda: [0.0])
 
-    def measured(self):
+    def measured(self) -> MeasureTask:
         self.clock[0] += 1.0
         return super().measured()
 
@@ -326,7 +345,7 @@ def test_a_time_limit_holds_in_the_first_round_of_many_tasks(tmp_path: Path) -> 
 class TooLarge(TuningTask):
     """A task whose data does not fit into memory."""
 
-    def measured(self) -> None:
+    def measured(self) -> NoReturn:
         raise NotEnoughMemory(f"data of {self.name} takes 1 bytes of memory, there are 0")
 
 
@@ -334,7 +353,9 @@ def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence() -> N
     shown, plain = io.StringIO(), fake_task(0)
     large = TooLarge(**{f.name: getattr(plain, f.name) for f in fields(plain)})
     result = lw.TaskScheduler([large, fake_task(1)]).tune(quietly(16), MEASURE, progress=NetworkLines(shown))
-    assert [row.tuning.done for row in result.state.rows] == [0, 16] and result.best[0] is None and result.best[1].ok
+    left_out, found = result.best
+    assert [row.tuning.done for row in result.state.rows] == [0, 16]
+    assert left_out is None and found is not None and found.ok
     assert "task 0 t0 is left out: data of t0 takes 1 bytes of memory, there are 0" in shown.getvalue()
     with pytest.raises(TuningError, match="no trial of t0 was measured"):
         lw.TaskScheduler([large]).tune(quietly(16), MEASURE)
@@ -381,18 +402,20 @@ def test_an_objective_of_ones_own() -> None:
         quietly(64, cost_model="random"), MEASURE
     )
     assert [row.tuning.done for row in result.state.rows] == [8, 8, 48]
-    assert result.latency_s == result.best[2].time_s
+    last = result.best[2]
+    assert last is not None and result.latency_s == last.time_s
 
 
 class Failing(FakeSpace):
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         return f"run=raise row={','.join(map(str, row))}"
 
 
 def test_a_task_that_always_fails_does_not_stop_the_others() -> None:
     tasks = [fake_task(0, space=Failing(), default="run=raise"), fake_task(1)]
     result = lw.TaskScheduler(tasks).tune(quietly(64, cost_model="random"), MEASURE)
-    assert result.best[0] is None and result.best[1].ok and math.isinf(result.latency_s)
+    failed, found = result.best
+    assert failed is None and found is not None and found.ok and math.isinf(result.latency_s)
     assert [row.tuning.done for row in result.state.rows] == [24, 40]
     with pytest.raises(TuningError, match="all 24 trials of t0 failed"):
         lw.TaskScheduler(tasks[:1]).tune(quietly(64, cost_model="random"), MEASURE)
@@ -458,7 +481,7 @@ def test_the_table_and_the_lines() -> None:
 
 def test_a_terminal_gets_a_live_table() -> None:
     class Terminal(io.StringIO):
-        def isatty(self):
+        def isatty(self) -> bool:
             return True
 
     terminal = Terminal()
@@ -478,10 +501,10 @@ class Terminal(io.StringIO):
         super().__init__()
         self.lines, self.row = [""], 0
 
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
-    def emulate(self, height):
+    def emulate(self, height: int) -> list[str]:
         """Every line that the output leaves: the cursor cannot go above the top of the screen."""
         for part in re.findall(r"\x1b\[[\d;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.getvalue()):
             if part == "\n":
@@ -537,7 +560,7 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path: Pa
 
 
 def test_search_tasks_are_tuned_and_applied(tmp_path: Path) -> None:
-    def product(m, n, k):
+    def product(m: int, n: int, k: int) -> list[te.Tensor]:
         a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
         return [a, b, topi.matmul(a, b)]
 
@@ -545,6 +568,7 @@ def test_search_tasks_are_tuned_and_applied(tmp_path: Path) -> None:
     scheduler = lw.TaskScheduler(tasks, [2, 1, 1], load_records=tmp_path / "net.jsonl")
     assert scheduler.groups[0] == scheduler.groups[1] != scheduler.groups[2]
     result = scheduler.tune(TuningOptions(num_measure_trials=9, batch_size=3, progress=False, final_laps=2))
-    assert [row.tuning.done for row in result.state.rows] == [3, 3, 3] and all(b.ok for b in result.best)
+    assert [row.tuning.done for row in result.state.rows] == [3, 3, 3]
+    assert all(b is not None and b.ok for b in result.best)
     a, b = np.ones((8, 9), np.float32), np.ones((9, 16), np.float32)
     assert np.array_equal(tasks[1].apply_best(tmp_path / "net.jsonl")(a, b), np.full((8, 16), 9, np.float32))

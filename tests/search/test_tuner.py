@@ -9,8 +9,10 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,29 +20,31 @@ from fake_space import FakeSpace
 from patience import PATIENCE_S, wait_until
 from processes import marked_processes
 
-from loopwright.search.measure.measurer import MeasureOptions
+from loopwright.search.measure.measurer import MeasureOptions, MeasureTask
 from loopwright.search.measure.process import WorkerStartError
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records import file as rec
-from loopwright.search.records.file import ErrorCode, RecordError, RecordWarning, Role
+from loopwright.search.records.file import ErrorCode, Record, RecordError, RecordWarning, Role
+from loopwright.search.sketch.population import Rows
+from loopwright.search.sketch.space import Space
 from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
-from loopwright.search.tune.progress import Lines, LiveTable, make_progress
+from loopwright.search.tune.progress import Lines, LiveTable, TuningState, make_progress
 from loopwright.search.tuners import callbacks
 
 SCRIPT = Path(__file__).parents[1] / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 
 
-def doubling(*spaces, default: str = "time=0.002", flop: float = 0.0):
+def doubling(*spaces: Space, default: str = "time=0.002", flop: float = 0.0) -> TuningTask:
     source = np.arange(16, dtype=np.float32)
     return TuningTask(
         "doubling", "key", "workload text", "fake", spaces, default, [source], [source * 2], 1e-6, 1e-6, flop
     )
 
 
-def quietly(**options):
+def quietly(**options: Any) -> TuningOptions:
     return TuningOptions(**{"progress": False, **options})
 
 
@@ -49,7 +53,7 @@ def test_tuning_finds_a_good_schedule_and_records_everything(tmp_path: Path) -> 
     task = doubling(space)
     result = tune(task, quietly(num_measure_trials=96, records=path, seed=1), MEASURE)
     assert result.best.time_s < 1.6 * space.best_s()
-    assert result.default.time_s == pytest.approx(0.002) and result.speedup > 5
+    assert result.default is not None and result.default.time_s == pytest.approx(0.002) and result.speedup > 5
     records = rec.load(path)
     trials = [r for r in records if r.role is Role.TRIAL]
     assert trials == result.trials and len(trials) == 96
@@ -180,7 +184,7 @@ def test_a_disk_full_for_a_while_costs_nothing(tmp_path: Path, monkeypatch: pyte
     path, calls, shown = tmp_path / "r.jsonl", [], io.StringIO()
     append = rec.append
 
-    def sometimes(file, records) -> None:
+    def sometimes(file: Path, records: Sequence[Record]) -> None:
         calls.append(len(records))
         if 3 <= len(calls) <= 6:
             raise RecordError("cannot write record file: No space left on device")
@@ -204,13 +208,13 @@ def test_a_backend_that_cannot_start_ends_tuning() -> None:
 
 
 class ThreeRows(FakeSpace):
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return np.concatenate([rng.integers(1, 4, size=(n, 1)), np.zeros((n, 6), np.int64)], axis=1)
 
-    def mutate(self, rng, rows):
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         return self.sample(rng, len(rows))
 
-    def crossover(self, rng, a, b):
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
         return a
 
 
@@ -219,20 +223,20 @@ def test_a_space_used_up_ends_tuning() -> None:
     assert len(tune(doubling(), quietly(num_measure_trials=50), MEASURE).trials) == 1
 
 
-def test_a_space_used_up_is_said_in_one_line() -> None:
+def test_a_space_used_up_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     space = FakeSpace()
     rows = space.all_rows()[:3]
-    space.sample = lambda rng, n: rows
+    monkeypatch.setattr(space, "sample", lambda rng, n: rows)
     tune(doubling(space), TuningOptions(num_measure_trials=24, progress=Lines(shown)), MEASURE)
     said = [line for line in shown.getvalue().splitlines() if "used up" in line]
     assert said == ["the search space is used up after 4 trials: there are no others"]
 
 
-def test_a_sketch_that_fails_does_not_end_tuning() -> None:
+def test_a_sketch_that_fails_does_not_end_tuning(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     broken = FakeSpace("broken")
-    broken.features = lambda rows: [][0]
+    monkeypatch.setattr(broken, "features", lambda rows: [][0])
     options = quietly(num_measure_trials=24, progress=Lines(shown))
     result = tune(doubling(FakeSpace(), broken), options, MEASURE)
     assert len(result.trials) == 24 and result.best.time_s < 0.002
@@ -240,9 +244,9 @@ def test_a_sketch_that_fails_does_not_end_tuning() -> None:
     assert said == "sketch 'broken' is left out of the search: it raised IndexError: list index out of range"
 
 
-def test_when_every_sketch_fails_tuning_says_why(tmp_path: Path) -> None:
+def test_when_every_sketch_fails_tuning_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = FakeSpace("broken")
-    broken.sample = lambda rng, n: [][0]
+    monkeypatch.setattr(broken, "sample", lambda rng, n: [][0])
     options = quietly(num_measure_trials=24, records=tmp_path / "r.jsonl")
     shown = Notes()
     result = tune(doubling(broken), replace(options, progress=shown), MEASURE)
@@ -261,27 +265,34 @@ def test_when_every_sketch_fails_tuning_says_why(tmp_path: Path) -> None:
         ("lost", r"could not be compared: the device was lost 5 times in a row; .*the device fell off the bus"),
     ],
 )
-def test_a_run_off_that_fails_keeps_what_was_found(tmp_path: Path, then: str, why: str) -> None:
+def test_a_run_off_that_fails_keeps_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, why: str
+) -> None:
     path, switch, shown = tmp_path / "r.jsonl", tmp_path / "failing", Notes()
     space = FakeSpace()
     plain = space.schedule
-    space.schedule = lambda row: f"{plain(row).replace('time=', 'time=0.001 ')} unless={switch} then={then}"
 
-    def turn(state, record) -> None:
+    def failing(row: Rows) -> str:
+        return f"{plain(row).replace('time=', 'time=0.001 ')} unless={switch} then={then}"
+
+    def turn(state: TuningState, record: Record) -> None:
         if state.done == 24:
             switch.touch()
 
+    monkeypatch.setattr(space, "schedule", failing)
     options = quietly(num_measure_trials=24, records=path, callbacks=[turn], progress=shown, final_candidates=5)
     result = tune(doubling(space, default=f"time=0.002 unless={switch} then={then}"), options, MEASURE)
     assert result.best == min(result.trials, key=lambda r: r.time_s) == rec.best(rec.load(path))
     assert re.search(f"the best {why}: the fastest trial is the result", shown.said[-1])
 
 
-def test_a_trial_that_fails_in_the_run_off_is_not_the_best_on_record(tmp_path: Path) -> None:
+def test_a_trial_that_fails_in_the_run_off_is_not_the_best_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, switch = tmp_path / "r.jsonl", tmp_path / "failing"
     default, space = f"time=0.0009 unless={switch} then=raise", FakeSpace()
     plain = space.schedule
-    space.schedule = lambda row: plain(row).replace("time=", "time=0.001 ")
+    monkeypatch.setattr(space, "schedule", lambda row: plain(row).replace("time=", "time=0.001 "))
     options = quietly(num_measure_trials=12, records=path, callbacks=[lambda state, record: switch.touch()])
     result = tune(doubling(space, default=default), options, MEASURE)
     assert result.trials[0].time_s < result.best.time_s and result.best.sketch != "default"
@@ -357,18 +368,18 @@ class Clock:
     def __init__(self) -> None:
         self.now_s = 1000.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now_s
 
-    def passes(self, seconds) -> None:
+    def passes(self, seconds: float) -> None:
         self.now_s += seconds
 
 
 class Notes(Silent):
     def __init__(self) -> None:
-        self.said = []
+        self.said: list[str] = []
 
-    def note(self, text) -> None:
+    def note(self, text: str) -> None:
         self.said.append(text)
 
 
@@ -392,7 +403,7 @@ class SlowData(TuningTask):
 
     clock: Clock = field(default_factory=Clock)
 
-    def measured(self):
+    def measured(self) -> MeasureTask:
         self.clock.passes(100.0)
         return super().measured()
 
@@ -444,7 +455,7 @@ def test_overlapping_builds_and_runs_give_the_same_trials() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"num_measure_trials": 0}, {"batch_size": 0}, {"final_laps": 0}])
-def test_impossible_options_are_refused(wrong) -> None:
+def test_impossible_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got 0"):
         TuningOptions(**wrong)
 
@@ -461,13 +472,14 @@ def test_impossible_options_are_refused(wrong) -> None:
         ({"final_candidates": 0}, "final_candidates must be at least 1, got 0"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(wrong, said: str) -> None:
+def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
         TuningOptions(**wrong)
 
 
 def test_options_may_be_numbers_of_numpy() -> None:
-    assert TuningOptions(num_measure_trials=np.int64(8), time_limit_s=np.float32(0.5)).num_measure_trials == 8
+    numbers: dict[str, Any] = {"num_measure_trials": np.int64(8), "time_limit_s": np.float32(0.5)}
+    assert TuningOptions(**numbers).num_measure_trials == 8
 
 
 def test_another_device_than_the_target_names_is_said_once() -> None:
@@ -480,7 +492,7 @@ def test_another_device_than_the_target_names_is_said_once() -> None:
     assert said == [f"target opencl model=mali-t860 is measured on fake device: {rest}"]
 
 
-def start_script(path, trials, build: str = "none"):
+def start_script(path: Path, trials: int, build: str = "none") -> tuple[subprocess.Popen[str], str]:
     mark = f"LOOPWRIGHT_TEST_MARK={uuid.uuid4().hex}"
     name, value = mark.split("=")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), name: value}
@@ -541,7 +553,7 @@ def test_lines_tell_how_it_goes() -> None:
 
 
 class Terminal(io.StringIO):
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 

@@ -1,5 +1,7 @@
 """Tiled reductions on GPUs over extents that powers of two divide badly: their divisors are tried, tails are right."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 from gpu_programs import check_on_opencl
@@ -8,27 +10,29 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
+from loopwright.search.sketch.population import Rows
+from loopwright.search.sketch.sketch import Sketch
 
 OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
 H200 = "cuda model=h200"
 
 
-def with_epilogue():
+def with_epilogue() -> list[te.Tensor]:
     x, w = te.placeholder((20, 101), name="x"), te.placeholder((101, 36), name="w")
     bias = te.placeholder((36,), name="bias")
     product = topi.nn.matmul(x, w)
     return [x, w, bias, topi.nn.relu(te.compute((20, 36), lambda i, j: product[i, j] + bias[j], name="sum"))]
 
 
-def task_of(tensors, target):
+def task_of(tensors: Sequence[te.Tensor], target: str) -> lw.SearchTask:
     return lw.SearchTask(te.create_module(tensors), target=target)
 
 
-def choices(sketch, end):
+def choices(sketch: Sketch, end: str) -> set[int]:
     return {n for hole in sketch.holes if hole.name.endswith(end) for n in hole.choices}
 
 
-def anywhere(sketch, count):
+def anywhere(sketch: Sketch, count: int) -> Rows:
     """Legal rows from anywhere within the limits, but for those that unroll most: compiling one takes seconds."""
     rng = np.random.default_rng(3)
     most = [2 if h.name.endswith("_unroll") else len(h.choices) for h in sketch.holes]
@@ -47,7 +51,7 @@ def anywhere(sketch, count):
         (4097, {17}, {17}),
     ],
 )
-def test_divisors_of_a_reduction_are_tried(extent: int, steps, parts) -> None:
+def test_divisors_of_a_reduction_are_tried(extent: int, steps: set[int], parts: set[int]) -> None:
     sketches = task_of(matmul(32, 32, extent), H200).sketches
     plain = next(s for s in sketches if s.name == "j")
     assert steps <= choices(plain, "_step")
@@ -61,7 +65,7 @@ def test_divisors_of_tiles_are_tried() -> None:
 
 
 @pytest.mark.parametrize("tensors", [lambda: matmul(1024, 1000, 512), lambda: conv2d(1, 7, 7, 512, 512)])
-def test_what_powers_of_two_and_sevens_divide_is_as_it_was(tensors) -> None:
+def test_what_powers_of_two_and_sevens_divide_is_as_it_was(tensors: Callable[[], list[te.Tensor]]) -> None:
     for sketch in task_of(tensors(), H200).sketches:
         assert choices(sketch, "_inner") <= {1, 2, 4, 7, 8}
         assert choices(sketch, "_step") <= {2, 4, 8, 16, 32, 64}
@@ -79,7 +83,7 @@ ODD = {
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(1)
-def test_odd_extents_are_right(name) -> None:
+def test_odd_extents_are_right(name: str) -> None:
     task = task_of(ODD[name](), OPENCL)
     assert any(s.name.endswith("_split") for s in task.sketches)
     schedules = [sketch.schedule(row) for sketch in task.sketches for row in anywhere(sketch, 1)]
@@ -88,7 +92,7 @@ def test_odd_extents_are_right(name) -> None:
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(3)
-def test_matrix_features_equal_those_of_the_ir(name) -> None:
+def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(ODD[name](), H200)
     for sketch in task.sketches:
         rows = anywhere(sketch, 2)

@@ -1,5 +1,8 @@
 """Reductions and chains of them over rows on GPUs: what fits in shared memory, how many blocks, how many kernels."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import numpy as np
 import pytest
 from gpu_programs import check_on_opencl
@@ -17,22 +20,22 @@ SMALL = "opencl cores=4 max_threads_per_block=64 max_shared_bytes=8192 max_vthre
 """Little of everything: rows of a few thousand elements are long."""
 
 
-def softmax(*shape, axis: int = -1):
+def softmax(*shape: int, axis: int = -1) -> list[te.Tensor]:
     data = te.placeholder(shape, name="data")
     return [data, topi.nn.softmax(data, axis)]
 
 
-def task_of(tensors, target):
+def task_of(tensors: Sequence[te.Tensor], target: str) -> lw.SearchTask:
     return lw.SearchTask(te.create_module(tensors), target=target)
 
 
-def schedules(task, seed: int = 0, count: int = 2):
+def schedules(task: lw.SearchTask, seed: int = 0, count: int = 2) -> list[str]:
     """The default and some candidates of each sketch."""
     rng = np.random.default_rng(seed)
     return [s.schedule(row) for s in task.sketches for row in (s.default, *s.sample(rng, count))]
 
 
-def launches(task, schedule):
+def launches(task: lw.SearchTask, schedule: str) -> list[tuple[tuple[int, ...], ...]]:
     """The grid and the block of each kernel."""
     module = scheduled_kernel(str(task.module), schedule)
     found = [op for op in module.walk() if isinstance(op, LaunchOp)]
@@ -77,12 +80,12 @@ def test_long_rows_are_right_where_the_rest_of_a_chain_is_inside() -> None:
 # -- few results ----------------------------------------------------------------------------------------------------
 
 
-def dot(n):
+def dot(n: int) -> list[te.Tensor]:
     a, b, k = te.placeholder((n,), name="a"), te.placeholder((n,), name="b"), te.reduce_axis((0, n), "k")
     return [a, b, te.compute((), lambda: te.sum(a[k] * b[k], axis=k), name="dot")]
 
 
-def unary(function, *shape):
+def unary(function: Callable[[te.Tensor], te.Tensor], *shape: int) -> list[te.Tensor]:
     data = te.placeholder(shape, name="data")
     return [data, function(data)]
 
@@ -117,7 +120,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", FEW_RESULTS)
-def test_long_reductions_go_to_many_blocks(name) -> None:
+def test_long_reductions_go_to_many_blocks(name: str) -> None:
     task = task_of(FEW_RESULTS[name](), H200)
     for schedule in schedules(task):
         sizes = [np.prod(grid) for grid, _ in launches(task, schedule)]
@@ -127,7 +130,7 @@ def test_long_reductions_go_to_many_blocks(name) -> None:
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(2)
-def test_parts_on_many_blocks_are_right(name) -> None:
+def test_parts_on_many_blocks_are_right(name: str) -> None:
     task = task_of(ODD[name](), MANY)
     assert all("_parts" in sketch.name for sketch in task.sketches)
     check_on_opencl(task.module, task.reference, schedules(task, count=1))
@@ -145,14 +148,14 @@ def test_parts_are_within_the_limits_of_small_devices(target: str) -> None:
 @pytest.mark.few(1)
 def test_a_single_argmax_is_right(shape: tuple[int, ...]) -> None:
     for kept in (False, True):
-        task = task_of(unary(lambda x, k=kept: topi.argmax(x, len(shape) - 1, k), *shape), MANY)
+        task = task_of(unary(partial(topi.argmax, axis=len(shape) - 1, keepdims=kept), *shape), MANY)
         check_on_opencl(task.module, task.reference, schedules(task, count=1))
 
 
 # -- one kernel -----------------------------------------------------------------------------------------------------
 
 
-def normalised(axes, *shape):
+def normalised(axes: tuple[int, ...], *shape: int) -> list[te.Tensor]:
     """What instance, layer and batch normalisation have in common."""
     data = te.placeholder(shape, name="data")
     centred = data - topi.mean(data, axes, True)
@@ -160,7 +163,7 @@ def normalised(axes, *shape):
     return [data, centred * topi.rsqrt(variance + 1e-5)]
 
 
-def variance(*shape):
+def variance(*shape: int) -> list[te.Tensor]:
     data = te.placeholder(shape, name="data")
     centred = data - topi.mean(data, -1, True)
     return [data, topi.mean(centred * centred, -1)]
@@ -192,7 +195,7 @@ FUSED = {
 
 
 @pytest.mark.parametrize("name", FUSED)
-def test_chains_are_one_kernel(name) -> None:
+def test_chains_are_one_kernel(name: str) -> None:
     task = task_of(FUSED[name][0](), H200)
     for schedule in schedules(task):
         assert len(launches(task, schedule)) == 1
@@ -202,7 +205,7 @@ def test_chains_are_one_kernel(name) -> None:
 
 @pytest.mark.parametrize("name", FUSED)
 @pytest.mark.few(2)
-def test_chains_in_one_kernel_are_right(name) -> None:
+def test_chains_in_one_kernel_are_right(name: str) -> None:
     task = task_of(FUSED[name][1](), "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 max_vthreads=8")
     assert task.sketches[0].name.endswith("_rows")
     check_on_opencl(task.module, task.reference, schedules(task, count=2))
@@ -223,7 +226,7 @@ def test_chains_in_one_kernel_stay_inside_of_buffers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ODD])
-def test_matrix_features_equal_those_of_the_ir(name) -> None:
+def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(FUSED[name][1]() if name in FUSED else ODD[name](), H200)
     for sketch in task.sketches:
         rows = sketch.sample(np.random.default_rng(2), 2)

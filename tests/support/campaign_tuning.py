@@ -7,11 +7,14 @@ import hashlib
 import sys
 
 import numpy as np
+import numpy.typing as npt
 from process_faults import PROCESS_FAULTS
 from raw_llvm_backend import DOUBLE, one_line
 
 from loopwright.search.measure.measurer import MeasureOptions
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.records.file import Record
+from loopwright.search.sketch.population import Mask, Rows
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 from loopwright.search.tune.scheduler import TaskScheduler
 
@@ -27,25 +30,25 @@ class Programs:
 
     n_decisions = 1
 
-    def __init__(self, name, hostile) -> None:
+    def __init__(self, name: str, hostile: bool) -> None:
         self.name, self.hostile = name, hostile
 
-    def sample(self, rng, n):
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
         return rng.integers(4096, size=(n, 1))
 
-    def mutate(self, rng, rows):
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
         return self.sample(rng, len(rows))
 
-    def crossover(self, rng, a, b):
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
         return a
 
-    def legal(self, rows):
+    def legal(self, rows: Rows) -> Mask:
         return np.ones(len(rows), bool)
 
-    def features(self, rows):
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         return np.concatenate([rows // 64, rows % 64], axis=1).astype(np.float32)
 
-    def schedule(self, row):
+    def schedule(self, row: Rows) -> str:
         number = int(row[0])
         body = DOUBLE
         if self.hostile and number % _HOSTILE_EVERY == 0:
@@ -56,14 +59,14 @@ class Programs:
         return one_line(f"{body}\n ; {self.name} {number}")
 
 
-def stores(element, name):
+def stores(element: int, name: str) -> str:
     """Machine code that writes what is right to an element once more."""
     return f"""
  %{name} = getelementptr float, ptr %y, i64 {element}
  store volatile float {2.0 * element}, ptr %{name}"""
 
 
-def name_of(record):
+def name_of(record: Record) -> str:
     return hashlib.sha256(f"{record.workload_key} {record.schedule}".encode()).hexdigest()[:16]
 
 
@@ -72,8 +75,17 @@ def main() -> None:
     default = PROCESS_FAULTS["returns twice"][0] if hostile == "1" else DOUBLE
     tasks = [
         TuningTask(
-            *(f"t{n}", f"key {n}", f"text {n}", "llvm", [Programs(f"programs {n}", hostile == "1")]),
-            *(one_line(default), [SOURCE], [2 * SOURCE], 1e-6, 1e-6, 64.0),
+            name=f"t{n}",
+            workload_key=f"key {n}",
+            workload=f"text {n}",
+            target="llvm",
+            spaces=[Programs(f"programs {n}", hostile == "1")],
+            default_schedule=one_line(default),
+            inputs=[SOURCE],
+            expected=[2 * SOURCE],
+            atol=1e-6,
+            rtol=1e-6,
+            flop=64.0,
         )
         for n in range(1 if kind == "task" else 2)
     ]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-DTYPE = {
+DTYPE: dict[str, type[Any]] = {
     "f16": np.float16,
     "f32": np.float32,
     "f64": np.float64,

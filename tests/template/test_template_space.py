@@ -2,7 +2,10 @@
 
 import itertools
 import json
+from collections.abc import Callable, Sequence
 from math import comb, prod
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +43,7 @@ PUBLISHED = {
 NAMES = ("tile_f", "tile_y", "tile_x", "tile_rc", "tile_ry", "tile_rx", "auto_unroll_max_step", "unroll_explicit")
 
 
-def published_space():
+def published_space() -> ConfigSpace:
     space = ConfigSpace()
     cfg = Config(space, collecting=True)
     for name, extent, parts in zip(NAMES, (512, 7, 7, 512, 3, 3), (4, 4, 4, 3, 3, 3), strict=False):
@@ -66,7 +69,7 @@ def test_space_prints_as_the_tutorial_does() -> None:
 
 
 @pytest.mark.parametrize("index", PUBLISHED)
-def test_published_index_is_the_published_config(index) -> None:
+def test_published_index_is_the_published_config(index: int) -> None:
     space = published_space()
     values = dict(zip(NAMES, PUBLISHED[index], strict=True))
     row = space.rows([index])[0]
@@ -77,7 +80,7 @@ def test_published_index_is_the_published_config(index) -> None:
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_index_and_row_are_one(sizes, random) -> None:
+def test_index_and_row_are_one(sizes: list[int], random: Random) -> None:
     space = ConfigSpace()
     for number, size in enumerate(sizes):
         space.add(ChoiceKnob(f"k{number}", list(range(size))))
@@ -90,7 +93,7 @@ def test_index_and_row_are_one(sizes, random) -> None:
         assert space.rows([1])[0].tolist() == [int(i == _first_free(sizes)) for i in range(len(sizes))]
 
 
-def _first_free(sizes):
+def _first_free(sizes: Sequence[int]) -> int:
     return next(i for i, size in enumerate(sizes) if size > 1)
 
 
@@ -105,7 +108,7 @@ def test_space_of_more_than_a_billion_points_is_not_enumerated() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 4))
-def test_factors_are_all_ordered_factorisations_innermost_slowest(extent, parts) -> None:
+def test_factors_are_all_ordered_factorisations_innermost_slowest(extent: int, parts: int) -> None:
     knob = SplitKnob("s", extent, num_outputs=parts)
     divisors = [d for d in range(1, extent + 1) if extent % d == 0]
     inner = [c for c in itertools.product(divisors, repeat=parts - 1) if extent % prod(c) == 0]
@@ -114,7 +117,7 @@ def test_factors_are_all_ordered_factorisations_innermost_slowest(extent, parts)
 
 
 def test_policies_of_splits() -> None:
-    def inner(**options):
+    def inner(**options: Any) -> list[int]:
         return [v[1] for v in SplitKnob("s", 12, **options).sizes.tolist()]
 
     assert inner(policy="factors") == [1, 2, 3, 4, 6, 12]
@@ -126,7 +129,7 @@ def test_policies_of_splits() -> None:
     assert SplitKnob("s", 12, "candidate", candidate=[[-1, 5], [3, 4]]).sizes.tolist() == [[3, 5], [3, 4]]
 
 
-def defined_twice(again):
+def defined_twice(again: Callable[[Config], None]) -> Config:
     cfg = Config(ConfigSpace(), collecting=True)
     cfg.define_knob("k", [1])
     again(cfg)
@@ -161,7 +164,10 @@ def test_numbers_of_numpy_become_those_of_python() -> None:
         (lambda: ReorderKnob("r", "abc", "interval_all", interval=(2, 1)), "0 <= begin < end <= 3, got \\(2, 1\\)"),
         (lambda: ReorderKnob("r", "abc", "interval_all", interval=(1, 4)), "0 <= begin < end <= 3, got \\(1, 4\\)"),
         (lambda: ReorderKnob("r", "abc", "interval", interval=(-1, 2)), "must be \\(begin, end\\) with 0 <= begin"),
-        (lambda: ReorderKnob("r", "abc", "interval", interval=(1,)), "must be \\(begin, end\\) with 0 <= begin"),
+        (
+            lambda: ReorderKnob("r", "abc", "interval", interval=(1,)),  # type: ignore[arg-type]
+            "must be \\(begin, end\\) with 0 <= begin",
+        ),
         (lambda: AnnotateKnob("a", "ab", "try_both"), "policy must be one of"),
         (lambda: AnnotateKnob("a", "abc", "bind_gpu"), "a multiple of 2 loops, got 3"),
         (lambda: ChoiceKnob("k", []), "at least one candidate"),
@@ -180,7 +186,7 @@ def test_numbers_of_numpy_become_those_of_python() -> None:
         (lambda: SplitKnob("s", 8).position_of([2, 3]), "has no choice"),
     ],
 )
-def test_bad_input_is_one_sentence(make, sentence: str) -> None:
+def test_bad_input_is_one_sentence(make: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence) as error:
         make()
     assert "\n" not in str(error.value)
@@ -188,7 +194,7 @@ def test_bad_input_is_one_sentence(make, sentence: str) -> None:
 
 @pytest.mark.parametrize("ask", [lambda s, i: s.rows([i]), lambda s, i: s.get(i), lambda s, i: s[i]])
 @pytest.mark.parametrize("index", [10454400, -1])
-def test_index_out_of_range(ask, index: int) -> None:
+def test_index_out_of_range(ask: Callable[[ConfigSpace, int], object], index: int) -> None:
     with pytest.raises(IndexError, match=rf"a config index is in \[0, 10454400\), got {index}"):
         ask(published_space(), index)
 
@@ -201,11 +207,11 @@ def test_configs_of_a_space_by_index_and_one_after_the_other() -> None:
     with pytest.raises(IndexError, match=r"got 1000000000000000000000000000000$"):
         space.get(10**30)
     with pytest.raises(TypeError):
-        space.get(1.5)
+        space.get(1.5)  # type: ignore[arg-type]
 
 
 def test_policies_of_reorder() -> None:
-    def orders(*axes, **options):
+    def orders(*axes: str, **options: Any) -> list[list[int]]:
         return [ReorderKnob("r", axes, **options).value(p) for p in range(len(ReorderKnob("r", axes, **options)))]
 
     assert orders("a", "b", policy="identity") == [[0, 1]]
@@ -218,7 +224,7 @@ def test_policies_of_reorder() -> None:
 
 
 def test_policies_of_annotate() -> None:
-    def marks(axes, policy, **options):
+    def marks(axes: str, policy: str, **options: Any) -> list[list[Any]]:
         knob = AnnotateKnob("a", axes, policy, **options)
         return [knob.value(p) for p in range(len(knob))]
 

@@ -3,8 +3,10 @@
 import io
 import json
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -19,12 +21,15 @@ from loopwright.search.measure.checking import Buffers
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, append, load
-from loopwright.search.records.index import histories
+from loopwright.search.records.index import History, Source, histories
 from loopwright.search.records.known import best_known
+from loopwright.search.template.config import Config
 from loopwright.search.template.fallback import fallback_config
 from loopwright.search.template.history import FallbackWarning
 from loopwright.search.template.knobs.knob import ConfigError
-from loopwright.search.template.registry import find_template, shipped
+from loopwright.search.template.registry import Template, find_template, shipped
+from loopwright.search.tune.loop import TuningResult
+from loopwright.search.tuners.callbacks import TrialCallback
 
 ARGS = (16, 24, 8)
 TARGET = "llvm cores=1 vector_bytes=32"
@@ -34,22 +39,35 @@ QUICK = lw.measure_option(
 )
 
 
-def made_task(args=ARGS, target=TARGET):
+def made_task(args: Sequence[int] = ARGS, target: str = TARGET) -> lw.TemplateTask:
     return lw.TemplateTask("tests_matmul", args, target)
 
 
+Tuned = tuple[lw.TemplateTask, Path, TuningResult, str]
+
+
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory):
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     """A task, the file of its records, and what tuning it returned."""
     path = tmp_path_factory.mktemp("records") / "matmul.jsonl"
     task = made_task()
     bar = io.StringIO()
-    callbacks = [lw.callbacks.log_to_file(path), lw.callbacks.progress_bar(6, "[Task  1/ 1]", stream=bar)]
+    callbacks: list[TrialCallback] = [
+        lw.callbacks.log_to_file(path),
+        lw.callbacks.progress_bar(6, "[Task  1/ 1]", stream=bar),
+    ]
     result = lw.tuners.RandomTuner(task).tune(6, QUICK, callbacks=callbacks)
     return task, path, result, bar.getvalue()
 
 
-def test_every_trial_is_a_record_with_its_config(tuned) -> None:
+def chosen(history: History, task: lw.TemplateTask) -> Config:
+    """The config that a history has for a task."""
+    config = history.config(task)
+    assert config is not None
+    return config
+
+
+def test_every_trial_is_a_record_with_its_config(tuned: Tuned) -> None:
     task, path, result, _ = tuned
     records = load(path)
     assert records == list(result.trials) and len(records) == 6
@@ -67,14 +85,14 @@ def test_every_trial_is_a_record_with_its_config(tuned) -> None:
     assert result.best.time_s == min(r.time_s for r in records)
 
 
-def test_progress_bar_is_the_published_one(tuned) -> None:
+def test_progress_bar_is_the_published_one(tuned: Tuned) -> None:
     _, _, _, bar = tuned
     lines = bar.split("\r")
     assert len(lines) == 7 and lines[-1].endswith(" Done.\n")
     assert lines[3].startswith("[Task  1/ 1] Current/Best: ") and "GFLOPS | Progress: (3/6) | " in lines[3]
 
 
-def test_template_and_sketch_records_share_a_file_and_a_best(tuned, tmp_path: Path) -> None:
+def test_template_and_sketch_records_share_a_file_and_a_best(tuned: Tuned, tmp_path: Path) -> None:
     task, path, result, _ = tuned
     a, b = te.placeholder((16, 8), name="a"), te.placeholder((8, 24), name="b")
     search = lw.SearchTask(lambda: [a, b, topi.matmul(a, b)], target=TARGET)
@@ -95,11 +113,11 @@ def test_template_and_sketch_records_share_a_file_and_a_best(tuned, tmp_path: Pa
     assert best.role == "winner" or (best.role == "trial" and best.time_s <= result.best.time_s)
 
 
-def test_tuner_resumes_without_measuring_again(tuned) -> None:
+def test_tuner_resumes_without_measuring_again(tuned: Tuned) -> None:
     task, path, result, _ = tuned
-    measured = []
+    measured: list[Config] = []
 
-    def simulated(task, configs):
+    def simulated(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
         measured.extend(configs)
         return [1.0] * len(configs)
 
@@ -110,11 +128,11 @@ def test_tuner_resumes_without_measuring_again(tuned) -> None:
     assert not {c.index for c in measured} & {r.template["index"] for r in result.trials}
 
 
-def test_history_is_a_context_and_a_function(tuned) -> None:
+def test_history_is_a_context_and_a_function(tuned: Tuned) -> None:
     task, path, result, _ = tuned
     history = lw.apply_history_best(path)
     assert history.query(task.target, task.compute_dag.hash) == result.best
-    assert history.config(task).index == result.best.template["index"]
+    assert chosen(history, task).index == result.best.template["index"]
     assert history.query("cuda model=h200", task.compute_dag.hash) is None
     with history, warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -124,7 +142,7 @@ def test_history_is_a_context_and_a_function(tuned) -> None:
     assert histories() == ()
 
 
-def test_a_history_is_asked_as_in_the_classic_autotuner(tuned) -> None:
+def test_a_history_is_asked_as_in_the_classic_autotuner(tuned: Tuned) -> None:
     task, path, result, _ = tuned
     history = lw.apply_history_best(path)
     for workload in (task.workload, task.workload_key, task.compute_dag.hash, task, task.search_task):
@@ -132,7 +150,7 @@ def test_a_history_is_asked_as_in_the_classic_autotuner(tuned) -> None:
     assert history.query(TARGET, task.workload) == history.query(str(task.target), task.workload) == result.best
     assert history.query(task.target, task.workload, "another") is None
     with pytest.raises(TypeError, match="a workload is a task, its workload key or hash, got int"):
-        history.query(task.target, 3)
+        history.query(task.target, 3)  # type: ignore[arg-type]
 
 
 def test_llvm_alone_is_this_machine() -> None:
@@ -142,17 +160,18 @@ def test_llvm_alone_is_this_machine() -> None:
     assert lw.apply_history_best(record).query("llvm", task.workload) == record
 
 
-def test_histories_of_files_and_records(tuned, tmp_path: Path) -> None:
+def test_histories_of_files_and_records(tuned: Tuned, tmp_path: Path) -> None:
     task, path, result, _ = tuned
     slower = max(result.trials, key=lambda r: r.time_s)
     append(tmp_path / "one.jsonl", [slower])
-    for source in (path, [path], [tmp_path / "one.jsonl", str(path)], [slower, path], list(result.trials)):
-        assert lw.apply_history_best(source).config(task).index == result.best.template["index"]
-    assert lw.apply_history_best(slower).config(task).index == slower.template["index"]
+    sources: list[Source] = [path, [path], [tmp_path / "one.jsonl", str(path)], [slower, path], list(result.trials)]
+    for source in sources:
+        assert chosen(lw.apply_history_best(source), task).index == result.best.template["index"]
+    assert chosen(lw.apply_history_best(slower), task).index == slower.template["index"]
     with pytest.raises(TypeError, match="records are a file, a Record, or a list of those, got int"):
-        lw.apply_history_best(3)
+        lw.apply_history_best(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="got a list with NoneType"):
-        lw.apply_history_best([None])
+        lw.apply_history_best([None])  # type: ignore[list-item]
 
 
 def test_records_that_break_the_limits_of_this_target_are_passed_over() -> None:
@@ -164,23 +183,27 @@ def test_records_that_break_the_limits_of_this_target_are_passed_over() -> None:
     assert fits.any() and not fits.all()
     wanted = [*rows[~fits][:3], *rows[fits][:2]]
 
-    def simulated(task, configs):
+    def simulated(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
         return [1.0 + next(i for i, row in enumerate(wanted) if c.row == tuple(row)) for c in configs]
 
     class Chosen(lw.tuners.RandomTuner):
-        def propose(self, count):
+        def propose(self, count: int) -> list[int]:
             return [] if self.visited else self.space.indices(np.array(wanted)).tolist()
 
     records = Chosen(wide).tune(5, simulated).trials
     history = lw.apply_history_best(records)
-    assert history.config(wide).row == tuple(wanted[0])
-    assert history.config(narrow).row == tuple(wanted[3])
+    assert chosen(history, wide).row == tuple(wanted[0])
+    assert chosen(history, narrow).row == tuple(wanted[3])
     assert lw.apply_history_best([r for r in records if r.time_s <= 3]).config(narrow) is None
-    assert history.query(wide.target, narrow).time_s == history.query(narrow.target, wide.workload).time_s == 1.0
-    assert history.query(narrow.target, wide).time_s == history.query(narrow.target, narrow).time_s == 4.0  # which fits
+    for target, workload in ((wide.target, narrow), (narrow.target, wide.workload)):
+        found = history.query(target, workload)
+        assert found is not None and found.time_s == 1.0
+    for task in (wide, narrow):
+        found = history.query(narrow.target, task)
+        assert found is not None and found.time_s == 4.0  # which fits
 
 
-def test_inner_contexts_are_asked_first(tuned) -> None:
+def test_inner_contexts_are_asked_first(tuned: Tuned) -> None:
     result = tuned[2]
     ranked = sorted(result.trials, key=lambda r: r.time_s)
     with lw.apply_history_best(ranked[:1]):
@@ -201,7 +224,9 @@ def test_without_a_record_a_fallback_is_used_and_said_once() -> None:
     with pytest.warns(FallbackWarning, match="a config nobody measured is used$") as caught:
         sch = template_workloads.matmul(*ARGS, target=TARGET)
         template_workloads.matmul(*ARGS, target=TARGET)
-        made_task().template(*ARGS, target=TARGET)
+        made = made_task().template
+        assert isinstance(made, Template)
+        made(*ARGS, target=TARGET)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     with pytest.warns(FallbackWarning, match=r"template tests_matmul\(8, 24, 8\) on llvm"):
@@ -221,9 +246,9 @@ def test_without_a_record_a_fallback_is_used_and_said_once() -> None:
         (lambda cfg: cfg.__setitem__("vec", 1), "lw-vectorize.*"),
     ],
 )
-def test_a_fallback_that_cannot_be_is_named(choose, refusal: str) -> None:
+def test_a_fallback_that_cannot_be_is_named(choose: Callable[[Config], None], refusal: str) -> None:
     @lw.template("tests_mistaken")
-    def mistaken(cfg, n, mistake):
+    def mistaken(cfg: Config, n: int, mistake: int) -> lw.Schedule:
         x = te.placeholder((n,), name="x")
         y = topi.nn.relu(x)
         sch = lw.Schedule([x, y], target=cfg.target)
@@ -266,12 +291,12 @@ def test_config_of_the_space_is_one_that_the_task_takes() -> None:
         (10**6, IndexError, r"a config index is in \[0, \d+\), got 1000000"),
     ],
 )
-def test_config_that_is_none_is_one_sentence(config, error, sentence: str) -> None:
+def test_config_that_is_none_is_one_sentence(config: Any, error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         made_task().config(config)
 
 
-def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path: Path) -> None:
+def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned: Tuned, tmp_path: Path) -> None:
     _, path, result, _ = tuned
     out = tmp_path / "best.jsonl"
     assert lw.pick_best(path, out) == [result.best] == load(out)
@@ -280,19 +305,19 @@ def test_pick_best_keeps_one_record_of_each_workload_and_merges(tuned, tmp_path:
     assert lw.pick_best(path.with_suffix(".other"), out) == [result.best]
 
 
-def test_pick_best_keeps_the_best_of_each_template_too(tuned, tmp_path: Path) -> None:
+def test_pick_best_keeps_the_best_of_each_template_too(tuned: Tuned, tmp_path: Path) -> None:
     task, path, result, _ = tuned
     faster = replace(result.best, sketch="cpu/tiles", template={}, times_s=(result.best.time_s / 2,))
     out = tmp_path / "best.jsonl"
     assert lw.pick_best([path, faster], out) == [faster, result.best]
     assert lw.pick_best(path, out) == [faster, result.best] == lw.pick_best(out)
-    assert lw.apply_history_best(out).config(task).index == result.best.template["index"]
+    assert chosen(lw.apply_history_best(out), task).index == result.best.template["index"]
     assert lw.apply_history_best(out).query(task.target, task) == task.best_record(out) == faster
 
 
 @pytest.mark.usefixtures("nothing_said_yet")
 def test_pretuned_set_is_looked_up_last_and_tells_where_it_comes_from(
-    tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, path, result, _ = tuned
     monkeypatch.setattr(pretuned, "FOLDER", tmp_path)
@@ -327,7 +352,7 @@ def test_measure_option_reaches_the_measurer() -> None:
     timing = options.timing
     assert (timing.number, timing.repeat, timing.min_repeat_ms, timing.cooldown_s) == (5, 6, 7.0, 0.25)
     with pytest.raises(TypeError, match="runner must be a LocalRunner, got str"):
-        lw.measure_option(runner="local")
+        lw.measure_option(runner="local")  # type: ignore[arg-type]
 
 
 def test_a_builder_and_a_runner_are_taken_wherever_something_is_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +361,7 @@ def test_a_builder_and_a_runner_are_taken_wherever_something_is_tuned(monkeypatc
     class Asked(Exception):
         pass
 
-    def measurer(options):
+    def measurer(options: MeasureOptions) -> NoReturn:
         seen.append(options)
         raise Asked
 
@@ -374,7 +399,7 @@ def test_without_a_check_any_output_passes(tmp_path: Path) -> None:
 
 def test_flops_are_counted_or_given() -> None:
     @lw.template("tests_counted")
-    def counted(cfg, n, given):
+    def counted(cfg: Config, n: int, given: float) -> lw.Schedule:
         x = te.placeholder((n,), name="x")
         y = topi.nn.relu(x)
         cfg.define_knob("nothing", [0])
@@ -393,7 +418,7 @@ def test_bad_templates_are_one_sentence() -> None:
         lw.TemplateTask("no_such", (), TARGET)
 
     @lw.template("tests_nothing")
-    def nothing(cfg):
+    def nothing(cfg: Config) -> None:
         return None
 
     with pytest.raises(TypeError, match="must return the lw\\.Schedule it made, got NoneType"):
@@ -406,13 +431,13 @@ def test_bad_templates_are_one_sentence() -> None:
 
 def test_template_that_computes_something_else_for_some_configs_is_refused() -> None:
     @lw.template("tests_changing")
-    def changing(cfg):
+    def changing(cfg: Config) -> lw.Schedule:
         cfg.define_knob("n", [8, 16])
         x = te.placeholder((cfg["n"].val + 0,), name="x")
         return lw.Schedule([x, topi.nn.relu(x)], target=cfg.target)
 
     task = lw.TemplateTask(changing, (), TARGET)
-    assert "computes something else" in task.why_not(1)
+    assert "computes something else" in str(task.why_not(1))
 
 
 def test_shipped_templates_are_found_by_file_name_and_target() -> None:
@@ -436,7 +461,7 @@ def test_shipped_templates_are_found_by_file_name_and_target() -> None:
     ],
 )
 @pytest.mark.few(2)
-def test_shipped_templates_are_right(name: str, args) -> None:
+def test_shipped_templates_are_right(name: str, args: tuple[Any, ...]) -> None:
     on_opencl = name in ("conv2d_nchw", "dense")  # PoCL takes a second for each kernel
     for target, count in ((TARGET, 2), ("opencl model=pocl", int(on_opencl))):
         task = lw.TemplateTask(name, args, target)
@@ -465,7 +490,7 @@ def test_sums_of_a_vector_lie_side_by_side(name: str, args: tuple[int, ...], vec
     assert str(block.write_indices[0][-1]) == vector
 
 
-def test_record_of_a_template_is_one_line_of_the_common_format(tuned) -> None:
+def test_record_of_a_template_is_one_line_of_the_common_format(tuned: Tuned) -> None:
     _, path, _, _ = tuned
     line = json.loads(path.read_text().splitlines()[0])
     assert line["sketch"] == "template:tests_matmul" and line["schema"] == 1

@@ -2,7 +2,9 @@
 
 import io
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import effort
 import numpy as np
@@ -12,17 +14,20 @@ from analytic_cost import analytic_cost
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.cost_model import relative_speed
+from loopwright.search.cost_model import Floats, relative_speed
 from loopwright.search.measure.measurement import Measurement
-from loopwright.search.records.file import ErrorCode
+from loopwright.search.records.file import ErrorCode, Record
+from loopwright.search.sketch.population import Rows
 from loopwright.search.strategies.chains import AnnealingSettings, Chains
 from loopwright.search.strategies.diversity import pick_diverse
-from loopwright.search.template.config import ConfigSpace
+from loopwright.search.template.config import Config, ConfigSpace
 from loopwright.search.template.in_search import TemplateSpace
 from loopwright.search.template.knobs.choice import ChoiceKnob
+from loopwright.search.tune.loop import TuningResult
 from loopwright.search.tuners import simulated
 from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
 from loopwright.search.tuners.speed_trees import SpeedTrees
+from loopwright.search.tuners.tuner import Callback
 
 TUNERS = [lw.tuners.GridSearchTuner, lw.tuners.RandomTuner, lw.tuners.GATuner, lw.tuners.GradientBoostingTuner]
 CONV = ("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
@@ -33,7 +38,7 @@ THREE = [
     # (on a device it is 82: benchmarks/results/template-tuners-2026-11-21.md).
     ("batch_matmul", (8, 128, 256, 63), "opencl model=h200"),
 ]
-OTHERS = [
+OTHERS: list[list[tuple[Any, ...]]] = [
     [(1, 14, 14, 256, 256, 3, 3, (1, 1), (1, 1)), (1, 28, 28, 128, 128, 3, 3, (1, 1), (1, 1))],
     [(1, 14, 14, 256, 256, 3, 3, (1, 1), (1, 1)), (1, 56, 56, 64, 64, 3, 3, (1, 1), (1, 1))],
     [(8, 256, 256, 63), (12, 128, 128, 127)],
@@ -44,17 +49,19 @@ RUNS = 9 if effort.level() > 1 else 3
 
 
 @pytest.fixture(scope="module")
-def conv():
+def conv() -> lw.TemplateTask:
     return lw.TemplateTask(*CONV)
 
 
 @pytest.fixture(scope="module")
-def small():
+def small() -> lw.TemplateTask:
     return lw.TemplateTask("tests_matmul", (16, 8, 4), "llvm cores=1 vector_bytes=32")
 
 
 @pytest.mark.parametrize("make", TUNERS)
-def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(conv, make) -> None:
+def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(
+    conv: lw.TemplateTask, make: type[lw.tuners.Tuner]
+) -> None:
     runs = [make(conv, seed=3).tune(40, analytic_cost) for _ in range(2)]
     rows = [r.decisions for r in runs[0].trials]
     assert [r.decisions for r in runs[1].trials] == rows
@@ -64,13 +71,13 @@ def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(conv, make)
 
 
 @pytest.mark.parametrize("make", TUNERS)
-def test_a_space_is_used_up_to_the_last_config(make) -> None:
+def test_a_space_is_used_up_to_the_last_config(make: type[lw.tuners.Tuner]) -> None:
     task = lw.TemplateTask("dense", (4, 4, 2), "llvm cores=1 vector_bytes=32")
     result = make(task).tune(10_000, analytic_cost)
     assert sorted(r.template["index"] for r in result.trials) == list(range(len(task.config_space)))
 
 
-def test_grid_search_goes_in_order(small) -> None:
+def test_grid_search_goes_in_order(small: lw.TemplateTask) -> None:
     result = lw.tuners.GridSearchTuner(small).tune(20, analytic_cost)
     assert [r.template["index"] for r in result.trials] == list(range(20))
 
@@ -83,12 +90,12 @@ def test_only_legal_configs_are_measured_where_most_are_not() -> None:
     assert task.legal(np.array([r.decisions for r in measured])).all()
 
 
-def flat(task, configs):
+def flat(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
     return [1.0] * len(configs)
 
 
-def test_early_stopping_and_callbacks(small) -> None:
-    seen = []
+def test_early_stopping_and_callbacks(small: lw.TemplateTask) -> None:
+    seen: list[Record] = []
     result = lw.tuners.RandomTuner(small).tune(300, flat, early_stopping=20, callbacks=[lambda t, r: seen.extend(r)])
     assert len(result.trials) == 21 and seen == list(result.trials)
     result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lw.callbacks.early_stop(10)])
@@ -102,10 +109,10 @@ def test_early_stopping_and_callbacks(small) -> None:
     assert len(tuner.tune(4, flat).trials) == 7  # goes on
 
 
-def test_no_more_is_proposed_than_early_stopping_leaves(small) -> None:
+def test_no_more_is_proposed_than_early_stopping_leaves(small: lw.TemplateTask) -> None:
     asked = []
 
-    def falling(task, configs):
+    def falling(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
         asked.append(len(configs))
         return [1.0 if c.index else 0.5 for c in configs]
 
@@ -114,7 +121,9 @@ def test_no_more_is_proposed_than_early_stopping_leaves(small) -> None:
 
 
 @pytest.mark.parametrize("make", TUNERS)
-def test_configs_of_a_batch_that_tuning_left_are_measured_later(small, make) -> None:
+def test_configs_of_a_batch_that_tuning_left_are_measured_later(
+    small: lw.TemplateTask, make: type[lw.tuners.Tuner]
+) -> None:
     tuner = make(small)
     tuner.tune(40, flat, callbacks=[lw.callbacks.early_stop(5)])
     left = tuner._indices([p.row for p in tuner._loop.strategy._left])
@@ -123,14 +132,14 @@ def test_configs_of_a_batch_that_tuning_left_are_measured_later(small, make) -> 
     assert len(set(indices)) == 46 and set(left) <= set(indices)
 
 
-def test_a_tuner_of_ones_own_proposes_and_learns(small) -> None:
+def test_a_tuner_of_ones_own_proposes_and_learns(small: lw.TemplateTask) -> None:
     class Odd(lw.tuners.RandomTuner):
         learned = 0
 
-        def propose(self, count):
+        def propose(self, count: int) -> list[int]:
             return [i for i in super().propose(4 * count) if i % 2][:count]
 
-        def update(self, rows, times_s):
+        def update(self, rows: Rows, times_s: Floats) -> None:
             self.learned += len(rows)
 
     tuner = Odd(small, seed=2)
@@ -140,7 +149,7 @@ def test_a_tuner_of_ones_own_proposes_and_learns(small) -> None:
     assert len(set(drawn)) == 50 and tuner.visited == set(indices) and tuner.visited.isdisjoint(drawn)
 
 
-def test_stops_count_the_trials_of_this_tune_only(small) -> None:
+def test_stops_count_the_trials_of_this_tune_only(small: lw.TemplateTask) -> None:
     before = lw.tuners.RandomTuner(small).tune(30, flat).trials
     for options in ({"callbacks": [lw.callbacks.early_stop(4)]}, {"early_stopping": 4}):
         tuner = lw.tuners.RandomTuner(small, seed=1)
@@ -152,19 +161,19 @@ ENDINGS = {"trials": 8, "early_stopping": 3, "callback": 3, "interrupt": 1, "fai
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_progress_bar_ends_its_line_however_tuning_ends(small, ending) -> None:
-    def end(tuner, records):
+def test_progress_bar_ends_its_line_however_tuning_ends(small: lw.TemplateTask, ending: str) -> None:
+    def end(tuner: lw.tuners.Tuner, records: Sequence[Record]) -> bool:
         if ending in ("interrupt", "failure"):
             raise KeyboardInterrupt if ending == "interrupt" else OSError
         return ending == "callback" and tuner.state.done == 3
 
-    def measure(task, configs):
+    def measure(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
         if ending == "no device":
             raise OSError
         return flat(task, configs)
 
     stream = io.StringIO()
-    callbacks = [lw.callbacks.progress_bar(8, "[Task  1/12] ", stream=stream), end]
+    callbacks: list[Callback] = [lw.callbacks.progress_bar(8, "[Task  1/12] ", stream=stream), end]
     patience = 2 if ending == "early_stopping" else None
     try:
         lw.tuners.RandomTuner(small).tune(8, measure, patience, callbacks)
@@ -179,8 +188,8 @@ def test_progress_bar_ends_its_line_however_tuning_ends(small, ending) -> None:
     assert not shown or re.fullmatch(line, shown.split("\r")[-1])
 
 
-def test_failures_are_records_and_do_not_end_it(small) -> None:
-    def half(task, configs):
+def test_failures_are_records_and_do_not_end_it(small: lw.TemplateTask) -> None:
+    def half(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
         return [float("inf") if c.index % 2 else 1e-3 for c in configs]
 
     result = lw.tuners.GATuner(small, pop_size=12).tune(60, half)
@@ -188,7 +197,9 @@ def test_failures_are_records_and_do_not_end_it(small) -> None:
     assert result.best.template["index"] % 2 == 0
 
 
-def test_a_loop_over_tasks_goes_on_where_all_trials_of_one_fail(small, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loop_over_tasks_goes_on_where_all_trials_of_one_fail(
+    small: lw.TemplateTask, caplog: pytest.LogCaptureFixture
+) -> None:
     nothing = lambda task, configs: [float("inf")] * len(configs)  # noqa: E731
     found = [lw.tuners.RandomTuner(small).tune(16, measure) for measure in (nothing, analytic_cost)]
     assert found[0].winner is None and found[1].best.ok
@@ -198,7 +209,7 @@ def test_a_loop_over_tasks_goes_on_where_all_trials_of_one_fail(small, caplog: p
         _ = found[0].best
 
 
-def test_debug_log_has_a_line_for_each_trial(small, caplog: pytest.LogCaptureFixture) -> None:
+def test_debug_log_has_a_line_for_each_trial(small: lw.TemplateTask, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG", logger="loopwright.tuners"):
         lw.tuners.GridSearchTuner(small).tune(2, analytic_cost)
     assert [m.split("\t")[0] for m in caplog.messages] == ["No: 1", "No: 2"]
@@ -213,7 +224,7 @@ def test_debug_log_has_a_line_for_each_trial(small, caplog: pytest.LogCaptureFix
         ({"plan_size": 0}, "plan_size must be at least 1, got 0"),
     ],
 )
-def test_bad_options_are_one_sentence(small, options, sentence: str) -> None:
+def test_bad_options_are_one_sentence(small: lw.TemplateTask, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         lw.tuners.GradientBoostingTuner(small, **options)
 
@@ -229,20 +240,26 @@ def test_bad_options_are_one_sentence(small, options, sentence: str) -> None:
         (lambda tune: tune(4, {"timeout": 3}), TypeError, "or a function, got dict"),
         (lambda tune: lw.LocalBuilder(n_parallel=-1), ValueError, "n_parallel must be at least 1, got -1"),
         (lambda tune: lw.LocalBuilder(timeout=0), ValueError, "timeout must be above 0 seconds, got 0"),
-        (lambda tune: lw.LocalRunner(number=1.5), TypeError, "number must be a whole number, got 1.5"),
+        (
+            lambda tune: lw.LocalRunner(number=1.5),  # type: ignore[arg-type]
+            TypeError,
+            "number must be a whole number, got 1.5",
+        ),
         (lambda tune: lw.LocalRunner(repeat=0), ValueError, "repeat must be at least 1, got 0"),
         (lambda tune: lw.LocalRunner(cooldown=-1), ValueError, "cooldown must be at least 0, got -1"),
         (lambda tune: lw.LocalRunner(min_repeat_ms=float("nan")), ValueError, "min_repeat_ms must be at least 0, got"),
     ],
 )
-def test_what_cannot_be_measured_with_is_one_sentence(small, make, error, sentence: str) -> None:
+def test_what_cannot_be_measured_with_is_one_sentence(
+    small: lw.TemplateTask, make: Callable[[Callable[..., TuningResult]], object], error: type[Exception], sentence: str
+) -> None:
     with pytest.raises(error, match=sentence):
         make(lw.tuners.RandomTuner(small).tune)
 
 
 def test_a_space_without_a_legal_config_says_why_the_first_is_not() -> None:
     @lw.template("tests_hopeless")
-    def hopeless(cfg, n):
+    def hopeless(cfg: Config, n: int) -> lw.Schedule:
         x = te.placeholder((n,), name="x")
         y = topi.nn.relu(x)
         cfg.define_knob("k", [0, 1, 2])
@@ -258,13 +275,15 @@ def test_a_space_without_a_legal_config_says_why_the_first_is_not() -> None:
     assert "\n" not in str(error.value)
 
 
-def best_of_random(task, count, seed):
+def best_of_random(task: lw.TemplateTask, count: int, seed: int) -> float:
     """The best of `count` random legal configs."""
     tuner = lw.tuners.RandomTuner(task, seed=1000 + seed)
     return min(analytic_cost(task, [task.config(i) for i in tuner.propose(count)]))
 
 
-def trials_needed(task, goal_s, budget, seed, history=(), **options):
+def trials_needed(
+    task: lw.TemplateTask, goal_s: float, budget: int, seed: int, history: Sequence[Record] = (), **options: Any
+) -> int:
     """How many trials gradient boosting takes to reach a time; more than the budget if it does not."""
     tuner = lw.tuners.GradientBoostingTuner(task, seed=seed, **options)
     if history:
@@ -275,7 +294,7 @@ def trials_needed(task, goal_s, budget, seed, history=(), **options):
     return next((i for i, t in enumerate(times, 1) if t <= goal_s), budget + 1)
 
 
-def reached_in_most_runs(task, budget, history=()):
+def reached_in_most_runs(task: lw.TemplateTask, budget: int, history: Sequence[Record] = ()) -> tuple[bool, list[int]]:
     """The trials each run takes to reach the best of 500 random ones, until one outcome has a majority; the outcome."""
     needed = []
     for seed in range(RUNS):
@@ -290,7 +309,7 @@ def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch:
     task = lw.TemplateTask("tests_matmul", (16, 8, 4), "llvm cores=1 vector_bytes=32")
     said = "lw-lower-loop-to-kernel: loop 'j' is parallel, which a GPU does not have"
 
-    def refused(job, schedule, time_s):
+    def refused(job: int, schedule: str, time_s: float) -> Measurement:
         return Measurement(job, schedule, ErrorCode.INSTANTIATION_ERROR, f"{said}\n  at: ...")
 
     monkeypatch.setattr(simulated, "_measurement", refused)
@@ -311,7 +330,7 @@ def test_gradient_boosting_reaches_the_best_of_500_random_trials(which: int) -> 
 @pytest.mark.slow
 def test_other_tasks_show_the_way(which: int) -> None:
     name, args, target = THREE[which]
-    history = []
+    history: list[Record] = []
     for other in OTHERS[which]:
         history += lw.tuners.RandomTuner(lw.TemplateTask(name, other, target), seed=9).tune(128, analytic_cost).trials
     reached, needed = reached_in_most_runs(lw.TemplateTask(name, args, target), BUDGET_WITH_HISTORY, history)
@@ -328,7 +347,9 @@ def test_histories_that_are_loaded_add_up() -> None:
         assert len(tuner.trees.history) == number and not tuner.trees._models
 
 
-def test_history_of_the_same_task_or_another_template_is_no_transfer(conv, small) -> None:
+def test_history_of_the_same_task_or_another_template_is_no_transfer(
+    conv: lw.TemplateTask, small: lw.TemplateTask
+) -> None:
     own = lw.tuners.RandomTuner(small).tune(10, analytic_cost).trials
     assert lw.tuners.GradientBoostingTuner(small).load_history(own) == 0
     assert lw.tuners.GradientBoostingTuner(conv).load_history(own) == 0
@@ -336,7 +357,7 @@ def test_history_of_the_same_task_or_another_template_is_no_transfer(conv, small
 
 
 @pytest.fixture(scope="module")
-def thousand(conv):
+def thousand(conv: lw.TemplateTask) -> Sequence[Record]:
     tuner = lw.tuners.RandomTuner(conv, seed=5)
     tuner.batch_size = 250
     return tuner.tune(1000, analytic_cost).trials
@@ -344,7 +365,9 @@ def thousand(conv):
 
 @pytest.mark.parametrize("count", [192, 1000])
 @pytest.mark.parametrize("options", [{}, {"loss_type": "reg", "feature_type": "curve"}], ids=["usual", "slowest"])
-def test_a_batch_of_64_of_ten_million_holds_no_config_twice(conv, thousand, count: int, options) -> None:
+def test_a_batch_of_64_of_ten_million_holds_no_config_twice(
+    conv: lw.TemplateTask, thousand: Sequence[Record], count: int, options: dict[str, Any]
+) -> None:
     assert len(conv.config_space) > 1e7
     tuner = lw.tuners.GradientBoostingTuner(conv, plan_size=64, **options)
     assert tuner.resume(thousand[:count]) == count
@@ -366,7 +389,7 @@ def test_few_of_many_samples_are_the_fastest_the_last_and_others() -> None:
     assert well_chosen(rng, scores, tasks, 900).tolist() == list(range(900))
 
 
-def test_what_can_be_measured_and_its_features_come_together(conv, small) -> None:
+def test_what_can_be_measured_and_its_features_come_together(conv: lw.TemplateTask, small: lw.TemplateTask) -> None:
     for task in (conv, small):
         rows = task.config_space.sample(np.random.default_rng(0), 200)
         for kind in ("knob", "itervar", "curve", "sketch"):
@@ -381,7 +404,7 @@ def test_what_can_be_measured_and_its_features_come_together(conv, small) -> Non
     [(SpeedTrees(), 1.0), (RankTrees(), 1.0), (RankTrees(binary=True), 0.35)],  # the last tells within half of the best
     ids=["reg", "rank", "binary"],
 )
-def test_models_rank_what_they_have_not_seen(model, range_of: float) -> None:
+def test_models_rank_what_they_have_not_seen(model: SpeedTrees | RankTrees, range_of: float) -> None:
     rng = np.random.default_rng(0)
     features = rng.uniform(0, 4, (200, 12))
     times_s = 1e-3 * np.exp(range_of * (features[:, 0] - 0.7 * features[:, 3]) + 0.1 * rng.standard_normal(200))
@@ -414,7 +437,7 @@ def test_annealing_finds_a_known_peak() -> None:
         space.add(ChoiceKnob(f"k{number}", list(range(12))))
     peak = np.array([3, 11, 0, 7, 5, 9])
 
-    def score(rows):
+    def score(rows: Rows) -> Floats:
         scores = -np.abs(rows - peak).sum(axis=1).astype(float) / 10
         return np.where(rows[:, 0] == 1, -np.inf, scores)
 

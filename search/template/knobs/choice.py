@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,7 @@ class ChoiceKnob(Knob[ChoiceEntity]):
     Numbers of NumPy become Python's.
     """
 
-    def __init__(self, name: str, candidate: Sequence[Any]) -> None:
+    def __init__(self, name: str, candidate: Iterable[Any]) -> None:
         self.name = name
         self.candidate = [_recordable(name, value) for value in candidate]
         if not self.candidate:
