@@ -49,7 +49,8 @@ class Computation:
             return self.epilogue
         out = str(self.sch.cache_write(block, block, "local"))
         if self.written:
-            self.sch.reorder(out, *self.written)
+            found = {str(loop) for loop in self.sch.get_loops(out)}  # dimensions of one element have none
+            self.sch.reorder(out, *(name for name in self.written if name in found))
         return out
 
     def lay_out_sums(self, loops: Sequence[str]) -> None:

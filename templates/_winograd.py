@@ -144,8 +144,9 @@ def _channels_last(made: Stages) -> None:
     n, c, y, x = sch.get_loops(writer)
     sch.transform_layout(writer, writer, [str(n), str(y), str(x), str(c)])
     sch.parallel(writer, sch.fuse(writer, n, c))
-    sch.transform_layout(PACK, PACK, [*POSITIONS, "p", "c"])
-    sch.transform_layout(PRODUCT, PRODUCT, [*POSITIONS, "p", "co"])
+    for block, channel in ((PACK, "c"), (PRODUCT, "co")):
+        if any(axis.name == channel and axis.extent > 1 for axis in find_block(None, sch.module, block).axes):
+            sch.transform_layout(block, block, [*POSITIONS, "p", channel])
 
 
 def _kernel_on_cpu(sch: Schedule) -> None:

@@ -31,6 +31,8 @@ MORE: dict[str, tuple[str, tuple[Any, ...]]] = {
         (1, 9, 7, 6, 5, 3, 3, 1, (0, 1), 1, "float32", 2, True),
     ),
     "Winograd, not padded": ("conv2d_nchw_winograd", (1, 6, 10, 12, 20)),
+    "Winograd, one tile": ("conv2d_nchw_winograd", (1, 3, 4, 6, 5, 3, 3, 1, 1)),
+    "Winograd, one channel": ("conv2d_nchw_winograd", (1, 7, 9, 1, 1, 3, 3, 1, 1)),
     "int8 dense": ("dense", (6, 15, 21, "int8")),
     "int8 NCHW": ("conv2d_nchw", (1, 7, 9, 6, 5, 3, 3, (1, 1), (1, 1), (1, 1), "int8")),
     "int8 NHWC": ("conv2d_nhwc", (1, 7, 9, 6, 5, 3, 3, (2, 1), (1, 1), (1, 1), "int8")),
