@@ -1,8 +1,8 @@
 """The templates of a 3x3 convolution on a CPU beside each other: direct, and by Winograd's transforms.
 
 Each is tuned with the same trials on one thread; then the best of each are timed in turn, medians of rounds. Filters of
-Winograd's come transformed, as constants of a network do; those of the direct ones are packed in each run, as far as
-its template packs them (`conv2d_nhwc`, timed too, packs none). GFLOP/s count the arithmetic of the direct convolution.
+Winograd's come transformed, as constants of a network do; those of the direct ones are packed in each run where their
+template packs them, as it does in networks. GFLOP/s count the arithmetic of the direct convolution.
 """
 
 from __future__ import annotations
