@@ -30,7 +30,8 @@ class Computation:
     """A schedule just begun: the block to tile, its loops by name, and what is around it.
 
     `operands` are the buffers that the block reads, in order; `pads` the blocks that pad one of them; `epilogue` is the
-    block that takes its results further, element by element, if there is one.
+    block that takes its results further, element by element, if there is one. `written` is the order in which results
+    are written that nothing takes further, where it is not that of the loops.
     """
 
     sch: Schedule
@@ -39,13 +40,18 @@ class Computation:
     operands: tuple[str, ...]
     pads: tuple[str, ...]
     epilogue: str | None
+    written: tuple[str, ...] = ()
 
     def write_back(self, block: str) -> str:
         """Let `block` add up in registers. Returns the block that writes results to memory, to be put at a loop."""
         if block == self.block and self.epilogue is not None:
             self.sch.set_scope(block, "local")
             return self.epilogue
-        return str(self.sch.cache_write(block, block, "local"))
+        out = str(self.sch.cache_write(block, block, "local"))
+        if self.written:
+            found = {str(loop) for loop in self.sch.get_loops(out)}  # dimensions of one element have none
+            self.sch.reorder(out, *(name for name in self.written if name in found))
+        return out
 
     def lay_out_sums(self, loops: Sequence[str]) -> None:
         """Let the sums of the block lie in the order of these loops, of which the last one is contiguous."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..computation import Computation, Workload, start
+from ..computation import Computation
 from ..passes.open_number import NumberText
 from ..schedule import Schedule
 from ..search.template.config import Config
@@ -15,7 +15,7 @@ MOST_COLUMNS = 64
 
 def tiled(
     cfg: Config,
-    workload: Workload,
+    made: Computation,
     outer: Sequence[str],
     row: str,
     column: str,
@@ -30,7 +30,6 @@ def tiled(
     the columns of a tile, `<step>` for the inner step. `channels`: the dimension of the first operand, padded or
     copied, that is blocked by that step, with the blocks contiguous.
     """
-    made = start(cfg, workload)
     sch, block, loops = made.sch, made.block, made.loops
     cfg.define_split("tile_row", loops[row], num_outputs=2, max_factor=MOST_ROWS)
     cfg.define_split("tile_column", loops[column], num_outputs=2, max_factor=MOST_COLUMNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..computation import Computation, Workload, start
+from ..computation import Computation
 from ..dialects.target import Target
 from ..schedule import Schedule
 from ..search.template.config import Config
@@ -16,7 +16,7 @@ PARTS = (1, 2, 4, 8, 16, 32)
 
 
 def tiled(
-    cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
+    cfg: Config, made: Computation, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
 ) -> Schedule:
     """The schedule of an operator and what is fused around it: knobs `tile_<loop>` for its loops, how far to unroll,
     and `parts` that the first of the `reduce` loops is divided into, each for blocks of its own.
@@ -25,7 +25,6 @@ def tiled(
     loops go to the blocks of the first one. `reduce` loops have two parts. Operands are in shared memory; a thread adds
     up in registers and writes at the end.
     """
-    made = start(cfg, workload)
     sch, block, loops = made.sch, made.block, made.loops
     _define_knobs(cfg, loops, spatial, reduce)
     around = [loops[name] for name in outer]

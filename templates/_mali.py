@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..computation import Workload, start
+from ..computation import Computation
 from ..schedule import Schedule
 from ..search.template.config import Config
 
@@ -13,13 +13,12 @@ MOST_ELEMENTS = 16
 
 
 def tiled(
-    cfg: Config, workload: Workload, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
+    cfg: Config, made: Computation, spatial: Sequence[str], reduce: Sequence[str], outer: Sequence[str]
 ) -> Schedule:
     """The schedule of an operator and what is fused around it: knobs `tile_<loop>` for its loops, and what is unrolled.
 
     `spatial` loops have three parts: blocks, threads, and elements of a thread, the innermost of which may be a vector.
     """
-    made = start(cfg, workload)
     sch, block, loops = made.sch, made.block, made.loops
     for name in spatial:
         cfg.define_split(f"tile_{name}", loops[name], num_outputs=3, filter=lambda e: e.size[-1] <= MOST_ELEMENTS)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..computation import Workload, from_shapes
+from ..computation import Workload, from_shapes, start
 from ..dialects.te import ComputeOp, ReadOp
 from ..schedule import Schedule
 from ..search.template.config import Config
@@ -30,7 +30,7 @@ class Cpu:
     packed: tuple[str, ...] = ()
 
     def tiled(self, cfg: Config, workload: Workload) -> Schedule:
-        return _cpu.tiled(cfg, workload, self.outer, self.row, self.column, self.reduce, self.packed)
+        return _cpu.tiled(cfg, start(cfg, workload), self.outer, self.row, self.column, self.reduce, self.packed)
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Gpu:
     outer: tuple[str, ...]
 
     def tiled(self, cfg: Config, workload: Workload) -> Schedule:
-        return _gpu.tiled(cfg, workload, self.spatial, self.reduce, self.outer)
+        return _gpu.tiled(cfg, start(cfg, workload), self.spatial, self.reduce, self.outer)
 
     def tiled_for_mali(self, cfg: Config, workload: Workload) -> Schedule:
-        return _mali.tiled(cfg, workload, self.spatial, self.reduce, self.outer)
+        return _mali.tiled(cfg, start(cfg, workload), self.spatial, self.reduce, self.outer)
 
 
 def operator(
@@ -57,15 +57,21 @@ def operator(
     """
 
     def register(make: Make) -> Callable[..., Workload]:
-        name = make.__name__
-        workload = from_shapes(make)
-        register_operator(TemplateOperator(name, make, loops, when))
-        _register(f"{name}_cpu", workload, cpu.tiled)
-        _register(f"{name}_gpu", workload, gpu.tiled)
-        _register(f"{name}_mali", workload, gpu.tiled_for_mali)
-        return workload
+        register_operator(TemplateOperator(make.__name__, make, loops, when))
+        return register_templates(make, cpu.tiled, gpu.tiled, gpu.tiled_for_mali)
 
     return register
+
+
+def register_templates(make: Make, cpu: Tiled, gpu: Tiled, mali: Tiled) -> Callable[..., Workload]:
+    """Register what schedules a function's tensors on each kind of device, under its name with the device's.
+
+    Returns the function, which then also takes the text of a module.
+    """
+    workload = from_shapes(make)
+    for device, tiled in (("cpu", cpu), ("gpu", gpu), ("mali", mali)):
+        _register(f"{make.__name__}_{device}", workload, tiled)
+    return workload
 
 
 def _register(name: str, workload: Callable[..., Workload], tiled: Tiled) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..computation import start
 from ..schedule import Schedule
 from ..search.template.config import Config
 from ..search.template.registry import template
@@ -15,5 +16,5 @@ from .conv2d_nchw import conv2d_nchw
 def conv2d_nchwc_cpu(cfg: Config, *args: Any) -> Schedule:
     """Schedule `conv2d_nchw` with data padded or copied into blocks of channels, the inner step of `tile_reduce`."""
     layout = ("ff/<width>", "rc/<step>", "ry", "rx", "rc%<step>", "ff%<width>")
-    workload = conv2d_nchw(*args)
-    return tiled(cfg, workload, ("nn", "yy"), "xx", "ff", ("rc", "ry", "rx"), layout, channels=1)
+    made = start(cfg, conv2d_nchw(*args))
+    return tiled(cfg, made, ("nn", "yy"), "xx", "ff", ("rc", "ry", "rx"), layout, channels=1)

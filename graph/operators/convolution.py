@@ -1,6 +1,7 @@
 """Convolutions; weights are channels-first (CO, CI, *window) or, in layouts with C last, (*window, CI, CO).
 
-Those of transposed ones are (CI, CO, *window), or (*window, CI, CO).
+Those of transposed ones are (CI, CO, *window), or (*window, CI, CO), those of Winograd's as `winograd_weight_transform`
+makes them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from ... import topi
 from ...te import ShapeError, Tensor
 from ...topi.arguments import Ints, Padding
-from ..operator import anchor
+from ..operator import anchor, opaque
 
 
 def _conv1d(
@@ -82,6 +83,18 @@ def _conv2d_transpose(
     return known[_layout("conv2d_transpose", layout, known)](data, weight, stride, padding, output_padding, groups)
 
 
+def _conv2d_winograd(
+    data: Tensor, weight: Tensor, *, padding: Padding = 0, tile_size: int = 4, layout: str = "NCHW"
+) -> Tensor:
+    known = {"NCHW": topi.nn.conv2d_winograd_nchw, "NHWC": topi.nn.conv2d_winograd_nhwc}
+    convolve = known[_layout("conv2d_winograd", layout, known)]
+    return convolve(data, weight, padding, tile_size, pre_computed=True)
+
+
+def _winograd_weight_transform(weight: Tensor, *, tile_size: int = 4, layout: str = "OIHW") -> Tensor:
+    return topi.nn.winograd_weight_transform(weight, tile_size, layout)
+
+
 def _layout(operator: str, layout: str, known: Iterable[str]) -> str:
     names = list(known)
     if layout not in names:
@@ -94,3 +107,5 @@ conv2d = anchor(_conv2d)
 depthwise_conv2d = anchor(_depthwise_conv2d)
 conv3d = anchor(_conv3d)
 conv2d_transpose = anchor(_conv2d_transpose)
+conv2d_winograd = anchor(_conv2d_winograd)
+winograd_weight_transform = opaque(_winograd_weight_transform)

@@ -25,6 +25,14 @@ MORE: dict[str, tuple[str, tuple[Any, ...]]] = {
     "one channel a group": ("group_conv2d_nchw", (1, 7, 9, 6, 6, 3, 3, 6, (1, 1), (1, 1))),
     "blocks of channels, padded": ("conv2d_nchwc", ODD["conv2d_nchw"]),
     "blocks of channels, copied": ("conv2d_nchwc", (1, 5, 7, 12, 20, 1, 1)),
+    "Winograd 2x2": ("conv2d_nchw_winograd", (1, 7, 9, 6, 5, 3, 3, 1, 1, 1, "float32", 2)),
+    "Winograd 2x2, channels last, transformed": (
+        "conv2d_nhwc_winograd",
+        (1, 9, 7, 6, 5, 3, 3, 1, (0, 1), 1, "float32", 2, True),
+    ),
+    "Winograd, not padded": ("conv2d_nchw_winograd", (1, 6, 10, 12, 20)),
+    "Winograd, one tile": ("conv2d_nchw_winograd", (1, 3, 4, 6, 5, 3, 3, 1, 1)),
+    "Winograd, one channel": ("conv2d_nchw_winograd", (1, 7, 9, 1, 1, 3, 3, 1, 1)),
     "int8 dense": ("dense", (6, 15, 21, "int8")),
     "int8 NCHW": ("conv2d_nchw", (1, 7, 9, 6, 5, 3, 3, (1, 1), (1, 1), (1, 1), "int8")),
     "int8 NHWC": ("conv2d_nhwc", (1, 7, 9, 6, 5, 3, 3, (2, 1), (1, 1), (1, 1), "int8")),
@@ -60,6 +68,8 @@ NUMPY: dict[str, Callable[[Array, Array], Array]] = {
     "conv1d_nwc": lambda x, k: np.moveaxis(convolve_python(nchw(x), oihw(k), (1,), (2,), (2,), (2,)), 1, -1),
     "conv3d_ncdhw": lambda x, k: convolve_python(x, k, (1, 1, 2), (1, 0, 1), (1, 0, 1), (1, 1, 1)),
     "conv2d_transpose_nchw": lambda x, k: conv2d_transpose_nchw_python(x, k, (2, 2), (1, 1, 1, 1), (1, 0)),
+    "conv2d_nchw_winograd": lambda x, k: conv2d_nchw_python(x, k, 1, 1),
+    "conv2d_nhwc_winograd": lambda x, k: np.moveaxis(conv2d_nchw_python(nchw(x), oihw(k), 1, (1, 0)), 1, -1),
     "group_conv2d_nchw": lambda x, k: conv2d_nchw_python(x, k, 1, 1, 1, 3),
     "group_conv2d_nhwc": lambda x, k: np.moveaxis(conv2d_nchw_python(nchw(x), oihw(k), (2, 1), (1, 1), 1, 3), 1, -1),
 }
