@@ -321,7 +321,7 @@ class _Run:
         if self.state.resumed >= self.state.total:
             self.progress.note(
                 f"{self.state.total} trials asked for in all, and the records hold {self.state.resumed}: none is new; "
-                "more_trials=N measures N new ones"
+                f"{self.options.advice_on_more}"
             )
 
     def _loaded(self) -> list[Record]:
