@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 
+from ..dialects.classic_words import knows_classic_words
 from ..dialects.target import Target
 from ..search.measure.measurement import headline
 from ..search.task import SearchTask
@@ -21,6 +22,7 @@ class NoTemplateWarning(UserWarning):
     """Kernels of a network are left out of its template tasks."""
 
 
+@knows_classic_words
 def extract_template_tasks(
     net: Network,
     target: str | Target = "llvm",

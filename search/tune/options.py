@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.classic_words import options_know_classic_words
 from ..cost_model import CostModel
 from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
@@ -150,6 +151,7 @@ Callback = Callable[[TuningState, Record], object]
 """Called after each trial; tuning the task ends when one returns True."""
 
 
+@options_know_classic_words
 @dataclass(frozen=True)
 class TuningOptions:
     """How long and how to search.
