@@ -103,6 +103,16 @@ def test_readme_links_every_page() -> None:
     assert not [page.name for page in all_pages()[1:] if f"docs/{page.name}" not in readme]
 
 
+def test_tutorials_stand_under_their_classic_titles() -> None:
+    """Where README.md and the page for users of TVM link them; each goes through its steps when it is run above."""
+    pages = {page for page in all_pages() if page.name.startswith("tutorial_")}
+    assert len(pages) == 4
+    for page in pages:
+        title = page.read_text().splitlines()[0].removeprefix("# ")
+        assert f"[{title}](docs/{page.name})" in (ROOT / "README.md").read_text()
+        assert f"[{title}]({page.name})" in (ROOT / "docs" / "from_tvm.md").read_text()
+
+
 def written_pages() -> list[Path]:
     return [*all_pages(), *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
 
