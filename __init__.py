@@ -125,7 +125,8 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         module = importlib.import_module(_HOMES[name])
         return getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{_HOMES[name]}.{name}")
-    raise AttributeError(f"module 'loopwright' has no attribute {name!r}")
+    instead_of = importlib.import_module("loopwright.dialects.classic_words").instead_of
+    raise AttributeError(f"module 'loopwright' has no attribute {name!r}{instead_of(name)}")
 
 
 def __dir__() -> list[str]:

@@ -7,11 +7,13 @@ from typing import Any
 
 from .backends import build as backend
 from .backends.kernel_function import Kernel
+from .dialects.classic_words import knows_classic_words
 from .dialects.target import Target
 from .passes.build_limits import USUAL_LIMITS, BuildLimits
 from .search.measure.check import check_kernel
 
 
+@knows_classic_words
 def build(
     x: Any,
     target: str | Target | None = None,

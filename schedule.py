@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from .dialects.classic_words import INSTEAD, instead_of, takes_no
 from .dialects.loop import BlockOp, blocks_in
 from .dialects.presets import preset_target
 from .dialects.target import Target, TargetAttr
@@ -169,7 +170,7 @@ class Schedule:
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
         stem = _OTHER_NAMES.get(name, name)
         if name.startswith("_") or stem not in _primitives():
-            raise AttributeError(f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}")
+            raise AttributeError(f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}{instead_of(name)}")
 
         def run(*arguments: Any, **options: Any) -> str | None:
             before = set(self.blocks)
@@ -190,6 +191,9 @@ class Schedule:
         """Return the primitive of a call's arguments."""
         step_class = primitive_class(stem)
         names = [f.name for f in fields(step_class)]
+        for keyword in options:
+            if keyword in INSTEAD and keyword not in names:
+                raise takes_no(stem, keyword)
         if arguments and isinstance(arguments[0], LoopRef) and names[0] == "block":
             arguments = (arguments[0].block, *arguments)
         elif isinstance(options.get("loop"), LoopRef) and not arguments and "block" not in options:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,28 @@ def positive(text: str) -> int:
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got '{text}'")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """Parse seconds above 0, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be seconds above 0, got '{text}'")
+    return value
+
+
+def cost_model(text: str) -> str:
+    """Parse the name of a cost model, for argparse."""
+    from ..search.cost_model.make import make_model
+
+    try:
+        make_model(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def strategy(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..backends.kernel_function import Kernel
-    from ..search.task import SearchTask
+    from ._source import AnyTask
 
 _PEAK_TYPES = ("float32", "float64")
 
@@ -33,7 +33,7 @@ class Check:
         return f"{verdict}: max abs error {self.max_abs_error:.2e} against NumPy ({allowed})"
 
 
-def check(task: SearchTask, kernel: Kernel) -> Check:
+def check(task: AnyTask, kernel: Kernel) -> Check:
     """Run a kernel of a task on its reference inputs and compare with what NumPy gives in double precision."""
     import numpy as np
 
@@ -52,7 +52,7 @@ def check(task: SearchTask, kernel: Kernel) -> Check:
     return Check(worst, reference.atol, reference.rtol, right)
 
 
-def peak(task: SearchTask) -> float | None:
+def peak(task: AnyTask) -> float | None:
     """GFLOP/s that this CPU reaches with FMA in registers on as many threads; None for types it is not measured for."""
     from ..backends.llvm.peak import peak_gflops_per_s
 
@@ -61,7 +61,7 @@ def peak(task: SearchTask) -> float | None:
     return peak_gflops_per_s(task.target, dtype) if dtype in _PEAK_TYPES else None
 
 
-def moved_bytes(task: SearchTask) -> int:
+def moved_bytes(task: AnyTask) -> int:
     """Bytes of all inputs and outputs: what moves at least where nothing is in a cache."""
     return sum(array.nbytes for array in (*task.reference.inputs, *task.reference.expected))
 
@@ -71,7 +71,7 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"  {name:<10}{text}" for name, text in rows)
 
 
-def speed_rows(task: SearchTask, time_s: float, peak_gflops_per_s: float | None) -> list[tuple[str, str]]:
+def speed_rows(task: AnyTask, time_s: float, peak_gflops_per_s: float | None) -> list[tuple[str, str]]:
     """Return rows of a table that say what `time_s` means for a task."""
     speed = task.flops / time_s / 1e9
     rows = []
@@ -84,7 +84,7 @@ def speed_rows(task: SearchTask, time_s: float, peak_gflops_per_s: float | None)
     return rows
 
 
-def threads(task: SearchTask) -> str:
+def threads(task: AnyTask) -> str:
     """`1 thread`, `2 threads`."""
     return f"{task.target.cores} thread{'s' if task.target.cores > 1 else ''}"
 

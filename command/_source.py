@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
+from ..passes.primitive import ScheduleError
 from ..search.records.choose import is_of, name_in, on_target, workloads
 from ._errors import UserError
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from ..dialects.target import Target
     from ..search.records.file import Record
     from ..search.task import SearchTask
+    from ..search.template.task import TemplateTask
+
+    AnyTask = SearchTask | TemplateTask
 
 
 _LONGEST_REASON = 300
@@ -28,6 +33,8 @@ def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
 
     known = named_workloads()
     if name not in known:
+        if _is_template(name, target):
+            raise UserError(f"'{name}' is a template: give its arguments with --args")
         raise UserError(f"there is no workload '{name}': name a .mlir file or one of {', '.join(sorted(known))}")
     try:
         # ShapeError and ExpressionError are ValueErrors; sizes below 1 and unknown types end here too.
@@ -36,6 +43,44 @@ def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
         raise UserError(str(error)) from None
     except ZeroDivisionError:
         raise UserError(f"{name}: sizes, strides and groups must be at least 1") from None
+
+
+def _is_template(name: str, target: str) -> bool:
+    from ..backends.targets import resolve_target
+    from ..search.template.registry import find_template
+
+    try:
+        return bool(find_template(name, resolve_target(target)))
+    except ValueError:
+        return False
+
+
+def template_task(name: str, text: str, target: str) -> TemplateTask:
+    """Return the task of a template by name; `text` is its arguments, JSON without the brackets around."""
+    from ..search.template.task import TemplateTask
+
+    try:
+        args = json.loads(f"[{text}]")
+    except ValueError:
+        raise UserError(f"""--args takes numbers, "texts" and [lists] with commas between, got '{text}'""") from None
+    try:
+        return TemplateTask(name, _tuples(args), target)
+    except (ValueError, TypeError, ScheduleError) as error:
+        raise UserError(f"template {name}: {error}") from None
+
+
+def _tuples(values: list[Any]) -> tuple[Any, ...]:
+    return tuple(_tuples(value) if isinstance(value, list) else value for value in values)
+
+
+def templated_task(task: SearchTask) -> TemplateTask:
+    """Return the task of the same workload with the template of its operator."""
+    from ..graph.template_tasks import templated
+
+    try:
+        return templated(task)
+    except (ValueError, ScheduleError) as error:
+        raise UserError(str(error)) from None
 
 
 def file_task(path: Path, target: str | Target) -> SearchTask:

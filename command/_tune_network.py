@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of
 from ._network import name_of, read_network
 from ._report import table
+from ._searching import tuning_options_of
 
 if TYPE_CHECKING:
+    from ..graph.network import Network
     from ..search.tune.scheduler import NetworkResult
+    from ._source import AnyTask
 
 TRIALS_A_TASK = 64
 
@@ -27,17 +31,16 @@ TRIALS_A_TASK = 64
 def tune_network(options: argparse.Namespace) -> int:
     """Carry out `loopwright tune` for a network."""
     from ..graph.compiler import compile
-    from ..graph.tasks import extract_tasks
-    from ..search.tune.loop import TuningOptions
     from ..search.tune.scheduler import TaskScheduler
 
     net = read_network(options, options.workload)
     try:
-        tasks, weights = extract_tasks(net, options.target)
+        tasks, weights = _tasks(net, options)
     except ValueError as error:
         raise UserError(str(error)) from None
     if not tasks:
-        raise UserError(f"{options.workload} has nothing to tune: no kernel of it has a reduction; compile it as it is")
+        none = "has a template" if options.templates else "has a reduction"
+        raise UserError(f"{options.workload} has nothing to tune: no kernel of it {none}; compile it as it is")
     records = options.records or Path(f"{name_of(options.workload)}.jsonl")
     say = sys.stderr if options.json else sys.stdout
     for number, (task, weight) in enumerate(zip(tasks, weights, strict=True)):
@@ -48,14 +51,7 @@ def tune_network(options: argparse.Namespace) -> int:
     trials = options.trials or TRIALS_A_TASK * len(tasks)
     if trials < len(tasks):
         raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
-    tuning = TuningOptions(
-        num_measure_trials=trials,
-        more_trials=options.more_trials,
-        records=records,
-        seed=options.seed,
-        strategy=options.strategy,
-        verbose=options.verbose,
-    )
+    tuning = tuning_options_of(options, records, trials)
     start_s = time.monotonic()
     try:
         result = TaskScheduler(tasks, weights, load_records=records).tune(tuning, measure_option_of(options))
@@ -69,6 +65,13 @@ def tune_network(options: argparse.Namespace) -> int:
     report = _report(options, result, measured.median, wall_s, records)
     print(json.dumps(report) if options.json else _as_text(report, printable(repr(compiled))))
     return 0 if all(best is not None for best in result.best) else 1
+
+
+def _tasks(net: Network, options: argparse.Namespace) -> tuple[Sequence[AnyTask], list[int]]:
+    from ..graph.tasks import extract_tasks
+    from ..graph.template_tasks import extract_template_tasks
+
+    return extract_template_tasks(net, options.target) if options.templates else extract_tasks(net, options.target)
 
 
 def _report(

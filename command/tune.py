@@ -12,43 +12,42 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError, interruption_code
-from ._inputs import positive, strategy
 from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
-from ._source import file_task, named_task
+from ._searching import add_search_options, tuning_options_of
+from ._source import file_task, named_task, template_task, templated_task
 
 if TYPE_CHECKING:
     from ..search.task import SearchTask
     from ..search.tune.loop import TuningResult
+    from ._source import AnyTask
+
+TRIALS = 64
+"""Trials of a workload, unless told otherwise."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from ..search.named_workloads import named_workloads, parameters
-    from ..search.strategies.make import STRATEGIES
 
-    parser.add_argument("workload", help="a name (below), a file of te-level IR (.mlir), or an ONNX model (.onnx)")
-    parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
-    count = parser.add_mutually_exclusive_group()
-    count.add_argument(
-        "--trials",
-        type=positive,
-        help="schedules to measure in all, those in the record file included (default: 64, for networks 64 a task)",
+    parser.add_argument(
+        "workload", help="a name (below), a file of te-level IR (.mlir), an ONNX model (.onnx) or a network by name"
     )
-    count.add_argument("--more-trials", type=positive, help="schedules to measure beside those in the record file")
+    parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
+    parser.add_argument(
+        "--args", metavar="A,B,...", help="the workload is a template of this name, called with these arguments"
+    )
+    parser.add_argument(
+        "--templates",
+        action="store_true",
+        help="search configs of the templates for the operators of the workload, or network, instead of sketches",
+    )
     parser.add_argument(
         "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
-    parser.add_argument(
-        "--strategy",
-        type=strategy,
-        metavar="NAME",
-        default="evolution",
-        help=f"what proposes schedules: {', '.join(STRATEGIES)} (default: evolution)",
-    )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.add_argument("--verbose", action="store_true", help="show each trial")
+    add_search_options(parser)
     add_measure_options(parser)
     add_network_options(parser)
     options: dict[str, Any] = {}
@@ -72,54 +71,64 @@ def _shape(values: dict[str, Any]) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..search.task import TuningOptions
-
     if is_network(options.workload):
         from ._tune_network import tune_network
 
         _require_no_shape(options)
+        if options.args is not None:
+            raise UserError(f"--args are the arguments of a template, and {options.workload} is a network")
         return tune_network(options)
-    task = _task(options)
-    records = options.records or Path(f"{task.name}.jsonl")
+    task, name = _task(options)
+    records = options.records or Path(f"{name}.jsonl")
     say = sys.stderr if options.json else sys.stdout
     print(f"{task.compute_dag}\n", file=say)
     known = " (exists: gone on with)" if records.exists() else ""
     print(f"records: {records}{known}", file=say, flush=True)
     workload = _write_workload(task, records)
+    tuning = tuning_options_of(options, records, options.trials or TRIALS)
     start_s = time.monotonic()
     try:
-        result = task.tune(
-            TuningOptions(
-                num_measure_trials=options.trials or 64,
-                more_trials=options.more_trials,
-                records=records,
-                seed=options.seed,
-                strategy=options.strategy,
-                verbose=options.verbose,
-            ),
-            measure_option_of(options),
-        )
+        result = task.tune(tuning, measure_option_of(options))
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
         return interruption_code(error)
     wall_s = time.monotonic() - start_s
-    checked = check(task, task.build(result.best.schedule))
+    checked = check(task, _workload_of(task).build(result.best.schedule))
     limit = peak(task)
     if options.json:
         print(json.dumps(_as_json(task, result, checked, limit, wall_s, records, workload)))
     else:
-        print(_as_text(task, result, checked, limit, wall_s, workload))
+        print(_as_text(task, result, checked, limit, wall_s, workload, tuning.advice_on_more))
     return 0 if checked.right else 1
 
 
-def _task(options: argparse.Namespace) -> SearchTask:
+def _task(options: argparse.Namespace) -> tuple[AnyTask, str]:
+    """The task, and the name that its record file has by default."""
+    if options.args is not None:
+        _require_no_shape(options)
+        if options.templates:
+            raise UserError("--args names a template already, so leave out --templates")
+        template = template_task(options.workload, options.args, options.target)
+        return template, template.name
+    task = _search_task(options)
+    return (templated_task(task) if options.templates else task), task.name
+
+
+def _search_task(options: argparse.Namespace) -> SearchTask:
     shape = {k.removeprefix("shape_"): v for k, v in vars(options).items() if k.startswith("shape_")}
     path = Path(options.workload)
     if path.suffix or path.is_file():
         _require_no_shape(options)
         return file_task(path, options.target)
     return named_task(options.workload, shape, options.target)
+
+
+def _workload_of(task: AnyTask) -> SearchTask:
+    """The task without its template."""
+    from ..search.template.task import TemplateTask
+
+    return task.search_task if isinstance(task, TemplateTask) else task
 
 
 def _require_no_shape(options: argparse.Namespace) -> None:
@@ -129,7 +138,7 @@ def _require_no_shape(options: argparse.Namespace) -> None:
             raise UserError(f"shapes are for workloads by name: {options.workload} has its own, so leave out --{flag}")
 
 
-def _write_workload(task: SearchTask, records: Path) -> Path:
+def _write_workload(task: AnyTask, records: Path) -> Path:
     """Write the workload's IR beside the records, which hold only its hash."""
     from ..search.records.workload_files import workload_file, write_workload
 
@@ -141,7 +150,13 @@ def _write_workload(task: SearchTask, records: Path) -> Path:
 
 
 def _as_text(
-    task: SearchTask, result: TuningResult, checked: Check, limit: float | None, wall_s: float, workload: Path
+    task: AnyTask,
+    result: TuningResult,
+    checked: Check,
+    limit: float | None,
+    wall_s: float,
+    workload: Path,
+    advice: str,
 ) -> str:
     best, state = result.best, result.state
     repeats = f"shortest of {len(best.times_s)} repeats, median {statistics.median(best.times_s) * 1e3:.4g} ms"
@@ -151,7 +166,7 @@ def _as_text(
     spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
     resumed = ""
     if state.resumed:
-        hint = "; --more-trials N measures N new ones" if state.resumed == state.done else ""
+        hint = f"; {advice}" if state.resumed == state.done else ""
         resumed = f" ({state.resumed} from the records{hint})"
     rows = [
         ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),
@@ -160,6 +175,9 @@ def _as_text(
         ("check", str(checked)),
         ("trials", f"{state.done}{resumed}, errors: {state.error_counts()}; {wall_s:.1f} s ({spent})"),
     ]
+    if best.template:
+        chosen = ", ".join(f"{knob}={value}" for knob, value in best.template["config"].items())
+        rows.append(("config", f"{best.template['index']} of {best.template['name']}: {chosen}"))
     from ..passes.pipeline_text import parse_schedule
 
     steps = "\n".join(f"  {step}" for step in parse_schedule(best.schedule))
@@ -170,7 +188,7 @@ def _as_text(
 
 
 def _as_json(
-    task: SearchTask,
+    task: AnyTask,
     result: TuningResult,
     checked: Check,
     limit: float | None,
@@ -203,6 +221,7 @@ def _as_json(
         "errors": dict(state.errors),
         "wall_s": wall_s,
         "schedule": best.schedule,
+        "template": best.template or None,
         "records": str(records),
         "workload_file": str(workload),
         "replay": replay_command(workload, best.schedule),

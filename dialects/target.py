@@ -13,6 +13,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from .attributes import AxesAttr, IndicesAttr
+from .classic_words import instead_of
 from .cpu_models import CPU_MODELS, GENERIC
 from .names import one_line
 
@@ -144,7 +145,9 @@ def options_of(text: str) -> dict[str, str]:
             continue
         name, value = _as_capability(name, value) if kind == "cuda" else (name, value)
         if name not in _OPTIONS:
-            raise _unreadable(text, f"unknown option '{one_line(name)}'; options are {', '.join(_OPTIONS)}")
+            raise _unreadable(
+                text, f"unknown option '{one_line(name)}'; options are {', '.join(_OPTIONS)}{instead_of(name)}"
+            )
         if name in options:
             raise _unreadable(text, f"option '{name}' is given twice")
         options[name] = value

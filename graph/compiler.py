@@ -17,6 +17,7 @@ from ..backends.host_memory import host_memory_bytes
 from ..backends.llvm.host import as_compiled
 from ..backends.signature import Argument
 from ..backends.targets import resolve_target
+from ..dialects.classic_words import knows_classic_words
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
 from ..search.measure.backend_api import load_backend
@@ -39,6 +40,7 @@ from .types import dtype_of, shape_of
 Array = npt.NDArray[Any]
 
 
+@knows_classic_words
 def compile(
     net: Network,
     target: str | Target = "llvm",

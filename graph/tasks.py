@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from ..backends.targets import resolve_target
+from ..dialects.classic_words import knows_classic_words
 from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp
 from ..dialects.target import Target
 from ..dialects.te import ComputeOp
@@ -34,6 +35,7 @@ class GroupTask:
     task: SearchTask
 
 
+@knows_classic_words
 def extract_tasks(
     net: Network, target: str | Target = "llvm", include_simple_tasks: bool = False, layout: str | None = None
 ) -> tuple[list[SearchTask], list[int]]:

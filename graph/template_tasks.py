@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 
+from ..dialects.classic_words import knows_classic_words
 from ..dialects.target import Target
 from ..search.measure.measurement import headline
 from ..search.task import SearchTask
@@ -21,6 +22,7 @@ class NoTemplateWarning(UserWarning):
     """Kernels of a network are left out of its template tasks."""
 
 
+@knows_classic_words
 def extract_template_tasks(
     net: Network,
     target: str | Target = "llvm",
@@ -58,9 +60,7 @@ def extract_template_tasks(
             weights[key] += weight
             continue
         try:
-            tasks[key] = TemplateTask(
-                named.get(operator, operator), (task.compute_dag.text,), task.target, workload_key=task.workload_key
-            )
+            tasks[key] = templated(task, named.get(operator, operator))
             weights[key] = weight
         except ConfigError as error:
             left.append(f"{task.name} ({headline(str(error))})")
@@ -71,6 +71,14 @@ def extract_template_tasks(
             stacklevel=2,
         )
     return list(tasks.values()), list(weights.values())
+
+
+def templated(task: SearchTask, template: str | None = None) -> TemplateTask:
+    """The same workload with a template, that of its operator unless named; ConfigError where there is none."""
+    name = template or operator_of(task)
+    if name is None:
+        raise ConfigError(f"{task.name} has no template ({_why_no_operator(task)})")
+    return TemplateTask(name, (task.compute_dag.text,), task.target, workload_key=task.workload_key)
 
 
 def _why_no_operator(task: SearchTask) -> str:

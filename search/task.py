@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..backends.build import build
 from ..backends.kernel_function import Kernel
 from ..backends.targets import resolve_target
+from ..dialects.classic_words import knows_classic_words
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
@@ -57,6 +58,7 @@ class SearchTask:
     ValueError for a target that cannot be tuned for.
     """
 
+    @knows_classic_words
     def __init__(
         self,
         workload: str | Workload | Callable[..., Sequence[Tensor]] | ModuleOp | None = None,
@@ -122,6 +124,7 @@ class SearchTask:
         """Random inputs and the right outputs."""
         return make_reference(self.module)
 
+    @knows_classic_words
     def tune(
         self,
         options: TuningOptions | None = None,
@@ -232,6 +235,7 @@ class SearchTask:
             check_kernel(kernel, self.module, text, params)
         return kernel
 
+    @knows_classic_words
     def apply_best(
         self,
         records: str | os.PathLike[str] | Iterable[Record],
@@ -252,6 +256,7 @@ class SearchTask:
         known = best_known(self, self.versions()).record
         return self.default_schedule if known is None else known.schedule
 
+    @knows_classic_words
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record: as `schedule` text, `python` code, `ir` after it, or the kernel's `source`."""
         return self.render(self.best_record(records).schedule, mode)

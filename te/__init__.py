@@ -1,5 +1,8 @@
 """Tensor expressions: the Python front end of the te dialect."""
 
+from typing import TYPE_CHECKING
+
+from ..dialects.classic_words import instead_of as _instead_of
 from .broadcast import broadcast as broadcast
 from .broadcast import broadcast_shape as broadcast_shape
 from .errors import ExpressionError as ExpressionError
@@ -54,3 +57,9 @@ from .tensor import Tensor as Tensor
 from .tensor import compute as compute
 from .tensor import elementwise as elementwise
 from .tensor import placeholder as placeholder
+
+if not TYPE_CHECKING:  # type checkers know the names above
+
+    def __getattr__(name: str) -> object:
+        """Refuse a name that is not here; for one of TVM's the sentence has ours."""
+        raise AttributeError(f"module 'loopwright.te' has no attribute {name!r}{_instead_of(name)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dialects.classic_words import instead_of
 from .linear import Linear
 from .plain_file import Fields, PlainFileError
 from .rank import RankTrees
@@ -17,7 +18,7 @@ MODELS = {kind.kind: kind for kind in _KINDS}
 def make_model(name: str, seed: int = 0) -> Saved:
     """Return a new cost model `name`, one of `MODELS`; ValueError for another name."""
     if name not in MODELS:
-        raise ValueError(f"unknown cost model {name!r}; there are: {', '.join(MODELS)}")
+        raise ValueError(f"unknown cost model {name!r}; there are: {', '.join(MODELS)}{instead_of(name)}")
     return MODELS[name].seeded(seed)
 
 

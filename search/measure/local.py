@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ...dialects.classic_words import options_know_classic_words
 from .measurement import MeasureOptions
 
 
+@options_know_classic_words
 @dataclass(frozen=True)
 class LocalBuilder:
     """Build in `n_parallel` processes, each build for `timeout` seconds at most; None: as usual (one a core, 30 s)."""
@@ -30,6 +32,7 @@ class LocalBuilder:
         return replace(base, builders=builders, build_timeout_s=timeout_s)
 
 
+@options_know_classic_words
 @dataclass(frozen=True)
 class LocalRunner:
     """Run on this machine's device, in a process of its own; None: as usual for the target.

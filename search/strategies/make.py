@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...dialects.classic_words import instead_of
 from .annealing import Annealing
 from .chance import Chance
 from .evolution import Evolution
@@ -25,5 +26,5 @@ def strategy_maker(strategy: str | StrategyMaker) -> StrategyMaker:
     if not isinstance(strategy, str):
         return strategy
     if strategy not in STRATEGIES:
-        raise ValueError(f"unknown strategy {strategy!r}; there are: {', '.join(STRATEGIES)}")
+        raise ValueError(f"unknown strategy {strategy!r}; there are: {', '.join(STRATEGIES)}{instead_of(strategy)}")
     return STRATEGIES[strategy]

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...backends.kernel_function import Kernel
 from ...backends.targets import resolve_target
+from ...dialects.classic_words import knows_classic_words
 from ...dialects.target import Target
 from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
 from ..records.file import Record
@@ -30,6 +31,7 @@ class TemplateTask(BoundTemplate):
     ConfigError where there is no such template, it is for another kind of target, or no config of it can be scheduled.
     """
 
+    @knows_classic_words
     def __init__(
         self,
         template: str | TemplateFunction | Callable[..., Any],
@@ -47,6 +49,7 @@ class TemplateTask(BoundTemplate):
 
     # -- tuning -------------------------------------------------------------------------------------------------------
 
+    @knows_classic_words
     def tune(
         self,
         options: TuningOptions | None = None,
@@ -85,6 +88,7 @@ class TemplateTask(BoundTemplate):
         """The fastest record of this workload that is of use here, of a template or not: SearchTask.best_record."""
         return self.search_task.best_record(records)
 
+    @knows_classic_words
     def apply_best(
         self,
         records: str | os.PathLike[str] | Iterable[Record],
@@ -95,6 +99,7 @@ class TemplateTask(BoundTemplate):
         """Compile with the best schedule on record, of a template or not; RecordError where there is none."""
         return self.search_task.apply_best(records, params, check=check)
 
+    @knows_classic_words
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:
         """The best schedule on record, as SearchTask.print_best shows it."""
         return self.search_task.print_best(records, mode)

@@ -180,7 +180,7 @@ class Tuner:
         if known >= asked:
             self._progress.note(
                 f"{self.state.task}: {counted(asked, 'trial')} asked for in all, and the records hold {known}: none is "
-                f"new; more_trials=N measures N new ones"
+                f"new; {self.options.advice_on_more}"
             )
 
     def _note_why_it_ends(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.classic_words import options_know_classic_words
 from ..cost_model import CostModel
 from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
@@ -137,10 +138,20 @@ class TuningTask(OfSketches):
         return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
 
 
+Spelling = Callable[[str, object], str]
+"""From an option's keyword and a value to how both are given where the search was asked for."""
+
+
+def as_keyword(keyword: str, value: object) -> str:
+    """An option as Python has it: `more_trials=8`."""
+    return f"{keyword}={value}"
+
+
 Callback = Callable[[TuningState, Record], object]
 """Called after each trial; tuning the task ends when one returns True."""
 
 
+@options_know_classic_words
 @dataclass(frozen=True)
 class TuningOptions:
     """Options of a search.
@@ -153,7 +164,7 @@ class TuningOptions:
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. Each callback is called after a trial; one that
-    returns True ends tuning. `verbose` shows each trial.
+    returns True ends tuning. `verbose` shows each trial. Sentences that advise an option have it as `spelled` says.
     """
 
     num_measure_trials: int = 64
@@ -171,6 +182,12 @@ class TuningOptions:
     callbacks: Sequence[Callback] = ()
     progress: bool | Progress = True
     verbose: bool = False
+    spelled: Spelling = as_keyword
+
+    @property
+    def advice_on_more(self) -> str:
+        """How to get new trials where the records hold all that were asked for."""
+        return f"{self.spelled('more_trials', 'N')} measures N new ones"
 
     def trials_after(self, known: int) -> int:
         """The trials in all of a search that begins with `known` ones from the records."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...backends.host_memory import NotEnoughMemory
+from ...dialects.classic_words import knows_classic_words
 from ...dialects.te import ComputeOp
 from ..cost_model import CostModel, make_model
 from ..cost_model.shared import SharedModel
@@ -62,6 +63,7 @@ class TaskScheduler:
     too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model.
     """
 
+    @knows_classic_words
     def __init__(
         self,
         tasks: Sequence[SchedulableTask],
@@ -93,6 +95,7 @@ class TaskScheduler:
         self.share_model = share_model
         self.callbacks = tuple(callbacks)
 
+    @knows_classic_words
     def tune(
         self,
         options: TuningOptions | None = None,
@@ -321,7 +324,7 @@ class _Run:
         if self.state.resumed >= self.state.total:
             self.progress.note(
                 f"{self.state.total} trials asked for in all, and the records hold {self.state.resumed}: none is new; "
-                "more_trials=N measures N new ones"
+                f"{self.options.advice_on_more}"
             )
 
     def _loaded(self) -> list[Record]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.classic_words import knows_classic_words
 from ..cost_model import CostModel, make_model
 from ..measure.local import check_count, measuring
 from ..measure.measurement import Measuring, headline
@@ -163,6 +164,7 @@ class Tuner:
 
     # -- tuning -------------------------------------------------------------------------------------------------------
 
+    @knows_classic_words
     def tune(
         self,
         n_trial: int,

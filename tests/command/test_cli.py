@@ -1,5 +1,6 @@
 """The command line: what it does, prints and returns, and what it says to bad input."""
 
+import argparse
 import contextlib
 import dataclasses
 import json
@@ -21,6 +22,7 @@ from patience import PATIENCE_S, wait_until
 import loopwright as lw
 from loopwright.cli import command_names
 from loopwright.command._report import check
+from loopwright.command._searching import add_search_options, as_flag
 from loopwright.dialects.presets import preset_target
 from loopwright.search.named_workloads import arguments, named_workloads, parameters
 from loopwright.search.records import file as rec
@@ -111,6 +113,18 @@ BAD = [
         ["tune", "conv2d", "--strategy", "gird"],
         "unknown strategy 'gird'; there are: evolution, annealing, genetic, random,",
     ),
+    (["tune", "conv2d", "--cost-model", "tress"], "unknown cost model 'tress'; there are: trees, rank, linear,"),
+    (["tune", "conv2d", "--time-limit", "0"], "must be seconds above 0, got '0'"),
+    (["tune", "conv2d", "--early-stopping", "0"], "must be a whole number of at least 1, got '0'"),
+    (["tune", "softmax", "--templates"], "softmax has no template (several reductions)"),
+    (["tune", "conv2d_nchw"], "'conv2d_nchw' is a template: give its arguments with --args"),
+    (["tune", "dense", "--args", "1,2"], "template dense: dense() missing 1 required positional argument: 'in_dim'"),
+    (["tune", "dense", "--args", "1,x"], "--args takes numbers, \"texts\" and [lists] with commas between, got '1,x'"),
+    (["tune", "dense", "--args", "1,2,3", "--templates"], "leave out --templates"),
+    (["tune", "dense", "--args", "1,2,3", "--n", "4"], "leave out --n"),
+    (["tune", "denze", "--args", "1,2,3"], "there is no template 'denze' for target 'llvm'"),
+    (["tune", "dense_gpu", "--args", "1,2,3"], "template 'dense_gpu' is for a GPU"),
+    (["tune", "mlp", "--args", "1,2,3"], "--args are the arguments of a template, and mlp is a network"),
     (["tune", "conv2d", "--trial", "3"], "unrecognized arguments"),
     (["tune", "nothing.mlir"], "cannot read nothing.mlir: No such file or directory"),
     (["tune", "model.onnx"], "model.onnx"),
@@ -205,6 +219,60 @@ def test_nothing_is_measured_when_the_file_holds_all_trials(
     assert code == 0
     assert "4 (4 from the records; --more-trials N measures N new ones)" in out
     assert Path("matmul.jsonl").read_bytes() == Path(tuned.records).read_bytes()
+
+
+def test_sentences_name_options_as_the_command_line_has_them(tuned: Tuned, tmp_path: Path) -> None:
+    """Also those that the search says, which Python hears with keywords."""
+    again = tmp_path / "matmul.jsonl"
+    again.write_bytes(Path(tuned.records).read_bytes())
+    _, _, err = call(*TUNE, "--records", str(again))
+    assert "none is new; --more-trials N measures N new ones" in err
+    assert as_flag("num_measure_trials", 8) == "--trials 8"
+
+
+def test_every_spelling_is_an_option_of_the_command() -> None:
+    parser = argparse.ArgumentParser()
+    add_search_options(parser)
+    for keyword in ("num_measure_trials", "more_trials", "seed", "early_stopping", "time_limit_s", "strategy"):
+        assert as_flag(keyword, "").strip() in parser.format_help()
+        assert keyword in {field.name for field in dataclasses.fields(lw.TuningOptions)}
+
+
+def test_early_stopping_and_time_limit_end_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = [*TUNE[:-1], "4000", "--strategy", "random", "--cost-model", "random"]
+    code, _, err = call(*small, "--early-stopping", "2", "--records", "early.jsonl")
+    assert code == 0 and "stopped early after" in err
+    code, _, err = call(*small, "--time-limit", "0.01", "--records", "limit.jsonl")
+    assert code == 0 and "the time limit of 0.01 s left" in err
+
+
+# -- templates --------------------------------------------------------------------------------------------------------
+
+
+def test_a_template_by_name_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = ["tune", "dense", "--args", '16,32,24,"float32"', "--target", "llvm cores=1", "--strategy", "genetic"]
+    code, out, err = call(*wanted, "--trials", "3", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["right"] and report["trials"] == 3, err
+    assert report["template"]["name"] == "dense_cpu" and report["template"]["args"] == [16, 32, 24, "float32"]
+    records = rec.load("dense_cpu.jsonl")
+    assert {r.template["name"] for r in records} == {"dense_cpu"}
+    code, out, err = call(*wanted, "--more-trials", "2")
+    assert code == 0 and "trials    5 (3 from the records)" in out and "of dense_cpu: tile_row=" in out, err
+    code, out, err = call("replay", "dense_cpu.jsonl", "--min-repeat-ms", "1")
+    assert code == 0 and "right: max abs error" in out, err
+
+
+def test_a_workload_is_tuned_with_the_template_of_its_operator(tuned: Tuned, tmp_path: Path) -> None:
+    """Beside the records of its sketches, which are no trials of the template."""
+    both = tmp_path / "both.jsonl"
+    both.write_bytes(Path(tuned.records).read_bytes())
+    code, out, err = call(*TUNE[:-1], "2", "--templates", "--json", "--records", str(both))
+    report = json.loads(out)
+    assert code == 0 and (report["trials"], report["resumed"]) == (2, 0), err
+    assert report["template"]["name"] == "dense_cpu" and report["workload_hash"] in tuned.workload.name
 
 
 def test_tune_takes_ir_from_a_file(tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

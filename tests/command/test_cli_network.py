@@ -22,6 +22,7 @@ from loopwright.command._network import read_network
 from loopwright.command._peer import alternate
 from loopwright.graph import compiler
 from loopwright.graph.builders import BuildError
+from loopwright.search.records import file as rec
 
 SHAPE = ["--input-shape", "x=1,3,12,12"]
 
@@ -67,6 +68,17 @@ def test_tune_compile_run_and_bench(folder: Path) -> None:
     code, out, _ = call("bench", "net.lw", "--json", *timing)
     report = json.loads(out)
     assert len(report["times_s"]) == 2 and report["tuned_kernels"] == 3 and report["onnxruntime_s"] is None
+
+
+def test_a_network_is_tuned_with_templates(folder: Path) -> None:
+    code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6", "--templates", "--json")
+    report = json.loads(out)
+    assert code == 0 and {row["name"] for row in report["tasks"]} == {"conv2d_nchw_cpu", "dense_cpu"}, err
+    assert all(record.template for record in rec.load("net.jsonl"))
+    code, out, _ = call("compile", "net.onnx", "--target", "llvm cores=1")
+    assert code == 0 and "tuned)" in out and "(0 tuned)" not in out
+    code, _, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6", "--templates")
+    assert code == 0 and "hold 6: none is new; --more-trials N measures N new ones" in err
 
 
 def test_open_extents_are_given_on_the_command_line(folder: Path) -> None:

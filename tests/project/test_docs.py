@@ -103,6 +103,16 @@ def test_readme_links_every_page() -> None:
     assert not [page.name for page in all_pages()[1:] if f"docs/{page.name}" not in readme]
 
 
+def test_tutorials_stand_under_their_classic_titles() -> None:
+    """Where README.md and the page for users of TVM link them; each goes through its steps when it is run above."""
+    pages = {page for page in all_pages() if page.name.startswith("tutorial_")}
+    assert len(pages) == 4
+    for page in pages:
+        title = page.read_text().splitlines()[0].removeprefix("# ")
+        assert f"[{title}](docs/{page.name})" in (ROOT / "README.md").read_text()
+        assert f"[{title}]({page.name})" in (ROOT / "docs" / "from_tvm.md").read_text()
+
+
 def written_pages() -> list[Path]:
     return [*all_pages(), *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
 
@@ -119,6 +129,21 @@ def test_paths_that_pages_name_exist(name: str) -> None:
     paths = re.findall(r"`([a-z_.]+/(?!\S*my_|N`)[\w./-]*)`", (ROOT / name).read_text())
     folders = [ROOT, *(folder for folder in ROOT.iterdir() if folder.is_dir())]
     assert not [path for path in paths if not any((folder / path).exists() for folder in folders)]
+
+
+def test_rows_of_the_classic_systems_name_tests_that_are_there() -> None:
+    """Fifty rows in order, each with a test; those without say in bold that less is done."""
+    table = (ROOT / "docs" / "algorithms.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if re.match(r"\| \d+ \|", line)]
+    assert [int(row[0]) for row in rows] == list(range(1, 51))
+    assert not [row[0] for row in rows if "::" not in row[-1] and not row[2].startswith("**none**")]
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", table)
+    assert len(named) >= 48
+    assert not [f"{path}::{name}" for path, name in named if f"def {name}(" not in _text(ROOT / path)]
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
 
 
 def test_type_checkers_see_every_public_name() -> None:

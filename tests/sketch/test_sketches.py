@@ -1,10 +1,14 @@
 """Every kind of operator through the search's sketches: each candidate builds and computes what the reference does."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sample_workloads import SAMPLES
 
 import loopwright as lw
+from loopwright.passes.pipeline_text import parse_schedule
+from loopwright.search.sketch.as_python import as_python
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -51,3 +55,15 @@ def test_first_sketch_is_the_default_schedule() -> None:
     task = lw.SearchTask(SAMPLES["dense"], target="llvm cores=1")
     assert task.default_schedule == task.sketches[0].schedule(task.sketches[0].default)
     assert "lw-parallel" not in task.default_schedule
+
+
+@pytest.mark.parametrize("target", ["llvm cores=2", "cuda model=h200"])
+@pytest.mark.parametrize("name", ["conv_nchw_7x7", "dense"])
+def test_schedules_as_python_are_programs_that_make_the_same_schedule(name: str, target: str) -> None:
+    task = lw.SearchTask(SAMPLES[name], target=target)
+    rng = np.random.default_rng(3)
+    for sketch in task.sketches:
+        schedule = sketch.schedule(sketch.sample(rng, 1)[0])
+        names: dict[str, Any] = {"tensors": SAMPLES[name]()}
+        exec(as_python(parse_schedule(schedule), str(task.target)), names)
+        assert parse_schedule(names["sch"].pipeline) == parse_schedule(schedule)

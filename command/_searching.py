@@ -1,0 +1,74 @@
+"""Options of how long and how is searched: those of `lw.TuningOptions`, under the names of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._inputs import cost_model, positive, seconds, strategy
+
+if TYPE_CHECKING:
+    from ..search.tune.options import TuningOptions
+
+FLAGS = {"num_measure_trials": "trials", "time_limit_s": "time_limit"}
+"""Keywords of `lw.TuningOptions` whose options have other names."""
+
+
+def add_search_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `lw.TuningOptions`."""
+    from ..search.cost_model.make import MODELS
+    from ..search.strategies.make import STRATEGIES
+
+    count = parser.add_mutually_exclusive_group()
+    count.add_argument(
+        "--trials",
+        type=positive,
+        metavar="N",
+        help="schedules to measure in all, those in the record file included (default: 64, for networks 64 a task)",
+    )
+    count.add_argument(
+        "--more-trials", type=positive, metavar="N", help="schedules to measure beside those in the record file"
+    )
+    parser.add_argument(
+        "--early-stopping", type=positive, metavar="N", help="end after N trials without a better schedule"
+    )
+    parser.add_argument("--time-limit", type=seconds, metavar="S", help="end after S seconds, run-off included")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
+    parser.add_argument(
+        "--strategy",
+        type=strategy,
+        metavar="NAME",
+        default="evolution",
+        help=f"what proposes schedules: {', '.join(STRATEGIES)} (default: evolution)",
+    )
+    parser.add_argument(
+        "--cost-model",
+        type=cost_model,
+        metavar="NAME",
+        default="trees",
+        help=f"what ranks them before they are measured: {', '.join(MODELS)} (default: trees)",
+    )
+
+
+def tuning_options_of(options: argparse.Namespace, records: Path, trials: int) -> TuningOptions:
+    """The options that are asked for, with this many trials in all, unless new ones are counted."""
+    from ..search.tune.options import TuningOptions
+
+    return TuningOptions(
+        num_measure_trials=trials,
+        more_trials=options.more_trials,
+        records=records,
+        seed=options.seed,
+        early_stopping=options.early_stopping,
+        time_limit_s=options.time_limit,
+        strategy=options.strategy,
+        cost_model=options.cost_model,
+        verbose=options.verbose,
+        spelled=as_flag,
+    )
+
+
+def as_flag(keyword: str, value: object) -> str:
+    """An option with its value as the command line has it: `--more-trials 8`."""
+    return f"--{FLAGS.get(keyword, keyword).replace('_', '-')} {value}"
