@@ -42,7 +42,7 @@ def chosen_schedules(
     for task, choice in zip(tasks, choices, strict=True):
         if choice.refused:
             text = f"a record of {task.name} is left out: {counted_reasons(choice.refused)}"
-            warnings.warn(text, RecordWarning, stacklevel=_FRAMES - 1)
+            warnings.warn(text, RecordWarning, stacklevel=_FRAMES)
     schedules = [_schedule(task, choice, history) for task, choice in zip(tasks, choices, strict=True)]
     untuned = [
         f"{task.name}: {choice.reasons}" if choice.reasons else task.name
@@ -56,7 +56,7 @@ def chosen_schedules(
             f"network {name}: {len(untuned)} of {len(tasks)} kernels have no record and take the default schedule "
             f"({shown}){hint}",
             UntunedWarning,
-            stacklevel=_FRAMES - 1,
+            stacklevel=_FRAMES,
         )
     return schedules
 

@@ -68,7 +68,7 @@ def extract_template_tasks(
         warnings.warn(
             f"network {net.name}: {len(left)} of {len(found)} kernels have no template: {', '.join(left)}",
             NoTemplateWarning,
-            stacklevel=2,
+            stacklevel=3,  # what checks its keywords lies between
         )
     return list(tasks.values()), list(weights.values())
 

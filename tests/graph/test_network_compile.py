@@ -174,6 +174,7 @@ def test_records_are_used_and_what_lacks_one_is_said_once() -> None:
     assert [str(w.message) for w in caught] == [
         "network small: 3 of 4 kernels have no record and take the default schedule (global_avg_pool, dense, softmax)"
     ]
+    assert caught[0].filename == __file__, "who called lw.compile"
     assert [k.tuned for k in compiled.kernels] == [True, False, False, False]
     assert compiled.kernels[0].schedule == plain
     (data,) = feeds_of(net).values()

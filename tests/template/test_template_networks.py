@@ -133,6 +133,7 @@ def test_epilogues_make_no_tasks_of_their_own(layout: str) -> None:
         "network resnet18: 3 of 19 kernels have no template: max_pool (none for its operator), "
         "global_avg_pool (none for its operator), softmax (several reductions)"
     ]
+    assert caught[0].filename == __file__, "who called extract_template_tasks"
 
 
 def test_a_network_of_three_axes_has_a_task_for_each_convolution() -> None:
