@@ -143,16 +143,8 @@ def _opencl() -> dict[str, Target]:
         ),
         # Rockchip RK3399 TRM (Mali-T860 MP4, 256 KB L2); Arm Mali Midgard OpenCL Developer Guide: at most 256
         # work-items a group, 128-bit vectors, local memory of 32 KB that lives in global memory.
-        "mali-t860": Target(
-            kind="opencl",
-            model="mali-t860",
-            cores=4,
-            vector_bytes=16,
-            max_threads_per_block=256,
-            max_shared_bytes=32 << 10,
-            max_vthreads=4,
-            l1_bytes=16 << 10,
-            l2_bytes=256 << 10,
+        "mali-t860": replace(
+            _OPENCL, model="mali-t860", cores=4, max_threads_per_block=256, l1_bytes=16 << 10, l2_bytes=256 << 10
         ),
         # PoCL on a CPU, as its driver reports: 4096 work-items a group; local memory is part of the L2 cache.
         "pocl": Target(
