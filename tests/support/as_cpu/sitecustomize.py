@@ -13,26 +13,20 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-_AVX2 = (
-    "64bit adx aes avx avx2 bmi bmi2 clflushopt cmov crc32 cx16 cx8 f16c fma fsgsbase fxsr lzcnt mmx movbe pclmul "
-    "popcnt rdrnd rdseed sahf sse sse2 sse3 sse4.1 sse4.2 ssse3 xsave xsavec xsaveopt xsaves"
-)
-_AMX = (
-    f"{_AVX2} amx-bf16 amx-int8 amx-tile avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f avx512fp16 "
-    "avx512ifma avx512vbmi avx512vbmi2 avx512vl avx512vnni avx512vpopcntdq avxvnni gfni sha vaes vpclmulqdq"
-)
-CPUS = {
-    "nehalem": "64bit cmov crc32 cx16 cx8 fxsr mmx popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3",
-    "haswell": _AVX2,
-    "sapphirerapids": _AMX,
+_MORE = {
+    "sapphirerapids": "amx-bf16 amx-int8 amx-tile avx512bf16 avx512bitalg avx512fp16 avx512ifma avx512vbmi avx512vbmi2 "
+    "avx512vnni avx512vpopcntdq avxvnni gfni"
 }
+"""Features of a CPU beyond those that code for it uses."""
 _NOT_EXECUTED = "amx-"
 """Features that may be told of without being there: kernels are compiled without them."""
 
 
 def _pretend(binding: ModuleType, name: str) -> None:
+    from loopwright.dialects.cpu_models import CPU_MODELS
+
     here = dict(binding.get_host_cpu_features())
-    wanted = set(CPUS[name].split())
+    wanted = {*CPU_MODELS[name].features.split(), *_MORE.get(name, "").split()}
     told = {f: f in wanted and (bool(on) or f.startswith(_NOT_EXECUTED)) for f, on in here.items()}
     binding.get_host_cpu_name = lambda: name  # type: ignore[attr-defined]
     binding.get_host_cpu_features = lambda: dict(told)  # type: ignore[attr-defined]
