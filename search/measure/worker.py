@@ -12,12 +12,11 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...backends.missing import MissingRequirement
+from ...backends.time_evaluator import HostCaches
 from ..records.file import ErrorCode
 from . import wire
 from .backend_api import Backend, BackendError, DeviceLost, load_backend
@@ -102,7 +101,7 @@ class Runner:
             return {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}, b""
         if (wrong := self._judge(buffers)) is not None:
             return wrong, b""
-        flush = _flusher(settings.flush_bytes) if settings.flush_bytes else None
+        flush = HostCaches(settings.flush_bytes).flush if settings.flush_bytes else None
         times_s, stopped = measure_times(lambda n: buffers.time(kernel, n), settings, message["best_s"], flush)
         if (wrong := self._judge(buffers)) is not None:
             wrong["message"] = "right at first, but after repeated runs: " + wrong["message"]
@@ -124,15 +123,6 @@ class Runner:
         if isinstance(error, _NOT_ITS_DOING):
             return ErrorCode.UNKNOWN
         return ErrorCode.COMPILE_ERROR if _is_one_of(error, _COMPILER_ERRORS) else ErrorCode.RUNTIME_ERROR
-
-
-def _flusher(size: int) -> Callable[[], None]:
-    filler = np.zeros(size // 8)
-
-    def flush() -> None:
-        filler[...] += 1.0
-
-    return flush
 
 
 def _is_refusal(error: BaseException) -> bool:
