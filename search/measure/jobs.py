@@ -70,7 +70,7 @@ class Jobs:
 
     @property
     def waits_for_builder(self) -> bool:
-        """Whether any is to be built."""
+        """True where any is to be built."""
         return bool(self._to_build)
 
     def forget(self) -> None:

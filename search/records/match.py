@@ -30,7 +30,7 @@ class Wanted(Protocol):
 
 
 def same_model(text: str, target: Target) -> bool:
-    """Whether a record's target is of the kind and the named model of this one, whatever their limits."""
+    """True where a record's target is of the kind and the named model of this one, whatever their limits."""
     if text == str(target):
         return True
     try:
@@ -41,7 +41,7 @@ def same_model(text: str, target: Target) -> bool:
 
 
 def same_device(text: str, target: Target) -> bool:
-    """Whether times measured under a record's target count for this one: the same model, with as many cores."""
+    """True where times measured under a record's target count for this one: the same model, with as many cores."""
     return same_model(text, target) and (text == str(target) or parse_target(text).cores == target.cores)
 
 

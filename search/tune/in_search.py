@@ -78,7 +78,7 @@ class InSearch(OfSketches, Generic[SearchedT]):
         return self.task.compute_dag.hash
 
     def counts(self, record: Record) -> bool:
-        """Whether a record is of the same model of device, with as many cores."""
+        """True where a record is of the same model of device, with as many cores."""
         return same_device(record.target, self.task.target)
 
     def why_not(self, record: Record) -> str | None:

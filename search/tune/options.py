@@ -56,7 +56,7 @@ class Tunable(Protocol):
         """The workload with data to check candidates by."""
 
     def counts(self, record: Record) -> bool:
-        """Whether times measured under a record's target are of this device."""
+        """True where times measured under a record's target are of this device."""
 
     def why_not(self, record: Record) -> str | None:
         """Why a record of the workload is of no use here; None where it is."""
