@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
+from ..dialects.caller import warn_caller
 from ..dialects.gpu_models import DEFAULTS
 from ..dialects.presets import preset_target
 from ..dialects.target import Target, options_of
@@ -58,4 +58,4 @@ def _device_here(kind: str) -> Target:
 @cache
 def _warn_of_default(kind: str, why: str) -> None:
     text = f"'{kind}' is taken for '{kind} model={DEFAULTS[kind].model}', to compile only: {why}"
-    warnings.warn(text, TargetWarning, stacklevel=4)
+    warn_caller(text, TargetWarning)

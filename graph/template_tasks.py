@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 
+from ..dialects.caller import warn_caller
 from ..dialects.classic_words import knows_classic_words
 from ..dialects.target import Target
 from ..search.measure.measurement import headline
@@ -65,10 +65,9 @@ def extract_template_tasks(
         except ConfigError as error:
             left.append(f"{task.name} ({headline(str(error))})")
     if left:
-        warnings.warn(
+        warn_caller(
             f"network {net.name}: {len(left)} of {len(found)} kernels have no template: {', '.join(left)}",
             NoTemplateWarning,
-            stacklevel=3,  # what checks its keywords lies between
         )
     return list(tasks.values()), list(weights.values())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -14,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..backends.build import build
 from ..backends.kernel_function import Kernel
 from ..backends.targets import resolve_target
+from ..dialects.caller import warn_caller
 from ..dialects.classic_words import knows_classic_words
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
@@ -203,7 +203,7 @@ class SearchTask:
         choice = Choice(loaded, self, versions)
         if choice.record is not None and choice.refused:
             text = f"faster records of {self.name} are not used: {counted_reasons(choice.refused)}"
-            warnings.warn(text, rec.RecordWarning, stacklevel=3)
+            warn_caller(text, rec.RecordWarning)
         return choice
 
     def versions(self) -> Mapping[str, str]:

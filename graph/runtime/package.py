@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.caller import warn_caller
 from ...storage.user_key import NoKey, tag
 from ...storage.whole_file import whole_file
 from .plan import Plan
@@ -72,7 +72,7 @@ class Package:
             yield TAG, tag(FORMAT, header).encode()
         except NoKey as error:
             text = f"{path} is saved without a tag, so loading it takes trusted=True (--trust): {error}"
-            warnings.warn(text, PackageWarning, stacklevel=4)
+            warn_caller(text, PackageWarning)
         for number, artifact in enumerate(self.kernels):
             yield f"kernels/{number}", artifact
         for number, array in enumerate(self.constants):

@@ -9,7 +9,6 @@ import math
 import os
 import re
 import stat
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
+from ...dialects.caller import warn_caller
 from .record import LONGEST_LINE
 from .record import ErrorCode as ErrorCode
 from .record import Record as Record
@@ -127,7 +127,7 @@ def load(path: str | os.PathLike[str], versions: Mapping[str, str] | None = None
     except OSError as error:
         raise RecordError(f"cannot read record file {os.fspath(path)!r}: {error.strerror}") from error
     if skipped:
-        warnings.warn(f"{os.fspath(path)}: {_what_was_skipped(skipped)}", RecordWarning, stacklevel=2)
+        warn_caller(f"{os.fspath(path)}: {_what_was_skipped(skipped)}", RecordWarning)
     return records
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import count
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.caller import warn_caller
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
 from ..features.of_sketch import SketchFeatures
@@ -53,10 +53,9 @@ def _drafts(
                 grown += _grown(rule, draft, target)
             except ScheduleError as error:
                 line = str(error).splitlines()[0]
-                warnings.warn(
+                warn_caller(
                     f"sketch rule '{rule.name}' is left out: it raised {type(error).__name__}: {line}",
                     SketchRuleWarning,
-                    stacklevel=2,
                 )
                 return _drafts(module, target, rules, refused | {(number, place)})
         drafts = grown

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from ...dialects.caller import warn_caller
 from ..records.known import known_histories
 from .bound import BoundTemplate
 from .config import Config
@@ -27,5 +26,5 @@ def best_config(task: BoundTemplate) -> Config:
         _warned.add((task.title, str(task.target)))
         text = f"no record for template {task.title} on {task.target}: a config nobody measured is used"
         why = f", and not the one that the template chooses for that: {refusal}" if refusal is not None else ""
-        warnings.warn(text + why, FallbackWarning, stacklevel=3)
+        warn_caller(text + why, FallbackWarning)
     return chosen
