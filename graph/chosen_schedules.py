@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
+from ..dialects.caller import warn_caller
 from ..search.records import file as rec
 from ..search.records.file import Record, RecordWarning
 from ..search.records.index import History
 from ..search.records.known import best_known, known_histories
 from ..search.records.match import Choice, counted_reasons
 from ..search.task import SearchTask
-from ..search.template.epilogues import schedule_of_same_anchor
+from ..search.template.epilogues import RecordedAnchors
 from .tasks import has_reduction
-
-_FRAMES = 4
-"""From a warning here to whoever called `lw.compile`."""
 
 
 class UntunedWarning(UserWarning):
@@ -42,8 +39,9 @@ def chosen_schedules(
     for task, choice in zip(tasks, choices, strict=True):
         if choice.refused:
             text = f"a record of {task.name} is left out: {counted_reasons(choice.refused)}"
-            warnings.warn(text, RecordWarning, stacklevel=_FRAMES)
-    schedules = [_schedule(task, choice, history) for task, choice in zip(tasks, choices, strict=True)]
+            warn_caller(text, RecordWarning)
+    anchors = RecordedAnchors((history, *known_histories()))
+    schedules = [_schedule(task, choice, anchors) for task, choice in zip(tasks, choices, strict=True)]
     untuned = [
         f"{task.name}: {choice.reasons}" if choice.reasons else task.name
         for task, choice, schedule in zip(tasks, choices, schedules, strict=True)
@@ -52,20 +50,19 @@ def chosen_schedules(
     if untuned:
         shown = ", ".join(untuned[:3]) + (", ..." if len(untuned) > 3 else "")
         hint = "" if records is not None else ": tune it (lw.TaskScheduler, or loopwright tune) and give the records"
-        warnings.warn(
+        warn_caller(
             f"network {name}: {len(untuned)} of {len(tasks)} kernels have no record and take the default schedule "
             f"({shown}){hint}",
             UntunedWarning,
-            stacklevel=_FRAMES,
         )
     return schedules
 
 
-def _schedule(task: SearchTask, choice: Choice, given: History) -> str | None:
+def _schedule(task: SearchTask, choice: Choice, anchors: RecordedAnchors) -> str | None:
     """Return the schedule of the record chosen for a task.
 
     Where there is none, a template's config for the same operator and shapes with another epilogue will do.
     """
     if choice.record is not None:
         return choice.record.schedule
-    return schedule_of_same_anchor(task, (given, *known_histories()))
+    return anchors.schedule(task)

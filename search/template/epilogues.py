@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.parser import Parser
 
 from ...backends.context import create_context
+from ...dialects.target import Target
 from ...dialects.te import ComputeOp
 from ...te import create_module
 from ..records.file import Record
@@ -64,22 +65,35 @@ def _within(stages: Iterable[Operation]) -> Iterable[Operation]:
     return (op for stage in stages for op in stage.walk())
 
 
-def schedule_of_same_anchor(task: SearchTask, sources: Iterable[History]) -> str | None:
-    """The schedule of the fastest config that a template has on record for the same anchor on a task's model of device.
+class RecordedAnchors:
+    """The records of templates in some histories by their anchors; those of a model of device when it is asked for."""
 
-    The first of the sources with one decides; None where there is none, or the task refuses it.
-    """
-    anchor = anchor_hash(task.compute_dag)
-    if anchor is None:
-        return None
-    for known in sources:
-        found = [r for r in known.records if r.ok and r.template and same_model(r.target, task.target)]
-        for record in sorted(found, key=lambda r: (r.target != str(task.target), r.time_s)):
-            if _recorded_anchor(record) == anchor:
-                schedule = _adapted(record, task)
-                if schedule is not None:
-                    return schedule
-    return None
+    def __init__(self, sources: Iterable[History]) -> None:
+        self._sources = tuple(sources)
+        self._known: dict[Target, list[dict[str, list[Record]]]] = {}
+
+    def schedule(self, task: SearchTask) -> str | None:
+        """The schedule of the fastest config on record for the same anchor on a task's model of device.
+
+        The first of the histories with one decides; None where there is none, or the task refuses it.
+        """
+        anchor = anchor_hash(task.compute_dag)
+        if anchor is None:
+            return None
+        if task.target not in self._known:
+            self._known[task.target] = [_by_anchor(known.records, task.target) for known in self._sources]
+        found = (record for known in self._known[task.target] for record in known.get(anchor, ()))
+        return next(filter(None, (_adapted(record, task) for record in found)), None)
+
+
+def _by_anchor(records: Iterable[Record], target: Target) -> dict[str, list[Record]]:
+    """Right records for a model of device by anchor: first those of this very target, then the fastest."""
+    found: dict[str, list[Record]] = {}
+    right = [r for r in records if r.ok and r.template and same_model(r.target, target)]
+    for record in sorted(right, key=lambda r: (r.target != str(target), r.time_s)):
+        if (anchor := _recorded_anchor(record)) is not None:
+            found.setdefault(anchor, []).append(record)
+    return found
 
 
 def _adapted(record: Record, task: SearchTask) -> str | None:
