@@ -254,9 +254,11 @@ class GpuLowering(Lowering):
         if not idle:
             write()
             return
-        if "local" in scopes:
+        memory = _own_memory(scopes, idle)
+        if memory:
             names = " and ".join(f"'{w.place.name}' in scope {w.place.scope}" for w in plan.writes)
-            rule = f"block '{plan.name}' writes {names}: what one thread writes for all, others have not in registers"
+            what = f"what one {memory[0]} writes for all, others have not in {memory[1]}"
+            rule = f"block '{plan.name}' writes {names}: {what}"
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}; give them one scope (lw-set-scope)")
         tests: list[SSAValue] = []
         for kind in idle:
@@ -264,3 +266,12 @@ class GpuLowering(Lowering):
         test = self.at.conjunction(tests, False)
         assert test is not None
         branch(self.at, test, write)
+
+
+def _own_memory(scopes: set[str], idle: Iterable[str]) -> tuple[str, str] | None:
+    """Who has memory of its own, and which, that a statement run by the first on the axes `idle` alone leaves empty."""
+    if "local" in scopes:
+        return "thread", "registers"
+    if "shared" in scopes and any(kind.startswith("blockIdx") for kind in idle):
+        return "block of threads", "shared memory"
+    return None

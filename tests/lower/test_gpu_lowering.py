@@ -481,6 +481,20 @@ def test_registers_that_one_thread_would_fill_for_all_are_refused() -> None:
     refuse(tensors, steps, "what one thread writes for all, others have not in registers")
 
 
+def test_shared_memory_that_one_block_of_threads_would_fill_for_all_is_refused() -> None:
+    """The other result is in global memory, which the first block writes: the others would have an empty row."""
+    x = placeholder("x", 3, 9)
+    twice, more = te.compute((3, 9), lambda i, j: (x[i, j] * 2.0, x[i, j] + 1.0), name="y")
+
+    def steps(sch: Schedule) -> None:
+        sch.bind("y", "i", "blockIdx.x")
+        copy = sch.cache_write("y", "y", "shared")
+        sch.reverse_compute_at(copy, "i")
+        sch.bind(copy, sch.get_loops(copy)[-1], "blockIdx.z")
+
+    refuse([x, twice, more], steps, "what one block of threads writes for all, others have not in shared memory")
+
+
 def test_an_axis_is_bound_twice_only_to_fill_shared_memory() -> None:
     """A row that all threads fill and each of them reads: in memory other than shared each would fill a part."""
     x = placeholder("x", 16)
