@@ -19,11 +19,11 @@ Array = npt.NDArray[Any]
 
 _BY_CHANCE = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 _ALONG = {"Softmax", "LogSoftmax", "Hardmax"}
-_HERE = frozenset({"BatchNormalization", "DynamicQuantizeLinear", "Range", *_ALONG, *_BY_CHANCE})
+_HERE = frozenset({"BatchNormalization", "DynamicQuantizeLinear", "Range", "Unsqueeze", *_ALONG, *_BY_CHANCE})
 """Operators that are left to their converters, or have none.
 
-The reference implementation trains in batch normalisations of version 9, does not join axes before version 13, and has
-a scale of its own for zeros.
+The reference implementation trains in batch normalisations of version 9, does not join axes before version 13, has a
+scale of its own for zeros, and inserts axes one after the other, where negative ones count from the end of them all.
 """
 
 

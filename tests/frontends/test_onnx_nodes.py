@@ -10,7 +10,13 @@ from onnx_models import model
 
 import loopwright as lw
 
-WHOLE = {"int32": TensorProto.INT32, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
+OTHER = {
+    "int32": TensorProto.INT32,
+    "int64": TensorProto.INT64,
+    "uint8": TensorProto.UINT8,
+    "bool": TensorProto.BOOL,
+    "float64": TensorProto.DOUBLE,
+}
 FLOAT = TensorProto.FLOAT
 
 
@@ -19,13 +25,13 @@ def node(
 ) -> Any:
     """A model of one node, which reads its inputs, then its weights."""
     made = helper.make_node(operator, [*inputs, *(weights or {})], ["y"], **attributes)
-    return model([made], inputs, ["y"], weights, opset, WHOLE.get(dtype, FLOAT))
+    return model([made], inputs, ["y"], weights, opset, OTHER.get(dtype, FLOAT))
 
 
 def chain(*operators: Any, inputs: Any, weights: Any, opset: int = 17, dtype: str = "float32") -> Any:
     """A model of nodes (operator, names of inputs, attributes) whose results are y0, y1, ..."""
     nodes = [helper.make_node(o, i, [f"y{k}"], **a) for k, (o, i, a) in enumerate(operators)]
-    return model(nodes, inputs, [f"y{len(nodes) - 1}"], weights, opset, WHOLE.get(dtype, FLOAT))
+    return model(nodes, inputs, [f"y{len(nodes) - 1}"], weights, opset, OTHER.get(dtype, FLOAT))
 
 
 PADS = np.array([0, 1, 2, 0])
@@ -99,6 +105,15 @@ CASES = {
     "norm of columns of one element": chain(
         ("Softsign", ["x"], {}), ("ReduceL1", ["y0"], {"axes": [1]}), inputs={"x": (16, 1)}, weights={}
     ),
+    "hard swish of doubles": node("HardSwish", {"x": (4, 5)}, dtype="float64", opset=18),
+    "axes of known numbers inserted from both ends": chain(
+        ("Unsqueeze", ["c"], {"axes": [1, -3]}),
+        ("Add", ["y0", "x"], {}),
+        inputs={"x": (1, 1, 2)},
+        weights={"c": np.array([1, 4], np.int32)},
+        dtype="int32",
+        opset=11,
+    ),
 }
 
 
@@ -116,4 +131,5 @@ def test_nodes_give_what_onnxruntime_gives(case: str) -> None:
     run.run(**feeds)
     got = run.get_output()
     assert got.dtype == wanted.dtype and got.shape == wanted.shape
-    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    close = 1e-12 if got.dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(got, wanted, rtol=close, atol=close / 10)

@@ -122,7 +122,11 @@ def Softplus(node: Node) -> Value:
 
 
 def HardSwish(node: Node) -> Value:
-    return node.apply("hard_swish", node.value())
+    x = node.value()
+    if x.dtype != "float64":
+        return node.apply("hard_swish", x)
+    sixth = float(np.float32(1 / 6))  # as the standard's HardSigmoid has it: attributes are float32
+    return node.apply("multiply", x, node.net.hard_sigmoid(x, alpha=sixth, beta=0.5))
 
 
 def IsNaN(node: Node) -> Value:

@@ -69,12 +69,14 @@ def Squeeze(node: Node) -> Value:
     return node.apply("reshape", x, shape=[n for d, n in enumerate(x.shape) if d not in dropped])
 
 
-def Unsqueeze(node: Node) -> Value:
-    x, axes = node.value(), node.ints("axes", 1) or []
-    rank = len(x.shape) + len(axes)
+def Unsqueeze(node: Node) -> Operand:
+    axes = node.ints("axes", 1) or []
+    rank = len(node.shape()) + len(axes)
     places = {axis_of(a, rank) for a in axes}
-    extents = iter(x.shape)
-    return node.apply("reshape", x, shape=[1 if d in places else next(extents) for d in range(rank)])
+    extents = iter(node.shape())
+    shape = [1 if d in places else next(extents) for d in range(rank)]
+    x = node.operand(0)
+    return x.reshape(shape) if isinstance(x, np.ndarray) else node.apply("reshape", node.value(), shape=shape)
 
 
 def Concat(node: Node) -> Value:
