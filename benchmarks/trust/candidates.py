@@ -8,12 +8,10 @@ is replayed by stock xdsl-opt. `python tests/support/program_trials.py llvm-hand
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from unittest.mock import patch
 
 from program_trials import FAULTS, opencl_index
 from trial_pool import Answer, spread
@@ -21,11 +19,11 @@ from trial_pool import Answer, spread
 from loopwright.backends.cuda.driver import MissingCuda, device_count
 from loopwright.backends.opencl.platform import MissingOpenCl, device_at
 
+from .drivers import is_of_the_driver
 from .row import Row
 
 _MOST_EXAMPLES = 20
-_BUILD_OPTIONS = "PYOPENCL_BUILD_OPTIONS"
-"""The environment variable whose options pyopencl adds to every build."""
+_TRY = "program_trials:try_program"
 
 
 def run(scale: float, seed: int, jobs: int) -> Iterable[Row]:
@@ -51,9 +49,9 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
     examples: list[str] = []
     first = seed * 1_000_000
     drivers = 0
-    for answer in _until(spread("program_trials:try_program", ((kind, first + n) for n in itertools.count()), jobs)):
+    for answer in _until(spread(_TRY, ((kind, first + n) for n in itertools.count()), jobs)):
         programs += 1
-        if kind.startswith("opencl") and _is_of_the_driver(answer):
+        if kind.startswith("opencl") and is_of_the_driver(_TRY, answer, _is_right):
             drivers += 1
             tried += 1 if answer.died else answer.result.tried
             examples.append(
@@ -76,17 +74,8 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
     return Row(what, tried, dict(bad), time.perf_counter() - started_s, note, tuple(examples[:_MOST_EXAMPLES]))
 
 
-def _is_of_the_driver(answer: Answer) -> bool:
-    """True where a program that went wrong on OpenCL is right, every schedule of it, if the driver does not optimize.
-
-    PoCL 3.1 and 5.0 merge the threads of a block into loops wrongly for one kernel in some hundreds: they store to
-    misaligned places on the stack, fail assertions, or give other values than with POCL_WORK_GROUP_METHOD=repl.
-    """
-    if not answer.died and not answer.result.faults:
-        return False
-    with patch.dict(os.environ, {_BUILD_OPTIONS: "-cl-opt-disable"}):
-        (again,) = spread("program_trials:try_program", [answer.arguments], 1)
-    return not again.died and not again.result.faults
+def _is_right(answer: Answer) -> bool:
+    return not answer.died and not answer.result.faults
 
 
 def _first_fault(answer: Answer) -> str:

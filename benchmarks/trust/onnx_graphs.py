@@ -19,9 +19,11 @@ from trial_pool import Answer, spread
 
 from loopwright.backends.opencl.platform import MissingOpenCl, device_at
 
+from .drivers import is_of_the_driver
 from .row import Row
 
 FAULTS = ("wrong", "traceback", "crash", "hang")
+_TRY = "onnx_trials:try_graph"
 _MOST_EXAMPLES = 20
 _LIMIT_S = 300.0
 
@@ -45,8 +47,10 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
     bad = Counter(dict.fromkeys(FAULTS, 0))
     others: Counter[str] = Counter()
     examples: list[str] = []
-    for answer in spread("onnx_trials:try_graph", ((kind, first + n) for n in range(count)), jobs, _LIMIT_S):
+    for answer in spread(_TRY, ((kind, first + n) for n in range(count)), jobs, _LIMIT_S):
         ended, text = _judged(answer)
+        if kind == "opencl" and is_of_the_driver(_TRY, answer, _is_right):
+            ended = "driver"
         (bad if ended in FAULTS else others)[ended] += 1
         if ended != "right":
             examples.append(text)
@@ -58,7 +62,15 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
 
 _OFFSETS = {"llvm": 0, "backend": 300_000, "opencl": 600_000}
 """Where the seeds of a kind begin, so that no graph is tried twice."""
-_NOTES = {"refused": "refused in a sentence", "onnxruntime": "where onnx's reference agrees with loopwright alone"}
+_NOTES = {
+    "refused": "refused in a sentence",
+    "onnxruntime": "where onnx's reference agrees with loopwright alone",
+    "driver": "that the driver's optimizer fails",
+}
+
+
+def _is_right(answer: Answer) -> bool:
+    return _judged(answer)[0] not in FAULTS
 
 
 def _judged(answer: Answer) -> tuple[str, str]:
