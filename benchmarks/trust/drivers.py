@@ -21,7 +21,7 @@ def is_of_the_driver(function: str, answer: Answer, is_right: Callable[[Answer],
     """
     if is_right(answer):
         return False
-    with tempfile.TemporaryDirectory(prefix="loopwright-drivers-") as folder:
-        with patch.dict(os.environ, {_BUILD_OPTIONS: "-cl-opt-disable", "XDG_CACHE_HOME": folder}):
-            (again,) = spread(function, [answer.arguments], 1)
+    folder = tempfile.TemporaryDirectory(prefix="loopwright-drivers-")
+    with folder as cache, patch.dict(os.environ, {_BUILD_OPTIONS: "-cl-opt-disable", "XDG_CACHE_HOME": cache}):
+        (again,) = spread(function, [answer.arguments], 1)
     return is_right(again)
