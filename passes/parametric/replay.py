@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -12,8 +12,9 @@ from ..open_number import open_names
 from ..pipeline_text import apply_schedule, parse_schedule
 from ..primitive import UnknownStepError
 from .nest import Nest
+from .program import Program
 from .read import nest_of_module
-from .sizes import SizeGraph, Sizes
+from .sizes import Size, SizeGraph, Sizes
 
 
 def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], graph: SizeGraph) -> Nest:
@@ -29,6 +30,17 @@ def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[
     nest = nest_of_module(copy, target)
     replay_steps(nest, steps[first:], Sizes(graph.column))
     return nest
+
+
+def program_of_schedule(
+    module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], asked: Callable[[Nest], Sequence[Size]]
+) -> Program:
+    """Compile the quantities that `asked` reads from the nest of a schedule, over its open numbers as columns.
+
+    UnknownStepError as for `nest_of_schedule`.
+    """
+    graph = SizeGraph()
+    return Program(graph, asked(nest_of_schedule(module, target, schedule, graph)))
 
 
 def replay_steps(nest: Nest, steps: Iterable[ModulePass], sizes: Sizes) -> None:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from ...passes.parametric.nest import Nest
 from ...passes.parametric.program import Program
-from ...passes.parametric.replay import nest_of_schedule
-from ...passes.parametric.sizes import SizeGraph
+from ...passes.parametric.replay import program_of_schedule
+from ...passes.parametric.sizes import Size
 from ...passes.primitive import UnknownStepError
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
@@ -45,14 +46,16 @@ class SketchFeatures:
     @cached_property
     def program(self) -> Program:
         """Compile the catalogue's features, and the ideal seconds that times are relative to."""
-        graph = SizeGraph()
+
+        def asked(nest: Nest) -> list[Size]:
+            view = NestView(nest)
+            return [*features_of_view(view), ideal_seconds(view)]
+
         try:
-            nest = nest_of_schedule(self._module, self._target, self._template, graph)
+            return program_of_schedule(self._module, self._target, self._template, asked)
         except UnknownStepError as error:
             error.add_note(f"in sketch '{self._name}'")
             raise
-        view = NestView(nest)
-        return Program(graph, [*features_of_view(view), ideal_seconds(view)])
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""

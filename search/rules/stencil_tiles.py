@@ -9,9 +9,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
 from ...passes.analysis.nest import loops_reduced
+from ...passes.parametric.nest import Nest
+from ...passes.parametric.placement import kept_part
+from ...passes.parametric.program import Program
+from ...passes.parametric.sizes import Size, product, total
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.set_scope import SetScope
@@ -22,7 +27,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
 from ..structure.stencils import StencilChain, stencil_chains
-from ..structure.strides import lanes_of_block, output_bytes
+from ..structure.strides import lanes_of_block
 from ._lanes import PARALLEL_ELEMENTS, deal, upto
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
@@ -57,46 +62,29 @@ class StencilTiles(SketchRule):
 
 
 @dataclass(frozen=True)
-class StageCost:
-    """Operations on an element of one stage, and the extents of its tile: multiples of the final one's, and more."""
-
-    operations: float
-    rows: tuple[float, float]
-    columns: tuple[float, float]
-    bytes: int
-
-
-@dataclass(frozen=True)
 class StencilModel:
-    """Estimates for tiles of so many rows and columns; `elements` are those of the final stage."""
+    """Estimates for tiles, from the nest of all of them at once.
+
+    `sizes` are the bytes of the stages of a tile that a thread keeps, the tiles, the rows of a tile, and the instances
+    of each stage in it; `operations` those on one instance.
+    """
 
     target: Target
-    elements: int
-    rows: str
-    vectors: str
     lanes: int
-    stages: tuple[StageCost, ...]
+    operations: tuple[float, ...]
+    sizes: Program
 
-    def _tile(self, c: Columns) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        columns = np.asarray(c[self.vectors] * self.lanes, np.float64)
-        return (np.asarray(c[self.rows], np.float64) if self.rows else np.ones(len(columns))), columns
-
-    def _sizes(self, c: Columns) -> list[npt.NDArray[np.float64]]:
-        rows, columns = self._tile(c)
-        return [(s.rows[0] * rows + s.rows[1]) * (s.columns[0] * columns + s.columns[1]) for s in self.stages]
+    def _sizes(self, c: Columns) -> npt.NDArray[np.float64]:
+        return self.sizes.run(c, len(next(iter(c.values())))).astype(np.float64)
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The stages before the last fit the stack."""
-        sizes = zip(self._sizes(c)[1:], self.stages[1:], strict=True)
-        return np.asarray(sum(size * s.bytes for size, s in sizes) <= STACK_BYTES)
+        return np.asarray(self._sizes(c)[0] <= STACK_BYTES)
 
     def seconds(self, c: Columns) -> npt.NDArray[np.float64]:
         """Vector operations of all stages, edges included, and the memory of the first and the last."""
-        rows, columns = self._tile(c)
-        tiles = self.elements / (rows * columns)
-        work = np.zeros(len(rows))
-        for size, stage in zip(self._sizes(c), self.stages, strict=True):
-            work = work + size * stage.operations
+        _, tiles, rows, *instances = self._sizes(c)
+        work = sum(n * operations for n, operations in zip(instances, self.operations, strict=True))
         cycles = tiles * (work / self.lanes + 2 * rows) / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)
 
@@ -141,12 +129,13 @@ def _written(draft: Draft, chain: StencilChain, target: Target) -> Draft | None:
     plan = plan_tiles(grown, chain, target)
     try:
         around = _tile(grown, plan)
-        extents = {member: _member(grown, plan, member, around) for member in chain.members}
+        for member in chain.members:
+            _member(grown, plan, member, around)
     except ScheduleError:
         return None
     grown.settled |= {chain.final, *chain.members}
     grown.names.append("tiles")
-    model = _model(grown, plan, extents)
+    model = _model(grown, plan, around)
     grown.models.append(model)
     grown.limits.append(model.limit)
     return grown if grown.make_defaults_legal() else None
@@ -169,8 +158,8 @@ def _tile(draft: Draft, plan: StencilPlan) -> str:
     return tiles
 
 
-def _member(draft: Draft, plan: StencilPlan, name: str, around: str) -> tuple[int, int]:
-    """Schedule one stage of a tile: lanes along its last axis, windows inside of the others; return its extents."""
+def _member(draft: Draft, plan: StencilPlan, name: str, around: str) -> None:
+    """Schedule one stage of a tile: lanes along its last axis, windows inside of the others."""
     draft.do(ComputeAt, block=name, loop=around, unit_loops=True)
     draft.do(SetScope, block=name, scope="local")
     block = draft.block(name)
@@ -186,39 +175,28 @@ def _member(draft: Draft, plan: StencilPlan, name: str, around: str) -> tuple[in
         copies *= loop.size
         if loop.size > 1 and copies <= UNROLLED:  # the sums stay in registers
             draft.do(Unroll, block=name, loop=loop.loop_name)
-    return prod(x.size for x in rows), last.size
 
 
 # -- the model --------------------------------------------------------------------------------------------------------
 
 
-def _model(draft: Draft, plan: StencilPlan, extents: dict[str, tuple[int, int]]) -> StencilModel:
-    """Return the model of tiles whose stages before the last have these rows and columns by default."""
-    return StencilModel(
-        target=plan.target,
-        elements=plan.elements,
-        rows=plan.rows.name if plan.rows is not None else "",
-        vectors=plan.vectors.name,
-        lanes=plan.lanes,
-        stages=tuple(_stage(draft, plan, name, extents.get(name)) for name in (plan.final, *plan.chain.members)),
-    )
+def _model(draft: Draft, plan: StencilPlan, around: str) -> StencilModel:
+    """Return the model of the tiles of a chain, one for each iteration of the loop `around`."""
+    names = (plan.final, *plan.chain.members)
+    program = draft.program(plan.target, lambda nest: _asked(nest, plan, around))
+    return StencilModel(plan.target, plan.lanes, tuple(_operations(draft.block(n)) for n in names), program)
 
 
-def _stage(draft: Draft, plan: StencilPlan, name: str, extents: tuple[int, int] | None) -> StageCost:
-    block = draft.block(name)
-    window = prod(a.extent for a in block.axes if a.reduce)
-    operations = 0.5 * (sum(1 for _ in block.body.block.ops) + len(block.loads)) * window
-    rows, columns = (0.0, 1.0), (1.0, 0.0)
-    if extents is not None:
-        above, along = extents
-        columns = _grown(along, plan.vectors.default * plan.lanes)
-        rows = _grown(above, plan.rows.default) if plan.rows is not None else (0.0, float(above))
-    elif plan.rows is not None:
-        rows = (1.0, 0.0)
-    return StageCost(operations, rows, columns, output_bytes(block))
+def _asked(nest: Nest, plan: StencilPlan, around: str) -> list[Size]:
+    """The bytes of a tile that are kept, the tiles, their rows, and each stage's instances in one."""
+    final, *members = (nest.stage(name) for name in (plan.final, *plan.chain.members))
+    tile = nest.loop(plan.final, around)
+    kept = [kept_part(nest, a.buffer, nest.owner_of(a.buffer)) for stage in members for a in stage.writes]
+    below = [[x.extent for x in stage.loops if tile in x.path[:-1]] for stage in (final, *members)]
+    rows, tiles = product(below[0][:-2]), product([x.extent for x in tile.path])
+    return [total([part.elements * part.element_bytes for part in kept]), tiles, rows, *map(product, below)]
 
 
-def _grown(size: int, tile: int) -> tuple[float, float]:
-    """A tile's extent as a multiple of the final stage's and what comes on top at the edges."""
-    times = max(1, size // tile)
-    return float(times), float(max(0, size - times * tile))
+def _operations(block: BlockOp) -> float:
+    """Operations on one instance of a block: half of what is written down, as addresses fold."""
+    return 0.5 * (sum(1 for _ in block.body.block.ops) + len(block.loads))

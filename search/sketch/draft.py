@@ -11,9 +11,14 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import BlockOp, blocks_in
+from ...dialects.target import Target
 from ...passes.analysis.nest import find_block
 from ...passes.lower.lower_te_to_loop import LowerTeToLoop
 from ...passes.open_number import OpenNumber
+from ...passes.parametric.nest import Nest
+from ...passes.parametric.program import Program
+from ...passes.parametric.replay import program_of_schedule
+from ...passes.parametric.sizes import Size
 from ...passes.pipeline_text import lower_to_loops
 from ...passes.primitive import Primitive
 from ...passes.schedule.fuse import Fuse
@@ -39,7 +44,10 @@ class Draft:
     primitives taking every factor.
     """
 
+    workload: ModuleOp
+    """The te-level module that it is a schedule of."""
     module: ModuleOp
+    """The same after the steps so far, with the holes' defaults."""
     parts: list[str] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
@@ -54,7 +62,7 @@ class Draft:
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
         """Start from a copy of a te-level module."""
-        draft = cls(module.clone())
+        draft = cls(module, module.clone())
         lower_to_loops(draft.module)
         draft.parts.append(str(LowerTeToLoop()))
         return draft
@@ -62,6 +70,7 @@ class Draft:
     def copy(self) -> Draft:
         """A draft that can go another way."""
         return Draft(
+            self.workload,
             self.module.clone(),
             [*self.parts],
             [*self.holes],
@@ -139,6 +148,10 @@ class Draft:
     def sizes(self, name: str) -> dict[str, int]:
         """The extent of each loop around a block, outermost first."""
         return {loop.loop_name: loop.size for loop in self.block(name).enclosing_loops}
+
+    def program(self, target: Target, asked: Callable[[Nest], Sequence[Size]]) -> Program:
+        """Compile quantities of the nest that the steps so far make, over the numbers that are open in them."""
+        return program_of_schedule(self.workload, target, self.template, asked)
 
     # -- steps on it --------------------------------------------------------------------------------------------------
 
