@@ -19,7 +19,7 @@ from trial_pool import Answer, spread
 
 from loopwright.backends.opencl.platform import MissingOpenCl, device_at
 
-from .drivers import is_of_the_driver
+from ._drivers import is_of_the_driver
 from .row import Row
 
 FAULTS = ("wrong", "traceback", "crash", "hang")

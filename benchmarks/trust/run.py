@@ -32,7 +32,7 @@ class Section(Protocol):
 
 
 def sections() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("__init__", "row", "run"))
+    return sorted(path.stem for path in HERE.glob("[!_]*.py") if path.stem not in ("row", "run"))
 
 
 def section(name: str) -> Section:
