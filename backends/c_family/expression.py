@@ -52,7 +52,10 @@ def joined_reads(*expressions: Expr) -> tuple[Place, ...]:
 
 
 def infix(operator: str, precedence: int, a: Expr, b: Expr, associative: bool = False) -> Expr:
-    """Return `a operator b`; `associative` lets `b` be of the same operator without parentheses."""
+    """Return `a operator b`; `associative` lets `b` be of any operator as strong without parentheses.
+
+    That is for sums of integers: in a product, `b` may be a quotient.
+    """
     right = b.at_least(precedence if associative else precedence + 1)
     return Expr(f"{a.at_least(precedence)} {operator} {right}", precedence, joined_reads(a, b))
 

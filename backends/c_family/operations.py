@@ -89,7 +89,7 @@ def wrapped(p: KernelPrinter, operator: str, precedence: int, kind: str, a: Expr
         joined = infix(operator, precedence, a, b, associative=operator == "+" and kind[0] == "i")
         return cut(p, kind, joined)
     numbers = as_unsigned(p, kind, a), as_unsigned(p, kind, b)
-    result = infix(operator, precedence, *numbers, associative=operator in ("+", "*"))
+    result = infix(operator, precedence, *numbers, associative=operator == "+")
     return cast_to(p.type_of(kind), result)._replace(unsigned=result)
 
 

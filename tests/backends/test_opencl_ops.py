@@ -130,15 +130,20 @@ def test_integers_wrap_around(kind: str, lanes: int) -> None:
     check(bodies, [kind], dict.fromkeys(bodies, kind), lanes, [a], expected)
 
 
+UNSIGNED_BINARY: dict[str, Callable[..., Any]] = {"divui": np.floor_divide, "remui": np.remainder}
+UNDEFINED = ("divsi_of", "remsi_of", "divui_of", "remui_of", "shli_of")
+
+
 @pytest.mark.parametrize("kind", ["i32", "f32"])
 def test_nested_operations_keep_their_parentheses(kind: str) -> None:
     """Every operator as the left and as the right operand of every other."""
     operators = (
-        ["addi", "subi", "muli", "divsi", "remsi", "andi", "shli"]
+        ["addi", "subi", "muli", "divsi", "remsi", "divui", "remui", "andi", "shli"]
         if kind == "i32"
         else ["addf", "subf", "mulf", "divf"]
     )
     functions: dict[str, Callable[..., Any]] = {**INTEGER_BINARY, "shli": np.left_shift}
+    functions |= {op: lambda a, b, f=f: f(a.view("u4"), b.view("u4")).view("i4") for op, f in UNSIGNED_BINARY.items()}
     functions |= {op.partition(".")[2]: f for op, f in FLOAT_BINARY.items()}
     a = np.arange(20, 20 + SIZE).astype(DTYPE[kind])
     b, c = (np.arange(n, n + SIZE).astype(DTYPE[kind]) % 5 + 1 for n in (1, 3))
@@ -151,9 +156,7 @@ def test_nested_operations_keep_their_parentheses(kind: str) -> None:
                 d = functions[inner](a, b)
                 expected[f"{inner}_{outer}"] = functions[outer](d, c)
                 expected[f"{outer}_of_{inner}"] = functions[outer](c, d)
-    defined = {
-        n: np.isfinite(e).all() and not (n.startswith(("divsi_of", "remsi_of", "shli_of"))) for n, e in expected.items()
-    }
+    defined = {n: np.isfinite(e).all() and not n.startswith(UNDEFINED) for n, e in expected.items()}
     bodies = {name: body for name, body in bodies.items() if defined[name]}
     rtol = 0 if kind == "i32" else 1e-6
     check(bodies, [kind] * 3, dict.fromkeys(bodies, kind), 1, [a, b, c], expected, rtol)
