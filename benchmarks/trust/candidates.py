@@ -55,7 +55,7 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
             drivers += 1
             tried += 1 if answer.died else answer.result.tried
             examples.append(
-                f"{kind} {answer.arguments[1]}: right without the driver's optimizer: {_first_fault(answer)}"
+                f"{kind} {answer.arguments[1]}: right where the driver compiles it otherwise: {_first_fault(answer)}"
             )
         elif answer.died:
             tried += 1
@@ -70,7 +70,7 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
         if tried >= wanted:
             break
     notes = [f"{programs} programs", *(f"{count} {name}" for name, count in sorted(counts.items()))]
-    note = ", ".join([*notes, *([f"{drivers} that the driver's optimizer fails"] if drivers else [])])
+    note = ", ".join([*notes, *([f"{drivers} that the driver's compiler fails"] if drivers else [])])
     return Row(what, tried, dict(bad), time.perf_counter() - started_s, note, tuple(examples[:_MOST_EXAMPLES]))
 
 

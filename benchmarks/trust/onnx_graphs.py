@@ -65,7 +65,7 @@ _OFFSETS = {"llvm": 0, "backend": 300_000, "opencl": 600_000}
 _NOTES = {
     "refused": "refused in a sentence",
     "onnxruntime": "where onnx's reference agrees with loopwright alone",
-    "driver": "that the driver's optimizer fails",
+    "driver": "that the driver's compiler fails",
 }
 
 
