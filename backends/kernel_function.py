@@ -65,7 +65,7 @@ class Kernel:
         """The kernel's assembly."""
         return self._assembly()
 
-    def export_library(self, path: str | Path) -> Path:
+    def export_library(self, path: str | Path, name: str | None = None) -> Path:
         """Write the kernel as an object file or a shared library with a C header; ValueError for those of GPUs."""
         raise ValueError(f"kernel {self.name}: only kernels for llvm are exported to {path}, whose caller is C")
 

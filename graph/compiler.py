@@ -26,6 +26,7 @@ from ..search.records.file import Record
 from ..search.task import SearchTask
 from .builders import Job, build_all
 from .chosen_schedules import chosen_schedules
+from .export import CpuNetwork
 from .layout import in_layout
 from .network import Network
 from .runtime.check_plan import check_plan, elements
@@ -85,7 +86,12 @@ def compile(
     made_for = as_compiled(device) if device.kind == "llvm" else device
     plan = memory.plan(str(made_for), kernels, versions)
     _verify(plan, signatures, memory.constants)
-    return CompiledNetwork(Package(plan, tuple(made.artifact for made in built), tuple(memory.constants)))
+    package = Package(plan, tuple(made.artifact for made in built), tuple(memory.constants))
+    return (
+        CpuNetwork(package, device, [job.workload for job in jobs])
+        if device.kind == "llvm"
+        else CompiledNetwork(package)
+    )
 
 
 def _require_memory(net: Network) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from ...backends.forkable import ForkableLock
 from .device import LoadedNetwork, load
@@ -43,6 +44,15 @@ class CompiledNetwork:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, for `lw.load_network`, with this user's tag; OSError names a file that cannot be."""
         self.package.save(path)
+
+    def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> Path:
+        """Write it as an object file or a shared library with a C header; ValueError where there is no source of it."""
+        where = f"to export network {self.plan.name} to {os.fspath(path)}"
+        if self.plan.kind != "llvm":
+            raise ValueError(f"{where} compile it for llvm: it is for {self.plan.kind}, whose kernels C cannot call")
+        raise ValueError(
+            f"{where} use what lw.compile returns: a file of a compiled network holds no source of kernels"
+        )
 
     def __repr__(self) -> str:
         plan = self.plan

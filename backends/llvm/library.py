@@ -1,0 +1,72 @@
+"""Object files and shared libraries of a C function, with its header, to be called where there is no Python."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...storage.whole_file import write_whole
+from ..missing import MissingRequirement
+from .c_function import CONSTANTS_SECTION, CFunction
+from .c_header import header
+from .cpu import CpuFeatures, architecture
+from .jit import compile_library
+
+
+def write_library(function: CFunction, path: str | Path, cpu: CpuFeatures) -> Path:
+    """Write an object file (`.o`) or a shared library (`.so`), and a header beside it, whose path is returned.
+
+    ValueError for a file of another kind; MissingRequirement where there is no linker for a shared library.
+    """
+    target = Path(path)
+    if target.suffix not in (".o", ".so"):
+        raise ValueError(f"{function}: a library is an object file (.o) or a shared one (.so), not {target}")
+    object_code = bytearray(compile_library(function.texts(), function.symbol, cpu))
+    if function.constant_bytes:
+        room = _section(object_code, CONSTANTS_SECTION)
+        for start, data in function.constant_parts():
+            object_code[room + start : room + start + len(data)] = data
+    made = object_code if target.suffix == ".o" else _linked(object_code, cpu.arch, f"the {function.what}")
+    write_whole(target, bytes(made))
+    written = target.with_suffix(".h")
+    write_whole(written, header(function, cpu))
+    return written
+
+
+def _section(object_code: bytearray, name: str) -> int:
+    """Return the offset of a section's bytes in an ELF file of 64 bits, little-endian (System V ABI, chapter 4)."""
+    (table,) = struct.unpack_from("<Q", object_code, 40)
+    size, count, names = struct.unpack_from("<3H", object_code, 58)
+    sections = [struct.unpack_from("<IIQQQQ", object_code, table + number * size) for number in range(count)]
+    texts, wanted = int(sections[names][4]), name.encode() + b"\0"
+    return next(int(section[4]) for section in sections if object_code.startswith(wanted, texts + section[0]))
+
+
+def _linked(object_code: bytes | bytearray, arch: str, what: str) -> bytes:
+    """Return a shared library of an object file; MissingRequirement without a linker for its architecture."""
+    compilers = ("cc", "gcc", "clang") if arch == architecture() else (f"{arch}-linux-gnu-gcc",)
+    compiler, lld = next(filter(None, map(shutil.which, compilers)), None), shutil.which("ld.lld")
+    if compiler is None and lld is None:
+        install = "gcc" if arch == architecture() else f"gcc-{arch.replace('_', '-')}-linux-gnu"
+        raise MissingRequirement(
+            f"linking for {arch} needs {compilers[0]} or ld.lld, and neither is here: apt-get install {install}; an "
+            "object file (.o) needs no linker"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder, "library.o"), Path(folder, "library.so")
+        given.write_bytes(object_code)
+        command = [compiler, "-shared", "-o", made, given, "-lm"] if compiler else [lld, "-shared", "-o", made, given]
+        _run(command, what)
+        return made.read_bytes()
+
+
+def _run(command: Sequence[Any], what: str) -> None:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    if done.returncode:
+        log = " ".join(done.stderr.split())[:300]
+        raise RuntimeError(f"{Path(str(command[0])).name} does not link {what}: {log}")
