@@ -36,8 +36,8 @@ class CpuNetwork(CompiledNetwork):
 
         Returns the header's path. The function is `lw_<name>`, of the network's name unless another one is given: two
         in one program need two names. It takes pointers to inputs and outputs, which it uses where they are, and to a
-        workspace for what lies between them; constants are part of the file. ValueError for a network that takes more
-        than C has: threads, or constants beyond the reach of code.
+        workspace for what lies between them; constants are part of the file. ValueError for one that has more of
+        these than code can reach.
         """
         kernels = [
             emit(scheduled_kernel(workload, kernel.schedule))

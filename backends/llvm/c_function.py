@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..arrays import CACHE_LINE_BYTES
 from ..signature import Argument
 from .emit import KernelText
-from .symbols import RUN_SYMBOL, TIME_SYMBOL
+from .symbols import PARALLEL_SYMBOL, PLACES_SYMBOL, RUN_SYMBOL, TEAM_SYMBOL, TIME_SYMBOL
 
 Array = npt.NDArray[Any]
 CONSTANTS_SECTION = ".rodata.loopwright"
@@ -25,6 +25,12 @@ NULL_POINTER, MISALIGNED = 1, 2
 _MOST_CONSTANT_BYTES = 1 << 30
 """Code reaches 2 GiB around itself (x86-64 psABI's and RISC-V's small code models), the program's own data included."""
 _CONSTANTS = "@lw.constants"
+_OPENMP = (
+    f"declare void @{PARALLEL_SYMBOL}(ptr, ptr, i32, i32)",
+    f"@{TEAM_SYMBOL} = constant ptr @{PARALLEL_SYMBOL}",
+    f"@{PLACES_SYMBOL} = constant i32 0",
+)
+"""What kernels on several threads take from outside; with an empty table of CPUs their threads stay where they are."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class CFunction:
     """A function `int lw_<name>(arguments..., void *workspace)`: calls of kernels and copies, in order.
 
     `what` says what it is to users, a kernel or a network. The workspace is left out where it has no bytes. ValueError
-    for what C cannot call: kernels on several threads, or more constants than code can reach.
+    for more constants than code can reach.
     """
 
     what: str
@@ -69,9 +75,6 @@ class CFunction:
     workspace_bytes: int
 
     def __post_init__(self) -> None:
-        threads = max((kernel.threads for kernel in self.kernels), default=1)
-        if threads > 1:
-            raise ValueError(f"{self} runs on {threads} threads of OpenMP's: to export it build it for one, cores=1")
         if self.constant_bytes > _MOST_CONSTANT_BYTES:
             raise ValueError(
                 f"{self} holds {self.constant_bytes:,} bytes of constants: a library for C holds at most "
@@ -84,6 +87,11 @@ class CFunction:
     @property
     def symbol(self) -> str:
         return f"lw_{self.name}"
+
+    @property
+    def threads(self) -> int:
+        """The most threads that a kernel runs on, of the OpenMP runtime that the program is linked with."""
+        return max((kernel.threads for kernel in self.kernels), default=1)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -127,6 +135,8 @@ class CFunction:
                 f"{_CONSTANTS} = internal externally_initialized constant [{self.constant_bytes} x i8] "
                 f'zeroinitializer, section "{CONSTANTS_SECTION}", align {CACHE_LINE_BYTES}'
             )
+        if self.threads > 1:
+            outside += _OPENMP
         outside.append("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         return "\n".join([*outside, *lines, "  ret i32 0", "}", ""])
 

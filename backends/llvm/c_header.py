@@ -46,7 +46,7 @@ def header(function: CFunction, cpu: CpuFeatures) -> str:
         f"/* {function.what.capitalize()} {function.name}, made by loopwright for {cpu.arch} with",
         f" * {' '.join(cpu.features[1:])}.",
         " * Arrays are contiguous, in C's order, and do not overlap. No state is kept between calls: threads may call",
-        f" * it at the same time, each with {own} of its own. */",
+        f" * it at the same time, each with {own} of its own.{_threads(function.threads)} */",
         *(f"#ifndef {macro}_H", f"#define {macro}_H", "", "#include <stdint.h>", ""),
         "/* It returns 0, or a code where it did nothing. */",
         f"#define {macro}_OK 0",
@@ -60,6 +60,10 @@ def header(function: CFunction, cpu: CpuFeatures) -> str:
         *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
     ]
     return "\n".join(text)
+
+
+def _threads(threads: int) -> str:
+    return f"\n * It runs on {threads} threads of OpenMP's: link with -fopenmp." if threads > 1 else ""
 
 
 def _names(arguments: tuple[Argument, ...]) -> list[str]:

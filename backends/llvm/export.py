@@ -36,7 +36,7 @@ class CpuKernel(Kernel):
 
         Returns the header's path. The function is `lw_<name>`, of the kernel's name unless another one is given.
         Constants that were given as `params` are part of the file. ValueError for a kernel that needs more than C has:
-        threads, checked addresses, constants that it packs at each call.
+        checked addresses, constants that it packs at each call.
         """
         constants = Constants(self.name, self._text.arguments, self._params)
         _require_plain(self._text, constants)

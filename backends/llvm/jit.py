@@ -109,9 +109,9 @@ def compile_library(sources: Sequence[str], symbol: str, cpu: CpuFeatures) -> by
                 other = llvm.parse_assembly(source, context)
                 other.triple, other.data_layout = module.triple, module.data_layout
                 module.link_in(other)
-            for function in module.functions:
-                if not function.is_declaration and function.name != symbol:
-                    function.linkage = "internal"
+            for value in (*module.functions, *module.global_variables):
+                if not value.is_declaration and value.name != symbol:
+                    value.linkage = "internal"
             _optimize(module, machine)
             return bytes(machine.emit_object(module))
         finally:

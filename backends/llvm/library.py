@@ -6,9 +6,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ...storage.whole_file import write_whole
 from ..missing import MissingRequirement
@@ -17,11 +15,19 @@ from .c_header import header
 from .cpu import CpuFeatures, architecture
 from .jit import compile_library
 
+_LONGEST_LOG = 300
+"""Characters of what a linker says."""
+
+
+class LinkError(RuntimeError):
+    """A linker refused a library."""
+
 
 def write_library(function: CFunction, path: str | Path, cpu: CpuFeatures) -> Path:
     """Write an object file (`.o`) or a shared library (`.so`), and a header beside it, whose path is returned.
 
-    ValueError for a file of another kind; MissingRequirement where there is no linker for a shared library.
+    ValueError for a file of another kind; MissingRequirement where there is no linker for a shared library, LinkError
+    where it refuses.
     """
     target = Path(path)
     if target.suffix not in (".o", ".so"):
@@ -31,7 +37,7 @@ def write_library(function: CFunction, path: str | Path, cpu: CpuFeatures) -> Pa
         room = _section(object_code, CONSTANTS_SECTION)
         for start, data in function.constant_parts():
             object_code[room + start : room + start + len(data)] = data
-    made = object_code if target.suffix == ".o" else _linked(object_code, cpu.arch, f"the {function.what}")
+    made = object_code if target.suffix == ".o" else _linked(object_code, cpu.arch, function)
     write_whole(target, bytes(made))
     written = target.with_suffix(".h")
     write_whole(written, header(function, cpu))
@@ -47,7 +53,7 @@ def _section(object_code: bytearray, name: str) -> int:
     return next(int(section[4]) for section in sections if object_code.startswith(wanted, texts + section[0]))
 
 
-def _linked(object_code: bytes | bytearray, arch: str, what: str) -> bytes:
+def _linked(object_code: bytes | bytearray, arch: str, function: CFunction) -> bytes:
     """Return a shared library of an object file; MissingRequirement without a linker for its architecture."""
     compilers = ("cc", "gcc", "clang") if arch == architecture() else (f"{arch}-linux-gnu-gcc",)
     compiler, lld = next(filter(None, map(shutil.which, compilers)), None), shutil.which("ld.lld")
@@ -57,16 +63,13 @@ def _linked(object_code: bytes | bytearray, arch: str, what: str) -> bytes:
             f"linking for {arch} needs {compilers[0]} or ld.lld, and neither is here: apt-get install {install}; an "
             "object file (.o) needs no linker"
         )
+    libraries = ["-lm", *(["-fopenmp"] if function.threads > 1 else [])] if compiler else []
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder, "library.o"), Path(folder, "library.so")
         given.write_bytes(object_code)
-        command = [compiler, "-shared", "-o", made, given, "-lm"] if compiler else [lld, "-shared", "-o", made, given]
-        _run(command, what)
+        command = [str(compiler or lld), "-shared", "-o", str(made), str(given), *libraries]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            log = " ".join(done.stderr.split())[:_LONGEST_LOG]
+            raise LinkError(f"{function}: {Path(command[0]).name} does not link it for {arch}: {log}")
         return made.read_bytes()
-
-
-def _run(command: Sequence[Any], what: str) -> None:
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    if done.returncode:
-        log = " ".join(done.stderr.split())[:300]
-        raise RuntimeError(f"{Path(str(command[0])).name} does not link {what}: {log}")

@@ -85,6 +85,45 @@ def test_the_header_is_c_and_cpp(tmp_path: Path) -> None:
     header_is_strict(tmp_path / "layer.h")
 
 
+THREADS = """
+#include <stdio.h>
+#include <string.h>
+#include "kernel.h"
+static float x[LW_MAIN_X_ELEMENTS], y[LW_MAIN_Y_ELEMENTS];
+int main(int argc, char **argv) {
+  char line[200];
+  int threads = 0;
+  for (int n = 0; n < LW_MAIN_X_ELEMENTS; n++) x[n] = n;
+  if (argc != 3 || lw_main(x, y)) return 2;
+  for (int n = 0; n < LW_MAIN_X_ELEMENTS; n++) if (y[n] != n + 1.0f) return 3;
+  FILE *status = fopen("/proc/self/status", "r"), *out = fopen(argv[2], "w");
+  while (fgets(line, sizeof line, status)) sscanf(line, "Threads: %d", &threads);
+  return fprintf(out, "%d", threads) < 1 || fclose(out);
+}
+"""
+
+
+@only_with_gcc
+@pytest.mark.parametrize(("suffix", "options"), [(".o", ["-fopenmp"]), (".so", [])])
+def test_parallel_loops_run_on_threads(suffix: str, options: list[str], tmp_path: Path) -> None:
+    run_on_threads("llvm cores=3", suffix, options, HERE, tmp_path)
+    assert (tmp_path / "out").read_text() == "3"
+
+
+@only_with_aarch64
+def test_parallel_loops_run_on_threads_of_aarch64(tmp_path: Path) -> None:
+    run_on_threads("llvm model=cortex-a72 cores=4", ".so", [], AARCH64, tmp_path)
+
+
+def run_on_threads(target: str, suffix: str, options: list[str], machine: Machine, folder: Path) -> None:
+    x = te.placeholder((1 << 16,), name="x")
+    module = te.create_module([x, te.compute((1 << 16,), lambda i: x[i] + 1.0, name="y")])
+    header = lw.SearchTask(module, target=target).build().export_library(folder / f"kernel{suffix}")
+    assert "threads of OpenMP's: link with -fopenmp. */" in header.read_text()
+    machine.build(folder, THREADS, [f"./kernel{suffix}"], options)
+    machine.run(folder)
+
+
 def test_what_c_cannot_call_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = te.placeholder((1 << 16,), name="x")
     module = te.create_module([x, te.compute((1 << 16,), lambda i: x[i] + 1.0, name="y")])
@@ -93,13 +132,13 @@ def test_what_c_cannot_call_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         kernel.export_library(tmp_path / "kernel.a")
     with pytest.raises(ValueError, match=r"^kernel main checks its addresses: to export it build it without"):
         lw.build(module, "llvm cores=1", check_addresses=True).export_library(tmp_path / "kernel.o")
-    task = lw.SearchTask(module, target="llvm cores=2")
-    with pytest.raises(ValueError, match=r"^kernel main runs on 2 threads of OpenMP's: to export it .* cores=1$"):
-        task.build().export_library(tmp_path / "kernel.o")
     monkeypatch.setattr(library.shutil, "which", lambda name: None)
     wanted = rf"^linking for {OTHERS[0]} needs {OTHERS[0]}-linux-gnu-gcc or ld.lld, .*install gcc-.*\(\.o\) needs no"
     with pytest.raises(MissingRequirement, match=wanted):
         lw.build(module, f"llvm arch={OTHERS[0]}").export_library(tmp_path / "kernel.so")
+    monkeypatch.setattr(library.shutil, "which", lambda name: "/bin/false")
+    with pytest.raises(library.LinkError, match=rf"^kernel main: false does not link it for {architecture()}: $"):
+        kernel.export_library(tmp_path / "kernel.so")
     assert not list(tmp_path.iterdir())
     kernel.export_library(tmp_path / "kernel.o")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["kernel.h", "kernel.o"]
