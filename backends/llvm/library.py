@@ -30,8 +30,7 @@ def write_library(function: CFunction, path: str | Path, cpu: CpuFeatures) -> Pa
     where it refuses.
     """
     target = Path(path)
-    if target.suffix not in (".o", ".so"):
-        raise ValueError(f"{function}: a library is an object file (.o) or a shared one (.so), not {target}")
+    check_path(str(function), target)
     object_code = bytearray(compile_library(function.texts(), function.symbol, cpu))
     if function.constant_bytes:
         room = _section(object_code, CONSTANTS_SECTION)
@@ -42,6 +41,12 @@ def write_library(function: CFunction, path: str | Path, cpu: CpuFeatures) -> Pa
     written = target.with_suffix(".h")
     write_whole(written, header(function, cpu))
     return written
+
+
+def check_path(what: str, path: Path) -> None:
+    """ValueError for a file that is no library by its name."""
+    if path.suffix not in (".o", ".so"):
+        raise ValueError(f"{what}: a library is an object file (.o) or a shared one (.so), not {path}")
 
 
 def _section(object_code: bytearray, name: str) -> int:

@@ -20,6 +20,7 @@ from commands import call
 from patience import PATIENCE_S, wait_until
 
 import loopwright as lw
+from loopwright.backends.llvm.cpu import architecture
 from loopwright.cli import command_names
 from loopwright.command._report import check
 from loopwright.command._searching import add_search_options, as_flag
@@ -422,6 +423,21 @@ def test_replay_checks_and_times(tuned: Tuned) -> None:
     code, out, _ = call("replay", str(tuned.workload), "--schedule", "lw-lower-te-to-loop", "--min-repeat-ms", "5")
     assert code == 0
     assert "right: max abs error" in out
+
+
+def test_replay_exports_for_c(tuned: Tuned, tmp_path: Path) -> None:
+    timing = ["--min-repeat-ms", "1", "--repeat", "1"]
+    code, out, _ = call("replay", tuned.records, *timing, "--export", str(tmp_path / "here.o"))
+    assert code == 0 and out.endswith(f"MiB, declared in {tmp_path / 'here.h'}\n")
+    assert "int lw_matmul(" in (tmp_path / "here.h").read_text()
+    elsewhere = "riscv64" if architecture() != "riscv64" else "aarch64"
+    board = ["--target", f"llvm arch={elsewhere}", "--export", str(tmp_path / "board.o"), "--export-name", "layer"]
+    code, out, _ = call("replay", str(tuned.workload), *board)
+    assert code == 0 and out.startswith(f"not checked: kernel main is compiled for {elsewhere}, this CPU is ")
+    assert "int lw_layer(" in (tmp_path / "board.h").read_text()
+    code, out, _ = call("replay", str(tuned.workload), *board, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["right"] is None and report["library_bytes"] == (tmp_path / "board.o").stat().st_size
 
 
 def test_a_torn_line_is_a_warning_of_one_sentence(tuned: Tuned, tmp_path: Path) -> None:

@@ -70,6 +70,19 @@ def test_tune_compile_run_and_bench(folder: Path) -> None:
     assert len(report["times_s"]) == 2 and report["tuned_kernels"] == 3 and report["onnxruntime_s"] is None
 
 
+def test_a_network_is_exported_for_c(folder: Path) -> None:
+    code, out, err = call("compile", "net.onnx", "--target", "llvm cores=1", "--export", "libnet.o")
+    assert code == 0 and "libnet.o: 0.0" in out and out.endswith(" MiB, declared in libnet.h\n"), err
+    assert not Path("net.lw").exists()
+    assert "int lw_net(\n    const float *x, /* float32[1, 3, 12, 12] */" in Path("libnet.h").read_text()
+    board = ["--target", "llvm model=cortex-a72", "--export", "board.o", "--export-name", "classify"]
+    code, out, _ = call("compile", "net.onnx", *board, "-o", "board.lw", "--json")
+    report = json.loads(out)
+    assert code == 0 and [report[key] for key in ("library", "header", "file")] == ["board.o", "board.h", "board.lw"]
+    assert report["library_bytes"] == Path("board.o").stat().st_size and Path("board.lw").is_file()
+    assert "int lw_classify(" in Path("board.h").read_text()
+
+
 def test_a_network_is_tuned_with_templates(folder: Path) -> None:
     code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6", "--templates", "--json")
     report = json.loads(out)
@@ -198,6 +211,13 @@ BAD = [
     (["run", "net.onnx", "--constant", "x=x.npy"], "input 'x' has the shape [1, 3, 12, 12], values of shape (2,)"),
     (["run", "mlp", "--batch", "0"], "--batch: must be a whole number of at least 1, got '0'"),
     (["run", "net.lw", "--batch", "2"], "net.lw is compiled already: --batch is for"),
+    (["compile", "net.onnx", "--export", "net.a"], "--export: a library is an object file (.o) or a shared one (.so)"),
+    (["compile", "net.onnx", "--export-name", "x"], "--export-name is the name of a function in a library: give"),
+    (
+        ["compile", "net.onnx", "--export", "n.o", "--target", "cuda model=h200"],
+        "--export is for targets of CPUs (llvm)",
+    ),
+    (["compile", "mlp", "--target", "llvm cores=1", "--export", "no/n.o"], "cannot write no/n.o: No such file or dir"),
     (["run", "net.onnx", "--records", "no.jsonl"], "there is no record file no.jsonl: tune first"),
     (["run", "net.onnx", "--target", "vulkan"], "kind must be llvm, cuda or opencl"),
     (["run", "net.onnx", "--input", "x"], "--input takes NAME=FILE.npy, got 'x'"),
