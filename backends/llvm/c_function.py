@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -118,14 +119,20 @@ class CFunction:
         Constants are room of zeros that stands for values not known to LLVM: their text would take 11 times their
         bytes of memory, and 85 ms a MiB to read (45 and 256 MiB of them, on a core of an AMD EPYC).
         """
-        parameters = {f"%a{n}": np.dtype(argument.dtype).itemsize for n, argument in enumerate(self.arguments)}
+        parameters = [f"%a{number}" for number in range(len(self.arguments))]
+        alignments = {
+            name: np.dtype(argument.dtype).itemsize
+            for name, argument in zip(parameters, self.arguments, strict=True)
+            if prod(argument.shape)
+        }
         if self.workspace_bytes:
-            parameters["%workspace"] = CACHE_LINE_BYTES
+            parameters.append("%workspace")
+            alignments["%workspace"] = CACHE_LINE_BYTES
         most = max((len(step.slots) for step in self.steps if isinstance(step, Call)), default=1)
         lines = [
             f"define i32 @{self.symbol}({', '.join(f'ptr {name}' for name in parameters)}) nounwind {{",
             f"  %pointers = alloca [{most} x ptr], align 8",
-            *_refusals(parameters),
+            *_refusals(alignments),
         ]
         for number, step in enumerate(self.steps):
             lines += self._call(number, step) if isinstance(step, Call) else self._copy(number, step)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from c_programs import AARCH64, HERE, Machine, header_is_strict, only_with_aarch64, only_with_gcc, split
+from c_programs import (
+    AARCH64,
+    HERE,
+    Machine,
+    exported_outputs,
+    header_is_strict,
+    only_with_aarch64,
+    only_with_gcc,
+    pointers,
+    split,
+    workspace_bytes,
+)
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
@@ -145,9 +157,7 @@ def test_loops_run_on_threads(tmp_path: Path) -> None:
     compiled = lw.compile(parallel(), "llvm cores=2", processes=1)
     assert "runs on 2 threads" in compiled.export_library(tmp_path / "net.so").read_text()
     (x,) = feeds_of(parallel()).values()
-    outputs = [np.empty(port.shape, port.dtype) for port in compiled.plan.outputs]
-    space = aligned_empty((compiled.plan.arena_bytes,), np.uint8)
-    assert loaded(tmp_path / "net.so", "parallel")(*pointers(x, *outputs, space)) == 0
+    outputs = exported_outputs(compiled, [x], tmp_path)
     for got, want in zip(outputs, compiled.executor()(x), strict=True):
         np.testing.assert_array_equal(got, want)
 
@@ -170,18 +180,11 @@ def loaded(path: Path, name: str) -> Any:
     return getattr(ctypes.CDLL(str(path)), f"lw_{name}")
 
 
-def pointers(*arrays: Array) -> list[ctypes.c_void_p]:
-    return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-
-
 @only_with_gcc
 def test_threads_run_it_at_once_on_workspaces_of_their_own(tmp_path: Path) -> None:
     net = convolutions()
     compiled = lw.compile(net, TARGET, processes=1)
-    header = compiled.export_library(tmp_path / "net.so").read_text()
-    (nbytes,) = (
-        int(line.split()[2]) for line in header.splitlines() if line.startswith("#define") and "_BYTES" in line
-    )
+    nbytes = workspace_bytes(compiled.export_library(tmp_path / "net.so"))
     assert 0 < nbytes < compiled.plan.arena_bytes - sum(port.nbytes for port in compiled.plan.inputs)
     function = loaded(tmp_path / "net.so", "small_net")
     random, wrong = np.random.default_rng(0), []
@@ -227,14 +230,61 @@ def test_what_a_caller_must_not_pass_is_a_code(tmp_path: Path) -> None:
 def test_networks_give_the_executors_bits(name: str, tmp_path: Path) -> None:
     net = lw.testing.network(name, **SMALL[name])
     compiled = lw.compile(net, TARGET)
-    compiled.export_library(tmp_path / "net.so", "net")
     arrays = list(feeds_of(net).values())
-    outputs = [np.empty(port.shape, port.dtype) for port in compiled.plan.outputs]
-    space = aligned_empty((compiled.plan.arena_bytes,), np.uint8)
-    assert loaded(tmp_path / "net.so", "net")(*pointers(*arrays, *outputs, space)) == 0
+    outputs = exported_outputs(compiled, arrays, tmp_path)
     wanted = compiled.executor()(*arrays)
     for got, want in zip(outputs, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def scalar() -> lw.Network:
+    net = lw.Network("scalar")
+    net.output(net.exp(net.input("x", ())))
+    return net
+
+
+def nothing_given() -> lw.Network:
+    net = lw.Network("nothing")
+    net.output(net.exp(net.constant(np.arange(3, dtype=np.float32))))
+    return net
+
+
+def empty() -> lw.Network:
+    """An array without elements, whose pointer may be null."""
+    net = lw.Network("empty")
+    x, y = net.input("x", (0, 3), empty=True), net.input("y", (2, 3))
+    net.output(x, net.exp(y), y)
+    return net
+
+
+def narrow() -> lw.Network:
+    net = lw.Network("narrow")
+    x, b = net.input("x", (5, 3), "bfloat16"), net.input("b", (5, 3), "bool")
+    net.output(net.exp(x), net.logical_not(b))
+    return net
+
+
+@only_with_gcc
+@pytest.mark.parametrize("make", [scalar, nothing_given, empty, narrow])
+def test_odd_networks_give_the_executors_bits(make: Callable[[], lw.Network], tmp_path: Path) -> None:
+    net = make()
+    compiled = lw.compile(net, TARGET, processes=1)
+    arrays = list(inputs_of(net).values())
+    outputs = exported_outputs(compiled, arrays, tmp_path)
+    header_is_strict(tmp_path / "net.h")
+    wanted = compiled.executor()(*arrays)
+    for got, want in zip(outputs, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@only_with_gcc
+def test_an_array_without_elements_may_be_null(tmp_path: Path) -> None:
+    lw.compile(empty(), TARGET, processes=1).export_library(tmp_path / "net.so")
+    y, z, same = np.ones((2, 3), np.float32), np.empty((2, 3), np.float32), np.empty((2, 3), np.float32)
+    null = ctypes.c_void_p(0)
+    (given, *outputs) = pointers(y, z, same)
+    assert loaded(tmp_path / "net.so", "empty")(null, given, null, *outputs) == 0
+    assert (same == 1).all() and (z > 2).all()
 
 
 def test_what_c_cannot_call_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

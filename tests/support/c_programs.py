@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -11,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import loopwright as lw
+from loopwright.backends.arrays import aligned_empty
 
 CC = shutil.which("gcc")
 CROSS_CC = shutil.which("aarch64-linux-gnu-gcc")
@@ -49,6 +53,28 @@ def header_is_strict(header: Path) -> None:
     for language in (["c", "-std=c99", "-pedantic"], ["c++", "-std=c++11"]):
         check = [str(CC), "-x", *language, "-fsyntax-only", *_STRICT, header.name]
         subprocess.run(check, cwd=header.parent, check=True)
+
+
+def pointers(*arrays: Any) -> list[ctypes.c_void_p]:
+    """Return where arrays lie, as C takes it."""
+    return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+
+def workspace_bytes(header: Path) -> int:
+    """Read from a header how large a workspace is."""
+    (line,) = (line for line in header.read_text().splitlines() if "_WORKSPACE_BYTES " in line and "define" in line)
+    return int(line.split()[2])
+
+
+def exported_outputs(compiled: lw.CompiledNetwork, inputs: Sequence[Any], folder: Path) -> list[Any]:
+    """Export a network as a shared library, call it here, and return what it writes."""
+    library = folder / "net.so"
+    header = compiled.export_library(library, "net")
+    outputs = [np.empty(port.shape, port.dtype) for port in compiled.plan.outputs]
+    arrays = [*map(np.ascontiguousarray, inputs), *outputs, aligned_empty((workspace_bytes(header),), np.uint8)]
+    code = ctypes.CDLL(str(library)).lw_net(*pointers(*arrays))
+    assert code == 0, f"the library returns {code}"
+    return outputs
 
 
 def split(data: bytes, arrays: Sequence[Any]) -> list[Any]:
