@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..backends.llvm.c_function import Call, CFunction, Copy, Slot, c_name
+from ..backends.llvm.c_function import Call, CFunction, Copy, Slot, c_name, require_reach
 from ..backends.llvm.emit import KernelText, emit
 from ..backends.llvm.host import cpu_of
-from ..backends.llvm.library import write_library
+from ..backends.llvm.library import check_path, write_library
 from ..backends.scheduled import scheduled_kernel
 from ..backends.signature import Argument
 from ..dialects.target import Target
@@ -21,6 +21,7 @@ from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import Place, Port, Step
+from .runtime.signature import Signature, signature_of
 
 
 class CpuNetwork(CompiledNetwork):
@@ -39,12 +40,21 @@ class CpuNetwork(CompiledNetwork):
         workspace for what lies between them; constants are part of the file. ValueError for one that has more of
         these than code can reach.
         """
-        kernels = [
+        who = f"network {self.plan.name}"
+        check_path(who, Path(path))
+        require_reach(who, self.package.constants)
+        function = _Binding(self.package, self._texts()).function(c_name(self.plan.name if name is None else name))
+        return write_library(function, path, cpu_of(self._target))
+
+    def _texts(self) -> list[KernelText]:
+        """Lower the kernels again: their artifacts are machine code for a process that loads it."""
+        texts = [
             emit(scheduled_kernel(workload, kernel.schedule))
             for workload, kernel in zip(self._workloads, self.plan.kernels, strict=True)
         ]
-        function = _Binding(self.package, kernels).function(c_name(self.plan.name if name is None else name))
-        return write_library(function, Path(path), cpu_of(self._target))
+        for text, artifact in zip(texts, self.package.kernels, strict=True):
+            assert Signature(text.arguments, (text.workspace_bytes,)) == signature_of("llvm", artifact)
+        return texts
 
 
 class _Binding:

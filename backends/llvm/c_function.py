@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -63,8 +63,7 @@ class Copy:
 class CFunction:
     """A function `int lw_<name>(arguments..., void *workspace)`: calls of kernels and copies, in order.
 
-    `what` says what it is to users, a kernel or a network. The workspace is left out where it has no bytes. ValueError
-    for more constants than code can reach.
+    `what` says what it is to users, a kernel or a network. The workspace is left out where it has no bytes.
     """
 
     what: str
@@ -74,13 +73,6 @@ class CFunction:
     steps: tuple[Call | Copy, ...]
     constants: tuple[Array, ...]
     workspace_bytes: int
-
-    def __post_init__(self) -> None:
-        if self.constant_bytes > _MOST_CONSTANT_BYTES:
-            raise ValueError(
-                f"{self} holds {self.constant_bytes:,} bytes of constants: a library for C holds at most "
-                f"{_MOST_CONSTANT_BYTES:,}"
-            )
 
     def __str__(self) -> str:
         return f"{self.what} {self.name}"
@@ -174,6 +166,15 @@ class CFunction:
             self._pointer(copy.target, target),
             f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {copy.nbytes}, i1 false)",
         ]
+
+
+def require_reach(who: str, constants: Iterable[Array]) -> None:
+    """ValueError for more constants than code can reach."""
+    nbytes = sum(array.nbytes for array in constants)
+    if nbytes > _MOST_CONSTANT_BYTES:
+        raise ValueError(
+            f"{who} holds {nbytes:,} bytes of constants: a library for C holds at most {_MOST_CONSTANT_BYTES:,}"
+        )
 
 
 def c_name(name: str) -> str:

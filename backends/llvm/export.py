@@ -10,10 +10,10 @@ from typing import Any
 from ..constants import Constants
 from ..kernel_function import Executable, Kernel
 from ..signature import Argument
-from .c_function import Call, CFunction, Slot, c_name
+from .c_function import Call, CFunction, Slot, c_name, require_reach
 from .cpu import CpuFeatures
 from .emit import KernelText
-from .library import write_library
+from .library import check_path, write_library
 
 
 class CpuKernel(Kernel):
@@ -38,7 +38,9 @@ class CpuKernel(Kernel):
         Constants that were given as `params` are part of the file. ValueError for a kernel that needs more than C has:
         checked addresses, constants that it packs at each call.
         """
+        check_path(f"kernel {self.name}", Path(path))
         constants = Constants(self.name, self._text.arguments, self._params)
+        require_reach(f"kernel {self.name}", constants.fixed.values())
         _require_plain(self._text, constants)
         given, held = count(), count()
         slots = [

@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from os import PathLike
 from pathlib import Path
 
 from ...storage.whole_file import write_whole
@@ -23,14 +24,12 @@ class LinkError(RuntimeError):
     """A linker refused a library."""
 
 
-def write_library(function: CFunction, path: str | Path, cpu: CpuFeatures) -> Path:
+def write_library(function: CFunction, path: str | PathLike[str], cpu: CpuFeatures) -> Path:
     """Write an object file (`.o`) or a shared library (`.so`), and a header beside it, whose path is returned.
 
-    ValueError for a file of another kind; MissingRequirement where there is no linker for a shared library, LinkError
-    where it refuses.
+    MissingRequirement where there is no linker for a shared library, LinkError where it refuses.
     """
     target = Path(path)
-    check_path(str(function), target)
     object_code = bytearray(compile_library(function.texts(), function.symbol, cpu))
     if function.constant_bytes:
         room = _section(object_code, CONSTANTS_SECTION)

@@ -290,12 +290,12 @@ def test_an_array_without_elements_may_be_null(tmp_path: Path) -> None:
 def test_what_c_cannot_call_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = lw.compile(convolutions(), TARGET, processes=1)
     path = tmp_path / "net.o"
-    with pytest.raises(ValueError, match=r"^network small_net: a library is an object file \(\.o\) or a shared one"):
+    with pytest.raises(ValueError, match=r"^network small-net: a library is an object file \(\.o\) or a shared one"):
         compiled.export_library(tmp_path / "net.lw")
     with pytest.raises(OSError, match="missing"):
         compiled.export_library(tmp_path / "missing" / "net.o")
     monkeypatch.setattr(c_function, "_MOST_CONSTANT_BYTES", 1 << 10)
-    with pytest.raises(ValueError, match=r"^network small_net holds [0-9,]+ bytes .* holds at most 1,024$"):
+    with pytest.raises(ValueError, match=r"^network small-net holds [0-9,]+ bytes .* holds at most 1,024$"):
         compiled.export_library(path)
     compiled.save(tmp_path / "net.lw")
     with pytest.raises(
