@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -22,6 +22,8 @@ from ..records.file import Record
 from ..task import SearchTask, TaskInSearch
 from ..template.in_search import TemplateInSearch
 from ..template.task import TemplateTask
+from . import callback
+from .callback import Callback
 from .deadline import Clock, Deadline
 from .display import Silent
 from .kept_data import KeptData
@@ -40,9 +42,6 @@ _GROUP_BASE = 1.618
 _SHOWN = 3
 """Tasks that a sentence names."""
 
-SchedulerCallback = Callable[[SchedulerState], object]
-"""Called after each round; tuning ends when one returns something true."""
-
 
 @dataclass(frozen=True)
 class NetworkResult:
@@ -60,7 +59,8 @@ class TaskScheduler:
     `objective(latencies_s)`. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
     the same entry in `groups` are expected to reach similar speeds; without `groups`, these are tasks of the same
     computation and about as many operations. Trials in the file `load_records` count as done, and new ones go there
-    too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model.
+    too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model. `callbacks` are
+    those of TuningOptions, but see the state of the network, whose tuning ends when one returns True.
     """
 
     @knows_classic_words
@@ -74,7 +74,7 @@ class TaskScheduler:
         objective: Objective | None = None,
         groups: Sequence[str | None] | None = None,
         share_model: bool = False,
-        callbacks: Sequence[SchedulerCallback] = (),
+        callbacks: Sequence[Callback[SchedulerState]] = (),
     ) -> None:
         if not tasks:
             raise ValueError("there is no task to tune")
@@ -186,7 +186,7 @@ class _Run:
         ]
         started_s = deadline.started_s
         self.state = SchedulerState(rows, options.trials_after(0), scheduler.objective, started_s=started_s)
-        self.best_s, self.best_trial = math.inf, 0
+        self.stopped = False
 
     def run(self) -> NetworkResult:
         if self.records is not None:
@@ -202,7 +202,7 @@ class _Run:
         finally:
             self.kept.forget()
             self.progress.stop(self.state)
-            self.options.end_callbacks()
+            callback.end((*self.options.callbacks, *self.scheduler.callbacks))
         return NetworkResult(best, self.state.latency_s, self.state)
 
     def _search(self) -> None:
@@ -215,11 +215,8 @@ class _Run:
             history = state.rows[chosen].history
             history.latencies_s.append(state.rows[chosen].latency_s)
             history.alive = done > 0 and not tuner.exhausted
-            stop = [bool(callback(state)) for callback in self.scheduler.callbacks]
-            state.next_task = None if any(stop) else self._choose()
+            state.next_task = self._choose()
             self.progress.round(state, chosen)
-            if any(stop):
-                return
 
     def _round(self, number: int) -> int:
         """Search one task for a round; returns the trials, none where its data does not fit into memory."""
@@ -246,9 +243,9 @@ class _Run:
     def _patience(self) -> int:
         """Count the trials that may follow if none lowers the objective."""
         patience = self.options.early_stopping
-        if patience is None or not math.isfinite(self.best_s):
+        if patience is None or not math.isfinite(self.state.best_s):
             return self.state.total
-        return max(0, patience - (self.state.done - self.best_trial))
+        return max(0, patience - self.state.trials_since_best)
 
     def _run_offs_s(self) -> float:
         return sum(tuner.run_off_s() for tuner in self.tuners)
@@ -260,7 +257,7 @@ class _Run:
     def _choose(self) -> int | None:
         """Return the task to tune next, or None when there is a reason to end."""
         state = self.state
-        if state.done >= state.total or not self._may_begin():
+        if self.stopped or state.done >= state.total or not self._may_begin():
             return None
         return self.scheduler.strategy.choose([row.history for row in state.rows], state.objective)
 
@@ -319,7 +316,7 @@ class _Run:
                     row.history.latencies_s.append(best_s)
             row.history.alive = not tuner.exhausted
         if self.state.resumed:
-            self.best_s, self.best_trial = self.state.latency_s, self.state.done
+            self.state.best_s, self.state.best_trial = self.state.latency_s, self.state.done
         self.state.total = self.options.trials_after(self.state.resumed)
         if self.state.resumed >= self.state.total:
             self.progress.note(
@@ -340,11 +337,14 @@ class _Run:
         shared = SharedModel(model)
         return [shared.view(number) for number in range(count)]
 
-    def _trial_done(self, *_: object) -> None:
-        self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
-        if self.state.latency_s < self.best_s:
-            self.best_s, self.best_trial = self.state.latency_s, self.state.done
-        self.progress.trial(self.state)
+    def _trial_done(self, _: object, record: Record) -> bool:
+        state = self.state
+        state.build_s, state.run_s = self.measurer.building_s, self.measurer.running_s
+        if state.latency_s < state.best_s:
+            state.best_s, state.best_trial = state.latency_s, state.done
+        self.progress.trial(state)
+        self.stopped |= callback.tell(self.scheduler.callbacks, state, record)
+        return self.stopped
 
     @contextmanager
     def _notes_interruption(self) -> Iterator[None]:

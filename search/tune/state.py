@@ -50,6 +50,10 @@ class SchedulerState:
     build_s: float = 0.0
     run_s: float = 0.0
     started_s: float = field(default_factory=time.monotonic)
+    best_s: float = math.inf
+    """The least objective so far."""
+    best_trial: int = 0
+    """Trials of all tasks after which it was reached."""
 
     @property
     def done(self) -> int:
@@ -66,6 +70,11 @@ class SchedulerState:
         """The objective at the best latencies; infinity while a task has none."""
         latencies_s = [row.latency_s for row in self.rows]
         return self.objective(latencies_s) if all(map(math.isfinite, latencies_s)) else math.inf
+
+    @property
+    def trials_since_best(self) -> int:
+        """Trials since the objective last fell."""
+        return self.done - self.best_trial
 
     def share(self, row: TaskRow) -> float:
         """The part of a task in the latencies of all, by weight; NaN while it has none."""

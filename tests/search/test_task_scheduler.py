@@ -170,7 +170,7 @@ def trials_until(share: float, strategy: str, slowdowns: Sequence[float], weight
         weights,
         strategy=strategy,
         groups=["tiled"] * len(slowdowns),
-        callbacks=[lambda state: state.latency_s <= best_s / share],
+        callbacks=[lambda state, record: state.latency_s <= best_s / share],
     )
     result = scheduler.tune(quietly(2000, seed=seed, cost_model="random"), MEASURE, trials_per_round=8)
     assert result.latency_s <= best_s / share * 1.001
@@ -378,11 +378,35 @@ def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept() -> None:
     assert "reference" in vars(tasks[0])
 
 
-def test_callbacks_see_rounds_and_trials() -> None:
-    rounds, trials = [], []
-    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[lambda state: rounds.append(state.done)])
-    scheduler.tune(quietly(32, callbacks=[lambda state, record: trials.append(record)]), MEASURE)
-    assert rounds == [8, 16, 24, 32] and len(trials) == 32
+def test_callbacks_see_every_trial_of_the_network_and_of_its_tasks() -> None:
+    network: list[tuple[int, Record]] = []
+    tasks: list[tuple[str, Record]] = []
+    seeing = [lambda state, record: network.append((state.done, record))]
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=seeing)
+    scheduler.tune(quietly(32, callbacks=[lambda state, record: tasks.append((state.task, record))]), MEASURE)
+    assert [n for n, _ in network] == [*range(1, 33)] and [r for _, r in network] == [r for _, r in tasks]
+    assert {name for name, _ in tasks} == {"t0", "t1"}
+
+
+def test_a_callback_ends_the_network_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    pair = [fake_task(0), fake_task(1)]
+    scheduler = lw.TaskScheduler(pair, load_records=path, callbacks=[lambda state, record: np.bool_(state.done >= 11)])
+    ended = scheduler.tune(quietly(32), MEASURE)
+    assert 11 <= ended.state.done <= 12 and all(best is not None for best in ended.best)
+    whole = lw.TaskScheduler(pair, load_records=path).tune(quietly(32), MEASURE)
+    assert whole.state.resumed == ended.state.done and whole.state.done == 32
+    trials = [r.schedule for r in rec.load(path) if r.role is Role.TRIAL]
+    assert len(trials) == 32
+
+
+def test_callbacks_of_the_network_hear_of_the_end() -> None:
+    shown = io.StringIO()
+    bar = lw.callbacks.progress_bar(16, stream=shown)
+    lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[bar, lw.callbacks.early_stop(9)]).tune(
+        quietly(16), MEASURE
+    )
+    assert shown.getvalue().endswith(" Done.\n")
 
 
 def test_the_total_latency_is_written_over_time(tmp_path: Path) -> None:
@@ -391,8 +415,9 @@ def test_the_total_latency_is_written_over_time(tmp_path: Path) -> None:
     result = scheduler.tune(quietly(32), MEASURE)
     heading, *rows = [line.split("\t") for line in path.read_text().splitlines()]
     assert heading == ["ElapsedTime(s)", "EstimatedLatency(ms)", "Trials"]
-    assert [int(row[2]) for row in rows] == [8, 16, 24, 32] and rows[0][1] == ""
-    latencies = [float(row[1]) for row in rows[1:]]
+    assert [int(row[2]) for row in rows] == [*range(1, 33)] and rows[0][1] == ""
+    latencies = [float(row[1]) for row in rows if row[1]]
+    assert len(latencies) >= 24
     assert latencies == sorted(latencies, reverse=True) and latencies[-1] > 0 and math.isfinite(result.latency_s)
 
 

@@ -448,6 +448,27 @@ def test_a_callback_that_returns_true_ends_tuning_after_what_is_under_way() -> N
     assert 5 <= len(result.trials) <= 6 and result.best.ok
 
 
+@pytest.mark.parametrize("answer", [1, "yes", [True]])
+def test_only_true_ends_tuning(answer: object) -> None:
+    options = quietly(num_measure_trials=4, callbacks=[lambda state, record: answer])
+    assert len(tune(doubling(FakeSpace()), options, MEASURE).trials) == 4
+
+
+def test_an_exception_of_a_callback_passes_through_with_everything_on_record(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+
+    def end(state: TuningState, record: Record) -> None:
+        if state.done == 5:
+            raise OSError("the disk of the callback")
+
+    options = quietly(num_measure_trials=12, records=path)
+    with pytest.raises(OSError, match="the disk of the callback"):
+        tune(doubling(FakeSpace()), replace(options, callbacks=[end]), MEASURE)
+    assert len(rec.load(path)) == 5
+    result = tune(doubling(FakeSpace()), options, MEASURE)
+    assert result.state.resumed == 5 and len({r.schedule for r in result.trials}) == 12
+
+
 def test_overlapping_builds_and_runs_give_the_same_trials() -> None:
     result = tune(doubling(FakeSpace()), quietly(num_measure_trials=48), replace(MEASURE, overlap=True, builders=2))
     assert len(result.trials) == 48 == len({r.schedule for r in result.trials})

@@ -28,8 +28,9 @@ from loopwright.search.template.fallback import fallback_config
 from loopwright.search.template.history import FallbackWarning
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.registry import Template, find_template, shipped
+from loopwright.search.tune.callback import Callback
 from loopwright.search.tune.loop import TuningResult
-from loopwright.search.tuners.callbacks import TrialCallback
+from loopwright.search.tune.progress import TuningState
 
 ARGS = (16, 24, 8)
 TARGET = "llvm cores=1 vector_bytes=32"
@@ -52,7 +53,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     path = tmp_path_factory.mktemp("records") / "matmul.jsonl"
     task = made_task()
     bar = io.StringIO()
-    callbacks: list[TrialCallback] = [
+    callbacks: list[Callback[TuningState]] = [
         lw.callbacks.log_to_file(path),
         lw.callbacks.progress_bar(6, "[Task  1/ 1]", stream=bar),
     ]
