@@ -31,6 +31,7 @@ TRIALS_A_TASK = 64
 def tune_network(options: argparse.Namespace) -> int:
     """Carry out `loopwright tune` for a network."""
     from ..graph.compiler import compile
+    from ..search.tune.options import TuningError
     from ..search.tune.scheduler import TaskScheduler
 
     net = read_network(options, options.workload)
@@ -60,6 +61,8 @@ def tune_network(options: argparse.Namespace) -> int:
         print(f"go on with: {again}", file=sys.stderr)
         return interruption_code(error)
     wall_s = time.monotonic() - start_s
+    if result.failure:
+        raise TuningError(result.failure)
     compiled = compile(net, options.target, records)
     measured = compiled.executor().benchmark(repeat=3, min_repeat_ms=200)
     report = _report(options, result, measured.median, wall_s, records)

@@ -15,7 +15,7 @@ from ...dialects.te import ComputeOp
 from ..cost_model import CostModel, make_model
 from ..cost_model.shared import SharedModel
 from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
-from ..measure.measurer import MeasureError, MeasureOptions, Measurer
+from ..measure.measurer import MeasureError, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
 from ..records.file import Record
@@ -27,9 +27,10 @@ from .callback import Callback
 from .deadline import Clock, Deadline
 from .display import Silent
 from .kept_data import KeptData
-from .loop import RUN_OFF_SHARE, TuningError, TuningOptions, TuningTask
+from .loop import RUN_OFF_SHARE, TuningOptions, TuningTask
 from .loop import Tuner as TaskTuner
 from .options import Tunable
+from .progress import counted
 from .state import SchedulerState, TaskRow
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
 from .table import SchedulerProgress, make_network_progress
@@ -45,11 +46,25 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class NetworkResult:
-    """The winners by task (None: no trial of it was right), the objective in seconds, and the last state."""
+    """The winners by task (None: no trial of it was right), the objective in seconds, and the last state.
+
+    Where no task has a winner, `failure` says why, so that a loop over many networks goes on.
+    """
 
     best: Sequence[Record | None]
     latency_s: float
     state: SchedulerState
+    failure: str = ""
+
+    def __str__(self) -> str:
+        """A line: the total, of how many tasks there is a schedule, or why there is none, the trials."""
+        if self.failure:
+            return headline(self.failure)
+        found = sum(best is not None for best in self.best)
+        total = f"{self.latency_s * 1e3:.4g} ms in all" if math.isfinite(self.latency_s) else "no total"
+        return (
+            f"{total}, schedules for {found} of {counted(len(self.best), 'task')}, {counted(self.state.done, 'trial')}"
+        )
 
 
 class TaskScheduler:
@@ -116,8 +131,8 @@ class TaskScheduler:
         the call, on `clock`: a task's sketches and data are made when it is first measured, and up to a fifth of the
         time is kept for run-offs, those of the largest shares of the whole first. `measure`, `builder` and `runner` are
         those of `lw.SearchTask.tune`. Ctrl-C passes through with
-        everything measured in the records; the same call goes on from there. Raises TuningError when no trial of any
-        task succeeds, and as `lw.SearchTask.tune` does.
+        everything measured in the records; the same call goes on from there. Where no trial of any task succeeds, the
+        result says so. Raises as `lw.SearchTask.tune` does.
         """
         options = options or TuningOptions(num_measure_trials=64 * len(self.tasks))
         deadline = Deadline.after(options.time_limit_s, clock)
@@ -203,7 +218,7 @@ class _Run:
             self.kept.forget()
             self.progress.stop(self.state)
             callback.end((*self.options.callbacks, *self.scheduler.callbacks))
-        return NetworkResult(best, self.state.latency_s, self.state)
+        return NetworkResult(best, self.state.latency_s, self.state, "" if any(best) else self._all_failed())
 
     def _search(self) -> None:
         state = self.state
@@ -272,10 +287,12 @@ class _Run:
             state.phase = f"comparing the best of task {number}"
             self.progress.trial(state)
             best[number] = self._winner(state.rows[number], self.tuners[number])
-        if not any(best):
-            raise TuningError(next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).failure)
         state.phase = "done"
         return best
+
+    def _all_failed(self) -> str:
+        first = next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).failure
+        return first if len(self.tuners) == 1 else f"none of {len(self.tuners)} tasks has a schedule; {first}"
 
     def _note_what_is_left_out(self) -> None:
         """Say which tasks there was no time for."""

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -23,6 +24,8 @@ from loopwright.command._peer import alternate
 from loopwright.graph import compiler
 from loopwright.graph.builders import BuildError
 from loopwright.search.records import file as rec
+from loopwright.search.tune.scheduler import NetworkResult
+from loopwright.search.tune.state import SchedulerState
 
 SHAPE = ["--input-shape", "x=1,3,12,12"]
 
@@ -34,6 +37,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     onnx.save(small_network(open_batch=True), "open.onnx")
     onnx.save(small_network(), "net.onnx")
     return tmp_path
+
+
+def test_tuning_of_which_all_tasks_fail_is_a_sentence_and_a_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "none of 3 tasks has a schedule; all 2 trials of conv2d_add_relu failed"
+    failed = NetworkResult([None] * 3, math.inf, SchedulerState([], 6, sum), why)
+    monkeypatch.setattr(lw.TaskScheduler, "tune", lambda *_: failed)
+    code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6")
+    assert (code, err) == (1, f"loopwright: {why}\n") and "latency" not in out
 
 
 def test_tune_compile_run_and_bench(folder: Path) -> None:

@@ -31,7 +31,7 @@ from loopwright.search.records.file import Record, Role
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import Space
 from loopwright.search.tune.kept_data import KeptData
-from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask
+from loopwright.search.tune.loop import TuningOptions, TuningTask
 from loopwright.search.tune.strategy import Gradient, RoundRobin, Strategy, TaskHistory, make_strategy
 from loopwright.search.tune.table import NetworkLines, NetworkTable, make_network_progress
 
@@ -357,8 +357,7 @@ def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence() -> N
     assert [row.tuning.done for row in result.state.rows] == [0, 16]
     assert left_out is None and found is not None and found.ok
     assert "task 0 t0 is left out: data of t0 takes 1 bytes of memory, there are 0" in shown.getvalue()
-    with pytest.raises(TuningError, match="no trial of t0 was measured"):
-        lw.TaskScheduler([large]).tune(quietly(16), MEASURE)
+    assert lw.TaskScheduler([large]).tune(quietly(16), MEASURE).failure == "no trial of t0 was measured"
 
 
 def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept() -> None:
@@ -442,8 +441,21 @@ def test_a_task_that_always_fails_does_not_stop_the_others() -> None:
     failed, found = result.best
     assert failed is None and found is not None and found.ok and math.isinf(result.latency_s)
     assert [row.tuning.done for row in result.state.rows] == [24, 40]
-    with pytest.raises(TuningError, match="all 24 trials of t0 failed"):
-        lw.TaskScheduler(tasks[:1]).tune(quietly(64, cost_model="random"), MEASURE)
+    assert result.failure == "" and str(result) == "no total, schedules for 1 of 2 tasks, 64 trials"
+
+
+def test_networks_none_of_whose_tasks_can_be_measured_have_a_result_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    failing = [fake_task(number, space=Failing(), default="run=raise") for number in range(2)]
+    alone, all_fail, fine = (
+        lw.TaskScheduler(tasks, load_records=path).tune(quietly(64, cost_model="random"), MEASURE)
+        for tasks in (failing[:1], failing, [fake_task(2)])
+    )
+    assert alone.best == [None] and alone.failure.startswith("all 24 trials of t0 failed: 24 RUNTIME_ERROR. The first")
+    assert all_fail.best == [None, None] and math.isinf(all_fail.latency_s)
+    assert all_fail.failure.startswith("none of 2 tasks has a schedule; all 24 trials of t0 failed: 24 RUNTIME_ERROR")
+    assert str(all_fail) == all_fail.failure.splitlines()[0] and all_fail.state.done == 48
+    assert fine.failure == "" and fine.best[0] is not None
 
 
 def test_one_model_for_all_tasks_carries_over() -> None:
