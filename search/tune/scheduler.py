@@ -19,6 +19,7 @@ from ..measure.measurer import MeasureError, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
 from ..records.file import Record
+from ..records.network_files import TunedNetwork, WeightedTask, write_network
 from ..task import SearchTask, TaskInSearch
 from ..template.in_search import TemplateInSearch
 from ..template.task import TemplateTask
@@ -31,7 +32,7 @@ from .loop import RUN_OFF_SHARE, TuningOptions, TuningTask
 from .loop import Tuner as TaskTuner
 from .options import Tunable
 from .progress import counted
-from .state import SchedulerState, TaskRow
+from .state import SchedulerState, TaskRow, weighted_sum
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
 from .table import SchedulerProgress, make_network_progress
 
@@ -105,7 +106,7 @@ class TaskScheduler:
             raise ValueError(f"all tasks must be for one target, got {' and '.join(targets)}")
         self.load_records = load_records
         self.strategy = make_strategy(strategy) if isinstance(strategy, str) else strategy
-        self.objective = objective or self._weighted_sum
+        self.objective = objective or weighted_sum(self.weights)
         self.groups = [_group(task) for task in tasks] if groups is None else list(groups)
         self.share_model = share_model
         self.callbacks = tuple(callbacks)
@@ -147,9 +148,6 @@ class TaskScheduler:
         with Measurer(measure) as measurer:
             most = min(most, max(1, count // len(self.tasks)))
             return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
-
-    def _weighted_sum(self, latencies_s: Sequence[float]) -> float:
-        return sum(w * latency_s for w, latency_s in zip(self.weights, latencies_s, strict=True))
 
 
 class _Run:
@@ -206,6 +204,7 @@ class _Run:
     def run(self) -> NetworkResult:
         if self.records is not None:
             rec.append(self.records, [])  # better to fail now than after the first round
+            self._keep_weights(self.records)
         self._resume()
         self.progress.start(self.state)
         if elsewhere := measured_elsewhere(self.tuners[0].task.target, self.measurer.device):
@@ -219,6 +218,15 @@ class _Run:
             self.progress.stop(self.state)
             callback.end((*self.options.callbacks, *self.scheduler.callbacks))
         return NetworkResult(best, self.state.latency_s, self.state, "" if any(best) else self._all_failed())
+
+    def _keep_weights(self, records: str | os.PathLike[str]) -> None:
+        """Write the weights beside the records, for reports on the network."""
+        tasks = zip(self.tuners, self.scheduler.weights, strict=True)
+        kept = tuple(WeightedTask(t.task.name, t.task.hash, weight) for t, weight in tasks)
+        try:
+            write_network(records, TunedNetwork(self.tuners[0].task.target, kept))
+        except OSError as error:
+            self.progress.note(f"cannot write the weights beside {os.fspath(records)}: {error.strerror}")
 
     def _search(self) -> None:
         state = self.state

@@ -11,6 +11,11 @@ from .progress import TuningState
 from .strategy import Objective, TaskHistory
 
 
+def weighted_sum(weights: Sequence[float]) -> Objective:
+    """The objective of a network whose tasks appear as often as the weights say: its latency from end to end."""
+    return lambda latencies_s: sum(w * latency_s for w, latency_s in zip(weights, latencies_s, strict=True))
+
+
 @dataclass
 class TaskRow:
     """A task of a network: its number, how often it appears, and what tuning it has given."""

@@ -57,6 +57,9 @@ def test_tune_compile_run_and_bench(folder: Path) -> None:
     code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6")
     assert code == 0 and "trials    6 (6 from the records)" in out and "untuned" in out
 
+    code, out, err = call("report", "net.jsonl", "--no-measure")
+    assert code == 0 and "|    0 |" in out and "Estimated total latency: " in out and "; 6 trials in " in out, err
+
     code, out, _ = call("compile", "net.onnx", "--target", "llvm cores=1")
     assert code == 0 and "(3 tuned)" in out and Path("net.lw").is_file()
 

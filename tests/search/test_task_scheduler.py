@@ -28,6 +28,9 @@ from loopwright.search.measure.measurer import MeasureOptions, MeasureTask
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Record, Role
+from loopwright.search.report.group import duration, groups
+from loopwright.search.report.network import NetworkTrace, traces
+from loopwright.search.report.write import networks_of, write_report
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import Space
 from loopwright.search.tune.kept_data import KeptData
@@ -418,6 +421,73 @@ def test_the_total_latency_is_written_over_time(tmp_path: Path) -> None:
     latencies = [float(row[1]) for row in rows if row[1]]
     assert len(latencies) >= 24
     assert latencies == sorted(latencies, reverse=True) and latencies[-1] > 0 and math.isfinite(result.latency_s)
+
+
+def traces_of(path: Path) -> list[NetworkTrace]:
+    return traces(networks_of(path), groups(rec.load(path)))
+
+
+def test_records_of_a_network_tell_its_total_latency_again(tmp_path: Path) -> None:
+    """As a callback wrote it while it was tuned, and as the result has it."""
+    path, written = tmp_path / "net.jsonl", tmp_path / "total_latency.tsv"
+    logged = [lw.callbacks.log_estimated_latency(written)]
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], [3, 0.5], load_records=path, callbacks=logged)
+    result = scheduler.tune(quietly(32), MEASURE)
+    (trace,) = traces_of(path)
+    rows = [line.split("\t") for line in written.read_text().splitlines()[1:]]
+    assert [f"{s * 1e3:.6g}" if math.isfinite(s) else "" for s in trace.totals_s] == [row[1] for row in rows]
+    assert trace.state.latency_s == result.latency_s
+    assert [trace.state.cells(row) for row in trace.state.rows] == [*map(result.state.cells, result.state.rows)]
+    assert list(trace.elapsed_s) == sorted(trace.elapsed_s) and trace.elapsed_s[0] == 0.0
+    assert trace.summary.startswith(f"Estimated total latency: {duration(result.latency_s)}; 32 trials in ")
+    scheduler.tune(quietly(40), MEASURE)  # gone on with, by a call of its own
+    (longer,) = traces_of(path)
+    assert len(longer.totals_s) == 40 and list(longer.totals_s[:32]) == list(trace.totals_s)
+
+
+def test_networks_in_one_file_of_records_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "both.jsonl"
+    for weights, tasks in (((2, 1), (0, 1)), ((5, 7), (1, 2))):
+        lw.TaskScheduler([fake_task(n) for n in tasks], weights, load_records=path).tune(quietly(24), MEASURE)
+    found = {tuple(row.weight for row in trace.state.rows): trace for trace in traces_of(path)}
+    assert found.keys() == {(2, 1), (5, 7)}
+    for shares, trace in found.items():
+        best_s = [row.latency_s for row in trace.state.rows]
+        assert trace.state.latency_s == sum(w * s for w, s in zip(shares, best_s, strict=True))
+    page = write_report(path, tmp_path / "both.html", measure=False).read_text()
+    assert page.count("<h2>Network</h2>") == 2 and page.count('aria-label="Estimated total latency"') == 4
+    assert '<a href="#w0">t0</a>' in page
+
+
+def test_a_network_with_a_task_that_is_not_tried_has_no_total(tmp_path: Path) -> None:
+    path = tmp_path / "net.jsonl"
+    tasks = [fake_task(0), fake_task(1, space=Failing(), default="run=raise")]
+    lw.TaskScheduler(tasks, load_records=path).tune(quietly(16, cost_model="random"), MEASURE)
+    (trace,) = traces_of(path)
+    assert all(map(math.isinf, trace.totals_s)) and "total latency: -, as not every task" in trace.summary
+    assert "<h3>Total latency</h3>" not in write_report(path, tmp_path / "net.html", measure=False).read_text()
+
+
+DAMAGED = {
+    "not JSON": "{",
+    "no object": "[]",
+    "no tasks": '{"target": "llvm", "tasks": []}',
+    "a weight below 0": '{"target": "llvm", "tasks": [["t", "abc", -1]]}',
+    "a weight that is none": '{"target": "llvm", "tasks": [["t", "abc", NaN]]}',
+    "a weight that is a truth value": '{"target": "llvm", "tasks": [["t", "abc", true]]}',
+    "too deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_weights_are_left_out_with_a_sentence(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "net.jsonl"
+    scheduler = lw.TaskScheduler([fake_task(0)], load_records=path)
+    scheduler.tune(quietly(8), MEASURE)
+    (tmp_path / "net.x.network.json").write_text(DAMAGED[kind])
+    (tmp_path / "net.other.abc.network.json").write_text("of net.other.jsonl")
+    with pytest.warns(rec.RecordWarning, match=r"weights of networks are left out: net\.x\.network\.json: a \S+"):
+        assert len(networks_of(path)) == 1
 
 
 def test_an_objective_of_ones_own() -> None:
