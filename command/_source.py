@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
 from ..passes.primitive import ScheduleError
-from ..search.records.choose import is_of, name_in, on_target, workloads
+from ..search.records.choose import best_on, is_of, name_in, on_target, workloads
 from ._errors import UserError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def pick_record(path: Path, workload: str | None = None, target: str | None = No
         raise UserError(f"{path} holds no record of workload '{workload}'; it holds {_listed(keys)}")
     if len(keys) > 1:
         raise UserError(f"{path} holds {len(keys)} workloads: choose one with --workload HASH of {_listed(keys)}")
-    return rec.best(found)
+    return best_on(found, target, [path])
 
 
 def _listed(keys: Mapping[str, str]) -> str:
