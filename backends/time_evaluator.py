@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..dialects.counts import require_count
+
 _MOST_RUNS = 1_000_000
 
 
@@ -54,8 +56,8 @@ class Repeats:
     def __post_init__(self) -> None:
         for name in ("number", "repeat"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+            if value is not None:
+                require_count(name, value)
         if self.min_repeat_ms is not None and not self.min_repeat_ms >= 0:
             raise ValueError(f"min_repeat_ms must be at least 0, got {self.min_repeat_ms}")
 

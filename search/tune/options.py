@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.classic_words import options_know_classic_words
+from ...dialects.counts import require_count
 from ..cost_model import CostModel
 from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
@@ -204,20 +204,12 @@ class TuningOptions:
     def __post_init__(self) -> None:
         strategy_maker(self.strategy)
         for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
-            _require_count(name, getattr(self, name))
+            require_count(name, getattr(self, name))
         for name in ("more_trials", "early_stopping"):
             if getattr(self, name) is not None:
-                _require_count(name, getattr(self, name))
+                require_count(name, getattr(self, name))
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
             raise ValueError(f"time_limit_s must be at least 0, got {self.time_limit_s}")
-
-
-def _require_count(name: str, value: object) -> None:
-    """Refuse what is no whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.classic_words import knows_classic_words
+from ...dialects.counts import require_count
 from ..cost_model import CostModel, make_model
-from ..measure.local import check_count, measuring
+from ..measure.local import measuring
 from ..measure.measurement import Measuring, headline
 from ..measure.measurer import Measurer, MeasureTask
 from ..records import file as rec
@@ -167,9 +168,9 @@ class Tuner:
         passes through, and what was measured stays in `trials`. Where no trial was valid, the result says so, and a
         warning of the log.
         """
-        check_count("n_trial", n_trial)
+        require_count("n_trial", n_trial)
         if early_stopping is not None:
-            check_count("early_stopping", early_stopping)
+            require_count("early_stopping", early_stopping)
         loop, state = self._loop, self.state
         count = min(n_trial, self.space.size)
         state.total, loop.patient_from, loop.stopped = state.done + count, state.done, False

@@ -310,7 +310,7 @@ def test_more_trials_counts_the_new_ones_only(tmp_path: Path) -> None:
         "doubling: 5 trials asked for in all, and the records hold 18: none is new; more_trials=N measures N new ones"
     )
     assert shown.said == [said]
-    with pytest.raises(ValueError, match="more_trials must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="more_trials must be a whole number of at least 1, got 0"):
         TuningOptions(more_trials=0)
 
 
@@ -477,20 +477,20 @@ def test_overlapping_builds_and_runs_give_the_same_trials() -> None:
 
 @pytest.mark.parametrize("wrong", [{"num_measure_trials": 0}, {"batch_size": 0}, {"final_laps": 0}])
 def test_impossible_options_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be a whole number of at least 1, got 0"):
         TuningOptions(**wrong)
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"early_stopping": -3}, "early_stopping must be at least 1, got -3"),
-        ({"early_stopping": 1.5}, "early_stopping must be a whole number, got 1.5"),
+        ({"early_stopping": -3}, "early_stopping must be a whole number of at least 1, got -3"),
+        ({"early_stopping": 1.5}, "early_stopping must be a whole number of at least 1, got 1.5"),
         ({"time_limit_s": -1}, "time_limit_s must be at least 0, got -1"),
         ({"time_limit_s": math.nan}, "time_limit_s must be at least 0, got nan"),
-        ({"num_measure_trials": 2.5}, "num_measure_trials must be a whole number, got 2.5"),
-        ({"batch_size": "16"}, "batch_size must be a whole number, got '16'"),
-        ({"final_candidates": 0}, "final_candidates must be at least 1, got 0"),
+        ({"num_measure_trials": 2.5}, "num_measure_trials must be a whole number of at least 1, got 2.5"),
+        ({"batch_size": "16"}, "batch_size must be a whole number of at least 1, got '16'"),
+        ({"final_candidates": 0}, "final_candidates must be a whole number of at least 1, got 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:

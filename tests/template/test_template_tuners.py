@@ -257,7 +257,7 @@ def test_debug_log_has_a_line_for_each_trial(small: lw.TemplateTask, caplog: pyt
     [
         ({"loss_type": "huber"}, "loss_type must be one of reg, rank, rank-binary, got 'huber'"),
         ({"feature_type": "color"}, "feature type must be one of knob, itervar, curve, got 'color'"),
-        ({"plan_size": 0}, "plan_size must be at least 1, got 0"),
+        ({"plan_size": 0}, "plan_size must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_options_are_one_sentence(small: lw.TemplateTask, options: dict[str, Any], sentence: str) -> None:
@@ -268,20 +268,28 @@ def test_bad_options_are_one_sentence(small: lw.TemplateTask, options: dict[str,
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda tune: tune(0), ValueError, "n_trial must be at least 1, got 0"),
-        (lambda tune: tune("4"), TypeError, "n_trial must be a whole number, got '4'"),
-        (lambda tune: tune(2.5), TypeError, "n_trial must be a whole number, got 2.5"),
-        (lambda tune: tune(4, early_stopping=0), ValueError, "early_stopping must be at least 1, got 0"),
+        (lambda tune: tune(0), ValueError, "n_trial must be a whole number of at least 1, got 0"),
+        (lambda tune: tune("4"), ValueError, "n_trial must be a whole number of at least 1, got '4'"),
+        (lambda tune: tune(2.5), ValueError, "n_trial must be a whole number of at least 1, got 2.5"),
+        (
+            lambda tune: tune(4, early_stopping=0),
+            ValueError,
+            "early_stopping must be a whole number of at least 1, got 0",
+        ),
         (lambda tune: tune(4, "local"), TypeError, r"what measure_option\(\) returns, .* or a function, got str"),
         (lambda tune: tune(4, {"timeout": 3}), TypeError, "or a function, got dict"),
-        (lambda tune: lw.LocalBuilder(n_parallel=-1), ValueError, "n_parallel must be at least 1, got -1"),
+        (
+            lambda tune: lw.LocalBuilder(n_parallel=-1),
+            ValueError,
+            "n_parallel must be a whole number of at least 1, got -1",
+        ),
         (lambda tune: lw.LocalBuilder(timeout=0), ValueError, "timeout must be above 0 seconds, got 0"),
         (
             lambda tune: lw.LocalRunner(number=1.5),  # type: ignore[arg-type]
-            TypeError,
-            "number must be a whole number, got 1.5",
+            ValueError,
+            "number must be a whole number of at least 1, got 1.5",
         ),
-        (lambda tune: lw.LocalRunner(repeat=0), ValueError, "repeat must be at least 1, got 0"),
+        (lambda tune: lw.LocalRunner(repeat=0), ValueError, "repeat must be a whole number of at least 1, got 0"),
         (lambda tune: lw.LocalRunner(cooldown=-1), ValueError, "cooldown must be at least 0, got -1"),
         (lambda tune: lw.LocalRunner(min_repeat_ms=float("nan")), ValueError, "min_repeat_ms must be at least 0, got"),
     ],
