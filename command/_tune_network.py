@@ -34,6 +34,8 @@ def tune_network(options: argparse.Namespace) -> int:
     from ..search.tune.options import TuningError
     from ..search.tune.scheduler import TaskScheduler
 
+    if options.tuner is not None:
+        raise UserError(f"--tuner searches one template, and {options.workload} is a network: leave it out")
     net = read_network(options, options.workload)
     try:
         tasks, weights = _tasks(net, options)

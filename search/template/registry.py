@@ -91,6 +91,11 @@ def find_template(name: str, target: Target) -> Template:
     raise ConfigError(f"there is no template '{name}' for target '{target.kind}'; there are: {known or 'none'}")
 
 
+def registered_in(module: str) -> dict[str, Template]:
+    """The templates that a module has registered, by name."""
+    return {name: made for name, made in _TEMPLATES.items() if made.function.__module__ == module}
+
+
 def suffixes(target: Target) -> list[str]:
     """Return the suffixes that a template's name may have for a target, the most special first."""
     if not target.is_gpu:
