@@ -22,8 +22,8 @@ MAY_IMPORT = {
     "te": {"dialects"},
     "topi": {"dialects", "te"},
     "passes": {"dialects"},
-    "schedule": {"dialects", "te", "passes"},
     "backends": {"storage", "dialects", "passes"},
+    "schedule": {"dialects", "te", "passes", "backends"},
     "search": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends"},
     "graph": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends", "search"},
 }
