@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from .dialects.classic_words import INSTEAD, instead_of, takes_no
+from .dialects.classic_words import INSTEAD, instead_of, subscript_knows_classic_word, takes_no
 from .dialects.loop import BlockOp, blocks_in
 from .dialects.presets import preset_target
 from .dialects.target import Target, TargetAttr
@@ -40,6 +40,7 @@ class LoopRef(str):
         return self
 
 
+@subscript_knows_classic_word("s[stage]")
 class Schedule:
     """A workload and the steps applied to it so far.
 

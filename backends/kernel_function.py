@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..dialects.classic_words import attributes_know_classic_words
 from .arrays import aligned_copy, aligned_empty
 from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
@@ -36,6 +37,7 @@ class Executable(Protocol):
         """Return the seconds that `number` runs take."""
 
 
+@attributes_know_classic_words
 class Kernel:
     """`kernel(*inputs)` returns its output, or a tuple of several; `kernel(*inputs, *outputs)` writes to those given.
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..dialects.classic_words import attributes_know_classic_words
+
 _MOST_RUNS = 1_000_000
 
 
+@attributes_know_classic_words
 @dataclass(frozen=True)
 class BenchmarkResult:
     """Seconds per run, one number a repeat."""

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, Modul
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
+from ..dialects.classic_words import subscript_knows_classic_word
 from ..dialects.graph import ApplyOp, ConstantOp, hint
 from ..dialects.names import one_line
 from ..te import ExpressionError
@@ -66,6 +67,7 @@ class Value:
         return self._with("divide", other)
 
 
+@subscript_knows_classic_word('mod["main"]')
 class Network(NetworkModule):
     """A graph of operators, as a module of the graph dialect, and the values of its constants by name.
 

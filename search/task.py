@@ -14,7 +14,7 @@ from ..backends.build import build
 from ..backends.kernel_function import Kernel
 from ..backends.targets import resolve_target
 from ..dialects.caller import warn_caller
-from ..dialects.classic_words import knows_classic_words
+from ..dialects.classic_words import attributes_know_classic_words, knows_classic_words
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
@@ -48,6 +48,7 @@ Mode = Literal["schedule", "python", "ir", "source"]
 _BACKENDS = {kind: f"loopwright.backends.{kind}.device" for kind in ("llvm", "cuda", "opencl")}
 
 
+@attributes_know_classic_words
 class SearchTask:
     """A workload and a target.
 

@@ -1,5 +1,8 @@
 """Well-known networks with random weights, to tune, measure and test with; weights follow from the seed alone."""
 
+from typing import TYPE_CHECKING
+
+from ..dialects.classic_words import names_of_module as _names_of_module
 from .bert import bert_encoder_layer as bert_encoder_layer
 from .dcgan import dcgan as dcgan
 from .densenet import densenet as densenet
@@ -13,3 +16,6 @@ from .squeezenet import squeezenet as squeezenet
 from .vgg import vgg as vgg
 from .zoo import NETWORKS as NETWORKS
 from .zoo import network as network
+
+if not TYPE_CHECKING:  # type checkers know the names above
+    __getattr__ = _names_of_module("loopwright.testing")

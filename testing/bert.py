@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import sqrt
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers
 
 
+@knows_classic_words
 def bert_encoder_layer(
     batch: int = 1,
     sequence: int = 128,

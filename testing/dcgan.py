@@ -6,10 +6,12 @@ from math import sqrt
 
 import numpy as np
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network
 from ._layers import Layers, scaled
 
 
+@knows_classic_words
 def dcgan(batch: int = 1, layout: str = "NCHW", code: int = 100, width: float = 1.0, seed: int = 0) -> Network:
     """The generator for vectors of `code` numbers; `width` multiplies channels."""
     net = Layers("dcgan", layout, seed)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
 STAGES = {121: (6, 12, 24, 16)}
 
 
+@knows_classic_words
 def densenet(
     layers: int = 121,
     batch: int = 1,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network
 from ._layers import Layers
 
 
+@knows_classic_words
 def mlp(batch: int = 1, layout: str = "NCHW", classes: int = 10, seed: int = 0) -> Network:
     """784 - 128 - 64 - `classes` units, relu between them, softmax behind; the layout makes no difference."""
     net = Layers("mlp", layout, seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
@@ -11,6 +12,7 @@ _V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1)
 """Expansion, output channels, repetitions and first stride of each stage."""
 
 
+@knows_classic_words
 def mobilenet(
     batch: int = 1,
     layout: str = "NCHW",
@@ -29,6 +31,7 @@ def mobilenet(
     return net.classifier(net.global_pool(x), classes)
 
 
+@knows_classic_words
 def mobilenet_v2(
     batch: int = 1,
     layout: str = "NCHW",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
@@ -10,6 +11,7 @@ _RESIDUAL_GAIN = 0.2
 """The mean of gamma in the last normalisation of a block: sums of many blocks stay of the size of one."""
 
 
+@knows_classic_words
 def resnet(
     layers: int = 50,
     batch: int = 1,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
 
+@knows_classic_words
 def resnet3d(
     layers: int = 18,
     batch: int = 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
@@ -9,6 +10,7 @@ _FIRES = ((16, 64), (16, 64), (), (32, 128), (32, 128), (), (48, 192), (48, 192)
 """Squeeze and expand channels of each fire module; () is a pooling."""
 
 
+@knows_classic_words
 def squeezenet(
     batch: int = 1,
     layout: str = "NCHW",

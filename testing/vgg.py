@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network
 from ._layers import Layers, scaled
 
@@ -9,6 +10,7 @@ STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2,
 _CHANNELS = (64, 128, 256, 512, 512)
 
 
+@knows_classic_words
 def vgg(
     layers: int = 16,
     batch: int = 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ...backends.forkable import ForkableLock
+from ...dialects.classic_words import attributes_know_classic_words, subscript_knows_classic_word
 from .device import LoadedNetwork, load
 from .executor import Executor
 from .package import Package
@@ -12,6 +13,8 @@ from .plan import KernelInfo, Plan
 from .reading import load_package
 
 
+@attributes_know_classic_words
+@subscript_knows_classic_word('lib["default"]')
 class CompiledNetwork:
     """A network that can be run: `net.executor()`, or kept: `net.save("net.lw")`.
 

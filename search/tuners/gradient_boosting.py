@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ...dialects.classic_words import knows_classic_words
 from ..cost_model import CostModel, Floats, Tasks, relative_speed
 from ..cost_model.threads import at_most
 from ..measure.local import check_count
@@ -123,6 +124,7 @@ class GradientBoostingTuner(Tuner):
     template have shown.
     """
 
+    @knows_classic_words
     def __init__(
         self,
         task: TemplateTask,
