@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
     from loopwright.search.sketch.rule import sketch_rules as sketch_rules
     from loopwright.search.task import SearchTask as SearchTask
+    from loopwright.search.template.config import Config as Config
     from loopwright.search.template.registry import template as template
     from loopwright.search.template.task import TemplateTask as TemplateTask
     from loopwright.search.tune.loop import TuningError as TuningError
@@ -67,6 +68,7 @@ _HOMES = {
     "BuildLimits": "loopwright.passes.build_limits",
     "CompiledNetwork": "loopwright.graph.runtime.network",
     "ComputeDAG": "loopwright.search.workload",
+    "Config": "loopwright.search.template.config",
     "CostModelError": "loopwright.search.cost_model",
     "Draft": "loopwright.search.sketch.draft",
     "Kernel": "loopwright.backends.kernel_function",

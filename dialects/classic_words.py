@@ -107,7 +107,7 @@ INSTEAD: Mapping[str, str] = {
     "progress_bar": "lw.callbacks.progress_bar",
     "record": "lw.pick_best(file, out), lw.load_best(file), tuner.load_history(file)",
     "load_from_file": "the file itself, as in tuner.load_history(file)",
-    "measure_record": "lw.pick_best(file, out), or the command: loopwright records best",
+    "measure_record": "the command: loopwright records distill log.jsonl -o best.jsonl",
     "create_task": "lw.SearchTask(workload, args, target)",
     "auto_schedule": "task.tune(lw.TuningOptions(...))",
     "get_config": "the first parameter of a template",
