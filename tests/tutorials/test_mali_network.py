@@ -138,8 +138,8 @@ def test_limits_of_the_device_are_part_of_the_target(mobilenet: lw.Network, caps
     # "extract_tasks(mod["main"], params, target, hardware_params = hardware_params)"
     tasks, _ = lw.extract_tasks(mobilenet, f"{TARGET} max_threads_per_block=64 max_shared_bytes=16384")
     source = tasks[5].build().source
-    (threads,) = re.findall(r"reqd_work_group_size\((\d+), (\d+), (\d+)\)", source)
-    assert np.prod([int(n) for n in threads]) <= 64
+    groups = re.findall(r"reqd_work_group_size\((\d+), (\d+), (\d+)\)", source)
+    assert groups and all(np.prod([int(n) for n in group]) <= 64 for group in groups)
 
 
 def test_the_task_scheduler_prints_its_table(output: str) -> None:
