@@ -38,6 +38,10 @@ class BenchmarkResult:
     def min(self) -> float:
         return min(self.times_s)
 
+    @property
+    def max(self) -> float:
+        return max(self.times_s)
+
     def __str__(self) -> str:
         return f"median {self.median * 1e3:.4f} ms, mean {self.mean * 1e3:.4f} ms, std {self.std * 1e3:.4f} ms"
 

@@ -61,6 +61,16 @@ REFUSED: list[tuple[Callable[..., object], dict[str, object], str]] = [
     (lw.testing.resnet, {"num_layers": 18}, "resnet takes no 'num_layers'"),
     (lw.testing.squeezenet, {"version": "1.1"}, "squeezenet takes no 'version'"),
     (lw.testing.vgg, {"num_classes": 10}, "vgg takes no 'num_classes'"),
+    (lw.TuningOptions, {"max_trials_global": 1}, "TuningOptions takes no 'max_trials_global'"),
+    (lw.TuningOptions, {"num_measures_per_round": 64}, "TuningOptions takes no 'num_measures_per_round'"),
+    (lw.TuningOptions, {"num_trials_per_iter": 64}, "TuningOptions takes no 'num_trials_per_iter'"),
+    (lw.TuningOptions, {"init_search_callbacks": []}, "TuningOptions takes no 'init_search_callbacks'"),
+    (lw.TuningOptions, {"log_filename": "log.json"}, "TuningOptions takes no 'log_filename'"),
+    (lw.SearchTask.tune, {"tune_option": None}, "SearchTask.tune takes no 'tune_option'"),
+    (lw.SearchTask.apply_best, {"log_file": "log.json"}, "SearchTask.apply_best takes no 'log_file'"),
+    (lw.TemplateTask, {"func_name": "dense"}, "TemplateTask takes no 'func_name'"),
+    (lambda **given: schedule().split("c", "i", **given), {"factor": 2}, "split takes no 'factor'"),
+    (lambda **given: schedule().cache_read("c", "a", **given), {"storage_scope": ""}, "cache_read takes no 'storage_"),
 ]
 
 
@@ -76,25 +86,10 @@ def test_a_keyword_of_tvm_is_refused_with_ours(
     assert str(caught.value).endswith(INSTEAD[next(iter(keywords))])
 
 
-@pytest.mark.parametrize(
-    ("attempt", "word"),
-    [
-        (lambda: lw.auto_scheduler, "auto_scheduler"),
-        (
-            lambda: te.create_schedule,  # type: ignore[attr-defined]
-            "create_schedule",
-        ),
-        (lambda: schedule().compute_root("c"), "compute_root"),
-        (lambda: lw.resolve_target("llvm -mcpu=skylake"), "-mcpu"),
-        (lambda: lw.TuningOptions(strategy="ga"), "ga"),
-        (lambda: lw.resolve_target("cuda target_host=llvm"), "target_host"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_name_of_tvm_is_refused_with_ours(attempt: Callable[[], object], word: str) -> None:
-    with pytest.raises((AttributeError, ValueError)) as caught:
-        attempt()
-    assert str(caught.value).endswith(f"; instead of TVM's '{word}' use {INSTEAD[word]}")
+def test_a_host_in_a_targets_text_is_refused_with_ours() -> None:
+    with pytest.raises(ValueError) as caught:
+        lw.resolve_target("cuda target_host=llvm")
+    assert str(caught.value).endswith(f"; instead of TVM's 'target_host' use {INSTEAD['target_host']}")
 
 
 NAMES: dict[str, tuple[Callable[[], object], str]] = {
@@ -107,6 +102,7 @@ NAMES: dict[str, tuple[Callable[[], object], str]] = {
         "progress_bar load_from_file extract_from_program frontend from_mxnet graph_executor runtime GraphModule "
         "PassContext utils request_remote ndk rpc exec",
     ),
+    "the package, of later ones": (lambda: lw, "meta_schedule"),
     "te": (lambda: te, "create_schedule thread_axis lower"),
     "testing": (lambda: lw.testing, "assert_allclose get_workload"),
     "tuners": (lambda: lw.tuners, "callback record"),
@@ -145,20 +141,44 @@ def test_names_of_the_tutorials_are_refused_with_ours(owner: str) -> None:
         assert str(caught.value).endswith(f"has no attribute '{word}'; instead of TVM's '{word}' use {INSTEAD[word]}")
 
 
-@pytest.mark.parametrize(
-    ("make", "key", "word"),
-    [
-        (schedule, "c", "s[stage]"),
-        (perceptron, "main", 'mod["main"]'),
-        (lambda: lw.compile(perceptron()), "default", 'lib["default"]'),
-    ],
-    ids=("schedule", "network", "compiled"),
-)
+SUBSCRIPTED: list[tuple[Callable[[], object], str, str]] = [
+    (schedule, "c", "s[stage]"),
+    (perceptron, "main", 'mod["main"]'),
+    (lambda: lw.compile(perceptron()), "default", 'lib["default"]'),
+]
+
+
+@pytest.mark.parametrize(("make", "key", "word"), SUBSCRIPTED, ids=("schedule", "network", "compiled"))
 def test_what_tvm_subscripts_says_what_is_done_here(make: Callable[[], object], key: str, word: str) -> None:
     value: Any = make()
     with pytest.raises(TypeError) as caught:
         value[key]
     assert str(caught.value).endswith(f"is not subscriptable; instead of TVM's '{word}' use {INSTEAD[word]}")
+
+
+STEPS = "tile compute_root get_block get_child_blocks set_store_predicate tensorize mod"
+OPTIONS = "-mcpu -mattr -mtriple -device -model -arch -num-cores -max_num_threads -libs"
+STRATEGY_WORDS = "xgb ga gridsearch"
+
+
+def test_steps_options_and_strategies_of_tvm_are_refused_with_ours() -> None:
+    attempts: dict[str, Callable[[str], object]] = {
+        STEPS: lambda word: getattr(schedule(), word),
+        OPTIONS: lambda word: lw.resolve_target(f"cuda {word}=1"),
+        STRATEGY_WORDS: lambda word: lw.TuningOptions(strategy=word),
+    }
+    for words, attempt in attempts.items():
+        for word in words.split():
+            with pytest.raises((AttributeError, ValueError)) as caught:
+                attempt(word)
+            assert str(caught.value).endswith(f"; instead of TVM's '{word}' use {INSTEAD[word]}")
+
+
+def test_no_word_is_without_a_test() -> None:
+    tested = {next(iter(keywords)) for _, keywords, _ in REFUSED}
+    tested |= {word for _, words in NAMES.values() for word in words.split()}
+    tested |= {word for _, _, word in SUBSCRIPTED} | set(f"{STEPS} {OPTIONS} {STRATEGY_WORDS}".split())
+    assert set(INSTEAD) == tested
 
 
 def test_arguments_in_tvms_order_are_refused_with_a_sentence() -> None:

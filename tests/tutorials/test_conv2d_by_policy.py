@@ -5,6 +5,7 @@ Steps are quoted above what does them here. GPU: compiled for `cuda model=t4`; m
 Left out: nothing of this tutorial needs another machine.
 """
 
+import json
 import re
 from multiprocessing import active_children
 from pathlib import Path
@@ -85,6 +86,9 @@ def test_every_measurement_is_a_record(task: lw.SearchTask, log_file: Path, outp
     trials = [record for record in records.load(log_file) if record.role is records.Role.TRIAL]
     assert len(trials) == TRIALS
     assert {record.workload_key for record in trials} == {task.workload_key}
+    # A line for each: who computed what, by which schedule, how fast, or why not.
+    fields = {"workload_key", "target", "schedule", "times_s", "error", "device", "timestamp"}
+    assert all(fields <= set(json.loads(line)) for line in log_file.read_text().splitlines())
 
 
 def test_check_correctness_and_evaluate_performance(task: lw.SearchTask, log_file: Path, output: str) -> None:
