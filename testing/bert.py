@@ -15,6 +15,7 @@ def bert_encoder_layer(
     heads: int = 12,
     inner: int = 3072,
     seed: int = 0,
+    dtype: str = "float32",
     layout: str = "NCHW",
 ) -> Network:
     """Self-attention and feed-forward on `batch` sequences of `sequence` tokens; no mask, no dropout.
@@ -23,9 +24,9 @@ def bert_encoder_layer(
     """
     if hidden % heads:
         raise ValueError(f"bert_encoder_layer: {hidden} hidden units do not divide among {heads} heads")
-    layers = Layers("bert_encoder_layer", layout, seed)
+    layers = Layers("bert_encoder_layer", layout, seed, dtype)
     net, rows, depth = layers.net, batch * sequence, hidden // heads
-    x = net.apply("reshape", net.input("data", (batch, sequence, hidden)), shape=(rows, hidden))
+    x = net.apply("reshape", layers.input("data", (batch, sequence, hidden)), shape=(rows, hidden))
 
     def split_heads(value: Value) -> Value:
         apart = net.apply("reshape", value, shape=(batch, sequence, heads, depth))

@@ -18,9 +18,10 @@ def mobilenet(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """MobileNet v1 on `image` x `image` pixels; `width` multiplies channels."""
-    net = Layers("mobilenet", layout, seed)
+    net = Layers("mobilenet", layout, seed, dtype)
     x = net.conv_bn(net.image(batch, 3, (image, image)), "conv1", scaled(32, width), 3, 2, 1)
     for number, (channels, stride) in enumerate(_V1, 1):
         count = net.channels(x)
@@ -36,9 +37,10 @@ def mobilenet_v2(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """MobileNet v2 on `image` x `image` pixels; `width` multiplies channels."""
-    net = Layers("mobilenet_v2", layout, seed)
+    net = Layers("mobilenet_v2", layout, seed, dtype)
     x = net.conv_bn(net.image(batch, 3, (image, image)), "conv1", scaled(32, width), 3, 2, 1, act="relu6")
     for stage, (expansion, channels, count, first) in enumerate(_V2):
         for unit in range(count):

@@ -18,11 +18,12 @@ def resnet(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """ResNet-18, 34, 50, 101 or 152 on `image` x `image` pixels; `width` multiplies channels."""
     if layers not in STAGES:
         raise ValueError(f"resnet has {', '.join(map(str, STAGES))} layers, got {layers}")
-    net = Layers(f"resnet{layers}", layout, seed)
+    net = Layers(f"resnet{layers}", layout, seed, dtype)
     x = net.conv_bn(net.image(batch, 3, (image, image)), "conv1", scaled(64, width), 7, 2, 3)
     x = net.pool(x, "max", 3, 2, 1)
     block = _basic if layers < 50 else _bottleneck

@@ -15,11 +15,12 @@ def resnet3d(
     classes: int = 400,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """R3D-18 on `frames` pictures of `image` x `image` pixels; layout NCHW (NCDHW) or NHWC (NDHWC)."""
     if layers != 18:
         raise ValueError(f"resnet3d has 18 layers, got {layers}")
-    net = Layers("resnet3d18", {"NCHW": "NCDHW", "NHWC": "NDHWC"}.get(layout, layout), seed)
+    net = Layers("resnet3d18", {"NCHW": "NCDHW", "NHWC": "NDHWC"}.get(layout, layout), seed, dtype)
     x = net.image(batch, 3, (frames, image, image))
     x = net.conv_bn(x, "stem", scaled(64, width), (3, 7, 7), (1, 2, 2), (1, 3, 3))
     for stage in range(4):

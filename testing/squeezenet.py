@@ -16,9 +16,10 @@ def squeezenet(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """SqueezeNet v1.1 on `image` x `image` pixels; `width` multiplies channels."""
-    net = Layers("squeezenet_v1_1", layout, seed)
+    net = Layers("squeezenet_v1_1", layout, seed, dtype)
     x = net.act(net.conv(net.image(batch, 3, (image, image)), "conv1", scaled(64, width), 3, 2, bias=True))
     x = net.pool(x, "max", 3, 2, ceil_mode=True)
     for number, fire in enumerate(_FIRES, 2):

@@ -17,11 +17,12 @@ def vgg(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """VGG-11, 13, 16 or 19 on `image` x `image` pixels; `width` multiplies channels and hidden units."""
     if layers not in STAGES:
         raise ValueError(f"vgg has {', '.join(map(str, STAGES))} layers, got {layers}")
-    net = Layers(f"vgg{layers}", layout, seed)
+    net = Layers(f"vgg{layers}", layout, seed, dtype)
     x = net.image(batch, 3, (image, image))
     for stage, (count, channels) in enumerate(zip(STAGES[layers], _CHANNELS, strict=True), 1):
         for unit in range(1, count + 1):

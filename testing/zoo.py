@@ -33,11 +33,11 @@ NETWORKS: Mapping[str, Callable[..., Network]] = {
     "mlp": mlp,
     "bert_encoder_layer": bert_encoder_layer,
 }
-"""Name -> a function of `batch`, `layout`, `seed` and the network's own options."""
+"""Name -> a function of `batch`, `layout`, `seed`, `dtype` and the network's own options."""
 
 
-def network(name: str, batch: int = 1, layout: str = "NCHW", **options: Any) -> Network:
-    """A network by name; ValueError with the names there are."""
+def network(name: str, batch: int = 1, layout: str = "NCHW", dtype: str = "float32", **options: Any) -> Network:
+    """A network by name, of elements of the float type `dtype`; ValueError with the names there are."""
     if name not in NETWORKS:
         raise ValueError(f"there is no network '{name}'; there are {', '.join(NETWORKS)}")
-    return NETWORKS[name](batch=batch, layout=layout, **options)
+    return NETWORKS[name](batch=batch, layout=layout, dtype=dtype, **options)

@@ -47,6 +47,11 @@ def device_name() -> str:
     return describe(device_at())
 
 
+def lacking(dtype: str) -> str | None:
+    """Why the device does not compute in an element type, in a sentence; None where it does."""
+    return executable.lacking(dtype, device_at())
+
+
 @cache
 def versions() -> dict[str, str]:
     """Return versions of what makes the code: packages, and each pass by its pipeline name."""

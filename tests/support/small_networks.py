@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 import loopwright as lw
+from loopwright.dialects.graph import ApplyOp, ConstantOp
+from loopwright.graph.network import Value
 
 SMALL: dict[str, dict[str, Any]] = {
     "resnet-18": {"image": 32, "width": 0.125, "classes": 10},
@@ -35,3 +37,21 @@ def feeds_of(net: lw.Network, seed: int = 0) -> dict[str, Any]:
     """Random arrays for the inputs of a network, by name."""
     random = np.random.default_rng(seed)
     return {name: random.standard_normal(v.shape).astype(v.dtype) for name, v in net.inputs.items()}
+
+
+def in_type(net: lw.Network, dtype: str) -> lw.Network:
+    """The same network of float elements with those of another type; its constants are converted."""
+    made, values = lw.Network(net.name), {}
+    for name, value in net.inputs.items():
+        values[value.ssa] = made.input(name, value.shape, dtype).ssa
+    for op in net.function.body.block.ops:
+        if isinstance(op, ConstantOp):
+            values[op.result] = made.constant(net.constant_values(op).astype(dtype), op.label.data).ssa
+        elif isinstance(op, ApplyOp):
+            inputs = [Value(made, values[v]) for v in op.inputs]
+            options: dict[str, Any] = dict(op.options.values)
+            results = made.apply(op.operator.data, *inputs, **options)
+            results = results if isinstance(results, tuple) else (results,)
+            values.update(zip(op.outputs, (r.ssa for r in results), strict=True))
+    made.output(*(Value(made, values[v.ssa]) for v in net.outputs.values()), names=list(net.outputs))
+    return made
