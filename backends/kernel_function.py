@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..dialects.numpy_types import FLOATS
 from .arrays import aligned_copy, aligned_empty
 from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
@@ -169,6 +170,6 @@ def _contiguous(array: Array, copy: bool) -> Array:
 
 def _random(argument: Argument, seed: int) -> Array:
     generator = np.random.default_rng(seed)
-    if argument.dtype.startswith("float"):
+    if argument.dtype in FLOATS:
         return aligned_copy(generator.standard_normal(argument.shape).astype(argument.dtype))
     return aligned_copy(generator.integers(0, 2, argument.shape).astype(argument.dtype))

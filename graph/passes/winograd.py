@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
+from ...dialects.numpy_types import FLOATS
 from ..types import dtype_of, shape_of
 from ._rewrite import Before, applied, is_constant, option, replace
 
@@ -47,7 +48,7 @@ class Winograd(ModulePass):
 
 def _fits(op: ApplyOp) -> bool:
     """Return whether a convolution has transforms, and weights that can be transformed ahead."""
-    if op.operator.data != "conv2d" or not is_constant(op.inputs[1]) or not dtype_of(op.inputs[0]).startswith("float"):
+    if op.operator.data != "conv2d" or not is_constant(op.inputs[1]) or dtype_of(op.inputs[0]) not in FLOATS:
         return False
     shape = shape_of(op.inputs[1])
     window = shape[:2] if option(op, "layout") == "NHWC" else shape[2:]
