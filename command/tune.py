@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options: dict[str, Any] = {}
     for workload in named_workloads().values():
         options |= parameters(workload)
+    options.pop("dtype")  # which networks have, too
     for name, default in options.items():
         flags = [f"--{name.replace('_', '-')}"] + ([f"--{name.upper()}"] if len(name) <= 2 else [])
         more: dict[str, Any] = {"action": "store_true"} if isinstance(default, bool) else {"type": type(default)}
@@ -78,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
         if options.args is not None:
             raise UserError(f"--args are the arguments of a template, and {options.workload} is a network")
         return tune_network(options)
+    if options.dtype is not None:
+        options.shape_dtype = options.dtype
     task, name = _task(options)
     records = options.records or Path(f"{name}.jsonl")
     say = sys.stderr if options.json else sys.stdout

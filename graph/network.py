@@ -216,6 +216,12 @@ class Network(NetworkModule):
         assert last is not None
         return {n: Value(self, v) for n, v in zip(self.output_names, last.operands, strict=True)}
 
+    @property
+    def dtypes(self) -> list[str]:
+        """The element types of all tensors."""
+        block = self.function.body.block
+        return sorted({dtype_of(v) for v in (*block.args, *(r for op in block.ops for r in op.results))})
+
     def evaluate(self, **feeds: Any) -> list[Array]:
         """Evaluate the network on inputs by the meaning of its operators: slow, to check others against."""
         return evaluate(self, feeds)

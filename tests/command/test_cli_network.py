@@ -101,12 +101,37 @@ def test_a_layout_is_for_tuning_and_compiling_alike(folder: Path) -> None:
 
 
 def test_networks_by_name_in_another_layout(folder: Path) -> None:
-    given = argparse.Namespace(layout="auto", batch=None, input_shape=[], constant=[])
+    given = argparse.Namespace(layout="auto", batch=None, dtype=None, target=None, input_shape=[], constant=[])
     assert read_network(given, "squeezenet_v1.1").inputs["data"].shape == (1, 224, 224, 3)
     code, out, err = call("compile", "mlp", "--batch", "3", "-o", "three.lw", "--json")
     assert code == 0, err
     report = json.loads(out)
     assert report["inputs"]["data"][1][0] == 3 and report["file_bytes"] == os.path.getsize("three.lw")
+
+
+def test_networks_by_name_of_another_type(folder: Path) -> None:
+    code, out, err = call("tune", "mlp", "--target", "llvm cores=1", "--dtype", "bfloat16", "--trials", "4", "--json")
+    assert code == 0, err
+    assert json.loads(out)["trials"] == 4
+    code, out, err = call("compile", "mlp", "--target", "llvm cores=1", "--dtype", "bfloat16", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["inputs"]["data"][0] == "bfloat16" and report["tuned_kernels"] == 4
+    code, out, _ = call("run", "mlp.lw")
+    assert code == 0 and out.startswith("prob: bfloat16[1, 10], min ")
+    code, out, _ = call("tune", "--help")
+    assert code == 0 and "float16, bfloat16, float32, float64 (default: float32)" in " ".join(out.split())
+
+
+def test_a_type_that_the_device_lacks_is_refused_before_anything_is_tuned(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyopencl")
+    from loopwright.backends.opencl import device
+
+    monkeypatch.setattr(device, "lacking", lambda dtype: "it has no float64" if dtype == "float64" else None)
+    argv = ["tune", "mlp", "--target", "opencl model=pocl", "--dtype"]
+    code, out, err = call(*argv, "float64")
+    assert (code, out) == (2, "") and err.strip().endswith("mlp: it has no float64")
 
 
 def one_node(path: str, operator: str, dtype: int = TensorProto.FLOAT, **attributes: Any) -> None:
@@ -198,6 +223,9 @@ BAD = [
     (["run", "net.onnx", "--constant", "x=x.npy"], "input 'x' has the shape [1, 3, 12, 12], values of shape (2,)"),
     (["run", "mlp", "--batch", "0"], "--batch: must be a whole number of at least 1, got '0'"),
     (["run", "net.lw", "--batch", "2"], "net.lw is compiled already: --batch is for"),
+    (["run", "mlp", "--dtype", "int8"], "network mlp: dtype is one of float16, bfloat16, float32, float64, got 'int8'"),
+    (["run", "net.onnx", "--dtype", "float16"], "net.onnx has its own types: --dtype is for networks by name"),
+    (["run", "net.lw", "--dtype", "float16"], "net.lw is compiled already: --dtype is for"),
     (["run", "net.onnx", "--records", "no.jsonl"], "there is no record file no.jsonl: tune first"),
     (["run", "net.onnx", "--target", "vulkan"], "kind must be llvm, cuda or opencl"),
     (["run", "net.onnx", "--input", "x"], "--input takes NAME=FILE.npy, got 'x'"),
