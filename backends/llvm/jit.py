@@ -10,6 +10,7 @@ from typing import Any
 
 from ..missing import MissingRequirement
 from .cpu import CpuFeatures, architecture, cpu_for
+from .half import conversion_symbols
 from .runtime import openmp_symbols
 from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
@@ -135,7 +136,7 @@ class LoadedObject:
         with _LOCK:
             self._engine = llvm.create_lljit_compiler(_machine(cpu_for()))
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
-            for symbol, address in openmp_symbols() if threads > 1 else ():
+            for symbol, address in (*conversion_symbols(object_code), *(openmp_symbols() if threads > 1 else ())):
                 library.import_symbol(symbol, address)
             for symbol in (RUN_SYMBOL, TIME_SYMBOL, *([TRAP_SYMBOL] if has_trap else ())):
                 library.export_symbol(symbol)
