@@ -41,6 +41,12 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
         choices=["NCHW", "NHWC", "auto"],
         help="layout of feature maps, when tuning and compiling (default: auto for ONNX models, else NCHW)",
     )
+    parser.add_argument(
+        "--winograd",
+        action=argparse.BooleanOptionalAction,
+        help="convolutions by Winograd's transforms: tune them, too (default: no); compile those that are faster on "
+        "record (default: yes)",
+    )
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
@@ -130,6 +136,11 @@ def records_for(options: argparse.Namespace, name: str) -> Path | None:
     return usual if usual.is_file() else None
 
 
+def takes_winograd(options: argparse.Namespace) -> bool:
+    """Return whether to compile convolutions by Winograd's transforms where they are faster on record."""
+    return options.winograd is not False
+
+
 def name_of(text: str) -> str:
     """Return the name for the files of a network."""
     return Path(text).stem if Path(text).suffix in (".onnx", COMPILED) else text
@@ -145,7 +156,12 @@ def compiled_network(options: argparse.Namespace) -> CompiledNetwork:
 
     net = read_network(options, options.model)
     try:
-        return compile(net, options.target or "llvm", records_for(options, name_of(options.model)))
+        return compile(
+            net,
+            options.target or "llvm",
+            records_for(options, name_of(options.model)),
+            winograd=takes_winograd(options),
+        )
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -154,6 +170,7 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
     from ..graph.runtime.network import load_network
 
     ignored = {"--target": options.target, "--records": options.records, "--layout": options.layout}
+    ignored["--winograd" if options.winograd else "--no-winograd"] = options.winograd
     ignored |= {
         "--batch": options.batch,
         "--input-shape": options.input_shape or None,
@@ -189,6 +206,7 @@ def as_json(net: CompiledNetwork) -> dict[str, Any]:
         "steps": len(plan.steps),
         "kernels": len(plan.kernels),
         "tuned_kernels": sum(kernel.tuned for kernel in plan.kernels),
+        "winograd_kernels": sum(kernel.is_winograd for kernel in plan.kernels),
         "arena_bytes": plan.arena_bytes,
         "constant_bytes": sum(array.nbytes for array in net.package.constants),
     }

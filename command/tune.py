@@ -78,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         if options.args is not None:
             raise UserError(f"--args are the arguments of a template, and {options.workload} is a network")
         return tune_network(options)
+    if options.winograd is not None:
+        raise UserError("--winograd is for networks; tune conv2d_winograd, a workload, or a template of that name")
     task, name = _task(options)
     records = options.records or Path(f"{name}.jsonl")
     say = sys.stderr if options.json else sys.stdout

@@ -47,10 +47,12 @@ class CompiledNetwork:
     def __repr__(self) -> str:
         plan = self.plan
         tuned = sum(kernel.tuned for kernel in plan.kernels)
+        winograd = sum(kernel.is_winograd for kernel in plan.kernels)
+        how = f"{tuned} tuned, {winograd} by Winograd" if winograd else f"{tuned} tuned"
         inputs, outputs = (", ".join(map(str, ports)) for ports in (plan.inputs, plan.outputs))
         return (
             f"<compiled network {plan.name}({inputs}) -> {outputs}: {len(plan.steps)} steps of {len(plan.kernels)} "
-            f"kernels ({tuned} tuned), arena {plan.arena_bytes / 2**20:.1f} MiB, "
+            f"kernels ({how}), arena {plan.arena_bytes / 2**20:.1f} MiB, "
             f"constants {sum(a.nbytes for a in self.package.constants) / 2**20:.1f} MiB>"
         )
 

@@ -57,7 +57,8 @@ class TaskScheduler:
     """Divides measurement trials among the tasks of a network.
 
     `weights` say how often each task appears (default: once each); the objective is the sum of weight times latency, or
-    `objective(latencies_s)`. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
+    `objective(latencies_s)`. Of tasks that compute the same in several ways (`SearchTask.instead_of`) it counts the
+    fastest. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
     the same entry in `groups` are expected to reach similar speeds; without `groups`, these are tasks of the same
     computation and about as many operations. Trials in the file `load_records` count as done, and new ones go there
     too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model.
@@ -82,6 +83,7 @@ class TaskScheduler:
             if values is not None and len(values) != len(tasks):
                 raise ValueError(f"{name} must have one entry for each of the {len(tasks)} tasks, got {len(values)}")
         self.tasks = list(tasks)
+        self._ways = _ways(self.tasks)
         self.weights = [1.0] * len(tasks) if weights is None else [float(w) for w in weights]
         if any(w < 0 for w in self.weights):
             raise ValueError(f"weights must not be negative, got {min(self.weights)}")
@@ -134,7 +136,8 @@ class TaskScheduler:
             return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
 
     def _weighted_sum(self, latencies_s: Sequence[float]) -> float:
-        return sum(w * latency_s for w, latency_s in zip(self.weights, latencies_s, strict=True))
+        known = ([self.weights[k] * latencies_s[k] for k in ways if latencies_s[k]] for ways in self._ways)
+        return sum(min(each, default=0.0) for each in known)  # a strategy's 0 is a latency that is not known
 
 
 class _Run:
@@ -179,9 +182,9 @@ class _Run:
             for number, (task, model) in enumerate(zip(scheduler.tasks, models, strict=True))
         ]
         rows = [
-            TaskRow(number, weight, tuner.state, TaskHistory(tuner.task.flop, group))
-            for number, (weight, tuner, group) in enumerate(
-                zip(scheduler.weights, self.tuners, scheduler.groups, strict=True)
+            TaskRow(number, weight, tuner.state, TaskHistory(tuner.task.flop, group), _instead_of(task) is not None)
+            for number, (task, weight, tuner, group) in enumerate(
+                zip(scheduler.tasks, scheduler.weights, self.tuners, scheduler.groups, strict=True)
             )
         ]
         started_s = deadline.started_s
@@ -377,6 +380,23 @@ def _measure_options(task: SchedulableTask) -> MeasureOptions:
     if isinstance(task, TuningTask):
         raise ValueError(f"task {task.name} does not say how it is measured: pass MeasureOptions")
     return task.measure_options()
+
+
+def _instead_of(task: SchedulableTask) -> str | None:
+    return None if isinstance(task, TuningTask) else task.instead_of
+
+
+def _ways(tasks: Sequence[SchedulableTask]) -> list[list[int]]:
+    """The numbers of tasks, together where they compute the same, so that a network takes one of them."""
+    first: dict[str, int] = {}
+    for number, task in enumerate(tasks):
+        if not isinstance(task, TuningTask) and task.instead_of is None:
+            first.setdefault(task.compute_dag.hash, number)
+    ways: dict[int | str, list[int]] = {}
+    for number, task in enumerate(tasks):
+        other = _instead_of(task)
+        ways.setdefault(number if other is None else first.get(other, other), []).append(number)
+    return list(ways.values())
 
 
 def _group(task: SchedulableTask) -> str | None:

@@ -13,12 +13,16 @@ from .strategy import Objective, TaskHistory
 
 @dataclass
 class TaskRow:
-    """A task of a network: its number, how often it appears, and what tuning it has given."""
+    """A task of a network: its number, how often it appears, and what tuning it has given.
+
+    `is_another_way` where it computes what another task does, so that the network takes one of them.
+    """
 
     number: int
     weight: float
     tuning: TuningState
     history: TaskHistory
+    is_another_way: bool = False
 
     @property
     def latency_s(self) -> float:
@@ -63,9 +67,9 @@ class SchedulerState:
 
     @property
     def latency_s(self) -> float:
-        """The objective at the best latencies; infinity while a task has none."""
-        latencies_s = [row.latency_s for row in self.rows]
-        return self.objective(latencies_s) if all(map(math.isfinite, latencies_s)) else math.inf
+        """The objective at the best latencies; infinity while a task that it needs has none."""
+        total_s = self.objective([row.latency_s for row in self.rows])
+        return math.inf if math.isnan(total_s) else total_s
 
     def share(self, row: TaskRow) -> float:
         """The part of a task in the latencies of all, by weight; NaN while it has none."""

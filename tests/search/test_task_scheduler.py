@@ -111,6 +111,33 @@ def test_gains_are_those_of_the_formula() -> None:
     assert faster == [pytest.approx(4.0 / 16, rel=1e-6)]
 
 
+def test_of_two_ways_the_slower_has_to_gain_what_makes_it_the_faster() -> None:
+    def faster(latencies: Sequence[float]) -> float:
+        return min(latency for latency in latencies if latency)
+
+    strategy = Gradient(alpha=0.0)
+    near, far = (
+        strategy.gains(histories([1.0] * 4, [1.1] * 4), faster),
+        strategy.gains(histories([1.0] * 4, [2.0] * 4), faster),
+    )
+    assert near == [pytest.approx(1.0 / 8), pytest.approx(1.0 - 1.1 * 7 / 8)] and far == [pytest.approx(1.0 / 8), 0.0]
+    failed = histories([1.0], [math.inf])
+    assert Gradient().choose(failed, faster) == 0, "there is an objective without it"
+
+
+def test_the_objective_counts_the_fastest_of_the_ways_to_compute_the_same() -> None:
+    net = lw.Network("one")
+    weight = net.constant(np.ones((4, 4, 3, 3), np.float32), "w")
+    net.output(net.global_avg_pool(net.conv2d(net.input("data", (1, 4, 8, 8)), weight, padding=1)))
+    tasks, _ = lw.extract_tasks(net, "llvm cores=1", winograd=True)
+    scheduler = lw.TaskScheduler(tasks, [2.0, 2.0, 2.0, 1.0])
+    assert scheduler.objective([5.0, 4.0, 3.0, 1.0]) == 7.0
+    assert scheduler.objective([5.0, math.inf, math.inf, 1.0]) == 11.0
+    assert lw.TaskScheduler([tasks[2], tasks[1], tasks[0]]).objective([5.0, 4.0, 3.0]) == 3.0
+    assert lw.TaskScheduler(tasks[1:]).objective([4.0, 3.0, 1.0]) == 4.0  # the direct way is not tuned
+    assert lw.TaskScheduler([tasks[0], tasks[0]]).objective([2.0, 3.0]) == 5.0
+
+
 def test_a_task_far_behind_its_group_has_more_to_gain() -> None:
     alone = histories([1.0] * 4, [0.1] * 4)
     together = histories([1.0] * 4, [0.1] * 4, group="conv")
