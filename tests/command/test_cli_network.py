@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,23 @@ def test_bad_input_is_exit_code_2(folder: Path, argv: list[str], sentence: str) 
     np.save("x.npy", np.zeros(2, np.float32))
     code, _, err = call(*argv)
     assert code == 2 and sentence in err and "Traceback" not in err
+
+
+def test_convolutions_by_winograd_are_tuned_on_request_and_compiled_unless_ruled_out(folder: Path) -> None:
+    one = ["--target", "llvm cores=1"]
+    code, out, err = call("tune", "net.onnx", *one, "--trials", "5", "--winograd", "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    names = [row["name"] for row in report["tasks"]]
+    assert names[:3] == ["conv2d_add_relu", "conv2d_winograd_add_relu", "conv2d_winograd_add_relu"]
+    ways_s = [row["latency_s"] for row in report["tasks"]]
+    assert report["tasks_s"] == pytest.approx(min(ways_s[:3]) + sum(ways_s[3:]))
+    records = [r for r in rec.load("net.jsonl") if r.ok]
+    rec.append("fast.jsonl", [replace(r, times_s=(1e-9,)) if "winograd" in r.workload_key else r for r in records])
+    for flags, count in (([], 1), (["--winograd"], 1), (["--no-winograd"], 0)):
+        code, out, _ = call("compile", "net.onnx", *one, "--records", "fast.jsonl", "--json", *flags)
+        assert code == 0 and json.loads(out)["winograd_kernels"] == count
+    code, _, err = call("run", "net.lw", "--no-winograd")
+    assert code == 2 and "net.lw is compiled already: --no-winograd is for ONNX models" in err
+    code, _, err = call("tune", "matmul", "--winograd")
+    assert code == 2 and "--winograd is for networks" in err
