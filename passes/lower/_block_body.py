@@ -63,7 +63,7 @@ class BodyWriter:
         for position, (write, result) in enumerate(zip(plan.writes, results, strict=True)):
             address = self.at.address(write.offset)
             product = plan.fused.get(result)
-            if self._is_lane_reduction(address, result, values, product):
+            if self._is_lane_reduction(plan, address, result, values, product):
                 value = self._joined_lanes(plan, position, self._wide(values, result, product), masks)
                 old = self._old(plan, position, write, from_identity, [])
                 joined = self._combine(plan, position, old, value)
@@ -349,6 +349,7 @@ class BodyWriter:
 
     def _is_lane_reduction(
         self,
+        plan: BlockPlan,
         address: Address,
         result: SSAValue,
         values: Mapping[SSAValue, SSAValue],
@@ -356,6 +357,8 @@ class BodyWriter:
     ) -> bool:
         if address.stride or address.gather is not None:
             return False
+        if self.at.lane in plan.reduce_loops:
+            return True
         parts = product if product is not None else (result,)
         return any(isinstance(values[p].type, VectorType) for p in parts)
 
@@ -369,6 +372,8 @@ class BodyWriter:
         return self.at.here.add(arith.MulfOp.create(operands=[a, b], result_types=[a.type], properties=properties))
 
     def _joined_lanes(self, plan: BlockPlan, position: int, wide: SSAValue, masks: list[SSAValue]) -> SSAValue:
+        if not isinstance(wide.type, VectorType):
+            wide = self.at.splat(wide)
         mask = self.at.conjunction(masks, True)
         if mask is not None:
             neutral = self.at.splat(self._identity(plan, position))
