@@ -27,6 +27,7 @@ from loopwright.dialects.presets import preset_target
 from loopwright.search.named_workloads import arguments, named_workloads, parameters
 from loopwright.search.records import file as rec
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SMALL = {
     "n": 12,
     "m": 20,
@@ -42,6 +43,8 @@ SMALL = {
     "kw": 3,
     "tile": 2,
 }
+QUICK = ["--builders", "1", "--min-repeat-ms", "1", "--cost-model", "random"]
+"""For a process of its own, which `quick_measuring` does not reach, and which need not load what learns."""
 TUNE = ["tune", "matmul", "--m", "20", "--n", "36", "--k", "16", "--trials", "4"]
 
 
@@ -62,7 +65,7 @@ class Tuned:
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+def tuned(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     with contextlib.chdir(folder):
         code, out, err = call(*TUNE)
@@ -297,7 +300,7 @@ def test_records_that_cannot_be_written_are_bad_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C at a terminal reaches the whole process group."""
-    argv = [sys.executable, "-m", "loopwright", *TUNE[:-1], "4000", "--records", "kept.jsonl"]
+    argv = [sys.executable, "-m", "loopwright", *TUNE[:-1], "4000", "--records", "kept.jsonl", *QUICK]
     (tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
         argv,

@@ -24,6 +24,7 @@ from loopwright.graph import compiler
 from loopwright.graph.builders import BuildError
 from loopwright.search.records import file as rec
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SHAPE = ["--input-shape", "x=1,3,12,12"]
 
 

@@ -30,7 +30,7 @@ def test_results_are_the_same_and_weights_are_transformed_ahead(layout: str, til
         np.testing.assert_allclose(got, want, atol=1e-4 * float(np.abs(want).max()))
 
 
-def test_a_network_is_compiled_with_tuned_winograd_templates(tmp_path: Path) -> None:
+def test_a_network_is_compiled_with_tuned_winograd_templates(tmp_path: Path, quick_measuring: None) -> None:
     net = lw.Network("small")
     data = net.input("data", (1, 6, 9, 7))
     weight = np.random.default_rng(0).uniform(-1, 1, (6, 6, 3, 3)).astype(np.float32)

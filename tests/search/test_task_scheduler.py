@@ -35,6 +35,7 @@ from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask
 from loopwright.search.tune.strategy import Gradient, RoundRobin, Strategy, TaskHistory, make_strategy
 from loopwright.search.tune.table import NetworkLines, NetworkTable, make_network_progress
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 SOURCE = np.arange(16, dtype=np.float32)

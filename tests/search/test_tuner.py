@@ -33,6 +33,7 @@ from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, 
 from loopwright.search.tune.progress import Lines, LiveTable, TuningState, make_progress
 from loopwright.search.tuners import callbacks
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 

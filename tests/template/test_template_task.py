@@ -31,6 +31,7 @@ from loopwright.search.template.registry import Template, find_template, shipped
 from loopwright.search.tune.loop import TuningResult
 from loopwright.search.tuners.callbacks import TrialCallback
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 ARGS = (16, 24, 8)
 TARGET = "llvm cores=1 vector_bytes=32"
 QUICK = lw.measure_option(
@@ -47,7 +48,7 @@ Tuned = tuple[lw.TemplateTask, Path, TuningResult, str]
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+def tuned(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> Tuned:
     """A task, the file of its records, and what tuning it returned."""
     path = tmp_path_factory.mktemp("records") / "matmul.jsonl"
     task = made_task()
