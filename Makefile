@@ -12,6 +12,9 @@ TRUST_ARGS ?=
 TEST_CPU ?=
 AS_CPU := $(if $(TEST_CPU),LOOPWRIGHT_TEST_CPU=$(TEST_CPU) PYTHONPATH=tests/support/as_cpu)
 
+# Images of containers set it; each process of a test run would then compile all that it imports, and each test, anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: tune test test-all lint check bench trust format
 .DEFAULT_GOAL := check
 

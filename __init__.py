@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
     from loopwright.search.sketch.rule import sketch_rules as sketch_rules
     from loopwright.search.task import SearchTask as SearchTask
+    from loopwright.search.template.config import Config as Config
     from loopwright.search.template.registry import template as template
     from loopwright.search.template.task import TemplateTask as TemplateTask
     from loopwright.search.tune.loop import TuningError as TuningError
@@ -67,6 +68,7 @@ _HOMES = {
     "BuildLimits": "loopwright.passes.build_limits",
     "CompiledNetwork": "loopwright.graph.runtime.network",
     "ComputeDAG": "loopwright.search.workload",
+    "Config": "loopwright.search.template.config",
     "CostModelError": "loopwright.search.cost_model",
     "Draft": "loopwright.search.sketch.draft",
     "Kernel": "loopwright.backends.kernel_function",
@@ -125,8 +127,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         module = importlib.import_module(_HOMES[name])
         return getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{_HOMES[name]}.{name}")
-    instead_of = importlib.import_module("loopwright.dialects.classic_words").instead_of
-    raise AttributeError(f"module 'loopwright' has no attribute {name!r}{instead_of(name)}")
+    raise importlib.import_module("loopwright.dialects.classic_words").no_attribute("module 'loopwright'", name)
 
 
 def __dir__() -> list[str]:

@@ -120,6 +120,7 @@ def _failures() -> tuple[type[Exception], ...]:
     """Return the errors of a right command that could not be carried out."""
     from .backends.c_family.artifact import CompileError
     from .backends.device_lost import DeviceLost
+    from .backends.llvm.library import LinkError
     from .backends.missing import MissingRequirement
     from .graph.builders import BuildError
     from .search.measure.backend_api import BackendError
@@ -128,4 +129,4 @@ def _failures() -> tuple[type[Exception], ...]:
     from .search.tune.loop import TuningError
 
     lost = (DeviceLost, WorkerStartError, MeasureError)
-    return (TuningError, MissingRequirement, BuildError, CompileError, BackendError, *lost)
+    return (TuningError, MissingRequirement, BuildError, CompileError, LinkError, BackendError, *lost)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from .dialects.classic_words import INSTEAD, instead_of, takes_no
+from .backends.targets import resolve_target
+from .dialects.classic_words import INSTEAD, instead_of, subscript_knows_classic_word, takes_no
 from .dialects.loop import BlockOp, blocks_in
-from .dialects.presets import preset_target
 from .dialects.target import Target, TargetAttr
 from .passes.analysis.nest import find_block, functions
 from .passes.discovery import module_stems, pass_factories, pass_name
@@ -40,6 +40,7 @@ class LoopRef(str):
         return self
 
 
+@subscript_knows_classic_word("s[stage]")
 class Schedule:
     """A workload and the steps applied to it so far.
 
@@ -50,15 +51,18 @@ class Schedule:
     """
 
     def __init__(self, workload: Sequence[Tensor] | ModuleOp, target: Target | str | None = None) -> None:
-        """Start from te tensors (placeholders and outputs) or from a module on tensors or loops, which is copied."""
+        """Start from te tensors (placeholders and outputs) or from a module on tensors or loops, which is copied.
+
+        `target` is a Target, or text as `lw.resolve_target` takes it: `cuda` is the GPU that is here.
+        """
+        device = None if target is None else resolve_target(target)
         self._blocks_of: dict[Compute, str] = {}
         if isinstance(workload, ModuleOp):
             self._workload = workload.clone()
-            if target is not None:
-                device = preset_target(target) if isinstance(target, str) else target
+            if device is not None:
                 self._workload.attributes["lw.target"] = TargetAttr(device)
         else:
-            self._workload = create_module(workload, target)
+            self._workload = create_module(workload, device)
             self._blocks_of = stage_labels(workload)
         self._steps: list[ModulePass] = []
         self._asked: list[ModulePass] = []

@@ -7,6 +7,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ..dialects.graph import ApplyOp
 from ..dialects.target import Target, TargetAttr, target_of
 from ..dialects.te import ComputeOp
 from ..dialects.workload import verify_workload
@@ -48,6 +49,8 @@ def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLim
     given = x if isinstance(x, ModuleOp) else getattr(x, "module", None)
     if not isinstance(given, ModuleOp):
         raise TypeError(f"build takes a module or a schedule, got {type(x).__name__}")
+    if any(isinstance(op, ApplyOp) for op in given.walk()):
+        raise TypeError("build takes a program of one kernel, got a network: lw.compile(net, target) compiles it")
     if any(isinstance(op, ComputeOp) for op in given.walk()):
         verify_workload(given)
     module = given.clone()

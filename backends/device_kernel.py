@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dialects.numpy_types import FLOATS
 from .c_family.artifact import Resources
 from .c_family.executable import DeviceExecutable
 from .device_array import DeviceArray
@@ -112,7 +113,7 @@ class DeviceKernel(Kernel):
 
     def _random_input(self, position: int) -> Any:
         argument, generator = self.arguments[position], np.random.default_rng(position)
-        if argument.dtype.startswith("float"):
+        if argument.dtype in FLOATS:
             return generator.standard_normal(argument.shape).astype(argument.dtype)
         return generator.integers(0, 2, argument.shape).astype(argument.dtype)
 

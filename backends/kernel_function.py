@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..dialects.classic_words import attributes_know_classic_words
+from ..dialects.numpy_types import FLOATS
 from .arrays import aligned_copy, aligned_empty
 from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
@@ -36,6 +38,7 @@ class Executable(Protocol):
         """Return the seconds that `number` runs take."""
 
 
+@attributes_know_classic_words
 class Kernel:
     """`kernel(*inputs)` returns its output, or a tuple of several; `kernel(*inputs, *outputs)` writes to those given.
 
@@ -65,7 +68,7 @@ class Kernel:
         """The kernel's assembly."""
         return self._assembly()
 
-    def export_library(self, path: str | Path) -> Path:
+    def export_library(self, path: str | Path, name: str | None = None) -> Path:
         """Write the kernel as an object file or a shared library with a C header; ValueError for those of GPUs."""
         raise ValueError(f"kernel {self.name}: only kernels for llvm are exported to {path}, whose caller is C")
 
@@ -169,6 +172,6 @@ def _contiguous(array: Array, copy: bool) -> Array:
 
 def _random(argument: Argument, seed: int) -> Array:
     generator = np.random.default_rng(seed)
-    if argument.dtype.startswith("float"):
+    if argument.dtype in FLOATS:
         return aligned_copy(generator.standard_normal(argument.shape).astype(argument.dtype))
     return aligned_copy(generator.integers(0, 2, argument.shape).astype(argument.dtype))

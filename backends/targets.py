@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..dialects.caller import warn_caller
+from ..dialects.classic_words import knows_classic_words
 from ..dialects.gpu_models import DEFAULTS
 from ..dialects.presets import preset_target
 from ..dialects.target import Target, options_of
@@ -18,15 +19,18 @@ class TargetWarning(UserWarning):
     """A target's text names a device that is not here, and another one was taken."""
 
 
+@knows_classic_words
 def resolve_target(target: str | Target) -> Target:
     """Return the target a text names, or the target itself: what `target=` takes wherever kernels are made or searched.
 
     `llvm`, `cuda` and `opencl`, also with `cores=2`, are this machine's; `cuda model=h200` is a well-known device.
     Where there is no such device here, kernels are made for a default one, with a TargetWarning that names it.
-    ValueError for a text that names none.
+    ValueError for a text that names none, TypeError for what is no text.
     """
     if isinstance(target, Target):
         return target
+    if not isinstance(target, str):
+        raise TypeError(f"a target is text, as 'llvm cores=2', or a Target, got {type(target).__name__}")
     given = preset_target(target)
     named = options_of(target)
     if set(named) - {"kind", "cores"}:

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..dialects.classic_words import attributes_know_classic_words
+from ..dialects.counts import require_count
+
 _MOST_RUNS = 1_000_000
 
 
+@attributes_know_classic_words
 @dataclass(frozen=True)
 class BenchmarkResult:
     """Seconds per run, one number a repeat."""
@@ -35,6 +39,10 @@ class BenchmarkResult:
     def min(self) -> float:
         return min(self.times_s)
 
+    @property
+    def max(self) -> float:
+        return max(self.times_s)
+
     def __str__(self) -> str:
         return f"median {self.median * 1e3:.4f} ms, mean {self.mean * 1e3:.4f} ms, std {self.std * 1e3:.4f} ms"
 
@@ -54,8 +62,8 @@ class Repeats:
     def __post_init__(self) -> None:
         for name in ("number", "repeat"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+            if value is not None:
+                require_count(name, value)
         if self.min_repeat_ms is not None and not self.min_repeat_ms >= 0:
             raise ValueError(f"min_repeat_ms must be at least 0, got {self.min_repeat_ms}")
 

@@ -28,6 +28,7 @@ from loopwright.search.measure.measurer import Measurer, MeasureTask
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records.file import Record
 from loopwright.search.template.fallback import fallback_config
+from loopwright.search.tune.progress import TuningState
 
 RANDOM = 500
 BUDGET = 150
@@ -157,8 +158,8 @@ def _needed(case: Case, goal: float, seed: int, budget: int, history: Sequence[R
     if history:
         tuner.load_history(history)
 
-    def reached(tuner: Any, records: Sequence[Record]) -> bool:
-        return tuner.best is not None and tuner.best.time_s <= NEAR * goal
+    def reached(state: TuningState, record: Record) -> bool:
+        return state.best is not None and state.best.time_s <= NEAR * goal
 
     with Ruler(task) as ruler:
         trials = tuner.tune(budget, measure_option=ruler, callbacks=[reached]).trials

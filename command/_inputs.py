@@ -53,6 +53,17 @@ def strategy(text: str) -> str:
     return text
 
 
+def tuner(text: str) -> str:
+    """Parse the name of a tuner, for argparse."""
+    from ..search.tuners.names import tuner_class
+
+    try:
+        tuner_class(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def read_arrays(texts: Sequence[str], flag: str) -> dict[str, Any]:
     """Read the arrays of a flag's `NAME=FILE.npy`, by name; UserError where one cannot be read."""
     import numpy as np

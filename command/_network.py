@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.numpy_types import FLOATS
 from ._errors import UserError
 from ._inputs import positive, read_arrays
 
@@ -37,9 +38,20 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--batch", type=positive, help="batch of a network by name (default: 1)")
     parser.add_argument(
+        "--dtype",
+        metavar="TYPE",
+        help=f"elements of a network by name: {', '.join(FLOATS)} (default: float32); of a workload by name, too",
+    )
+    parser.add_argument(
         "--layout",
         choices=["NCHW", "NHWC", "auto"],
         help="layout of feature maps, when tuning and compiling (default: auto for ONNX models, else NCHW)",
+    )
+    parser.add_argument(
+        "--winograd",
+        action=argparse.BooleanOptionalAction,
+        help="convolutions by Winograd's transforms: tune them, too (default: no); compile those that are faster on "
+        "record (default: yes)",
     )
 
 
@@ -77,9 +89,34 @@ def read_network(options: argparse.Namespace, text: str) -> Network:
     if path.suffix == ".onnx":
         if options.batch is not None:
             raise UserError(f"{path}: --batch is for networks by name; give --input-shape NAME=N,...")
+        if options.dtype is not None:
+            raise UserError(f"{path} has its own types: --dtype is for networks by name")
         constants = read_arrays(options.constant, "--constant")
-        return _from_file(path, _shapes(options.input_shape), constants, options.layout or "auto")
-    return _by_name(text, options)
+        net = _from_file(path, _shapes(options.input_shape), constants, options.layout or "auto")
+    else:
+        net = _by_name(text, options)
+    _require_types(net, options.target or "llvm")
+    return net
+
+
+def _require_types(net: Network, target: str) -> None:
+    """UserError where the device does not compute in an element type of a network."""
+    from ..backends.missing import MissingRequirement
+    from ..backends.targets import resolve_target
+    from ..dialects.names import one_line
+    from ..search.measure.backend_api import load_backend
+
+    try:
+        kind = resolve_target(target).kind
+        backend = load_backend(f"{__package__.rpartition('.')[0]}.backends.{kind}.device")
+        lacking = getattr(backend, "lacking", lambda dtype: None)
+        reasons = [reason for reason in map(lacking, net.dtypes) if reason is not None]
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    except MissingRequirement:  # no device here to ask: compiling says so where it needs one
+        return
+    if reasons:
+        raise UserError(f"{one_line(net.name)}: {reasons[0]}")
 
 
 def _from_file(path: Path, shapes: dict[str, Sequence[int]], constants: dict[str, Any], layout: str) -> Network:
@@ -104,7 +141,7 @@ def _by_name(name: str, options: argparse.Namespace) -> Network:
         raise UserError(f"{name} has no inputs that could be constant: --constant is for ONNX models")
     layout = "NHWC" if options.layout == "auto" else options.layout or "NCHW"
     try:
-        return network(name, batch=options.batch or 1, layout=layout)
+        return network(name, batch=options.batch or 1, layout=layout, dtype=options.dtype or "float32")
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -130,6 +167,11 @@ def records_for(options: argparse.Namespace, name: str) -> Path | None:
     return usual if usual.is_file() else None
 
 
+def takes_winograd(options: argparse.Namespace) -> bool:
+    """Return whether to compile convolutions by Winograd's transforms where they are faster on record."""
+    return options.winograd is not False
+
+
 def name_of(text: str) -> str:
     """Return the name for the files of a network."""
     return Path(text).stem if Path(text).suffix in (".onnx", COMPILED) else text
@@ -145,7 +187,12 @@ def compiled_network(options: argparse.Namespace) -> CompiledNetwork:
 
     net = read_network(options, options.model)
     try:
-        return compile(net, options.target or "llvm", records_for(options, name_of(options.model)))
+        return compile(
+            net,
+            options.target or "llvm",
+            records_for(options, name_of(options.model)),
+            winograd=takes_winograd(options),
+        )
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -154,8 +201,10 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
     from ..graph.runtime.network import load_network
 
     ignored = {"--target": options.target, "--records": options.records, "--layout": options.layout}
+    ignored["--winograd" if options.winograd else "--no-winograd"] = options.winograd
     ignored |= {
         "--batch": options.batch,
+        "--dtype": options.dtype,
         "--input-shape": options.input_shape or None,
         "--constant": options.constant or None,
     }
@@ -189,6 +238,7 @@ def as_json(net: CompiledNetwork) -> dict[str, Any]:
         "steps": len(plan.steps),
         "kernels": len(plan.kernels),
         "tuned_kernels": sum(kernel.tuned for kernel in plan.kernels),
+        "winograd_kernels": sum(kernel.is_winograd for kernel in plan.kernels),
         "arena_bytes": plan.arena_bytes,
         "constant_bytes": sum(array.nbytes for array in net.package.constants),
     }

@@ -39,14 +39,12 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         "--strategy",
         type=strategy,
         metavar="NAME",
-        default="evolution",
         help=f"what proposes schedules: {', '.join(STRATEGIES)} (default: evolution)",
     )
     parser.add_argument(
         "--cost-model",
         type=cost_model,
         metavar="NAME",
-        default="trees",
         help=f"what ranks them before they are measured: {', '.join(MODELS)} (default: trees)",
     )
 
@@ -62,8 +60,8 @@ def tuning_options_of(options: argparse.Namespace, records: Path, trials: int) -
         seed=options.seed,
         early_stopping=options.early_stopping,
         time_limit_s=options.time_limit,
-        strategy=options.strategy,
-        cost_model=options.cost_model,
+        strategy=options.strategy or "evolution",
+        cost_model=options.cost_model or "trees",
         verbose=options.verbose,
         spelled=as_flag,
     )

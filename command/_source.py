@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
 from ..passes.primitive import ScheduleError
-from ..search.records.choose import is_of, name_in, on_target, workloads
+from ..search.records.choose import best_on, is_of, name_in, on_target, workloads
 from ._errors import UserError
+from ._own_code import own_template
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -55,16 +56,22 @@ def _is_template(name: str, target: str) -> bool:
         return False
 
 
+def is_own_template(text: str) -> bool:
+    """True where a word names a template of the user's: `FILE.py:NAME`, or `MODULE:NAME`."""
+    return ":" in text and not Path(text).is_file()
+
+
 def template_task(name: str, text: str, target: str) -> TemplateTask:
-    """Return the task of a template by name; `text` is its arguments, JSON without the brackets around."""
+    """Return the task of a template by name, or of the user's; `text` is its arguments, JSON without the brackets."""
     from ..search.template.task import TemplateTask
 
     try:
         args = json.loads(f"[{text}]")
     except ValueError:
         raise UserError(f"""--args takes numbers, "texts" and [lists] with commas between, got '{text}'""") from None
+    template = own_template(name) if is_own_template(name) else name
     try:
-        return TemplateTask(name, _tuples(args), target)
+        return TemplateTask(template, _tuples(args), target)
     except (ValueError, TypeError, ScheduleError) as error:
         raise UserError(f"template {name}: {error}") from None
 
@@ -129,7 +136,7 @@ def pick_record(path: Path, workload: str | None = None, target: str | None = No
         raise UserError(f"{path} holds no record of workload '{workload}'; it holds {_listed(keys)}")
     if len(keys) > 1:
         raise UserError(f"{path} holds {len(keys)} workloads: choose one with --workload HASH of {_listed(keys)}")
-    return rec.best(found)
+    return best_on(found, target, [path])
 
 
 def _listed(keys: Mapping[str, str]) -> str:

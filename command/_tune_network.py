@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..dialects.names import printable
 from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of
-from ._network import name_of, read_network
+from ._network import name_of, read_network, takes_winograd
 from ._report import table
 from ._searching import tuning_options_of
 
@@ -31,8 +31,11 @@ TRIALS_A_TASK = 64
 def tune_network(options: argparse.Namespace) -> int:
     """Carry out `loopwright tune` for a network."""
     from ..graph.compiler import compile
+    from ..search.tune.options import TuningError
     from ..search.tune.scheduler import TaskScheduler
 
+    if options.tuner is not None:
+        raise UserError(f"--tuner searches one template, and {options.workload} is a network: leave it out")
     net = read_network(options, options.workload)
     try:
         tasks, weights = _tasks(net, options)
@@ -60,7 +63,9 @@ def tune_network(options: argparse.Namespace) -> int:
         print(f"go on with: {again}", file=sys.stderr)
         return interruption_code(error)
     wall_s = time.monotonic() - start_s
-    compiled = compile(net, options.target, records)
+    if result.failure:
+        raise TuningError(result.failure)
+    compiled = compile(net, options.target, records, winograd=takes_winograd(options))
     measured = compiled.executor().benchmark(repeat=3, min_repeat_ms=200)
     report = _report(options, result, measured.median, wall_s, records)
     print(json.dumps(report) if options.json else _as_text(report, printable(repr(compiled))))
@@ -71,7 +76,8 @@ def _tasks(net: Network, options: argparse.Namespace) -> tuple[Sequence[AnyTask]
     from ..graph.tasks import extract_tasks
     from ..graph.template_tasks import extract_template_tasks
 
-    return extract_template_tasks(net, options.target) if options.templates else extract_tasks(net, options.target)
+    extract = extract_template_tasks if options.templates else extract_tasks
+    return extract(net, options.target, winograd=bool(options.winograd))
 
 
 def _report(
@@ -81,8 +87,9 @@ def _report(
 
     assert isinstance(result, NetworkResult)
     rows = result.state.rows
-    defaults = [row.weight * row.tuning.default.time_s for row in rows if row.tuning.default is not None]
-    untuned_s = sum(defaults) if len(defaults) == len(rows) else math.nan
+    untuned = [row for row in rows if not row.is_another_way]
+    defaults = [row.weight * row.tuning.default.time_s for row in untuned if row.tuning.default is not None]
+    untuned_s = sum(defaults) if len(defaults) == len(untuned) else math.nan
     return {
         "network": name_of(options.workload),
         "target": options.target,

@@ -1,4 +1,4 @@
-"""Compile a network, with tuned schedules where there are records, into one file."""
+"""Compile a network, with tuned schedules where there are records, into one file, or a library for C (--export)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,33 @@ from pathlib import Path
 
 from ..dialects.names import printable
 from ._errors import UserError
+from ._export import add_export_options, check_export, export, in_words
 from ._network import COMPILED, add_compile_options, as_json, compiled_network, name_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_options(parser)
-    parser.add_argument("-o", "--output", type=Path, help="the file to write (default: <model>.lw)")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="the file to write (default: <model>.lw, or none with --export)"
+    )
+    add_export_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
     if Path(options.model).suffix == COMPILED:
         raise UserError(f"{options.model} is compiled already: give an ONNX model or a network by name")
+    check_export(options, options.target or "llvm")
     net = compiled_network(options)
-    path = options.output or Path(f"{name_of(options.model)}{COMPILED}")
-    try:
-        net.save(path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None
-    if options.json:
-        print(json.dumps({**as_json(net), "file": os.fspath(path), "file_bytes": path.stat().st_size}))
-    else:
-        print(f"{printable(repr(net))}\n{path}: {path.stat().st_size / 2**20:.1f} MiB")
+    written = export(net, options)
+    lines = [repr(net), *in_words(written)]
+    path = options.output or (None if written else Path(f"{name_of(options.model)}{COMPILED}"))
+    if path is not None:
+        try:
+            net.save(path)
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror}") from None
+        written |= {"file": os.fspath(path), "file_bytes": path.stat().st_size}
+        lines.append(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
+    print(json.dumps({**as_json(net), **written}) if options.json else printable("\n".join(lines)))
     return 0

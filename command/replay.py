@@ -1,14 +1,15 @@
-"""Compile a recorded or given schedule again, check its result against NumPy, and time it."""
+"""Compile a recorded or given schedule again, check its result against NumPy, and time it; --export takes it to C."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
 from ._errors import UserError
+from ._export import add_export_options, check_export, export, in_words
 from ._report import check, peak, speed_rows, table, threads
 from ._source import file_task, pick_record, replayable, task_of
 from .show import add_choice
@@ -24,16 +25,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser)
     parser.add_argument("--min-repeat-ms", type=float, default=200.0, help="length of a repeat (default: 200)")
     parser.add_argument("--repeat", type=int, default=5, help="repeats (default: 5)")
+    add_export_options(parser)
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..backends.llvm.cpu import MissingFeatures
+
     task, schedule, record = _chosen(options)
+    check_export(options, str(task.target))
     try:
         kernel = task.build(schedule)
     except ValueError as error:
         raise UserError(str(error)) from None
-    checked = check(task, kernel)
+    try:
+        checked = check(task, kernel)
+    except MissingFeatures as error:
+        if options.export is None:
+            raise
+        return _exported_unseen(task, schedule, export(kernel, options, task.name), str(error), options.json)
+    written = export(kernel, options, task.name) if checked.right else {}
     result = kernel.benchmark(
         *task.reference.inputs, min_repeat_ms=options.min_repeat_ms, repeat=max(1, options.repeat)
     )
@@ -51,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
             "gflops_per_s": task.flops / result.min / 1e9,
             "peak_gflops_per_s": limit,
             "recorded_s": None if record is None else record.time_s,
+            **written,
         }
         print(json.dumps(report))
         return 0 if checked.right else 1
@@ -58,8 +70,18 @@ def run(options: argparse.Namespace) -> int:
     if record is not None:
         rows.append(("recorded", f"{record.time_s * 1e3:.4g} ms on {printable(record.device)}"))
     rows += [*speed_rows(task, result.min, limit), ("check", str(checked))]
-    print(f"{printable(task.name)} on {threads(task)}\n{table(rows)}")
+    print(printable("\n".join([f"{task.name} on {threads(task)}", table(rows), *in_words(written)])))
     return 0 if checked.right else 1
+
+
+def _exported_unseen(task: SearchTask, schedule: str, written: dict[str, Any], why: str, as_json: bool) -> int:
+    """Report the export of a kernel for another CPU, which cannot be checked or timed here."""
+    if as_json:
+        known = {"workload_key": task.workload_key, "target": str(task.target), "schedule": schedule}
+        print(json.dumps({**known, "right": None, **written}))
+    else:
+        print(printable("\n".join([f"not checked: {why}", *in_words(written)])))
+    return 0
 
 
 def _chosen(options: argparse.Namespace) -> tuple[SearchTask, str, Record | None]:

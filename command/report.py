@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..dialects.names import printable
 from ._errors import UserError
 from ._source import task_of
 
@@ -39,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..search.records.file import load, merge
-    from ..search.report.write import write_report
+    from ..search.report.group import groups
+    from ..search.report.network import traces
+    from ..search.report.write import networks_of, write_report
 
     output = options.output or options.records[0].with_suffix(".html")
     if any(output.exists() and path.exists() and os.path.samefile(output, path) for path in options.records):
@@ -48,7 +51,10 @@ def run(options: argparse.Namespace) -> int:
     given = {task.compute_dag.hash: task for task in map(_given, options.workload_file)}
     find = partial(_task, given, options.records)
     names = ", ".join(path.name for path in options.records)
-    write_report(records, output, find, not options.no_measure, f"Tuning report of {names}")
+    networks = list(dict.fromkeys(network for path in options.records for network in networks_of(path)))
+    write_report(records, output, find, not options.no_measure, f"Tuning report of {names}", networks)
+    for trace in traces(networks, groups(records)):
+        print(f"{printable(str(trace))}\n")
     print(f"{output}: {output.stat().st_size / 1e3:.0f} kB")
     return 0
 

@@ -11,16 +11,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..search.records.file import DEFAULT_SKETCH
 from ._errors import UserError, interruption_code
+from ._inputs import tuner
 from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, is_network
 from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
 from ._searching import add_search_options, tuning_options_of
-from ._source import file_task, named_task, template_task, templated_task
+from ._source import file_task, is_own_template, named_task, template_task, templated_task
+from ._tuner import require_tuner_fits, tune_with
 
 if TYPE_CHECKING:
     from ..search.task import SearchTask
-    from ..search.tune.loop import TuningResult
+    from ..search.tune.loop import TuningOptions, TuningResult
     from ._source import AnyTask
 
 TRIALS = 64
@@ -35,12 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target", default="llvm", help="'llvm' is this machine, 'llvm cores=1' one core of it")
     parser.add_argument(
-        "--args", metavar="A,B,...", help="the workload is a template of this name, called with these arguments"
+        "--args",
+        metavar="A,B,...",
+        help="the workload is a template, of this name, or of your own as FILE.py:NAME, called with these arguments",
     )
     parser.add_argument(
         "--templates",
         action="store_true",
         help="search configs of the templates for the operators of the workload, or network, instead of sketches",
+    )
+    parser.add_argument(
+        "--tuner",
+        type=tuner,
+        metavar="NAME",
+        help="search a template with one of lw.tuners: xgb, ga, random or grid (default: the search of sketches)",
     )
     parser.add_argument(
         "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
@@ -53,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options: dict[str, Any] = {}
     for workload in named_workloads().values():
         options |= parameters(workload)
+    options.pop("dtype")  # which networks have, too
     for name, default in options.items():
         flags = [f"--{name.replace('_', '-')}"] + ([f"--{name.upper()}"] if len(name) <= 2 else [])
         more: dict[str, Any] = {"action": "store_true"} if isinstance(default, bool) else {"type": type(default)}
@@ -78,6 +90,10 @@ def run(options: argparse.Namespace) -> int:
         if options.args is not None:
             raise UserError(f"--args are the arguments of a template, and {options.workload} is a network")
         return tune_network(options)
+    if options.winograd is not None:
+        raise UserError("--winograd is for networks; tune conv2d_winograd, a workload, or a template of that name")
+    if options.dtype is not None:
+        options.shape_dtype = options.dtype
     task, name = _task(options)
     records = options.records or Path(f"{name}.jsonl")
     say = sys.stderr if options.json else sys.stdout
@@ -88,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     tuning = tuning_options_of(options, records, options.trials or TRIALS)
     start_s = time.monotonic()
     try:
-        result = task.tune(tuning, measure_option_of(options))
+        result = _tuned(task, options, tuning)
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
@@ -103,14 +119,28 @@ def run(options: argparse.Namespace) -> int:
     return 0 if checked.right else 1
 
 
+def _tuned(task: AnyTask, options: argparse.Namespace, tuning: TuningOptions) -> TuningResult:
+    from ..search.template.task import TemplateTask
+
+    measure = measure_option_of(options)
+    if options.tuner is not None:
+        assert isinstance(task, TemplateTask)
+        return tune_with(options.tuner, task, tuning, measure)
+    return task.tune(tuning, measure)
+
+
 def _task(options: argparse.Namespace) -> tuple[AnyTask, str]:
     """The task, and the name that its record file has by default."""
+    if options.tuner is not None:
+        require_tuner_fits(options, options.args is not None or options.templates)
     if options.args is not None:
         _require_no_shape(options)
         if options.templates:
             raise UserError("--args names a template already, so leave out --templates")
         template = template_task(options.workload, options.args, options.target)
         return template, template.name
+    if is_own_template(options.workload):
+        raise UserError(f"'{options.workload}' is a template: give its arguments with --args")
     task = _search_task(options)
     return (templated_task(task) if options.templates else task), task.name
 
@@ -160,7 +190,7 @@ def _as_text(
 ) -> str:
     best, state = result.best, result.state
     repeats = f"shortest of {len(best.times_s)} repeats, median {statistics.median(best.times_s) * 1e3:.4g} ms"
-    untuned = "failed"
+    untuned = "failed" if any(trial.sketch == DEFAULT_SKETCH for trial in result.trials) else "not measured"
     if result.default is not None:
         untuned = f"{result.default.time_s * 1e3:.4g} ms; the tuned kernel is {result.speedup:.2f} times as fast"
     spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -20,6 +20,12 @@ _STRATEGY = "TuningOptions(strategy=..., cost_model=...)"
 _RUNNER = "runner=lw.LocalRunner(...)"
 _LIMITS = "the target, as in 'opencl max_threads_per_block=256'"
 _HISTORY = "lw.apply_history_best(file)"
+_EXECUTOR = "lw.compile(net, target).executor()"
+_ARRAYS = "nothing: kernels take NumPy arrays, and their target says the device"
+_ALL_PASSES = "nothing: lw.compile runs all passes"
+_HERE = "nothing yet: measuring is on the machine that tunes"
+_ZOO = "lw.testing.network('resnet-18', batch=1, layout='NHWC')"
+_EXPORTED = "lw.from_onnx, of the model exported to ONNX"
 _LOWERED = "print(sch), or task.print_best(file, mode='ir')"
 
 INSTEAD: Mapping[str, str] = {
@@ -33,7 +39,8 @@ INSTEAD: Mapping[str, str] = {
     "measure_callbacks": "records=file for RecordToFile, callbacks=[...] for others",
     "tuning_options": "options",
     "tune_option": "options",
-    "tuner": _STRATEGY,
+    "builder": "task.tune(options, builder=lw.LocalBuilder(...))",
+    "runner": "task.tune(options, runner=lw.LocalRunner(...))",
     "search_policy": _STRATEGY,
     "init_search_callbacks": _RECORDS,
     "log_file": "records",
@@ -41,6 +48,13 @@ INSTEAD: Mapping[str, str] = {
     "load_log_file": "load_records",
     "print_mode": "mode",
     "measure_ctx": _RUNNER,
+    "build_func": "the target, as in 'llvm arch=aarch64': code for it is compiled without other tools",
+    "cooldown_interval": "cooldown",
+    "enable_cpu_cache_flush": "flush_bytes",
+    "objective_func": "objective",
+    "num_threads": "nothing: trees are fitted in one thread",
+    "optimizer": "lw.tuners.XGBTuner(annealing=...)",
+    "log_interval": "the logger 'loopwright.tuners', which has a line for each trial",
     # tasks and targets
     "func": "workload",
     "func_name": "workload",
@@ -48,6 +62,8 @@ INSTEAD: Mapping[str, str] = {
     "task_weights": "weights",
     "hardware_params": _LIMITS,
     "target_host": "one target: the host is this machine",
+    "host": "one target: the host is this machine",
+    "params": "nothing: a network has its weights",
     "layout_rewrite_option": "nothing: the search packs constant weights by itself",
     "-mcpu": "model=, as in 'llvm model=cortex-a72'",
     "-mattr": "features=, as in 'llvm features=+dotprod'",
@@ -58,16 +74,47 @@ INSTEAD: Mapping[str, str] = {
     "-num-cores": "cores=",
     "-max_num_threads": "max_threads_per_block=",
     "-libs": "nothing: no library is called",
+    # networks
+    "batch_size": "batch",
+    "num_layers": "layers, or the name, as in lw.testing.network('resnet-18')",
+    "image_shape": "image=224 and layout='NHWC'",
+    "num_classes": "classes",
+    "version": "the name, as in lw.testing.network('squeezenet_v1.1')",
+    'mod["main"]': "the network itself",
+    'lib["default"]': _EXECUTOR,
     # names of the package
     "auto_scheduler": "lw itself: lw.SearchTask, lw.TaskScheduler, ...",
     "autotvm": "lw itself: lw.template, lw.tuners, ...",
     "meta_schedule": "lw itself: lw.SearchTask, lw.TaskScheduler, ...",
     "relay": "lw.Network, lw.from_onnx, or lw.testing.network",
+    "frontend": _EXPORTED,
+    "from_mxnet": _EXPORTED,
+    "IRModule": "lw.Network",
+    "get_workload": _ZOO,
+    "transform": _ALL_PASSES,
+    "PassContext": _ALL_PASSES,
+    "target": "text, as in target='cuda arch=sm_86'",
+    "task": "lw.TemplateTask(template, args, target), lw.extract_template_tasks(net, target)",
+    "tuner": f"lw.tuners, or {_STRATEGY}",
+    "XGBTuner": "lw.tuners.XGBTuner",
+    "GATuner": "lw.tuners.GATuner",
+    "RandomTuner": "lw.tuners.RandomTuner",
+    "GridSearchTuner": "lw.tuners.GridSearchTuner",
+    "callback": "lw.callbacks",
+    "log_to_file": "lw.callbacks.log_to_file",
+    "progress_bar": "lw.callbacks.progress_bar",
+    "record": "lw.pick_best(file, out), lw.load_best(file), tuner.load_history(file)",
+    "load_from_file": "the file itself, as in tuner.load_history(file)",
+    "measure_record": "the command: loopwright records distill log.jsonl -o best.jsonl",
     "create_task": "lw.SearchTask(workload, args, target)",
     "auto_schedule": "task.tune(lw.TuningOptions(...))",
     "get_config": "the first parameter of a template",
     "LocalRPCMeasureContext": _RUNNER,
     "RPCRunner": _RUNNER,
+    "rpc": _HERE,
+    "exec": _HERE,
+    "request_remote": _HERE,
+    "utils": "pathlib and tempfile for files; for devices elsewhere nothing yet",
     "RecordToFile": _RECORDS,
     "PreloadMeasuredStates": _RECORDS,
     "SketchPolicy": _STRATEGY,
@@ -76,12 +123,33 @@ INSTEAD: Mapping[str, str] = {
     "ApplyHistoryBest": _HISTORY,
     "load_best_record": "lw.load_best(file)",
     "extract_from_program": "lw.extract_template_tasks(net, target)",
+    "placeholder": "te.placeholder",
+    "compute": "te.compute",
+    "reduce_axis": "te.reduce_axis",
+    "nd": _ARRAYS,
+    "gpu": _ARRAYS,
+    "context": _ARRAYS,
+    "device": _ARRAYS,
+    "assert_allclose": "np.testing.assert_allclose",
+    "contrib": _EXECUTOR,
+    "graph_executor": _EXECUTOR,
+    "runtime": _EXECUTOR,
+    "GraphModule": _EXECUTOR,
+    "ndk": "the target, as in 'llvm arch=aarch64', and compiled.save(file)",
+    # what tasks, kernels and their times have
+    "apply_steps_from_state": "task.apply_best(file), or task.build(record.schedule)",
+    "print_python_code_from_state": "task.print_best(file, mode='python')",
     "time_evaluator": "kernel.benchmark(...)",
+    "entry_name": "nothing: a kernel is one function",
+    "imported_modules": "kernel.source",
+    "get_source": "kernel.source",
+    "results": "times_s",
     "xgb": "'annealing' with the cost model 'trees' (with trees of its own, lw.tuners.XGBTuner)",
     "ga": "'genetic'",
     "gridsearch": "'grid'",
     # schedules
     "create_schedule": "lw.Schedule(tensors)",
+    "s[stage]": "methods of the schedule that take the stage first, as sch.split(C, x, [None, 8]), sch.get_loops(C)",
     "thread_axis": "sch.bind(block, loop, 'threadIdx.x')",
     "lower": _LOWERED,
     "factor": "factors=[None, 8]",
@@ -121,6 +189,45 @@ def knows_classic_words(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*arguments, **options)
 
     return checked
+
+
+def no_attribute(owner: str, name: str) -> AttributeError:
+    """The error of a module or a value that does not have a name."""
+    return AttributeError(f"{owner} has no attribute {name!r}{instead_of(name)}")
+
+
+def names_of_module(module: str) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a module that users may ask for names of TVM's."""
+
+    def refuse(name: str) -> NoReturn:
+        raise no_attribute(f"module {module!r}", name)
+
+    return refuse
+
+
+def attributes_know_classic_words(made: _C) -> _C:
+    """Decorate a class whose values may be asked for names of TVM's: the error for one has ours."""
+
+    def refuse(self: object, name: str) -> object:
+        if name in INSTEAD:
+            raise no_attribute(f"{type(self).__name__!r} object", name)
+        return object.__getattribute__(self, name)  # raises, as Python does
+
+    made.__getattr__ = refuse  # type: ignore[attr-defined]
+    return made
+
+
+def subscript_knows_classic_word(word: str) -> Callable[[_C], _C]:
+    """Decorate a class which scripts for TVM subscript as `word` says: the error has what is done here."""
+
+    def decorate(made: _C) -> _C:
+        def refuse(self: object, key: object) -> NoReturn:
+            raise TypeError(f"{type(self).__name__!r} object is not subscriptable{instead_of(word)}")
+
+        made.__getitem__ = refuse  # type: ignore[index]
+        return made
+
+    return decorate
 
 
 def options_know_classic_words(made: _C) -> _C:

@@ -20,18 +20,16 @@ from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
-    operand_def,
     opt_prop_def,
     opt_region_def,
     prop_def,
     region_def,
-    result_def,
     traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, NoTerminator, RecursiveMemoryEffect
+from xdsl.traits import NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .attributes import (
@@ -58,6 +56,8 @@ from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .layout import LayoutAttr
 from .loop_guards import IfOp as IfOp
 from .loop_guards import VersionsOp as VersionsOp
+from .loop_lanes import LanesAttr, format_lanes, parse_optional_lanes, verify_lanes
+from .loop_load import LoadOp as LoadOp
 from .loop_steps import AtOp as AtOp
 from .loop_steps import BarrierOp as BarrierOp
 from .loop_steps import WrittenAttr, names_around, parse_optional_written, verify_ends, verify_written
@@ -176,57 +176,6 @@ class ForOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
-    """One element of a buffer; zero where a condition fails, in which case the indices may lie outside."""
-
-    name = "lw_loop.load"
-    buffer = operand_def(MemRefType)
-    indices = prop_def(IndicesAttr)
-    where = opt_prop_def(IndicesAttr)
-    result = result_def()
-    traits = traits_def(MemoryReadEffect())
-
-    def __init__(self, buffer: SSAValue, indices: Sequence[IndexExpr], where: Sequence[IndexExpr] = ()) -> None:
-        assert isinstance(buffer.type, MemRefType)
-        super().__init__(
-            operands=[buffer],
-            properties={
-                "indices": IndicesAttr(tuple(indices)),
-                "where": IndicesAttr(tuple(where)) if where else None,
-            },
-            result_types=[buffer.type.element_type],
-        )
-
-    @property
-    def conditions(self) -> tuple[IndexExpr, ...]:
-        return self.where.data if self.where is not None else ()
-
-    def verify_(self) -> None:
-        assert isinstance(self.buffer.type, MemRefType)
-        rank = self.buffer.type.get_num_dims()
-        if len(self.indices.data) != rank:
-            raise VerifyException(f"{len(self.indices.data)} indices for a buffer of rank {rank}")
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.buffer)
-        printer.print_string(format_indices(self.indices.data) + format_where(self.conditions) + " : ")
-        printer.print_attribute(self.buffer.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LoadOp:
-        operand = parser.parse_unresolved_operand()
-        indices = parse_indices(parser)
-        where = parse_optional_where(parser)
-        parser.parse_punctuation(":")
-        buffer_type = parser.parse_type()
-        if not isinstance(buffer_type, MemRefType):
-            parser.raise_error("expected a memref type")
-        buffer = parser.resolve_operand(operand, buffer_type)
-        return cls(buffer, indices, where.data if where is not None else ())
-
-
-@irdl_op_definition
 class BlockOp(IRDLOperation):
     """One statement with iterators of its own:
 
@@ -235,6 +184,9 @@ class BlockOp(IRDLOperation):
 
     `where` is over the loops; the body and the write indices are over the iterators. A reduction initialises its
     element in the instance whose reduce iterators are all zero, unless `no_init` says a block before it does.
+
+    In a loop whose iterations are lanes, lowering says which elements these write (`writes %c[i, j] as vector`), and
+    which parts of the predicate they answer each for itself: `where (...) masked (63 - j0 * 16 - j1 >= 0)`.
     """
 
     name = "lw_loop.block"
@@ -242,8 +194,10 @@ class BlockOp(IRDLOperation):
     iterators = prop_def(AxesAttr)
     bindings = prop_def(IndicesAttr)
     where = opt_prop_def(IndicesAttr)
+    masked = opt_prop_def(IndicesAttr)
     outputs = var_operand_def(MemRefType)
     writes = prop_def(ArrayAttr[IndicesAttr])
+    lanes = opt_prop_def(ArrayAttr[LanesAttr])
     combiner = prop_def(StringAttr)
     identity = opt_prop_def(ArrayAttr)
     no_init = opt_prop_def(UnitAttr)
@@ -266,6 +220,8 @@ class BlockOp(IRDLOperation):
         combine: Region | None = None,
         no_init: bool = False,
         annotations: dict[str, Attribute] | None = None,
+        lanes: Sequence[LanesAttr] = (),
+        masked: Sequence[IndexExpr] = (),
     ) -> None:
         super().__init__(
             operands=[outputs],
@@ -274,7 +230,9 @@ class BlockOp(IRDLOperation):
                 "iterators": AxesAttr(tuple(iterators)),
                 "bindings": IndicesAttr(tuple(bindings)),
                 "where": IndicesAttr(tuple(where)) if where else None,
+                "masked": IndicesAttr(tuple(masked)) if masked else None,
                 "writes": ArrayAttr([IndicesAttr(tuple(w)) for w in writes]),
+                "lanes": ArrayAttr(lanes) if lanes else None,
                 "combiner": StringAttr(combiner),
                 "identity": ArrayAttr(identity) if identity is not None else None,
                 "no_init": UnitAttr() if no_init else None,
@@ -303,6 +261,16 @@ class BlockOp(IRDLOperation):
     @property
     def conditions(self) -> tuple[IndexExpr, ...]:
         return self.where.data if self.where is not None else ()
+
+    @property
+    def masks(self) -> tuple[IndexExpr, ...]:
+        """The parts of the predicate that lanes answer each for itself."""
+        return self.masked.data if self.masked is not None else ()
+
+    @property
+    def write_lanes(self) -> tuple[LanesAttr | None, ...]:
+        """For each output, which elements of it lanes write; None where there are none, or it is not decided."""
+        return self.lanes.data if self.lanes is not None else (None,) * len(self.outputs)
 
     @property
     def is_reduction(self) -> bool:
@@ -368,10 +336,20 @@ class BlockOp(IRDLOperation):
         for expr in (*self.bindings.data, *self.conditions):
             if missing := expr.axes() - loops:
                 raise VerifyException(f"block '{name}': bound to '{min(missing)}', which is no loop around it")
+        self._verify_lanes()
         last = self.body.block.last_op
         if not isinstance(last, YieldOp) or len(last.values) != len(self.outputs):
             raise VerifyException(f"block '{name}': the body yields one value per output")
         verify_body(f"block '{name}'", self.body.block, iterators, [o.type for o in self.outputs])
+
+    def _verify_lanes(self) -> None:
+        for lanes in self.lanes.data if self.lanes is not None else ():
+            verify_lanes(self, f"what block '{self.block_name}' writes", lanes)
+        if self.lanes is not None and len(self.lanes) != len(self.outputs):
+            outputs, decided = len(self.outputs), len(self.lanes)
+            raise VerifyException(f"block '{self.block_name}': {outputs} outputs, lanes of {decided}")
+        if self.masked is not None and (self.lanes is None or not set(self.masks) <= set(self.conditions)):
+            raise VerifyException(f"block '{self.block_name}': lanes are masked by parts of its predicate")
 
     def print(self, printer: Printer) -> None:
         items = [
@@ -379,14 +357,17 @@ class BlockOp(IRDLOperation):
             for a, e in zip(self.axes, self.bindings.data, strict=True)
         ]
         printer.print_string(f" {self.block_name} ({', '.join(items)}){format_where(self.conditions)}")
+        if self.masked is not None:
+            printer.print_string(f" masked {format_conditions(self.masks)}")
         if self.annotations is not None:
             printer.print_string(" annotated ")
             printer.print_attribute(self.annotations)
         printer.print_string(" writes ")
-        for i, (output, write) in enumerate(zip(self.outputs, self.write_indices, strict=True)):
+        written = zip(self.outputs, self.write_indices, self.write_lanes, strict=True)
+        for i, (output, write, lanes) in enumerate(written):
             printer.print_string(", " if i else "")
             printer.print_ssa_value(output)
-            printer.print_string(format_indices(write) + " : ")
+            printer.print_string(format_indices(write) + format_lanes(lanes) + " : ")
             printer.print_attribute(output.type)
         print_combiner(printer, self.combiner.data, self.identity)
         printer.print_string(" no_init " if self.no_init is not None else " ")
@@ -400,6 +381,7 @@ class BlockOp(IRDLOperation):
         label = parser.parse_identifier()
         pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_iterator(parser))
         where = parse_optional_where(parser)
+        masked = parse_conditions(parser) if parser.parse_optional_keyword("masked") else ()
         notes = parser.parse_optional_dictionary_attr_dict() if parser.parse_optional_keyword("annotated") else {}
         parser.parse_keyword("writes")
         outputs = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: _parse_write(parser))
@@ -411,8 +393,8 @@ class BlockOp(IRDLOperation):
             label,
             [axis for axis, _ in pairs],
             [expr for _, expr in pairs],
-            [buffer for buffer, _ in outputs],
-            [indices for _, indices in outputs],
+            [buffer for buffer, _, _ in outputs],
+            [indices for _, indices, _ in outputs],
             body,
             combiner,
             where.data if where is not None else (),
@@ -420,6 +402,8 @@ class BlockOp(IRDLOperation):
             combine,
             no_init,
             notes,
+            [lanes for _, _, lanes in outputs if lanes is not None],
+            masked,
         )
 
 
@@ -439,11 +423,12 @@ def _parse_iterator(parser: Parser) -> tuple[Axis, IndexExpr]:
     return Axis(name, extent, reduce), parse_index_expr(parser)
 
 
-def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...]]:
+def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...], LanesAttr | None]:
     operand = parser.parse_unresolved_operand()
     indices = parse_indices(parser)
+    lanes = parse_optional_lanes(parser)
     parser.parse_punctuation(":")
-    return parser.resolve_operand(operand, parser.parse_type()), indices
+    return parser.resolve_operand(operand, parser.parse_type()), indices, lanes
 
 
 _NESTS = (ForOp, AtOp, IfOp, VersionsOp)
@@ -490,5 +475,7 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
 
 
 LwLoop = Dialect(
-    "lw_loop", [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, IfOp, VersionsOp], [LayoutAttr, WrittenAttr]
+    "lw_loop",
+    [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, IfOp, VersionsOp],
+    [LayoutAttr, WrittenAttr, LanesAttr],
 )

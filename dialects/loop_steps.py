@@ -133,6 +133,23 @@ class AtOp(IRDLOperation):
         return cls(name, value, parser.parse_region(), where.data if where is not None else ())
 
 
+Copies = tuple[tuple[IndexExpr, ...], ...]
+"""Copies of unrolled loops: lists of conditions, one of which holds in each of them."""
+
+
+def format_copies(copies: Copies) -> str:
+    """`(0 - i >= 0) or (i - 2 >= 0, 2 - i >= 0)`."""
+    return " or ".join(map(format_conditions, copies))
+
+
+def parse_copies(parser: AttrParser) -> Copies:
+    """Parse what `format_copies` prints."""
+    copies = [parse_conditions(parser)]
+    while parser.parse_optional_keyword("or"):
+        copies.append(parse_conditions(parser))
+    return tuple(copies)
+
+
 @dataclass(frozen=True)
 class Written:
     """The form of a loop, in spite of its kind: `as unrolled unless (0 - i >= 0) or (i - 2 >= 0, 2 - i >= 0)`.
@@ -141,11 +158,10 @@ class Written:
     """
 
     kind: str
-    unless: tuple[tuple[IndexExpr, ...], ...] = ()
+    unless: Copies = ()
 
     def __str__(self) -> str:
-        unless = " or ".join(map(format_conditions, self.unless))
-        return f"as {self.kind}" + (f" unless {unless}" if unless else "")
+        return f"as {self.kind}" + (f" unless {format_copies(self.unless)}" if self.unless else "")
 
 
 @irdl_attr_definition
@@ -180,11 +196,7 @@ def parse_optional_written(parser: AttrParser) -> WrittenAttr | None:
     kind = parser.parse_identifier()
     if kind not in WRITTEN_KINDS:
         parser.raise_error(f"a loop is written as one of {', '.join(WRITTEN_KINDS)}, got {kind}")
-    unless = []
-    if parser.parse_optional_keyword("unless"):
-        unless.append(parse_conditions(parser))
-        while parser.parse_optional_keyword("or"):
-            unless.append(parse_conditions(parser))
+    unless = parse_copies(parser) if parser.parse_optional_keyword("unless") else ()
     return WrittenAttr(kind, unless)
 
 

@@ -13,6 +13,11 @@ ELEMENT_TYPES = (*FLOATS, *INTEGERS, "bool")
 """Every element type; nothing else that a file calls one is."""
 
 
+def working_type(dtype: str) -> str:
+    """Return the type that functions, statistics and sums of networks on elements of a type are computed in."""
+    return "float32" if dtype in NARROW_FLOATS else dtype
+
+
 def teach_numpy(dtype: str) -> None:
     """Make NumPy know a type by its name; ValueError says what is missing where it cannot."""
     if dtype != "bfloat16":

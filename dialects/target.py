@@ -13,7 +13,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from .attributes import AxesAttr, IndicesAttr
-from .classic_words import instead_of
+from .classic_words import instead_of, options_know_classic_words
 from .cpu_models import CPU_MODELS, GENERIC
 from .names import one_line
 
@@ -38,6 +38,7 @@ _TEXTS = ("kind", "model", "arch", "features")
 _AT_LEAST_ONE = ("cores", "vector_bytes", "warp_size")
 
 
+@options_know_classic_words
 @dataclass(frozen=True)
 class Target:
     """A device as the compiler sees it; sizes in bytes, 0 where a limit does not exist or is not known.

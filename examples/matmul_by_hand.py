@@ -1,6 +1,6 @@
 """Schedule a matrix product by hand, step by step, and print the GFLOP/s that each step gains.
 
-Run: python examples/matmul_by_hand.py [--size 1024]
+Run: python examples/matmul_by_hand.py [--size 1024] [--repeats 100]
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def threads(sch: lw.Schedule) -> None:
 STEPS: tuple[Callable[[lw.Schedule], None], ...] = (reorder, vectorize, tile, accumulate, pack, threads)
 
 
-def measure(sch: lw.Schedule, size: int) -> float:
-    """GFLOP/s of the schedule so far, after a check of its result."""
+def measure(sch: lw.Schedule, size: int, most: int) -> float:
+    """GFLOP/s of the schedule so far in the best of up to `most` repeats, after a check of its result."""
     rng = np.random.default_rng(0)
     a, b = (rng.uniform(-1, 1, (size, size)).astype(np.float32) for _ in range(2))
     kernel = lw.build(sch)
@@ -93,14 +93,16 @@ def measure(sch: lw.Schedule, size: int) -> float:
     result = kernel.benchmark(a, b, min_repeat_ms=0, repeat=1)
     if result.min < 0.5:
         # Many short repeats: the shortest is the one that nothing else on the machine disturbed.
-        result = kernel.benchmark(a, b, min_repeat_ms=5, repeat=max(10, min(100, int(1 / result.min))))
+        result = kernel.benchmark(a, b, min_repeat_ms=5, repeat=min(most, max(10, int(1 / result.min))))
     return 2 * size**3 / result.min / 1e9
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1024, help="rows and columns of the matrices (default: 1024)")
-    size = parser.parse_args().size
+    parser.add_argument("--repeats", type=int, default=100, help="measurements of a step, at most (default: 100)")
+    options = parser.parse_args()
+    size = options.size
     peaks = {cores: peak_gflops_per_s(host_target(cores)) for cores in {1, CPU.cores}}
     print(f"{size} x {size} x {size}, float32, on {device_name()}, {date.today()}")
     print(f"{'step':<12}{'GFLOP/s':>9}{'gain':>9}{'threads':>9}{'of peak':>9}")
@@ -110,7 +112,7 @@ def main() -> None:
         if step is not None:
             step(sch)
         cores = CPU.cores if step is threads else 1
-        speed = measure(sch, size)
+        speed = measure(sch, size, options.repeats)
         gain = f"{speed / before:.1f} x" if before else ""
         print(f"{name:<12}{speed:>9.1f}{gain:>9}{cores:>9}{speed / peaks[cores]:>9.1%}", flush=True)
         before = speed

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, Modul
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
+from ..dialects.classic_words import subscript_knows_classic_word
 from ..dialects.graph import ApplyOp, ConstantOp, hint
 from ..dialects.names import one_line
 from ..te import ExpressionError
@@ -66,6 +67,7 @@ class Value:
         return self._with("divide", other)
 
 
+@subscript_knows_classic_word('mod["main"]')
 class Network(NetworkModule):
     """A graph of operators, as a module of the graph dialect, and the values of its constants by name.
 
@@ -215,6 +217,12 @@ class Network(NetworkModule):
         last = self.function.body.block.last_op
         assert last is not None
         return {n: Value(self, v) for n, v in zip(self.output_names, last.operands, strict=True)}
+
+    @property
+    def dtypes(self) -> list[str]:
+        """The element types of all tensors."""
+        block = self.function.body.block
+        return sorted({dtype_of(v) for v in (*block.args, *(r for op in block.ops for r in op.results))})
 
     def evaluate(self, **feeds: Any) -> list[Array]:
         """Evaluate the network on inputs by the meaning of its operators: slow, to check others against."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -20,6 +20,7 @@ from ..topi import full
 from .layout import in_layout
 from .network import Network
 from .operator import Kind, apply, operator
+from .passes.winograd import TILE_SIZES, by_tiles
 from .pipeline import PREPARE
 from .types import dtype_of, placeholder, shape_of
 
@@ -37,23 +38,54 @@ class GroupTask:
 
 @knows_classic_words
 def extract_tasks(
-    net: Network, target: str | Target = "llvm", include_simple_tasks: bool = False, layout: str | None = None
+    net: Network,
+    target: str | Target = "llvm",
+    include_simple_tasks: bool = False,
+    layout: str | None = None,
+    winograd: bool | Sequence[int] = False,
 ) -> tuple[list[SearchTask], list[int]]:
     """Extract the distinct kernels of a network with something to search, and how often each appears in it.
 
     Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
     appearance. Those without a reduction are left out unless `include_simple_tasks`. `layout` (NCHW, NHWC, auto) brings
-    feature maps into a layout first: `lw.compile` must be given the same.
+    feature maps into a layout first: `lw.compile` must be given the same. With `winograd`, kernels of convolutions that
+    Winograd's transforms can compute are followed by those that do, for tiles of 2 and of 4 or of the extents given:
+    other ways to compute the same, of which `lw.compile` takes the fastest on record.
     """
+    tile_sizes = tile_sizes_of(winograd)
+    device = resolve_target(target)
     found: dict[str, SearchTask] = {}
     counts: dict[str, int] = {}
-    for pair in group_tasks(in_layout(net, layout).transform(GROUPED), resolve_target(target)):
+    ways: dict[str, list[str]] = {}
+    for pair in group_tasks(in_layout(net, layout).transform(GROUPED), device):
         if not include_simple_tasks and not has_reduction(pair.task):
             continue
         key = pair.task.workload_key
-        found.setdefault(key, pair.task)
-        counts[key] = counts.get(key, 0) + 1
+        if key not in ways:
+            same = [pair.task, *winograd_tasks(pair, device, tile_sizes).values()]
+            found |= {task.workload_key: task for task in same}
+            ways[key] = [task.workload_key for task in same]
+        for way in ways[key]:
+            counts[way] = counts.get(way, 0) + 1
     return list(found.values()), list(counts.values())
+
+
+def tile_sizes_of(winograd: bool | Sequence[int]) -> tuple[int, ...]:
+    """Return the extents of Winograd's tiles that are asked for: all, none, or those given; ValueError for others."""
+    sizes = (TILE_SIZES if winograd else ()) if isinstance(winograd, bool) else tuple(winograd)
+    if any(size not in TILE_SIZES for size in sizes):
+        raise ValueError(f"winograd is True, False or extents of tiles among 2 and 4, got {winograd!r}")
+    return sizes
+
+
+def winograd_tasks(pair: GroupTask, target: Target, tile_sizes: Iterable[int] = TILE_SIZES) -> dict[int, SearchTask]:
+    """Return the tasks by Winograd's transforms in the place of a group's, by the extent of tiles; none it has none."""
+    found: dict[int, SearchTask] = {}
+    for size in tile_sizes:
+        copy = by_tiles(pair.group, size)
+        if copy is not None:
+            found[size] = group_task(copy, target, pair.task.compute_dag.hash)
+    return found
 
 
 def group_tasks(grouped: Network, target: Target) -> Iterator[GroupTask]:
@@ -65,10 +97,11 @@ def group_tasks(grouped: Network, target: Target) -> Iterator[GroupTask]:
             yield GroupTask(op, known.setdefault(task.workload_key, task))
 
 
-def group_task(group: GroupOp, target: Target) -> SearchTask:
+def group_task(group: GroupOp, target: Target, instead_of: str | None = None) -> SearchTask:
     """Return the task of a group: its label, the shapes of its inputs and outputs, and what it computes."""
     shapes = [list(shape_of(v)) for v in (*group.inputs, *group.outputs)]
-    return SearchTask(Workload(group.label.data, lambda *_: group_tensors(group)), shapes, target)
+    workload = Workload(group.label.data, lambda *_: group_tensors(group))
+    return SearchTask(workload, shapes, target, instead_of=instead_of)
 
 
 def has_reduction(task: SearchTask) -> bool:

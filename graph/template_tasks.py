@@ -29,6 +29,7 @@ def extract_template_tasks(
     ops: Sequence[str] = (),
     templates: Mapping[str, str] | None = None,
     layout: str | None = None,
+    winograd: bool | Sequence[int] = False,
 ) -> tuple[list[TemplateTask], list[int]]:
     """Extract the kernels of a network that templates schedule, and how often each appears in it.
 
@@ -37,17 +38,18 @@ def extract_template_tasks(
     record of its own. Kernels without a template are named in a warning (NoTemplateWarning), with why.
     `ops` restricts it to some operators: `"conv2d"` stands for both of its layouts. `templates` names the template of
     an operator where it is not the shipped one; it is called with one argument, the text of a te-level module.
-    `layout` is as in `lw.extract_tasks`, which also has the kernels without a template. ConfigError for an operator not
-    known.
+    `layout` and `winograd` are as in `lw.extract_tasks`, which also has the kernels without a template. ConfigError for
+    an operator not known.
     """
     named = dict(templates or {})
     for name in (*ops, *named):
         if not any(_stands_for(name, known) for known in operators()):
             raise ConfigError(f"templates know the operators {', '.join(sorted(operators()))}, got '{name}'")
     tasks: dict[str, TemplateTask] = {}
+    task_of: dict[str, TemplateTask] = {}
     weights: dict[str, int] = {}
     left: list[str] = []
-    found = list(zip(*extract_tasks(net, target, layout=layout), strict=True))
+    found = list(zip(*extract_tasks(net, target, layout=layout, winograd=winograd), strict=True))
     for task, weight in found:
         operator = operator_of(task)
         if ops and not any(_stands_for(name, operator or "") for name in ops):
@@ -56,12 +58,13 @@ def extract_template_tasks(
             left.append(f"{task.name} ({_why_no_operator(task)})")
             continue
         key = f"{operator} {anchor_hash(task.compute_dag)}"
-        if key in tasks:
-            weights[key] += weight
-            continue
         try:
-            tasks[key] = templated(task, named.get(operator, operator))
-            weights[key] = weight
+            if key not in tasks:
+                tasks[key] = templated(task, named.get(operator, operator))
+                direct = task_of.get(task.instead_of or "")
+                tasks[key].instead_of = task.instead_of if direct is None else direct.compute_dag.hash
+            task_of[task.compute_dag.hash] = tasks[key]
+            weights[key] = weights.get(key, 0) + weight
         except ConfigError as error:
             left.append(f"{task.name} ({headline(str(error))})")
     if left:

@@ -8,6 +8,7 @@ from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ..dialects.counts import require_count
 from ..dialects.loop import BlockOp, blocks_in
 from ..dialects.target import target_of
 from .analysis.code_size import copies, copying_loops, lanes, vectors
@@ -48,8 +49,8 @@ class BuildLimits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ValueError(f"{field.name} must be a whole number of at least 1, got {value!r}")
+            if value is not None:
+                require_count(field.name, value)
 
     def require_steps(self, steps: int) -> None:
         """ScheduleError where a schedule is longer than this allows."""

@@ -14,7 +14,7 @@ from ..backends.build import build
 from ..backends.kernel_function import Kernel
 from ..backends.targets import resolve_target
 from ..dialects.caller import warn_caller
-from ..dialects.classic_words import knows_classic_words
+from ..dialects.classic_words import attributes_know_classic_words, knows_classic_words
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
@@ -48,13 +48,15 @@ Mode = Literal["schedule", "python", "ir", "source"]
 _BACKENDS = {kind: f"loopwright.backends.{kind}.device" for kind in ("llvm", "cuda", "opencl")}
 
 
+@attributes_know_classic_words
 class SearchTask:
     """A workload and a target.
 
     The workload is a function from `args` to the list of its inputs and outputs as te tensors, the name of a registered
     one, or a te-level module; or `workload_key` says both, as a record does. `target` is text such as `llvm` (this
     machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules to derive the search space by, in their order;
-    all there are (`lw.sketch_rules()`) unless told otherwise.
+    all there are (`lw.sketch_rules()`) unless told otherwise. `instead_of` is the hash of a workload that this one
+    computes in another way, of which a network takes one or the other: a TaskScheduler counts the faster.
     ValueError for a target that cannot be tuned for.
     """
 
@@ -67,6 +69,7 @@ class SearchTask:
         rules: Sequence[SketchRule | type[SketchRule]] | None = None,
         *,
         workload_key: str | None = None,
+        instead_of: str | None = None,
     ) -> None:
         if (workload is None) == (workload_key is None):
             raise TypeError("a task is of a workload or of a workload_key: give one of them")
@@ -87,6 +90,7 @@ class SearchTask:
             self.compute_dag = named.dag(*self.args)
         self.target = resolve_target(target)
         self.rules = None if rules is None else checked_rules(rules)
+        self.instead_of = instead_of
 
     @property
     def workload_key(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, overload
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from ..dialects.classic_words import attributes_know_classic_words
 from ..dialects.target import Target, TargetAttr
 from ..dialects.workload import verify_workload
 from ..te import ExpressionError, Tensor, create_module
@@ -23,6 +24,7 @@ HASH_DIGITS = 16
 """Hexadecimal digits of the hash in a workload key (64 bits)."""
 
 
+@attributes_know_classic_words
 @dataclass(frozen=True, eq=False)
 class ComputeDAG:
     """A workload: a te-level module, without schedule and without target."""

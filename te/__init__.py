@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..dialects.classic_words import instead_of as _instead_of
+from ..dialects.classic_words import names_of_module as _names_of_module
 from .broadcast import broadcast as broadcast
 from .broadcast import broadcast_shape as broadcast_shape
 from .errors import ExpressionError as ExpressionError
@@ -59,7 +59,4 @@ from .tensor import elementwise as elementwise
 from .tensor import placeholder as placeholder
 
 if not TYPE_CHECKING:  # type checkers know the names above
-
-    def __getattr__(name: str) -> object:
-        """Refuse a name that is not here; for one of TVM's the sentence has ours."""
-        raise AttributeError(f"module 'loopwright.te' has no attribute {name!r}{_instead_of(name)}")
+    __getattr__ = _names_of_module("loopwright.te")

@@ -198,10 +198,10 @@ def _tile_by_tile(
     for loop in inside:
         sch.unroll(block, loop)
     for member in members:
-        before = {str(loop) for loop in sch.get_loops(block)}
         sch.compute_at(member, at)
         sch.set_scope(member, "local")
-        own = [loop for loop in sch.get_loops(member) if str(loop) not in before]
+        loops = sch.get_loops(member)
+        own = loops[[str(loop) for loop in loops].index(str(at)) + 1 :]  # loops beside may have the same names
         if lanes != 1:
             sch.vectorize(member, own.pop())
         for loop in own:

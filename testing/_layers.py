@@ -9,17 +9,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..dialects.numpy_types import FLOATS, teach_numpy
 from ..graph.network import Network, Value
 
 Array = npt.NDArray[Any]
 
 
 class Layers:
-    """Adds layers to a network; `layout` is NCHW or NHWC (NCDHW or NDHWC with three spatial axes)."""
+    """Adds layers to a network; `layout` is NCHW or NHWC (NCDHW or NDHWC with three spatial axes).
+
+    Weights are drawn in single precision, whatever the `dtype`, and rounded to it.
+    """
 
     def __init__(self, name: str, layout: str, seed: int, dtype: str = "float32") -> None:
         if layout not in ("NCHW", "NHWC", "NCDHW", "NDHWC"):
             raise ValueError(f"network {name}: layout is NCHW or NHWC (NCDHW or NDHWC), got '{layout}'")
+        if dtype not in FLOATS:
+            raise ValueError(f"network {name}: dtype is one of {', '.join(FLOATS)}, got '{dtype}'")
+        teach_numpy(dtype)
         self.net = Network(name)
         self.layout = layout
         self.dtype = dtype
@@ -30,6 +37,10 @@ class Layers:
     def image(self, batch: int, channels: int, extents: Sequence[int], name: str = "data") -> Value:
         """The input: images or videos."""
         shape = (batch, *extents, channels) if self.last else (batch, channels, *extents)
+        return self.input(name, shape)
+
+    def input(self, name: str, shape: Sequence[int]) -> Value:
+        """An input of the network's element type."""
         return self.net.input(name, shape, self.dtype)
 
     def channels(self, x: Value) -> int:

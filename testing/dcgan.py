@@ -6,15 +6,24 @@ from math import sqrt
 
 import numpy as np
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network
 from ._layers import Layers, scaled
 
 
-def dcgan(batch: int = 1, layout: str = "NCHW", code: int = 100, width: float = 1.0, seed: int = 0) -> Network:
+@knows_classic_words
+def dcgan(
+    batch: int = 1,
+    layout: str = "NCHW",
+    code: int = 100,
+    width: float = 1.0,
+    seed: int = 0,
+    dtype: str = "float32",
+) -> Network:
     """The generator for vectors of `code` numbers; `width` multiplies channels."""
-    net = Layers("dcgan", layout, seed)
+    net = Layers("dcgan", layout, seed, dtype)
     channels = scaled(1024, width)
-    x = net.net.input("data", (batch, code))
+    x = net.input("data", (batch, code))
     x = net.project(x, "project", channels, (4, 4))
     x = net.act(net.batch_norm(x, "project_bn"))
     for number, count in enumerate((512, 256, 128, 3), 1):

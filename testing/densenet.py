@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
 STAGES = {121: (6, 12, 24, 16)}
 
 
+@knows_classic_words
 def densenet(
     layers: int = 121,
     batch: int = 1,
@@ -16,12 +18,13 @@ def densenet(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """DenseNet-121 on `image` x `image` pixels; `width` multiplies channels."""
     if layers not in STAGES:
         raise ValueError(f"densenet has {', '.join(map(str, STAGES))} layers, got {layers}")
     growth = scaled(32, width)
-    net = Layers(f"densenet{layers}", layout, seed)
+    net = Layers(f"densenet{layers}", layout, seed, dtype)
     x = net.conv_bn(net.image(batch, 3, (image, image)), "conv0", 2 * growth, 7, 2, 3)
     x = net.pool(x, "max", 3, 2, 1)
     for stage, count in enumerate(STAGES[layers], 1):

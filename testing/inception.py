@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
 
+@knows_classic_words
 def inception_v3(
     batch: int = 1,
     layout: str = "NCHW",
@@ -16,9 +18,10 @@ def inception_v3(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """Inception v3 on `image` x `image` pixels (at least 75); `width` multiplies channels."""
-    net = _Inception(Layers("inception_v3", layout, seed), width)
+    net = _Inception(Layers("inception_v3", layout, seed, dtype), width)
     x = net.layers.image(batch, 3, (image, image))
     x = net.conv(x, "conv1a", 32, 3, 2)
     x = net.conv(x, "conv2a", 32, 3)

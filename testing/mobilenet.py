@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
@@ -11,6 +12,7 @@ _V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1)
 """Expansion, output channels, repetitions and first stride of each stage."""
 
 
+@knows_classic_words
 def mobilenet(
     batch: int = 1,
     layout: str = "NCHW",
@@ -18,9 +20,10 @@ def mobilenet(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """MobileNet v1 on `image` x `image` pixels; `width` multiplies channels."""
-    net = Layers("mobilenet", layout, seed)
+    net = Layers("mobilenet", layout, seed, dtype)
     x = net.conv_bn(net.image(batch, 3, (image, image)), "conv1", scaled(32, width), 3, 2, 1)
     for number, (channels, stride) in enumerate(_V1, 1):
         count = net.channels(x)
@@ -29,6 +32,7 @@ def mobilenet(
     return net.classifier(net.global_pool(x), classes)
 
 
+@knows_classic_words
 def mobilenet_v2(
     batch: int = 1,
     layout: str = "NCHW",
@@ -36,9 +40,10 @@ def mobilenet_v2(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """MobileNet v2 on `image` x `image` pixels; `width` multiplies channels."""
-    net = Layers("mobilenet_v2", layout, seed)
+    net = Layers("mobilenet_v2", layout, seed, dtype)
     x = net.conv_bn(net.image(batch, 3, (image, image)), "conv1", scaled(32, width), 3, 2, 1, act="relu6")
     for stage, (expansion, channels, count, first) in enumerate(_V2):
         for unit in range(count):

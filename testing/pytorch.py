@@ -106,6 +106,15 @@ def _back(x: Any, layout: str) -> Any:
     return x.movedim(1, -1) if layout.endswith("C") else x
 
 
+def _strided_slice(x: Any, *, begin: Any, end: Any, strides: Any, axes: Any) -> Any:
+    """The part of a tensor from `begin` to `end` along some axes."""
+    for number, axis in enumerate(range(len(begin)) if axes is None else axes):
+        at = [slice(None)] * x.ndim
+        at[axis] = slice(begin[number], end[number], strides[number] if strides is not None else 1)
+        x = x[tuple(at)]
+    return x
+
+
 def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
     """PyTorch's form of each operator, with our options as keywords."""
     F = torch.nn.functional
@@ -162,6 +171,12 @@ def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
         "bias_add": bias_add,
         "dense": lambda x, w, bias=None: F.linear(x, w, bias),
         "batch_matmul": batch_matmul,
+        "identity": lambda x: x,
+        "sigmoid": torch.sigmoid,
+        "where": torch.where,
+        "strided_slice": _strided_slice,
+        "split": lambda x, sections, axis: x.chunk(sections, axis),
+        "stack": lambda *parts, axis: torch.stack(parts, dim=axis),
         "add": lambda a, b: a + b,
         "multiply": lambda a, b: a * b,
         "relu": F.relu,

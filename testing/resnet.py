@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
-STAGES = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+STAGES = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+    200: (3, 24, 36, 3),
+    269: (3, 30, 48, 8),
+}
+"""Blocks of each stage, by the number of layers; from 50 on they are bottlenecks."""
 _RESIDUAL_GAIN = 0.2
 """The mean of gamma in the last normalisation of a block: sums of many blocks stay of the size of one."""
 
 
+@knows_classic_words
 def resnet(
     layers: int = 50,
     batch: int = 1,
@@ -18,19 +29,30 @@ def resnet(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
-    """ResNet-18, 34, 50, 101 or 152 on `image` x `image` pixels; `width` multiplies channels."""
-    if layers not in STAGES:
-        raise ValueError(f"resnet has {', '.join(map(str, STAGES))} layers, got {layers}")
-    net = Layers(f"resnet{layers}", layout, seed)
+    """ResNet-18, 34, 50, 101, 152, 200 or 269 on `image` x `image` pixels; `width` multiplies channels."""
+    require_depth("resnet", layers)
+    net = Layers(f"resnet{layers}", layout, seed, dtype)
     x = net.conv_bn(net.image(batch, 3, (image, image)), "conv1", scaled(64, width), 7, 2, 3)
     x = net.pool(x, "max", 3, 2, 1)
+    return net.classifier(net.global_pool(residual_stages(net, x, layers, width)), classes)
+
+
+def require_depth(name: str, layers: int) -> None:
+    """ValueError with the numbers of layers there are."""
+    if layers not in STAGES:
+        raise ValueError(f"{name} has {', '.join(map(str, STAGES))} layers, got {layers}")
+
+
+def residual_stages(net: Layers, x: Value, layers: int, width: float) -> Value:
+    """The four stages of blocks, on pictures or videos."""
     block = _basic if layers < 50 else _bottleneck
     for stage, count in enumerate(STAGES[layers]):
         for unit in range(count):
             stride = 2 if stage and not unit else 1
             x = block(net, x, f"layer{stage + 1}.{unit}", scaled(64 << stage, width), stride)
-    return net.classifier(net.global_pool(x), classes)
+    return x
 
 
 def _basic(net: Layers, x: Value, name: str, channels: int, stride: int) -> Value:

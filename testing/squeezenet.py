@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialects.classic_words import knows_classic_words
 from ..graph.network import Network, Value
 from ._layers import Layers, scaled
 
@@ -9,6 +10,7 @@ _FIRES = ((16, 64), (16, 64), (), (32, 128), (32, 128), (), (48, 192), (48, 192)
 """Squeeze and expand channels of each fire module; () is a pooling."""
 
 
+@knows_classic_words
 def squeezenet(
     batch: int = 1,
     layout: str = "NCHW",
@@ -16,9 +18,10 @@ def squeezenet(
     classes: int = 1000,
     width: float = 1.0,
     seed: int = 0,
+    dtype: str = "float32",
 ) -> Network:
     """SqueezeNet v1.1 on `image` x `image` pixels; `width` multiplies channels."""
-    net = Layers("squeezenet_v1_1", layout, seed)
+    net = Layers("squeezenet_v1_1", layout, seed, dtype)
     x = net.act(net.conv(net.image(batch, 3, (image, image)), "conv1", scaled(64, width), 3, 2, bias=True))
     x = net.pool(x, "max", 3, 2, ceil_mode=True)
     for number, fire in enumerate(_FIRES, 2):

@@ -21,6 +21,7 @@ from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser as CheckParser
 from hypothesis import settings
+from quick_measuring import quickly_measured
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ArgSpecParseError
@@ -42,6 +43,13 @@ def own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["XDG_DATA_HOME"]
     else:
         os.environ["XDG_DATA_HOME"] = before
+
+
+@pytest.fixture(scope="module")
+def quick_measuring() -> Iterator[None]:
+    """Measurers of a module's tests are quick: for `pytest.mark.usefixtures`, and fixtures that tune."""
+    with quickly_measured():
+        yield
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:

@@ -1,6 +1,7 @@
 """Operators on tensors, written as tensor expressions."""
 
 from . import nn as nn
+from . import testing as testing
 from .broadcast import add as add
 from .broadcast import divide as divide
 from .broadcast import equal as equal

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from .. import te
+from ..dialects.numpy_types import FLOATS
 from ..te import Tensor, broadcast
 
 Value: TypeAlias = "Tensor | int | float"
@@ -101,4 +102,4 @@ def where(condition: Tensor, yes: Value, no: Value) -> Tensor:
 
 
 def _floats(*values: object) -> bool:
-    return any(isinstance(v, float) or str(getattr(v, "dtype", "")).startswith("float") for v in values)
+    return any(isinstance(v, float) or getattr(v, "dtype", "") in FLOATS for v in values)

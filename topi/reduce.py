@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import te
-from ..dialects.numpy_types import FLOATS
+from ..dialects.numpy_types import FLOATS, working_type
 from ..te import IterVar, ShapeError, Tensor, compute, reduce_axis
 from ..te.expr import NARROW, Expr
 from ..te.reduce import CommReducer
@@ -35,13 +35,14 @@ def min(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tenso
 
 
 def mean(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
-    """The mean over `axis`, of floats."""
+    """The mean over `axis`, of floats; 16-bit ones are added up in float32."""
     if data.dtype not in FLOATS:
         raise ShapeError(f"mean: a mean needs floats, got {data.dtype}: cast the data first")
     count = 1
     for d in several_axes("mean", axis, data.ndim):
         count *= data.shape[d]
-    return te.elementwise(sum(data, axis, keepdims), lambda x: x * (1.0 / count), "T_mean")
+    total = sum(data, axis, keepdims, working_type(data.dtype))
+    return te.elementwise(total, lambda x: (x * (1.0 / count)).astype(data.dtype), "T_mean")
 
 
 def argmax(data: Tensor, axis: Ints | None = None, keepdims: bool = False) -> Tensor:

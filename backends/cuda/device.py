@@ -6,11 +6,9 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from .. import scheduled
 from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
 from .checks import CudaChecks
-from .compile import compile_module
 from .driver import describe
 from .nvrtc import MissingCompiler, compiler_version
 from .runtime import CudaRuntime
@@ -21,6 +19,9 @@ def build(workload: str, schedule: str) -> bytes:
 
     Needs neither a GPU nor a driver.
     """
+    from .. import scheduled
+    from .compile import compile_module
+
     return compile_module(scheduled.scheduled_kernel(workload, schedule)).to_bytes()
 
 
@@ -55,6 +56,8 @@ def device_name() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return versions of what makes the code: compiler, packages, and each pass by its pipeline name."""
+    from .. import scheduled
+
     found = scheduled.code_versions(("pycuda", "nvidia-cuda-nvrtc"))
     try:
         found["cuda-compiler"] = compiler_version()
@@ -66,6 +69,9 @@ def versions() -> dict[str, str]:
 def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     if role == "builder":
+        from .. import scheduled
+        from .compile import compile_module  # noqa: F401 (loads it)
+
         scheduled.warm_up()
         compiler_version()
     else:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from .. import scheduled
-from .compile import compile_module
 from .cpu import cpu_for
 from .executable import Artifact, LlvmExecutable
 from .jit import compile_text
@@ -14,6 +12,9 @@ from .jit import compile_text
 
 def build(workload: str, schedule: str) -> bytes:
     """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
+    from .. import scheduled
+    from .compile import compile_module
+
     return compile_module(scheduled.scheduled_kernel(workload, schedule))[1].to_bytes()
 
 
@@ -41,6 +42,8 @@ def versions() -> dict[str, str]:
     """Return versions of what makes the code: packages, LLVM, and each pass by its pipeline name."""
     import llvmlite.binding as llvm
 
+    from .. import scheduled
+
     return {"llvm": ".".join(map(str, llvm.llvm_version_info)), **scheduled.code_versions(("llvmlite",))}
 
 
@@ -55,5 +58,8 @@ def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     source = "define void @lw_run(ptr %pointers) {\n  ret void\n}\n"
     if role == "builder":
+        from .. import scheduled
+        from .compile import compile_module  # noqa: F401 (loads it)
+
         scheduled.warm_up()
     compile_text(source)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ..missing import MissingRequirement
 from .cpu import CpuFeatures, architecture, cpu_for
+from .half import conversion_symbols
 from .runtime import openmp_symbols
 from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
@@ -67,10 +69,9 @@ class Compiled:
     assembly: str
 
 
-def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None, *, loaded: bool = True) -> Compiled:
-    """Optimize LLVM IR text and emit an object file; with `texts` also the optimized IR and the assembly.
+def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None) -> Compiled:
+    """Optimize LLVM IR text and emit an object file to load; with `texts` also the optimized IR and the assembly.
 
-    The file is to be loaded by this process, or, unless `loaded`, to be linked into another program.
     The code is for this CPU unless another one is given, of any architecture; MissingTarget where LLVM has it not.
     Loop and SLP vectorizers and unrolling are off: the schedule has decided these.
     """
@@ -78,7 +79,7 @@ def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = Non
 
     cpu = cpu or cpu_for()
     with _LOCK:
-        machine = _machine(cpu, jit=loaded and cpu.arch == architecture())
+        machine = _machine(cpu, jit=cpu.arch == architecture())
         context = llvm.create_context()
         module = llvm.parse_assembly(source, context)
         try:
@@ -93,6 +94,31 @@ def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = Non
             context.close()
             machine.close()
     return Compiled(object_code, cpu.features, source, optimized, assembly)
+
+
+def compile_library(sources: Sequence[str], symbol: str, cpu: CpuFeatures) -> bytes:
+    """Link LLVM IR texts, optimize them, and emit an object file for a linker, which sees one function of theirs."""
+    import llvmlite.binding as llvm
+
+    with _LOCK:
+        machine = _machine(cpu, jit=False)
+        context = llvm.create_context()
+        module = llvm.parse_assembly(sources[0], context)
+        try:
+            module.triple, module.data_layout = machine.triple, str(machine.target_data)
+            for source in sources[1:]:
+                other = llvm.parse_assembly(source, context)
+                other.triple, other.data_layout = module.triple, module.data_layout
+                module.link_in(other)
+            for value in (*module.functions, *module.global_variables):
+                if not value.is_declaration and value.name != symbol:
+                    value.linkage = "internal"
+            _optimize(module, machine)
+            return bytes(machine.emit_object(module))
+        finally:
+            module.close()
+            context.close()
+            machine.close()
 
 
 def _optimize(module: Any, machine: Any) -> None:
@@ -135,7 +161,7 @@ class LoadedObject:
         with _LOCK:
             self._engine = llvm.create_lljit_compiler(_machine(cpu_for()))
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
-            for symbol, address in openmp_symbols() if threads > 1 else ():
+            for symbol, address in (*conversion_symbols(object_code), *(openmp_symbols() if threads > 1 else ())):
                 library.import_symbol(symbol, address)
             for symbol in (RUN_SYMBOL, TIME_SYMBOL, *([TRAP_SYMBOL] if has_trap else ())):
                 library.export_symbol(symbol)

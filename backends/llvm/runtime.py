@@ -11,9 +11,8 @@ from functools import cache
 from typing import Any
 
 from ..missing import MissingRequirement
-from .symbols import MOST_CPUS, PLACES_SYMBOL, TEAM_SYMBOL, THREAD_SYMBOL
+from .symbols import MOST_CPUS, PARALLEL_SYMBOL, PLACES_SYMBOL, TEAM_SYMBOL, THREAD_SYMBOL
 
-_PARALLEL = "GOMP_parallel"
 _PAUSE_HARD = 2
 """`omp_pause_hard` of OpenMP 5.0, section 3.2.44."""
 
@@ -56,7 +55,7 @@ def _team(library: ctypes.CDLL) -> ctypes.Array[ctypes.c_void_p]:
     parent and child start others at their next region; else the child does without. LLVM's runtime starts anew by
     itself.
     """
-    table = (ctypes.c_void_p * 1)(_address(getattr(library, _PARALLEL)))
+    table = (ctypes.c_void_p * 1)(_address(getattr(library, PARALLEL_SYMBOL)))
     if hasattr(library, "__kmpc_fork_call"):
         return table
     pause = getattr(library, "omp_pause_resource_all", None)
@@ -77,7 +76,7 @@ def _load() -> ctypes.CDLL:
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        if hasattr(library, _PARALLEL) and hasattr(library, THREAD_SYMBOL):
+        if hasattr(library, PARALLEL_SYMBOL) and hasattr(library, THREAD_SYMBOL):
             return library
     raise MissingRuntime(
         "no OpenMP runtime found for a kernel on several threads: install scikit-learn from a wheel or libgomp, "

@@ -9,6 +9,8 @@ TRAP_SYMBOL = "lw_outside"
 TEAM_SYMBOL = "lw_team"
 """A pointer to the OpenMP runtime's function that has a parallel region run by a team of threads; null where it cannot
 be used, and the caller runs the region alone."""
+PARALLEL_SYMBOL = "GOMP_parallel"
+"""The function of OpenMP runtimes that `TEAM_SYMBOL` points to: GNU's, which LLVM's has too."""
 THREAD_SYMBOL = "omp_get_thread_num"
 PLACES_SYMBOL = "lw_places"
 """32-bit integers: how many CPUs this process may use, 0 if not known; then `MOST_CPUS` positions among these by CPU

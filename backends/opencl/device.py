@@ -6,17 +6,18 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from .. import scheduled
 from ..c_family.artifact import Artifact
 from ..c_family.executable import DeviceExecutable
 from . import executable
 from .checks import OpenClChecks
-from .compile import compile_module
 from .platform import describe, device_at
 
 
 def build(workload: str, schedule: str) -> bytes:
     """Compile te-level IR text, with its target, under a pass pipeline; raises ScheduleError if a step is illegal."""
+    from .. import scheduled
+    from .compile import compile_module
+
     return compile_module(scheduled.scheduled_kernel(workload, schedule)).to_bytes()
 
 
@@ -47,14 +48,24 @@ def device_name() -> str:
     return describe(device_at())
 
 
+def lacking(dtype: str) -> str | None:
+    """Why the device does not compute in an element type, in a sentence; None where it does."""
+    return executable.lacking(dtype, device_at())
+
+
 @cache
 def versions() -> dict[str, str]:
     """Return versions of what makes the code: packages, and each pass by its pipeline name."""
+    from .. import scheduled
+
     return scheduled.code_versions(("pyopencl",))
 
 
 def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     if role == "builder":
+        from .. import scheduled
+        from .compile import compile_module  # noqa: F401 (loads it)
+
         scheduled.warm_up()
     device_at()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..c_family.artifact import Artifact, CompileError
 from ..c_family.executable import DeviceExecutable
 from .arrays import OpenClDevice
-from .language import SHUFFLE_EXTENSION
+from .language import DOUBLES, SHUFFLE_EXTENSION
 from .platform import MissingOpenCl, context_of, describe, device_at, queue_of
 
 Array = npt.NDArray[Any]
@@ -103,7 +103,17 @@ class OpenClRuntime(OpenClDevice):
         return events
 
 
+def lacking(dtype: str, device: Any) -> str | None:
+    """Why a device does not compute in an element type, in a sentence; None where it does."""
+    if dtype != "float64" or DOUBLES in device.extensions:
+        return None
+    return f"{describe(device)} has no float64 ({DOUBLES}): use float32, float16 or bfloat16"
+
+
 def _check_limits(artifact: Artifact, device: Any) -> None:
+    lack = lacking("float64", device) if DOUBLES in artifact.kernel.source else None
+    if lack is not None:
+        raise MissingOpenCl(f"kernel '{artifact.kernel.name}' computes in float64: {lack}")
     for launch in artifact.kernel.launches:
         if launch.uses_shuffles and SHUFFLE_EXTENSION not in device.extensions:
             raise MissingOpenCl(f"kernel '{launch.name}' uses {SHUFFLE_EXTENSION}, {describe(device)} has none")

@@ -11,6 +11,8 @@ from ..c_family.types import NARROW_FLOATS, bytes_of, is_float
 from ..unsupported import UnsupportedError
 
 SHUFFLE_EXTENSION = "cl_khr_subgroup_shuffle"
+DOUBLES = "cl_khr_fp64"
+"""The extension of devices that compute in float64."""
 
 _VALUES = {
     "f16": "float",
@@ -138,7 +140,7 @@ class OpenCl(Language):
         return f"barrier(CLK_LOCAL_MEM_FENCE{' | CLK_GLOBAL_MEM_FENCE' if global_memory else ''});"
 
     def preamble(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str]) -> list[str]:
-        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if "f64" in kinds else []
+        lines = [f"#pragma OPENCL EXTENSION {DOUBLES} : enable"] if "f64" in kinds else []
         lines += [_BRIEF] if "bf16" in kinds else []
         lines += [_helper(*helper.split()) for helper in sorted(helpers) if helper.partition(" ")[0] in _HELPERS]
         if "shuffle i32" in helpers:

@@ -1,7 +1,8 @@
 """Random ONNX graphs of 10 to 20 nodes, operator sets 11 to 21, beside onnxruntime.
 
 Most are imported and compiled for this CPU, in all layouts, on one thread and on two; some go through ONNX's backend
-interface, and a few run on an OpenCL device. `python tests/support/onnx_trials.py llvm SEED` shows one again.
+interface, and a few are exported as libraries for C, or run on an OpenCL device. `python tests/support/onnx_trials.py
+llvm SEED` shows one again.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ _LIMIT_S = 300.0
 
 
 def run(scale: float, seed: int, jobs: int) -> Iterable[Row]:
-    """2,000 graphs: 1,600 compiled, 300 through the backend, 100 on OpenCL."""
+    """2,100 graphs: 1,600 compiled, 300 through the backend, 100 as libraries, 100 on OpenCL."""
     with _own_cache():
         yield _row("ONNX graphs on LLVM", "llvm", 1_600, scale, seed, jobs)
         yield _row("ONNX graphs through the backend interface, 2 threads", "backend", 300, scale, seed, jobs)
+        yield _row("ONNX graphs as libraries for C", "library", 100, scale, seed, jobs)
         try:
             device = device_at(0)
         except MissingOpenCl as error:
@@ -60,7 +62,7 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
     )
 
 
-_OFFSETS = {"llvm": 0, "backend": 300_000, "opencl": 600_000}
+_OFFSETS = {"llvm": 0, "backend": 300_000, "opencl": 600_000, "library": 900_000}
 """Where the seeds of a kind begin, so that no graph is tried twice."""
 _NOTES = {
     "refused": "refused in a sentence",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -86,7 +87,9 @@ def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array]) -> list[
     marks = function.arg_attrs.data if function.arg_attrs is not None else ()
     outputs = [isinstance(mark.data.get("lw.output"), UnitAttr) for mark in marks] or [False] * len(block.args)
     given = iter(inputs)
-    interpreter = _Interpreter()
+    program = _Program()
+    steps = program.block(block)
+    values = program.values
     results: list[Array] = []
     for argument, is_output in zip(block.args, outputs, strict=True):
         buffer_type = cast(MemRefType[Attribute], argument.type)
@@ -96,9 +99,10 @@ def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array]) -> list[
             results.append(array.reshape(shape))
         else:
             array = np.array(next(given), dtype_name(buffer_type.element_type)).reshape(-1)
-        interpreter.values[argument] = array
+        values[program.slot(argument)] = array
     with np.errstate(all="ignore"):
-        interpreter.block(block)
+        for step in steps:
+            step(values)
     return results
 
 
@@ -119,146 +123,242 @@ def _dtype(value_type: Attribute) -> np.dtype[Any]:
     return np.dtype(np.int64 if isinstance(element, IndexType) else dtype_name(element))
 
 
-class _Interpreter:
-    """The values of one run."""
+Step = Callable[[list[Any]], None]
+"""An operation that is ready to run on the values of all slots: types and attributes are read once, before."""
+
+
+class _Program:
+    """The steps of a function, the slot that each SSA value lives in, and the values of the slots, constants first."""
 
     def __init__(self) -> None:
-        self.values: dict[SSAValue, Any] = {}
+        self.values: list[Any] = []
+        self._slots: dict[SSAValue, int] = {}
 
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            self.operation(op)
+    def slot(self, value: SSAValue) -> int:
+        """The place of an SSA value among the values."""
+        found = self._slots.get(value)
+        if found is None:
+            found = self._slots[value] = len(self.values)
+            self.values.append(None)
+        return found
 
-    def operation(self, op: Operation) -> None:
-        step = _STEPS.get(type(op))
-        if step is not None:
-            step(self, op)
-            return
-        operands = [self.values[operand] for operand in op.operands]
-        self.values[op.results[0]] = _arithmetic(op, operands)
+    def slots(self, values: Sequence[SSAValue]) -> list[int]:
+        return [self.slot(value) for value in values]
 
-    def places(self, op: Operation, buffer: SSAValue, index: SSAValue, lanes: int) -> Array:
-        """Return the element that each lane of a load or store names."""
-        offset = int(cast(Any, op.properties["offset"]).data)
-        stride = int(cast(Any, op.properties["stride"]).data)
-        return np.asarray(int(self.values[index]) + offset + np.arange(lanes) * stride)
+    def block(self, block: Block) -> list[Step]:
+        steps = (self.step(op) for op in block.ops)
+        return [step for step in steps if step is not None]
 
-    def mask(self, masks: Sequence[SSAValue], lanes: int) -> npt.NDArray[np.bool_]:
-        if not masks:
-            return np.ones(lanes, np.bool_)
-        return np.broadcast_to(np.asarray(self.values[masks[0]], np.bool_), (lanes,))
+    def step(self, op: Operation) -> Step | None:
+        """Make an operation ready; None where it does nothing."""
+        return _STEPS.get(type(op), _computed)(self, op)
 
 
-def _checked(op: Operation, array: Array, places: Array, mask: npt.NDArray[np.bool_]) -> None:
-    outside = mask & ((places < 0) | (places >= array.size))
-    if outside.any():
-        place = int(places[outside][0])
-        raise InterpretationError(f"{op.name} reaches element {place} of a buffer of {array.size} elements: {op}")
+def _outside(op: Operation, array: Array, places: Array) -> InterpretationError:
+    place = int(places[(places < 0) | (places >= array.size)][0])
+    return InterpretationError(f"{op.name} reaches element {place} of a buffer of {array.size} elements: {op}")
 
 
-def _read(self: _Interpreter, op: Operation, array: Array, places: Array, mask: npt.NDArray[np.bool_]) -> Array:
-    _checked(op, array, places, mask)
+def _read(op: Operation, array: Array, places: Array, mask: Array) -> Array:
+    """The elements at the places of lanes that are on, 0 for the others."""
+    chosen = places[mask]
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= array.size):
+        raise _outside(op, array, chosen)
     found = np.zeros(len(places), array.dtype)
-    found[mask] = array[places[mask]]
+    found[mask] = array[chosen]
     return found
 
 
-def _load(self: _Interpreter, op: Operation) -> None:
+def _write(op: Operation, array: Array, places: Array, mask: Array, value: Any) -> None:
+    """Write the lanes that are on."""
+    chosen = places[mask]
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= array.size):
+        raise _outside(op, array, chosen)
+    array[chosen] = np.broadcast_to(value, mask.shape)[mask]
+
+
+class _Access:
+    """The elements that a load or store names: where they lie from its index on, and which mask it has."""
+
+    def __init__(self, program: _Program, op: Operation, index: SSAValue, masks: Sequence[SSAValue], kind: Attribute):
+        self.lanes = kernel.lanes_of(kind)
+        self.is_one = self.lanes == 1 and not masks
+        self.index = program.slot(index)
+        self.offset = int(cast(Any, op.properties["offset"]).data)
+        self.places = self.offset + np.arange(self.lanes) * int(cast(Any, op.properties["stride"]).data)
+        self._mask = program.slot(masks[0]) if masks else None
+        self._all = np.ones(self.lanes, np.bool_)
+
+    def mask(self, values: list[Any]) -> Array:
+        """The lanes that are on."""
+        return (
+            self._all if self._mask is None else np.broadcast_to(np.asarray(values[self._mask], np.bool_), self.lanes)
+        )
+
+
+def _load(program: _Program, op: Operation) -> Step:
     buffer, index, *masks = op.operands
-    result = op.results[0]
-    lanes = kernel.lanes_of(result.type)
-    places = self.places(op, buffer, index, lanes)
-    found = _read(self, op, self.values[buffer], places, self.mask(masks, lanes))
-    self.values[result] = found if isinstance(result.type, VectorType) else found[0]
+    (result,) = op.results
+    access = _Access(program, op, index, masks, result.type)
+    held, into, is_vector = program.slot(buffer), program.slot(result), isinstance(result.type, VectorType)
+    at, offset = access.index, access.offset
+
+    def one(values: list[Any]) -> None:
+        array, place = values[held], int(values[at]) + offset
+        if not 0 <= place < array.size:
+            raise _outside(op, array, np.asarray([place]))
+        values[into] = array[place : place + 1].copy() if is_vector else array[place]
+
+    def several(values: list[Any]) -> None:
+        found = _read(op, values[held], access.places + int(values[at]), access.mask(values))
+        values[into] = found if is_vector else found[0]
+
+    return one if access.is_one else several
 
 
-def _store(self: _Interpreter, op: Operation) -> None:
+def _store(program: _Program, op: Operation) -> Step:
     value, buffer, index, *masks = op.operands
-    lanes = kernel.lanes_of(value.type)
-    places = self.places(op, buffer, index, lanes)
-    _write(self, op, buffer, places, self.mask(masks, lanes), value)
+    access = _Access(program, op, index, masks, value.type)
+    source, held, at, offset = program.slot(value), program.slot(buffer), access.index, access.offset
+
+    def one(values: list[Any]) -> None:
+        array, place = values[held], int(values[at]) + offset
+        if not 0 <= place < array.size:
+            raise _outside(op, array, np.asarray([place]))
+        array[place : place + 1] = values[source]
+
+    def several(values: list[Any]) -> None:
+        _write(op, values[held], access.places + int(values[at]), access.mask(values), values[source])
+
+    return one if access.is_one else several
 
 
-def _write(
-    self: _Interpreter, op: Operation, buffer: SSAValue, places: Array, mask: npt.NDArray[np.bool_], value: SSAValue
-) -> None:
-    array = self.values[buffer]
-    _checked(op, array, places, mask)
-    array[places[mask]] = np.broadcast_to(self.values[value], mask.shape)[mask]
+def _gather(program: _Program, op: Operation) -> Step:
+    held, at, on = program.slots(op.operands)
+    into = program.slot(op.results[0])
+
+    def step(values: list[Any]) -> None:
+        places = values[at]
+        mask = np.broadcast_to(np.asarray(values[on], np.bool_), places.shape)
+        values[into] = _read(op, values[held], places, mask)
+
+    return step
 
 
-def _gather(self: _Interpreter, op: Operation) -> None:
-    buffer, indices, mask = op.operands
-    places = self.values[indices]
-    self.values[op.results[0]] = _read(self, op, self.values[buffer], places, self.mask([mask], len(places)))
+def _scatter(program: _Program, op: Operation) -> Step:
+    source, held, at, on = program.slots(op.operands)
+
+    def step(values: list[Any]) -> None:
+        places = values[at]
+        mask = np.broadcast_to(np.asarray(values[on], np.bool_), places.shape)
+        _write(op, values[held], places, mask, values[source])
+
+    return step
 
 
-def _scatter(self: _Interpreter, op: Operation) -> None:
-    value, buffer, indices, mask = op.operands
-    places = self.values[indices]
-    _write(self, op, buffer, places, self.mask([mask], len(places)), value)
-
-
-def _alloc(self: _Interpreter, op: Operation) -> None:
+def _alloc(program: _Program, op: Operation) -> Step:
+    into = program.slot(op.results[0])
     buffer_type = cast(MemRefType[Attribute], op.results[0].type)
-    self.values[op.results[0]] = _unwritten(buffer_type.get_shape()[0], buffer_type.element_type)
+    unwritten = _unwritten(buffer_type.get_shape()[0], buffer_type.element_type)
+
+    def step(values: list[Any]) -> None:
+        values[into] = unwritten.copy()
+
+    return step
 
 
-def _lanes(self: _Interpreter, op: Operation) -> None:
-    self.values[op.results[0]] = np.arange(kernel.lanes_of(op.results[0].type), dtype=_dtype(op.results[0].type))
-
-
-def _mask(self: _Interpreter, op: Operation) -> None:
-    lanes = kernel.lanes_of(op.results[0].type)
-    on = self.values[op.operands[0]] + np.arange(lanes) * int(cast(Any, op.properties["step"]).data) >= 0
-    self.values[op.results[0]] = on if isinstance(op.results[0].type, VectorType) else on[0]
-
-
-def _compare(self: _Interpreter, op: kernel.CompareOp) -> None:
-    operands = [self.values[operand] for operand in op.operands]
-    if is_float(kernel.element_of(op.lhs.type)):
-        number = kernel.FLOAT_PREDICATES.index(op.predicate.data)
-        self.values[op.result] = _compare_floats(number, *operands)
+def _constant(program: _Program, op: arith.ConstantOp) -> None:
+    dtype = _dtype(op.result.type)
+    if isinstance(op.value, IntegerAttr | FloatAttr):
+        found = dtype.type(op.value.value.data)
     else:
-        self.values[op.result] = _compare_integers(kernel.INTEGER_PREDICATES.index(op.predicate.data), operands)
+        assert isinstance(op.value, DenseIntOrFPElementsAttr)
+        found = np.resize(np.array(op.value.get_values()).astype(dtype), kernel.lanes_of(op.result.type))
+    program.values[program.slot(op.result)] = found
 
 
-def _convert(self: _Interpreter, op: kernel.ConvertOp) -> None:
-    kind = kernel.CONVERSIONS[op.conversion.data]
-    self.values[op.result] = _converted(kind, self.values[op.source], _dtype(op.result.type))
+def _lanes(program: _Program, op: Operation) -> None:
+    (result,) = op.results
+    program.values[program.slot(result)] = np.arange(kernel.lanes_of(result.type), dtype=_dtype(result.type))
 
 
-def _select(self: _Interpreter, op: kernel.SelectOp) -> None:
-    self.values[op.result] = np.where(*(self.values[operand] for operand in op.operands))
+def _mask(program: _Program, op: Operation) -> Step:
+    (result,) = op.results
+    (given,), into = program.slots(op.operands), program.slot(result)
+    ahead = np.arange(kernel.lanes_of(result.type)) * int(cast(Any, op.properties["step"]).data)
+    is_vector = isinstance(result.type, VectorType)
+
+    def step(values: list[Any]) -> None:
+        on = values[given] + ahead >= 0
+        values[into] = on if is_vector else on[0]
+
+    return step
 
 
-def _for(self: _Interpreter, op: Operation) -> None:
-    low, high, step = (int(self.values[operand]) for operand in op.operands)
-    body = op.regions[0].blocks[0]
-    for value in range(low, high, step):
-        self.values[body.args[0]] = np.int64(value)
-        self.block(body)
+def _for(program: _Program, op: Operation) -> Step:
+    low, high, stride = program.slots(op.operands)
+    (body,) = op.regions[0].blocks
+    counter, steps = program.slot(body.args[0]), program.block(body)
+
+    def step(values: list[Any]) -> None:
+        for value in range(int(values[low]), int(values[high]), int(values[stride])):
+            values[counter] = np.int64(value)
+            for each in steps:
+                each(values)
+
+    return step
 
 
-def _parallel(self: _Interpreter, op: Operation) -> None:
+def _parallel(program: _Program, op: Operation) -> Step:
     """Run the iterations in reverse, so that one that relies on an earlier one gives a wrong result."""
-    body = op.regions[0].blocks[0]
-    for value in reversed(range(int(cast(Any, op.properties["extent"]).data))):
-        self.values[body.args[0]] = np.int64(value)
-        self.block(body)
+    (body,) = op.regions[0].blocks
+    counter, steps = program.slot(body.args[0]), program.block(body)
+    extent = int(cast(Any, op.properties["extent"]).data)
+
+    def step(values: list[Any]) -> None:
+        for value in reversed(range(extent)):
+            values[counter] = np.int64(value)
+            for each in steps:
+                each(values)
+
+    return step
 
 
-def _if(self: _Interpreter, op: Operation) -> None:
-    region = op.regions[0 if self.values[op.operands[0]] else 1]
-    if region.blocks:
-        self.block(region.blocks[0])
+def _if(program: _Program, op: Operation) -> Step:
+    condition = program.slot(op.operands[0])
+    then, otherwise = ([step for block in region.blocks for step in program.block(block)] for region in op.regions)
+
+    def step(values: list[Any]) -> None:
+        for each in then if values[condition] else otherwise:
+            each(values)
+
+    return step
 
 
-def _nothing(self: _Interpreter, op: Operation) -> None:
-    pass
+def _nothing(program: _Program, op: Operation) -> None:
+    """Nothing: a hint, or the end of a region."""
 
 
-_STEPS: dict[type[Operation], Callable[[_Interpreter, Any], None]] = {
+def _computed(program: _Program, op: Operation) -> Step:
+    """Compute a function of the operands' values."""
+    function = _function(op)
+    operands, into = program.slots(op.operands), program.slot(op.results[0])
+    if len(operands) == 2:
+        first, second = operands
+
+        def binary(values: list[Any]) -> None:
+            values[into] = function(values[first], values[second])
+
+        return binary
+
+    def step(values: list[Any]) -> None:
+        values[into] = function(*[values[operand] for operand in operands])
+
+    return step
+
+
+_STEPS: dict[type[Operation], Callable[[_Program, Any], Step | None]] = {
+    arith.ConstantOp: _constant,
     kernel.AllocOp: _alloc,
     kernel.LoadOp: _load,
     kernel.StoreOp: _store,
@@ -266,9 +366,6 @@ _STEPS: dict[type[Operation], Callable[[_Interpreter, Any], None]] = {
     kernel.ScatterOp: _scatter,
     kernel.LanesOp: _lanes,
     kernel.MaskOp: _mask,
-    kernel.CompareOp: _compare,
-    kernel.ConvertOp: _convert,
-    kernel.SelectOp: _select,
     kernel.PrefetchOp: _nothing,
     kernel.ParallelOp: _parallel,
     scf.ForOp: _for,
@@ -278,39 +375,81 @@ _STEPS: dict[type[Operation], Callable[[_Interpreter, Any], None]] = {
 }
 
 
-def _arithmetic(op: Operation, operands: list[Any]) -> Any:
-    """Return the value of an arith, math or vector operation on scalars or lanes."""
+def _function(op: Operation) -> Callable[..., Any]:
+    """The meaning of an operation without side effects, of its operands' values."""
+    found = _FUNCTIONS.get(type(op))
+    if found is not None:
+        return found(op)
     result = op.results[0].type
     dtype = _dtype(result)
-    if isinstance(op, arith.ConstantOp):
-        return _constant(op.value, result, dtype)
-    if isinstance(op, arith.CmpiOp):
-        return _compare_integers(int(op.predicate.value.data), operands)
-    if isinstance(op, arith.CmpfOp):
-        return _compare_floats(int(op.predicate.value.data), *operands)
-    if isinstance(op, vector.BroadcastOp):
-        return np.full(kernel.lanes_of(result), operands[0], dtype)
-    if isinstance(op, vector.ReductionOp):
-        return _reduce(str(op.kind.data), operands, dtype)
-    if isinstance(op, vector.ShuffleOp):
-        return np.concatenate(operands)[list(_integers(op.mask))]
-    if isinstance(op, vector.ExtractOp):
-        return operands[0][_position(op.static_position, operands[1:])]
-    if isinstance(op, vector.InsertOp):
-        changed = operands[1].copy()
-        changed[_position(op.static_position, operands[2:])] = operands[0]
-        return changed
-    if isinstance(op, arith.BitcastOp | vector.BitcastOp):
-        return np.asarray(operands[0]).view(dtype)
     if isinstance(op, (arith.FPToUIOp, *CONVERSIONS)):
-        return _converted(type(op), operands[0], dtype)
+        return partial(_converted, type(op), dtype=dtype)
     operation = _MORE_OPERATIONS.get(type(op)) or OPERATIONS.get(type(op))
     if operation is None:
         raise InterpretationError(f"operation {op.name} has no meaning in a kernel")
-    return np.asarray(operation(*operands)).astype(dtype)[()]
+    scalar, apply = dtype.type, operation
+
+    def rounded(*operands: Any) -> Any:
+        value = apply(*operands)
+        return value if type(value) is scalar else np.asarray(value).astype(dtype, copy=False)[()]
+
+    return rounded
 
 
-def _converted(kind: type[Operation], value: Any, dtype: np.dtype[Any]) -> Any:
+def _compare(op: kernel.CompareOp) -> Callable[..., Any]:
+    if is_float(kernel.element_of(op.lhs.type)):
+        return partial(_compare_floats, kernel.FLOAT_PREDICATES.index(op.predicate.data))
+    return partial(_compare_integers, kernel.INTEGER_PREDICATES.index(op.predicate.data))
+
+
+def _convert(op: kernel.ConvertOp) -> Callable[..., Any]:
+    return partial(_converted, kernel.CONVERSIONS[op.conversion.data], dtype=_dtype(op.result.type))
+
+
+def _shuffle(op: vector.ShuffleOp) -> Callable[..., Any]:
+    chosen = list(_integers(op.mask))
+    return lambda *operands: np.concatenate(operands)[chosen]
+
+
+def _broadcast(op: vector.BroadcastOp) -> Callable[..., Any]:
+    return partial(np.full, kernel.lanes_of(op.results[0].type), dtype=_dtype(op.results[0].type))
+
+
+def _extract(op: vector.ExtractOp) -> Callable[..., Any]:
+    return lambda lanes, *place: lanes[_position(op.static_position, place)]
+
+
+def _insert(op: vector.InsertOp) -> Callable[..., Any]:
+    def inserted(value: Any, lanes: Array, *place: Any) -> Array:
+        changed = lanes.copy()
+        changed[_position(op.static_position, place)] = value
+        return changed
+
+    return inserted
+
+
+def _bitcast(op: Operation) -> Callable[..., Any]:
+    dtype = _dtype(op.results[0].type)
+    return lambda value: np.asarray(value).view(dtype)
+
+
+_FUNCTIONS: dict[type[Operation], Callable[[Any], Callable[..., Any]]] = {
+    kernel.CompareOp: _compare,
+    kernel.ConvertOp: _convert,
+    kernel.SelectOp: lambda op: np.where,
+    arith.CmpiOp: lambda op: partial(_compare_integers, int(op.predicate.value.data)),
+    arith.CmpfOp: lambda op: partial(_compare_floats, int(op.predicate.value.data)),
+    arith.BitcastOp: _bitcast,
+    vector.BitcastOp: _bitcast,
+    vector.BroadcastOp: _broadcast,
+    vector.ReductionOp: lambda op: partial(_reduce, str(op.kind.data), _dtype(op.results[0].type)),
+    vector.ShuffleOp: _shuffle,
+    vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
+}
+
+
+def _converted(kind: type[Operation], value: Any, *, dtype: np.dtype[Any]) -> Any:
     if kind in (arith.FPToSIOp, arith.FPToUIOp):
         return to_integer(value, dtype)
     array = np.asarray(value)
@@ -318,17 +457,10 @@ def _converted(kind: type[Operation], value: Any, dtype: np.dtype[Any]) -> Any:
     return (array.view(f"u{array.dtype.itemsize}") if unsigned else array).astype(dtype)
 
 
-def _constant(value: Attribute, result: Attribute, dtype: np.dtype[Any]) -> Any:
-    if isinstance(value, IntegerAttr | FloatAttr):
-        return dtype.type(value.value.data)
-    assert isinstance(value, DenseIntOrFPElementsAttr)
-    return np.resize(np.array(value.get_values()).astype(dtype), kernel.lanes_of(result))
-
-
-def _compare_integers(predicate: int, operands: list[Any]) -> Any:
+def _compare_integers(predicate: int, a: Any, b: Any) -> Any:
     if predicate >= _FIRST_UNSIGNED:
-        operands = [np.asarray(a).view(f"u{np.asarray(a).dtype.itemsize}") for a in operands]
-    return _INTEGER_PREDICATES[predicate](*operands)
+        a, b = (np.asarray(x).view(f"u{np.asarray(x).dtype.itemsize}") for x in (a, b))
+    return _INTEGER_PREDICATES[predicate](a, b)
 
 
 def _compare_floats(predicate: int, a: Any, b: Any) -> Any:
@@ -341,17 +473,17 @@ def _compare_floats(predicate: int, a: Any, b: Any) -> Any:
     return holds & ~unordered if predicate < _UNORDERED else holds | unordered
 
 
-def _reduce(kind: str, operands: list[Any], dtype: np.dtype[Any]) -> Any:
+def _reduce(kind: str, dtype: np.dtype[Any], lanes: Array, *first: Any) -> Any:
     join = _REDUCTIONS[kind]
-    total = operands[0][0]
-    for lane in operands[0][1:]:
+    total = lanes[0]
+    for lane in lanes[1:]:
         total = join(total, lane)
-    return dtype.type(join(operands[1], total) if len(operands) > 1 else total)
+    return dtype.type(join(first[0], total) if first else total)
 
 
 def _integers(attribute: Attribute) -> tuple[int, ...]:
     return cast("DenseArrayBase[IntegerType]", attribute).get_values()
 
 
-def _position(static: Attribute, dynamic: list[Any]) -> int:
+def _position(static: Attribute, dynamic: Sequence[Any]) -> int:
     return int(dynamic[0]) if dynamic else _integers(static)[0]

@@ -3,7 +3,8 @@
 The function becomes Python source, about a microsecond for each scalar operation. It runs strictly: an index outside of
 its buffer, a read of an element nobody wrote and a conditional read at a bad place are errors. Loops whose iterations
 may run at once run backwards, and a buffer that is used inside one loop only is forgotten at each of its iterations,
-which is what lowering relies on when it keeps just the region one iteration needs.
+which is what lowering relies on when it keeps just the region one iteration needs. Where it is decided which elements
+lanes touch, each block runs for all of them before the next one does, and elements that lie otherwise are an error.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..combiner import combine_op, identity
 from ..element import dtype_name, is_unsigned
-from ..index import IndexExpr, axis, flatten
+from ..index import ZERO, IndexExpr, axis, flatten
 from ..loop import AllocOp, AtOp, BlockOp, ForOp, IfOp, LoadOp, VersionsOp, blocks_in, buffer_shape
+from ..loop_lanes import LanesAttr, is_in_lanes, lanes_around, step_of
 from ..strides import row_major
 from ..te import IndexOp, PredicateOp, YieldOp
 from .scalar import FUNCTIONS, python_expression, wrapped
@@ -104,6 +106,8 @@ class _Source:
         self.lines: list[str] = []
         self.buffers: dict[SSAValue, str] = {}
         self.counter = 0
+        self.lanes: ForOp | None = None
+        """The loop around whose iterations run block by block."""
         self.owned: dict[ForOp, list[SSAValue]] = {}
         for buffer, loop in owning_loops(func).items():
             if loop is not None and isinstance(buffer.owner, AllocOp) and buffer.owner.layout is None:
@@ -127,17 +131,7 @@ class _Source:
             self.buffers[op.buffer] = f"b{len(self.buffers)}"
             self.emit(depth, f"{self.buffers[op.buffer]} = [None] * {_size(op.buffer)}")
         elif isinstance(op, ForOp):
-            counted = f"range({op.size})"
-            if op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread":
-                counted = f"reversed({counted})"
-            self.emit(depth, f"for {_loop(op.loop_name)} in {counted}:")
-            for buffer in self.owned.get(op, ()):
-                self.emit(depth + 1, f"{self.buffers[buffer]}[:] = [None] * {_size(buffer)}")
-            self.emit(depth + 1, "pass")
-            if op.ends is not None:
-                self.emit(depth + 1, f"if not ({_all_hold(op.ends.data, _loop)}): continue")
-            for child in op.body.block.ops:
-                self.statement(child, depth + 1)
+            self.loop(op, depth)
         elif isinstance(op, BlockOp):
             self.block(op, depth)
         elif isinstance(op, IfOp | VersionsOp):
@@ -149,7 +143,29 @@ class _Source:
         elif isinstance(op, AtOp):
             raise ValueError("an expanded pipeline keeps values in the registers of threads, which are not interpreted")
 
+    def loop(self, op: ForOp, depth: int) -> None:
+        if op.written is None and any(block.lanes is not None for block in _in_lanes(op)):
+            self.lanes = op
+            for child in op.body.block.ops:
+                self.statement(child, depth)
+            self.lanes = None
+            return
+        counted = f"range({op.size})"
+        if op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread":
+            counted = f"reversed({counted})"
+        self.emit(depth, f"for {_loop(op.loop_name)} in {counted}:")
+        for buffer in self.owned.get(op, ()):
+            self.emit(depth + 1, f"{self.buffers[buffer]}[:] = [None] * {_size(buffer)}")
+        self.emit(depth + 1, "pass")
+        if op.ends is not None:
+            self.emit(depth + 1, f"if not ({_all_hold(op.ends.data, _loop)}): continue")
+        for child in op.body.block.ops:
+            self.statement(child, depth + 1)
+
     def block(self, op: BlockOp, depth: int) -> None:
+        if self.lanes is not None:
+            self.emit(depth, f"for {_loop(self.lanes.loop_name)} in range({self.lanes.size}):")
+            depth += 1
         for condition in op.conditions:
             self.emit(depth, f"if {condition.python(_loop)} >= 0:")
             depth += 1
@@ -160,8 +176,9 @@ class _Source:
             self.emit(depth, f"if not 0 <= {name} < {axis_.extent}: fail({what}, {name})")
         values = self.body(list(op.body.block.ops), {}, depth)
         targets = []
-        for output, write in zip(op.outputs, op.write_indices, strict=True):
+        for output, write, lanes in zip(op.outputs, op.write_indices, op.write_lanes, strict=True):
             targets.append(self.element(output, write, depth))
+            self.as_decided(op, output, write, lanes, depth)
         if not op.is_reduction:
             for target, value in zip(targets, values, strict=True):
                 self.emit(depth, f"{target} = {value}")
@@ -206,6 +223,29 @@ class _Source:
             depth += 1
         self.emit(depth, f"{name} = {self.element(op.buffer, op.indices.data, depth)}")
         self.emit(depth, f"if {name} is None: fail('read of an unwritten element', {op.buffer.name_hint!r}, ())")
+        block = op.parent_op()
+        assert isinstance(block, BlockOp)
+        self.as_decided(block, op.buffer, op.indices.data, op.lanes, depth)
+
+    def as_decided(
+        self, block: BlockOp, buffer: SSAValue, indices: Sequence[IndexExpr], lanes: LanesAttr | None, depth: int
+    ) -> None:
+        """Check that lanes touch the elements that they are said to, by where these lie."""
+        loop = lanes_around(block)
+        if lanes is None or not isinstance(loop, ForOp):
+            return
+        offset = _position(buffer, [e.substitute(block.bound) for e in indices])
+        first = offset.substitute({loop.loop_name: ZERO})
+        step = str(step_of(lanes.data.usual))
+        for kind, copies in reversed(lanes.data.other):
+            here = " or ".join(f"({_all_hold(conditions, _loop)})" for conditions in copies)
+            step = f"({step_of(kind)} if {here} else {step})"
+        name, lane = self.fresh(), _loop(loop.loop_name)
+        self.emit(depth, f"{name} = {step}")
+        apart = f"{offset.python(_loop)} - ({first.python(_loop)})"
+        where = f"{buffer.name_hint!r}, f'lane {{{lane}}}'"
+        self.emit(depth, f"if {name} is not None and {apart} != {lane} * {name}:")
+        self.emit(depth + 1, f"fail({f'access {lanes.data}'!r}, {where})")
 
     def element(self, buffer: SSAValue, indices: Sequence[IndexExpr], depth: int) -> str:
         """Return the element as Python source, after a check of its indices."""
@@ -220,6 +260,18 @@ class _Source:
         offset = self.fresh()
         self.emit(depth, f"{offset} = {flatten([axis(n) for n in names], row_major(shape)).python()}")
         return f"{self.buffers[buffer]}[{offset}]"
+
+
+def _in_lanes(loop: ForOp) -> list[BlockOp]:
+    """The blocks in a loop whose iterations are lanes; none where they are not."""
+    return list(blocks_in(loop)) if loop.size > 1 and is_in_lanes(loop) else []
+
+
+def _position(buffer: SSAValue, indices: Sequence[IndexExpr]) -> IndexExpr:
+    """The flat position of an element in a buffer as it is placed."""
+    if isinstance(buffer.owner, AllocOp) and buffer.owner.layout is not None:
+        return buffer.owner.layout.offset(indices)
+    return flatten(indices, row_major(buffer_shape(buffer)))
 
 
 def initial_value(op: BlockOp, position: int) -> float | int:

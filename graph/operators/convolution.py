@@ -6,12 +6,13 @@ makes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 
 from ... import topi
 from ...te import ShapeError, Tensor
 from ...topi.arguments import Ints, Padding
 from ..operator import anchor, opaque
+from ._sums import rounded_once
 
 
 def _conv1d(
@@ -24,8 +25,8 @@ def _conv1d(
     groups: int = 1,
     layout: str = "NCW",
 ) -> Tensor:
-    known = {"NCW": topi.nn.conv1d_ncw, "NWC": topi.nn.conv1d_nwc}
-    return known[_layout("conv1d", layout, known)](data, weight, stride, padding, dilation, groups)
+    convolve = _of_layout("conv1d", layout, {"NCW": topi.nn.conv1d_ncw, "NWC": topi.nn.conv1d_nwc})
+    return convolve(data, weight, stride, padding, dilation, groups)
 
 
 def _conv2d(
@@ -38,8 +39,8 @@ def _conv2d(
     groups: int = 1,
     layout: str = "NCHW",
 ) -> Tensor:
-    known = {"NCHW": topi.nn.conv2d_nchw, "NHWC": topi.nn.conv2d_nhwc}
-    return known[_layout("conv2d", layout, known)](data, weight, stride, padding, dilation, groups)
+    convolve = _of_layout("conv2d", layout, {"NCHW": topi.nn.conv2d_nchw, "NHWC": topi.nn.conv2d_nhwc})
+    return convolve(data, weight, stride, padding, dilation, groups)
 
 
 def _depthwise_conv2d(
@@ -52,7 +53,7 @@ def _depthwise_conv2d(
     layout: str = "NCHW",
 ) -> Tensor:
     known = {"NCHW": topi.nn.depthwise_conv2d_nchw, "NHWC": topi.nn.depthwise_conv2d_nhwc}
-    return known[_layout("depthwise_conv2d", layout, known)](data, weight, stride, padding, dilation)
+    return _of_layout("depthwise_conv2d", layout, known)(data, weight, stride, padding, dilation)
 
 
 def _conv3d(
@@ -65,8 +66,8 @@ def _conv3d(
     groups: int = 1,
     layout: str = "NCDHW",
 ) -> Tensor:
-    known = {"NCDHW": topi.nn.conv3d_ncdhw, "NDHWC": topi.nn.conv3d_ndhwc}
-    return known[_layout("conv3d", layout, known)](data, weight, stride, padding, dilation, groups)
+    convolve = _of_layout("conv3d", layout, {"NCDHW": topi.nn.conv3d_ncdhw, "NDHWC": topi.nn.conv3d_ndhwc})
+    return convolve(data, weight, stride, padding, dilation, groups)
 
 
 def _conv2d_transpose(
@@ -80,26 +81,24 @@ def _conv2d_transpose(
     layout: str = "NCHW",
 ) -> Tensor:
     known = {"NCHW": topi.nn.conv2d_transpose_nchw, "NHWC": topi.nn.conv2d_transpose_nhwc}
-    return known[_layout("conv2d_transpose", layout, known)](data, weight, stride, padding, output_padding, groups)
+    return _of_layout("conv2d_transpose", layout, known)(data, weight, stride, padding, output_padding, groups)
 
 
 def _conv2d_winograd(
     data: Tensor, weight: Tensor, *, padding: Padding = 0, tile_size: int = 4, layout: str = "NCHW"
 ) -> Tensor:
     known = {"NCHW": topi.nn.conv2d_winograd_nchw, "NHWC": topi.nn.conv2d_winograd_nhwc}
-    convolve = known[_layout("conv2d_winograd", layout, known)]
-    return convolve(data, weight, padding, tile_size, pre_computed=True)
+    return _of_layout("conv2d_winograd", layout, known)(data, weight, padding, tile_size, pre_computed=True)
 
 
 def _winograd_weight_transform(weight: Tensor, *, tile_size: int = 4, layout: str = "OIHW") -> Tensor:
-    return topi.nn.winograd_weight_transform(weight, tile_size, layout)
+    return rounded_once(topi.nn.winograd_weight_transform)(weight, tile_size, layout)
 
 
-def _layout(operator: str, layout: str, known: Iterable[str]) -> str:
-    names = list(known)
-    if layout not in names:
-        raise ShapeError(f"{operator}: layout is one of {', '.join(names)}, got {layout}")
-    return layout
+def _of_layout(operator: str, layout: str, known: Mapping[str, Callable[..., Tensor]]) -> Callable[..., Tensor]:
+    if layout not in known:
+        raise ShapeError(f"{operator}: layout is one of {', '.join(known)}, got {layout}")
+    return rounded_once(known[layout])
 
 
 conv1d = anchor(_conv1d)

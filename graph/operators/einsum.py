@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import reduce
 
-from ... import te
+from ... import te, topi
+from ...dialects.numpy_types import working_type
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
-from ...te.expr import Expr
+from ...te.expr import Expr, promote
 from ..operator import anchor
 
 
@@ -23,17 +24,20 @@ def _einsum(*tensors: Tensor, equation: str) -> Tensor:
             extents[letter] = max(known, extent)
     reduced = {letter: reduce_axis((0, n), f"k_{letter}") for letter, n in extents.items() if letter not in result}
 
+    dtype = reduce(promote, (t.dtype for t in tensors))
+    kind = working_type(dtype) if reduced else dtype
+
     def element(*indices: Expr) -> object:
         at: dict[str, Expr] = {**dict(zip(result, indices, strict=True)), **reduced}
         factors = [
-            t[tuple(0 if n == 1 else at[letter] for letter, n in zip(term, t.shape, strict=True))]
+            t[tuple(0 if n == 1 else at[letter] for letter, n in zip(term, t.shape, strict=True))].astype(kind)
             for term, t in zip(terms, tensors, strict=True)
         ]
         product = reduce(lambda a, b: a * b, factors)
         return te.sum(product, axis=list(reduced.values())) if reduced else product
 
     made: Tensor = compute(tuple(extents[letter] for letter in result), element, "T_einsum")
-    return made
+    return made if kind == dtype else topi.cast(made, dtype)
 
 
 def _parsed(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:

@@ -6,10 +6,11 @@ from ... import topi
 from ...te import Tensor
 from ...topi.arguments import Ints
 from ..operator import reduction
+from ._sums import rounded_once
 
 
 def _sum(data: Tensor, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
-    return topi.sum(data, axis, keepdims)
+    return rounded_once(topi.sum, "dtype")(data, axis, keepdims)
 
 
 def _prod(data: Tensor, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:

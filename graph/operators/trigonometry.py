@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import te
-from ...dialects.numpy_types import NARROW_FLOATS
+from ...dialects.numpy_types import working_type
 from ...te import Tensor
 from ...te.expr import Expr
 from ..operator import Compute, elementwise
@@ -13,7 +13,7 @@ from ..operator import Compute, elementwise
 
 def _function(name: str, formula: object) -> Compute:
     def compute(data: Tensor) -> Tensor:
-        kind = "float32" if data.dtype in NARROW_FLOATS else data.dtype
+        kind = working_type(data.dtype)
         return te.elementwise(data, lambda x: formula(x.astype(kind)).astype(data.dtype), f"T_{name}")  # type: ignore[operator]
 
     return compute

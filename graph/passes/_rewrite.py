@@ -10,9 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.graph import ApplyOp, ConstantOp, Option
+from ...dialects.graph import ApplyOp, ConstantOp, Option, hint
 from ..operator import operator
 from ..types import infer, shape_of
+
+_MOST_NAMES = 6
+"""Operators that the label of a group names, at most."""
 
 
 @dataclass(frozen=True)
@@ -108,3 +111,10 @@ def with_options(op: ApplyOp, **changes: Option | None) -> dict[str, Option]:
     """Return the options of an operator after changes; None takes one away."""
     merged = {**op.options.values, **changes}
     return operator(op.operator.data).options(op.operator.data, {k: v for k, v in merged.items() if v is not None})
+
+
+def group_label(members: Sequence[ApplyOp]) -> str:
+    """Return the label of a group of operators: their names, the first ones of many."""
+    names = [op.operator.data for op in members]
+    shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"and_{len(names) - _MOST_NAMES + 1}"]
+    return hint("_".join(shown)) or "group"

@@ -13,12 +13,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body, hint
+from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
 from ..operator import Kind, operator
 from ..types import shape_of
 from ._dominators import post_dominators, region_between
+from ._rewrite import group_label
 
-_MOST_NAMES = 6
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
 """Operators that read an element more than once: what comes before them is computed first."""
 
@@ -158,7 +158,7 @@ def _make_group(members: list[ApplyOp]) -> None:
     body = group_body([v.type for v in inputs])
     place = last.parent
     assert isinstance(place, Block)
-    group = GroupOp(_label(members), list(inputs), Region(Block()), [v.type for v in outputs])
+    group = GroupOp(group_label(members), list(inputs), Region(Block()), [v.type for v in outputs])
     place.insert_op_after(group, last)
     for value, result in zip(outputs, group.outputs, strict=True):
         result.name_hint = value.name_hint
@@ -186,9 +186,3 @@ def _fill(body: Block, members: list[ApplyOp], names: dict[SSAValue, SSAValue], 
 
 def _is_number(value: SSAValue) -> bool:
     return isinstance(value.owner, ConstantOp) and value.owner.value is not None
-
-
-def _label(members: list[ApplyOp]) -> str:
-    names = [op.operator.data for op in members]
-    shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"and_{len(names) - _MOST_NAMES + 1}"]
-    return hint("_".join(shown)) or "group"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from ...backends.forkable import ForkableLock
+from ...dialects.classic_words import attributes_know_classic_words, subscript_knows_classic_word
 from .device import LoadedNetwork, load
 from .executor import Executor
 from .package import Package
@@ -12,6 +14,8 @@ from .plan import KernelInfo, Plan
 from .reading import load_package
 
 
+@attributes_know_classic_words
+@subscript_knows_classic_word('lib["default"]')
 class CompiledNetwork:
     """A network that can be run: `net.executor()`, or kept: `net.save("net.lw")`.
 
@@ -44,13 +48,24 @@ class CompiledNetwork:
         """Write it to one file, for `lw.load_network`, with this user's tag; OSError names a file that cannot be."""
         self.package.save(path)
 
+    def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> Path:
+        """Write it as an object file or a shared library with a C header; ValueError where there is no source of it."""
+        where = f"to export network {self.plan.name} to {os.fspath(path)}"
+        if self.plan.kind != "llvm":
+            raise ValueError(f"{where} compile it for llvm: it is for {self.plan.kind}, whose kernels C cannot call")
+        raise ValueError(
+            f"{where} use what lw.compile returns: a file of a compiled network holds no source of kernels"
+        )
+
     def __repr__(self) -> str:
         plan = self.plan
         tuned = sum(kernel.tuned for kernel in plan.kernels)
+        winograd = sum(kernel.is_winograd for kernel in plan.kernels)
+        how = f"{tuned} tuned, {winograd} by Winograd" if winograd else f"{tuned} tuned"
         inputs, outputs = (", ".join(map(str, ports)) for ports in (plan.inputs, plan.outputs))
         return (
             f"<compiled network {plan.name}({inputs}) -> {outputs}: {len(plan.steps)} steps of {len(plan.kernels)} "
-            f"kernels ({tuned} tuned), arena {plan.arena_bytes / 2**20:.1f} MiB, "
+            f"kernels ({how}), arena {plan.arena_bytes / 2**20:.1f} MiB, "
             f"constants {sum(a.nbytes for a in self.package.constants) / 2**20:.1f} MiB>"
         )
 

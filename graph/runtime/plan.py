@@ -69,6 +69,11 @@ class KernelInfo:
     tuned: bool
     bytes_moved: int = 0
 
+    @property
+    def is_winograd(self) -> bool:
+        """True where a convolution in it is computed by Winograd's transforms."""
+        return "conv2d_winograd" in self.label
+
 
 @dataclass(frozen=True)
 class ConstantInfo:

@@ -9,9 +9,11 @@ from math import gcd
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.index import Atom, Div, IndexExpr, Mod
 from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
+from ._lanes import lane_step, same_for_lanes
 from ._loop_values import Known, LoopValues
 
 INDEX = IndexType()
@@ -78,18 +80,21 @@ class Addresses(LoopValues):
 
     # -- addresses ----------------------------------------------------------------------------------------------------
 
-    def address(self, expr: IndexExpr) -> Address:
-        """The address of a flat position."""
+    def address(self, expr: IndexExpr, step: int | None = 0) -> Address:
+        """The address of a flat position that grows by `step` from lane to lane; None where each has its own.
+
+        PassFailedException where it grows otherwise.
+        """
         expr = self.fixed(expr)
-        stride = 0
+        if step is None:
+            return Address(self.constant(0), 0, 0, self.vector(expr))
         if self.lane is not None:
-            if not expr.is_linear_in(self.lane):
-                return Address(self.constant(0), 0, 0, self.vector(expr))
-            stride = expr.coefficient(self.lane)
-            if stride:
-                expr = expr - IndexExpr(((self.lane, stride),), 0)
+            if lane_step(expr, self.lane) != step:
+                rule = f"lanes of loop '{self.lane}' are at {expr}, which is not {step} apart from lane to lane"
+                raise PassFailedException(f"lw-write-kernel: {rule}")
+            expr = expr - IndexExpr(((self.lane, step),), 0) if step else expr
         multiple = gcd(expr.const, *(c for _, c in expr.terms))
-        return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, stride, None, multiple)
+        return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, step, None, multiple)
 
     def scalar(self, expr: IndexExpr) -> SSAValue:
         """The value of an expression in which no lane occurs."""
@@ -241,19 +246,6 @@ class Addresses(LoopValues):
             key = ("and", total, part)
             total = self._once(len(self.scopes) - 1, key, lambda o=op: o)
         return total
-
-
-def same_for_lanes(expr: IndexExpr, lane: str, lanes: int) -> IndexExpr:
-    """A test `expr >= 0` without the lane, where all else moves in steps of as many as there are lanes.
-
-    `12 - 4 * i - lane + 3 >= 0`, say, holds for all four lanes or for none.
-    """
-    step = expr.coefficient(lane) if expr.is_linear_in(lane) else 0
-    if step not in (1, -1):
-        return expr
-    rest = expr - IndexExpr(((lane, step),), 0)
-    whole = all(c % lanes == 0 for _, c in rest.terms)
-    return rest if whole and rest.const % lanes == (0 if step > 0 else lanes - 1) else expr
 
 
 def broadcast(value: SSAValue, wide: Attribute) -> Operation:

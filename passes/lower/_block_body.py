@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import gcd
 
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.combiner import combine_op
 from ...dialects.element import element_bytes, is_float, is_unsigned
 from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
+from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, step_of
 from ...dialects.target import LINE_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.placement import in_bounds
@@ -49,7 +50,7 @@ class BodyWriter:
 
     def update(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr], from_identity: bool) -> None:
         """Write one instance; `from_identity` where its outputs start afresh instead of from what they hold."""
-        masks = self._masks(lane_conditions)
+        masks = self._masks(plan, lane_conditions)
         values = self._values(plan, masks)
         results = list(plan.block.yielded)
         if not plan.block.is_reduction:
@@ -61,9 +62,9 @@ class BodyWriter:
             return
         spill = self.may_spill(plan, lane_conditions)
         for position, (write, result) in enumerate(zip(plan.writes, results, strict=True)):
-            address = self.at.address(write.offset)
+            self._address(write)  # comes before what is read and joined
             product = plan.fused.get(result)
-            if self._is_lane_reduction(address, result, values, product):
+            if self._kind(write) == JOINED:
                 value = self._joined_lanes(plan, position, self._wide(values, result, product), masks)
                 old = self._old(plan, position, write, from_identity, [])
                 joined = self._combine(plan, position, old, value)
@@ -82,11 +83,11 @@ class BodyWriter:
         Elements that the load pads become zero.
         """
         (load,), (write,) = plan.loads.values(), plan.writes
-        if self._masks(lane_conditions) or any(self.at.condition(c) is False for c in load.where):
+        if self._masks(plan, lane_conditions) or any(self.at.condition(c) is False for c in load.where):
             return False
         parts = [self.at.condition(c) for c in load.where if c not in self.at.known]
         tests = [p for p in parts if not isinstance(p, bool)]
-        source, target = self.at.address(load.offset), self.at.address(write.offset)
+        source, target = self._address(load), self._address(write)
         element = kernel.element_of(plan.block.yielded[0].type)
         lanes = self.at.lanes if target.stride else 1
         even = source.gather is None and target.gather is None and source.stride == target.stride <= 1
@@ -130,13 +131,17 @@ class BodyWriter:
         """Store an output."""
         self._store(access, value, [], False)
 
-    def _masks(self, conditions: Sequence[IndexExpr]) -> list[SSAValue]:
+    def _masks(self, plan: BlockPlan, conditions: Sequence[IndexExpr]) -> list[SSAValue]:
         masks = []
         for condition in conditions:
             mask = self.at.condition(condition)
             assert mask is not False, "an instance that never runs is dropped before"
-            if mask is not True:
-                masks.append(mask)
+            if mask is True:
+                continue
+            if isinstance(mask.type, VectorType) and condition not in plan.block.masks:
+                rule = f"lanes answer {condition} >= 0 each for itself, block '{plan.name}' is not masked by it"
+                raise PassFailedException(f"lw-write-kernel: {rule}: run lw-vectorize-loops")
+            masks.append(mask)
         return masks
 
     def may_spill(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
@@ -217,6 +222,19 @@ class BodyWriter:
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
+    def _kind(self, access: Access) -> str:
+        """Which elements lanes touch in this copy, as was decided."""
+        if self.at.lane is None:
+            return SCALAR
+        if access.lanes is None:
+            rule = f"which elements of '{access.place.name}' the lanes of loop '{self.at.lane}' touch is not decided"
+            raise PassFailedException(f"lw-write-kernel: {rule}: run lw-vectorize-loops")
+        other = (kind for kind, copies in access.lanes.other if self.at.is_copy(copies))
+        return next(other, access.lanes.usual)
+
+    def _address(self, access: Access) -> Address:
+        return self.at.address(access.offset, step_of(self._kind(access)))
+
     def in_bounds(self, access: Access, fixed: IndexExpr) -> bool:
         """True where the element, whose flat position is `fixed`, is in its buffer for all values of the loops."""
         return in_bounds(fixed, access.indices, access.place, self.at.ranges, self.at.known)
@@ -236,13 +254,13 @@ class BodyWriter:
         key = (buffer, fixed, self.at.lanes if self.at.lane in fixed.axes() else 1, tuple(own))
         known = self.at.here.loads.get(key)
         if known is None:
-            known = self._load_at(buffer, self.at.address(access.offset), element, own)
+            known = self._load_at(buffer, self._address(access), element, own)
             self.at.here.loads[key] = known
         return known
 
     def _prefetch(self, access: Access, ahead: int) -> None:
         """Ask for the line that is so many elements behind what is read, once for each line."""
-        address = self.at.address(access.offset)
+        address = self._address(access)
         if address.gather is not None or address.stride > 1:
             return
         assert isinstance(access.buffer.type, MemRefType)
@@ -274,11 +292,8 @@ class BodyWriter:
         scope = self.at.here
         for key in [k for k in scope.loads if k[0] is buffer]:  # type: ignore[index]
             del scope.loads[key]
-        address = self.at.address(access.offset)
+        address = self._address(access)
         new = self.buffers[buffer]
-        if isinstance(value.type, VectorType) and address.gather is None and address.stride == 0:
-            assert masks, "lanes that write one element"  # an extent of 1 was split: one of the lanes is there
-            address, spill = replace(address, gather=self.at.vector(self.at.fixed(access.offset))), False
         wide = address.gather is not None or address.stride != 0
         if not wide:
             operands = [value, new, address.base]
@@ -286,7 +301,7 @@ class BodyWriter:
             return
         if not isinstance(value.type, VectorType):
             value = self.at.splat(value)
-        mask = None if spill else self.at.conjunction(masks, True)
+        mask = None if spill and self._kind(access) != SINGLE else self.at.conjunction(masks, True)
         if address.gather is not None:
             scope.block.add_op(kernel.ScatterOp(value, new, address.gather, mask or self._all_lanes()))
             return
@@ -325,7 +340,7 @@ class BodyWriter:
         buffer = access.buffer
         assert isinstance(buffer.type, MemRefType)
         own = [] if self.in_bounds(access, self.at.fixed(access.offset)) else masks
-        return self._load_at(buffer, self.at.address(access.offset), buffer.type.element_type, own)
+        return self._load_at(buffer, self._address(access), buffer.type.element_type, own)
 
     def _combine(self, plan: BlockPlan, position: int, old: SSAValue, new: SSAValue) -> SSAValue:
         old, new = self._alike(old, new)
@@ -347,18 +362,6 @@ class BodyWriter:
             return self.at.splat(a), b
         return a, b
 
-    def _is_lane_reduction(
-        self,
-        address: Address,
-        result: SSAValue,
-        values: Mapping[SSAValue, SSAValue],
-        product: tuple[SSAValue, SSAValue] | None,
-    ) -> bool:
-        if address.stride or address.gather is not None:
-            return False
-        parts = product if product is not None else (result,)
-        return any(isinstance(values[p].type, VectorType) for p in parts)
-
     def _wide(
         self, values: Mapping[SSAValue, SSAValue], result: SSAValue, product: tuple[SSAValue, SSAValue] | None
     ) -> SSAValue:
@@ -369,6 +372,8 @@ class BodyWriter:
         return self.at.here.add(arith.MulfOp.create(operands=[a, b], result_types=[a.type], properties=properties))
 
     def _joined_lanes(self, plan: BlockPlan, position: int, wide: SSAValue, masks: list[SSAValue]) -> SSAValue:
+        if not isinstance(wide.type, VectorType):
+            wide = self.at.splat(wide)
         mask = self.at.conjunction(masks, True)
         if mask is not None:
             neutral = self.at.splat(self._identity(plan, position))

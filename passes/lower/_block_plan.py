@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, LoadOp
+from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced
 from ..analysis.placement import Placement
@@ -21,13 +22,17 @@ from ._run_ahead import BEYOND
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store of a block, over the loops: the element's indices, its flat position, and when it is read."""
+    """A load or store of a block, over the loops: the element's indices, its flat position, and when it is read.
+
+    `lanes` are the elements that the lanes of a loop touch, where it is in one and that is decided.
+    """
 
     place: Placement
     buffer: SSAValue
     indices: tuple[IndexExpr, ...]
     offset: IndexExpr
     where: tuple[IndexExpr, ...]
+    lanes: Lanes | None
 
 
 class BlockPlan:
@@ -46,17 +51,17 @@ class BlockPlan:
                 place = placements[op.buffer]
                 at = tuple(e.substitute(bound) for e in op.indices.data)
                 where = tuple(e.substitute(bound) for e in op.conditions)
-                self.loads[op] = Access(place, op.buffer, at, place.offset(at), where)
+                self.loads[op] = Access(place, op.buffer, at, place.offset(at), where, _lanes(op.lanes))
             elif isinstance(op, IndexOp):
                 self.indices[op] = (op.value.substitute(bound),)
             elif isinstance(op, PredicateOp):
                 self.indices[op] = tuple(e.substitute(bound) for e in op.where.data)
         self.writes: list[Access] = []
         self.edges: set[IndexExpr] = set()
-        for output, write in zip(block.outputs, block.write_indices, strict=True):
+        for output, write, lanes in zip(block.outputs, block.write_indices, block.write_lanes, strict=True):
             place = placements[output]
             at = tuple(e.substitute(bound) for e in write)
-            self.writes.append(Access(place, output, at, place.offset(at), ()))
+            self.writes.append(Access(place, output, at, place.offset(at), (), _lanes(lanes)))
             if not place.is_argument:
                 for e, n in zip(at, place.shape, strict=True):
                     self.edges |= {e, n - 1 - e}
@@ -67,6 +72,10 @@ class BlockPlan:
         self.fused = _fused_products(block)
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
         self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
+
+
+def _lanes(lanes: LanesAttr | None) -> Lanes | None:
+    return lanes.data if lanes is not None else None
 
 
 def load_conditions(block: BlockOp) -> tuple[IndexExpr, ...]:

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AtOp, ForOp, is_bound
+from ...dialects.loop_steps import Copies
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,10 @@ class LoopValues:
         low, high = iteration.bounds(self.ranges)
         most = [limit.const for c in op.conditions if (limit := c + op.value).is_constant]  # `limit - value >= 0`
         return iteration, (low, min(high, *most) if most else high)
+
+    def is_copy(self, copies: Copies) -> bool:
+        """True in those copies of unrolled loops around."""
+        return any(all(self.fixed(c).bounds(self.ranges)[0] >= 0 for c in conditions) for conditions in copies)
 
     @contextmanager
     def valued(self, name: str, value: int | None, values: tuple[int, int]) -> Iterator[None]:

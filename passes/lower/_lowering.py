@@ -135,8 +135,7 @@ class Lowering:
         if op.written is None:
             return op.loop_kind
         written = op.written.data
-        as_marked = any(all(self.at.condition(c) is True for c in conditions) for conditions in written.unless)
-        return op.loop_kind if as_marked else written.kind
+        return op.loop_kind if self.at.is_copy(written.unless) else written.kind
 
     def _loop(self, op: ForOp) -> None:
         """Write what is in a loop for all of its iterations."""

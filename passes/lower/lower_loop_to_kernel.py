@@ -20,6 +20,7 @@ from .place_predicates import PlacePredicates, place_predicates
 from .settle_loop_kinds import SettleLoopKinds, settle_loop_kinds
 from .start_reductions import StartReductions, start_reductions
 from .tell_loops_apart import TellLoopsApart, tell_loops_apart
+from .vectorize_loops import VectorizeLoops, vectorize_loops
 from .write_kernel import WriteKernel, write_kernel
 
 STEPS: tuple[type[ModulePass], ...] = (
@@ -30,6 +31,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     ExpandPipelines,
     SettleLoopKinds,
     PlacePredicates,
+    VectorizeLoops,
     WriteKernel,
 )
 """Passes that lower loops to a kernel, in order."""
@@ -66,4 +68,5 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             expand_pipelines(func, target)
             settle_loop_kinds(func, target.is_gpu)
             place_predicates(func, target.is_gpu)
+            vectorize_loops(func)
             write_kernel(func, target)

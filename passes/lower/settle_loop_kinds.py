@@ -20,9 +20,9 @@ from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_
 from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops
-from ._addresses import same_for_lanes
 from ._block_plan import BlockPlan
 from ._copies import holding_for
+from ._lanes import lane_step, same_for_lanes
 from ._loop_values import LoopValues
 from ._run_ahead import taken_ahead, work_of
 from ._starts import is_start, loops_started, nests_with_starts
@@ -221,9 +221,10 @@ class _GpuSettling(_Settling):
         size = min(4, lanes)
         for access in (*plan.loads.values(), *plan.writes):
             offset = self.at.fixed(access.offset)
-            if not offset.is_linear_in(name) or offset.coefficient(name) not in (0, 1):
+            step = lane_step(offset, name)
+            if step not in (0, 1):
                 return False
-            if offset.coefficient(name) and gcd(offset.const, *(c for a, c in offset.terms if a != name)) % size:
+            if step and gcd(offset.const, *(c for a, c in offset.terms if a != name)) % size:
                 return False
         return True
 

@@ -19,7 +19,7 @@ from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
 from ._steps import require_after
-from .place_predicates import PlacePredicates
+from .vectorize_loops import VectorizeLoops
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class WriteKernel(ModulePass):
     tail predicate becomes a shorter loop, a mask over the lanes, or a branch around the largest nest it holds for; a
     nest whose tiles are mostly whole is written twice, once without the predicate.
 
-    Requires: predicates placed (`lw-place-predicates`), by the last of the steps before.
+    Requires: what lanes touch decided (`lw-vectorize-loops`), by the last of the steps before.
     """
 
     name = "lw-write-kernel"
@@ -38,7 +38,7 @@ class WriteKernel(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
         for func in functions_on_loops(op):
-            require_after(func, self.name, PlacePredicates.name)
+            require_after(func, self.name, VectorizeLoops.name)
             with collector_paused():
                 write_kernel(func, target)
 

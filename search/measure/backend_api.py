@@ -48,7 +48,8 @@ class Backend(Protocol):
 
     It may have more: `warm_up(role)` imports now what is imported at the moment of use, `identity(artifact)` gives the
     bytes that decide how an artifact runs, `resources(artifact)` what its launches take, `machine()` names the machine
-    that artifacts are for where the target does not, and `checks()` is a device that compares arrays in its own memory
+    that artifacts are for where the target does not, `lacking(dtype)` says why the device does not compute in an
+    element type, None where it does, and `checks()` is a device that compares arrays in its own memory
     (`device_checking.Checks`); its executables are DeviceExecutables then.
     """
 

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ...dialects.classic_words import options_know_classic_words
+from ...dialects.counts import require_count
 from .measurement import MeasureOptions
 
 
@@ -23,7 +22,7 @@ class LocalBuilder:
     def __post_init__(self) -> None:
         _check_seconds("timeout", self.timeout)
         if self.n_parallel is not None:
-            check_count("n_parallel", self.n_parallel)
+            require_count("n_parallel", self.n_parallel)
 
     def options(self, base: MeasureOptions) -> MeasureOptions:
         """The options of a measurer with this builder, and for the rest those of `base`."""
@@ -53,7 +52,7 @@ class LocalRunner:
     def __post_init__(self) -> None:
         for name in ("number", "repeat"):
             if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
+                require_count(name, getattr(self, name))
         _check_seconds("timeout", self.timeout)
         for name in ("min_repeat_ms", "cooldown", "flush_bytes"):
             value = getattr(self, name)
@@ -116,14 +115,6 @@ def measuring(
         expected = "what measure_option() returns, a MeasureOptions, None or a function"
         raise TypeError(f"measure_option must be {expected}, got {type(given).__name__}")
     return (given or MeasureOption(builder, runner)).options(usual)
-
-
-def check_count(name: str, value: object) -> None:
-    """Refuse what is not a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 def _check_seconds(name: str, value: float | None) -> None:

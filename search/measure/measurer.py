@@ -357,7 +357,7 @@ class Measurer:
             if message.get("op") == "hello":
                 worker.ready, worker.deadline_s = True, float("inf")
                 self._failed_starts = 0
-                self.versions = dict(message["versions"])
+                self.versions = dict(message.get("versions", self.versions))
                 self.device = message.get("device", self.device)
             elif message.get("op") == "refused":
                 raise MeasureError(f"the {worker.role} process cannot take over the task: {message['message']}")
@@ -415,7 +415,7 @@ class Measurer:
         """Record a deadline missed as its candidate's, and replace the worker."""
         if not worker.ready:
             self._failed_starts += 1
-            if not self.versions or self._failed_starts >= _MOST_LATE_STARTS:
+            if not (self.device or self.versions) or self._failed_starts >= _MOST_LATE_STARTS:
                 late_s = self.options.start_timeout_s
                 how = worker.epitaph()
                 raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")

@@ -81,7 +81,7 @@ class Runner:
 
     def hello(self) -> wire.Message:
         """Return what the measurer wants to know first."""
-        return {"versions": self._backend.versions(), "device": self._backend.device_name()}
+        return {"device": self._backend.device_name()}
 
     def task(self, message: wire.Message) -> None:
         """Load another task's inputs and expected outputs."""

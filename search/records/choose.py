@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...backends.targets import resolve_target
 from . import file as rec
 from .file import Record, RecordError
-from .index import ForTarget
+from .index import ForTarget, on_device
 from .match import Choice, same_model
 from .record import key_of
 
@@ -29,8 +29,9 @@ def load_best(
     """Return the best record of a file (or of records): of a task, or of a workload by name, key or hash.
 
     Without `workload` the records must be of one workload only. `target` and `device` narrow the choice; a task brings
-    its own target, and the rule of `SearchTask.best_record`. Of a target given as text, records of the same model will
-    do. RecordError says what is there where nothing, or more than one workload, fits.
+    its own target, and the rule of `SearchTask.best_record`, which holds for a target given as text, too, where the
+    workload's IR is at hand (see `History.query`). RecordError says what is there where nothing, or more than one
+    workload, fits.
     """
     loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
     loaded = rec.select(loaded, device=device)
@@ -44,7 +45,17 @@ def load_best(
         raise RecordError(f"no record of workload '{workload}'; there are records of {there}")
     if len(workloads(found)) > 1:
         raise RecordError(f"there are records of {len(workloads(found))} workloads, choose one of {there}")
-    return rec.best(found)
+    return best_on(found, target, [records] if isinstance(records, str | os.PathLike) else ())
+
+
+def best_on(records: Sequence[Record], target: str | None, files: Iterable[str | os.PathLike[str]] = ()) -> Record:
+    """The best of one workload's records on a target, if it is named; RecordError with the reasons where none is."""
+    if target is None or any(record.target == target for record in records):
+        return rec.best(records)
+    best, why_not = on_device(records, resolve_target(target), files)
+    if best is None and why_not:
+        raise RecordError(f"of {len(records)} record(s) none can be used on {target} ({why_not})")
+    return rec.best(records) if best is None else best
 
 
 def on_target(records: list[Record], target: str | None) -> list[Record]:

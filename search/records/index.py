@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import Any, Protocol, TypeVar
 
 from ...backends.missing import MissingRequirement
 from ...backends.targets import resolve_target
+from ...dialects.caller import warn_caller
 from ...dialects.target import Target, parse_target
 from ...storage.whole_file import write_whole
 from ..workload import ComputeDAG
 from . import file as rec
-from .file import Record, RecordError
-from .match import Choice, Wanted, ranked
+from .file import Record, RecordError, RecordWarning
+from .match import Choice, Wanted, is_within, ranked
+from .workload_files import dag_of_file, dag_of_key
 
 Source = str | os.PathLike[str] | Record | Iterable["str | os.PathLike[str] | Record"]
 """Source of records: a file, a record, or some of those."""
@@ -46,11 +48,12 @@ class History:
     """Records, looked up by workload and target.
 
     As a context manager it holds for all that is built inside; inner contexts are asked first. Otherwise `query` asks
-    it directly.
+    it directly. Beside `files` there may be the IR of workloads.
     """
 
-    def __init__(self, records: Iterable[Record]) -> None:
+    def __init__(self, records: Iterable[Record], files: Sequence[str | os.PathLike[str]] = ()) -> None:
         self.records = list(records)
+        self._files = tuple(files)
         self._groups: dict[str, list[Record]] = {}
         for record in self.records:
             self._groups.setdefault(record.workload_hash, []).append(record)
@@ -60,15 +63,14 @@ class History:
         """The fastest record of a workload on a target; of one template only, if it is named.
 
         `workload` is a task, its `workload` (the key), or a hash. None where there is no record. Where none has just
-        this target, one of the same model will do, whose schedule keeps the limits of the target; a key or a hash does
-        not tell that.
+        this target, one of the same model will do, whose schedule keeps the limits of the target: see `on_device`.
         """
         device = self._target(target, workload)
         if device is None:
             return None
         found = self.of(_hash_of(workload), template)
         if isinstance(workload, str):
-            return next(ranked(found, device), None)
+            return on_device(found, device, self._files)[0]
         return Choice(found, ForTarget(workload.compute_dag, device)).record
 
     def config(self, task: OfTemplate[ConfigT]) -> ConfigT | None:
@@ -119,7 +121,7 @@ def apply_history_best(records: Source) -> History:
 
     RecordError where a file cannot be read.
     """
-    return History(records_in(records))
+    return History(records_in(records), files_in(records))
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,31 @@ class ForTarget:
 
     compute_dag: ComputeDAG
     target: Target
+
+
+def on_device(
+    records: Sequence[Record], target: Target, files: Iterable[str | os.PathLike[str]] = ()
+) -> tuple[Record | None, str]:
+    """The best of one workload's records that is of use on a target, and why those that rank before it are not.
+
+    Records of other targets of the model are held to the limits of this one by the workload's IR, which lies beside one
+    of `files`, or is that of the named workload in the key. Where neither is so, a RecordWarning says that nobody
+    looked at the limits.
+    """
+    first = next(ranked(records, target), None)
+    if first is None or is_within(first.target, target):
+        return first, ""
+    dag = next((dag for file in files if (dag := dag_of_file(first, file)) is not None), None) or dag_of_key(first)
+    if dag is None:
+        model = f"{target.kind} model={target.model}"
+        text = (
+            f"the best record of workload {first.workload_hash} is of a '{model}' with wider limits, and whether it "
+            "keeps those asked for is not known, as the workload's IR is not at hand: ask with the task"
+        )
+        warn_caller(text, RecordWarning)
+        return first, ""
+    choice = Choice(records, ForTarget(dag, target))
+    return choice.record, choice.reasons
 
 
 def _hash_of(workload: Any) -> str:
@@ -153,6 +180,15 @@ def records_in(source: Source) -> list[Record]:
             raise TypeError(f"records are a file, a Record, or a list of those, got a list with {type(item).__name__}")
         found += records_in(item)
     return found
+
+
+def files_in(source: Source) -> list[str | os.PathLike[str]]:
+    """Return the files that a source names."""
+    if isinstance(source, str | os.PathLike):
+        return [source]
+    if isinstance(source, Sequence):
+        return [item for item in source if isinstance(item, str | os.PathLike)]
+    return []
 
 
 def pick_best(records: Source, out: str | os.PathLike[str] | None = None) -> list[Record]:

@@ -10,7 +10,7 @@ from ...dialects.names import one_line
 from ...dialects.target import Target, parse_target
 from ...passes.pipeline_text import apply_schedule, parse_schedule
 from ...passes.primitive import ScheduleError
-from ..template.limits import device_excess
+from ..template.limits import device_excess, limits
 from ..workload import ComputeDAG
 from . import file as rec
 from .file import Record, RecordError, RecordVersionError
@@ -43,6 +43,15 @@ def same_model(text: str, target: Target) -> bool:
 def same_device(text: str, target: Target) -> bool:
     """True where times measured under a record's target count for this one: the same model, with as many cores."""
     return same_model(text, target) and (text == str(target) or parse_target(text).cores == target.cores)
+
+
+def is_within(text: str, target: Target) -> bool:
+    """True where what keeps the limits of a record's target, of the same model, keeps those of this one."""
+    if text == str(target):
+        return True
+    other = parse_target(text)
+    most = {limit.field: limit.most for limit in limits(other)}
+    return all(not limit.most or 0 < most[limit.field] <= limit.most for limit in limits(target))
 
 
 def why_not(record: Record, task: Wanted, versions: Mapping[str, str] | None = None) -> str | None:

@@ -1,6 +1,7 @@
 """Records that come with the package: the best known schedules of some workloads on some devices, asked last.
 
 They lie in the folder `pretuned`, one file of records a device; a record names its device, versions and date itself.
+`loopwright pretuned` makes one.
 """
 
 from __future__ import annotations

@@ -112,6 +112,11 @@ class Record:
         """Seconds per run of the shortest repeat, as disturbances only ever lengthen one; infinity when it failed."""
         return min(self.times_s) if self.ok else math.inf
 
+    @property
+    def gflops_per_s(self) -> float:
+        """10^9 arithmetic operations a second; 0 when it failed or they are not known."""
+        return self.flop / self.time_s / 1e9
+
     def __str__(self) -> str:
         """The workload, how fast it is or how it failed, and the config of a template, or the schedule."""
         known = key_of(self.workload_key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...passes.primitive import ScheduleError
 from ..measure.measurer import headline
@@ -14,7 +14,8 @@ from .charts import curve_chart, prediction_chart, roofline_chart
 from .group import RecordGroup, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
 from .limits import Limits, why_unknown
-from .markup import as_text
+from .markup import as_text, table
+from .network import NetworkTrace, section
 from .steps import Step, steps_of
 from .style import STYLE
 
@@ -24,9 +25,11 @@ _MOST_BARS = 14
 _LONGEST_TEXT = 200_000
 
 
-def page(all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits) -> str:
+def page(
+    all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits, networks: Sequence[NetworkTrace] = ()
+) -> str:
     """The page as text."""
-    body = "".join(_body(all_groups, title, find_limits))
+    body = "".join(_body(all_groups, title, find_limits, networks))
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -34,7 +37,9 @@ def page(all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits)
     )
 
 
-def _body(all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits) -> Iterator[str]:
+def _body(
+    all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits, networks: Sequence[NetworkTrace]
+) -> Iterator[str]:
     records = [r for group in all_groups for r in group.records]
     yield f"<h1>{as_text(title)}</h1>"
     if not records:
@@ -42,6 +47,8 @@ def _body(all_groups: Sequence[RecordGroup], title: str, find_limits: FindLimits
         return
     workloads = counted(len(all_groups), "workload")
     yield f'<p class="soft">{len(records)} measurements of {workloads}, {_when(records)}.</p>'
+    for trace in networks:
+        yield from section(trace)
     if len(all_groups) > 1:
         yield _overview(all_groups)
     for number, group in enumerate(all_groups):
@@ -72,16 +79,9 @@ def _overview(all_groups: Sequence[RecordGroup]) -> str:
                 "-" if speedup is None else f"{speedup:.2f}",
             ]
         )
-    return "<h2>Workloads</h2>" + _table(
+    return "<h2>Workloads</h2>" + table(
         ("workload", "device", "valid trials", "best", "times as fast as untuned"), rows
     )
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML."""
-    head = "".join(f"<th>{h}</th>" for h in heads)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<table class="wide"><tr>{head}</tr>{body}</table>'
 
 
 def _details(summary: str, content: str) -> str:
@@ -180,8 +180,8 @@ def _model(group: RecordGroup) -> Iterator[str]:
     if judged:
         mean = statistics.fmean(q.rank_correlation for _, q in judged)
         rows = [[str(n), str(q.samples), f"{q.rank_correlation:.2f}", f"{q.recall:.0%} of {q.k}"] for n, q in judged]
-        table = _table(("round", "candidates", "rank correlation", "of the best, named by the model"), rows)
-        yield _details(f"Ranking by round: correlation {mean:.2f} on average", table)
+        ranking = table(("round", "candidates", "rank correlation", "of the best, named by the model"), rows)
+        yield _details(f"Ranking by round: correlation {mean:.2f} on average", ranking)
 
 
 def _best_schedule(group: RecordGroup) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _cut(text: str) -> str:
 def _resources(best: Record) -> str:
     names = list(best.resources[0])
     rows = [[as_text(str(each.get(name, ""))) for name in names] for each in best.resources]
-    return "<h3>What its launches take</h3>" + _table([as_text(n.replace("_", " ")) for n in names], rows)
+    return "<h3>What its launches take</h3>" + table([as_text(n.replace("_", " ")) for n in names], rows)
 
 
 def _errors(group: RecordGroup) -> str:
@@ -245,7 +245,7 @@ def _errors(group: RecordGroup) -> str:
         first = next(r for r in group.trials if r.error.value == code)
         whole = _details(headline(first.message)[:300], f"<pre>{as_text(first.message)}</pre>")
         rows.append([f'<span class="bad">{code}</span>', str(count), whole])
-    return "<h3>Errors</h3>" + _table(("code", "trials", "the first one"), rows)
+    return "<h3>Errors</h3>" + table(("code", "trials", "the first one"), rows)
 
 
 def _what_mattered(group: RecordGroup) -> Iterator[str]:

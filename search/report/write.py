@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...dialects.caller import warn_caller
 from ...storage.whole_file import write_whole
 from ..records import file as rec
 from ..records.file import Record, RecordError
+from ..records.network_files import TunedNetwork, networks_beside
 from ..records.rebuilt import rebuilt_task, task_of_key
 from .charts import curve_chart
 from .group import groups
 from .limits import Limits, limits_of
+from .network import traces
 from .page import page
 
 if TYPE_CHECKING:
@@ -28,20 +31,23 @@ def write_report(
     find_task: Callable[[Record], SearchTask | None] | None = None,
     measure: bool = True,
     title: str = "",
+    networks: Sequence[TunedNetwork] | None = None,
 ) -> Path:
     """Write an HTML page about records, or a file of them, which loads nothing from elsewhere; returns its path.
 
     To an `output` that ends in `.svg` it writes the tuning curve alone, of records of one workload.
 
     `find_task` gives the task of a record where the workload is at hand: its IR is then shown step by step. Without it,
-    the IR that tuning leaves beside a file is taken. With `measure`, the limits of this machine's CPU are measured
-    where records are of it. RecordError where a file cannot be read or written, or there is no record.
+    the IR that tuning leaves beside a file is taken, as are the weights of `networks`. With `measure`, the limits of
+    this machine's CPU are measured where records are of it. RecordError where a file cannot be read or written, or
+    there is no record.
     """
     default: Callable[[Record], SearchTask | None]
     if isinstance(records, str | os.PathLike):
         name, loaded, default = os.fspath(records), rec.load(records), partial(rebuilt_task, records=records)
     else:
         name, loaded, default = "records", list(records), task_of_key
+    known = networks_of(records) if networks is None and isinstance(records, str | os.PathLike) else networks or ()
     if not loaded:
         raise RecordError(f"no record to report on in {name}: tune first")
     find = find_task or default
@@ -57,10 +63,18 @@ def write_report(
             raise RecordError(f"a curve is of one workload, {name} holds {len(found)}: write a page (.html)")
         text = curve_chart(found[0]) + "\n"
     else:
-        text = page(found, title or f"Tuning report of {Path(name).name}", limits)
+        text = page(found, title or f"Tuning report of {Path(name).name}", limits, traces(known, found))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
     except OSError as error:
         raise RecordError(f"cannot write report {os.fspath(output)!r}: {error.strerror}") from error
     return path
+
+
+def networks_of(records: str | os.PathLike[str]) -> list[TunedNetwork]:
+    """The networks whose tasks were tuned into a record file; a RecordWarning says which of their files are damaged."""
+    found, wrong = networks_beside(records)
+    if wrong:
+        warn_caller(f"weights of networks are left out: {'; '.join(wrong)}", rec.RecordWarning)
+    return found

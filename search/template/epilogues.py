@@ -72,8 +72,8 @@ class RecordedAnchors:
         self._sources = tuple(sources)
         self._known: dict[Target, list[dict[str, list[Record]]]] = {}
 
-    def schedule(self, task: SearchTask) -> str | None:
-        """The schedule of the fastest config on record for the same anchor on a task's model of device.
+    def best(self, task: SearchTask) -> tuple[Record, str] | None:
+        """The record of the fastest config for the same anchor on a task's model of device, and the task's schedule.
 
         The first of the histories with one decides; None where there is none, or the task refuses it.
         """
@@ -83,7 +83,8 @@ class RecordedAnchors:
         if task.target not in self._known:
             self._known[task.target] = [_by_anchor(known.records, task.target) for known in self._sources]
         found = (record for known in self._known[task.target] for record in known.get(anchor, ()))
-        return next(filter(None, (_adapted(record, task) for record in found)), None)
+        adapted = ((record, _adapted(record, task)) for record in found)
+        return next(((record, schedule) for record, schedule in adapted if schedule is not None), None)
 
 
 def _by_anchor(records: Iterable[Record], target: Target) -> dict[str, list[Record]]:

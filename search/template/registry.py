@@ -43,7 +43,7 @@ def template(function: str) -> Callable[[Function], Template]: ...
 def template(function: Function | str) -> Template | Callable[[Function], Template]:
     """Make a template of a function under the function's name, or as `@template("name")` under that one.
 
-    ConfigError where another function has the name; the same one may be defined again.
+    ConfigError where another function of a user's has the name; the same one may be defined again.
     """
     if isinstance(function, str):
         name = function
@@ -55,8 +55,9 @@ def _register(made: Template) -> Template:
     known = _TEMPLATES.get(made.name)
     if known is not None and _origin(known) != _origin(made):
         if _is_shipped(made):
-            return known  # a user's takes the place of the shipped one
-        raise ConfigError(f"template '{made.name}' is defined already, in {'.'.join(_origin(known))}")
+            return known  # a user's takes the place of the shipped one, whichever comes first
+        if not _is_shipped(known):
+            raise ConfigError(f"template '{made.name}' is defined already, in {'.'.join(_origin(known))}")
     _TEMPLATES[made.name] = made
     return made
 
@@ -89,6 +90,11 @@ def find_template(name: str, target: Target) -> Template:
             return _TEMPLATES[full]
     known = ", ".join(sorted({*_TEMPLATES, *shipped()}))
     raise ConfigError(f"there is no template '{name}' for target '{target.kind}'; there are: {known or 'none'}")
+
+
+def registered_in(module: str) -> dict[str, Template]:
+    """The templates that a module has registered, by name."""
+    return {name: made for name, made in _TEMPLATES.items() if made.function.__module__ == module}
 
 
 def suffixes(target: Target) -> list[str]:

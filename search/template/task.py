@@ -28,6 +28,7 @@ class TemplateTask(BoundTemplate):
     The template is a name, a Template, or a function `f(cfg, *args)`. `print(task.config_space)` shows what may be
     chosen. `workload_key` is what records name the workload by, unless it is the template with its arguments.
     `estimates=False` lets configs be measured that are within the device's limits, but by estimate not worth a build.
+    `instead_of` is that of a SearchTask.
     ConfigError where there is no such template, it is for another kind of target, or no config of it can be scheduled.
     """
 
@@ -39,6 +40,8 @@ class TemplateTask(BoundTemplate):
         target: str | Target = "llvm",
         workload_key: str = "",
         estimates: bool = True,
+        *,
+        instead_of: str | None = None,
     ) -> None:
         resolved = resolve_target(target)
         if isinstance(template, str):
@@ -46,6 +49,7 @@ class TemplateTask(BoundTemplate):
         elif not isinstance(template, TemplateFunction):
             template = TemplateFunction(template.__name__, template)
         super().__init__(template, args, resolved, workload_key, estimates)
+        self.instead_of = instead_of
 
     # -- tuning -------------------------------------------------------------------------------------------------------
 

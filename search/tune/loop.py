@@ -25,6 +25,7 @@ from ..sketch.space import SpaceError
 from ..strategies.evolution import Evolution, EvolutionSettings
 from ..strategies.make import strategy_maker
 from ..strategies.strategy import Proposal, Strategy
+from . import callback
 from .deadline import Deadline
 from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
 from .progress import TuningState, counted, progress_of
@@ -137,7 +138,7 @@ class Tuner:
             self._records.save()
             self._progress.stop()
             self._records.note_what_is_lost()
-            self.options.end_callbacks()
+            callback.end(self.options.callbacks)
         return self.result(winner)
 
     def _begin_from(self, known: int) -> None:
@@ -361,8 +362,7 @@ class Tuner:
             self._progress.note(f"first failure, trial {self.state.done}: {why}")
         self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
         self._progress.update(self.state)
-        ends = [callback(self.state, record) is True for callback in self.options.callbacks]
-        if any(ends):
+        if callback.tell(self.options.callbacks, self.state, record):
             self.stopped = True
             self.measurer.withdraw()
 
@@ -394,7 +394,7 @@ class Tuner:
             if record.role is not Role.TRIAL or not self.task.tried(record):
                 continue
             self.take_over(record)
-        self.state.resumed = self.state.done
+        self.state.resumed = self.state.begun_at = self.state.done
 
     def _may_resume(self, record: Record, refused: list[str]) -> bool:
         if not self.task.counts(record):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.classic_words import options_know_classic_words
+from ...dialects.counts import require_count
 from ..cost_model import CostModel
 from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
@@ -19,6 +19,7 @@ from ..records.file import Record
 from ..sketch.space import Space
 from ..strategies.make import strategy_maker
 from ..strategies.strategy import StrategyMaker
+from .callback import Callback
 from .progress import Progress, TuningState, counted
 
 
@@ -147,10 +148,6 @@ def as_keyword(keyword: str, value: object) -> str:
     return f"{keyword}={value}"
 
 
-Callback = Callable[[TuningState, Record], object]
-"""Called after each trial; tuning the task ends when one returns True."""
-
-
 @options_know_classic_words
 @dataclass(frozen=True)
 class TuningOptions:
@@ -163,8 +160,9 @@ class TuningOptions:
     and one candidate at least is measured.
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
-    `records` know of other tasks of the target. Each callback is called after a trial; one that
-    returns True ends tuning. `verbose` shows each trial. Sentences that advise an option have it as `spelled` says.
+    `records` know of other tasks of the target. `callbacks` are called with the state and the record after each trial;
+    one that returns True ends tuning, in a network that of the task. `verbose` shows each trial. Sentences that advise
+    an option have it as `spelled` says.
     """
 
     num_measure_trials: int = 64
@@ -179,7 +177,7 @@ class TuningOptions:
     transfer: bool = True
     final_candidates: int = 4
     final_laps: int = 8
-    callbacks: Sequence[Callback] = ()
+    callbacks: Sequence[Callback[TuningState]] = ()
     progress: bool | Progress = True
     verbose: bool = False
     spelled: Spelling = as_keyword
@@ -192,12 +190,6 @@ class TuningOptions:
     def trials_after(self, known: int) -> int:
         """The trials in all of a search that begins with `known` ones from the records."""
         return self.num_measure_trials if self.more_trials is None else known + self.more_trials
-
-    def end_callbacks(self) -> None:
-        """Tell callbacks that have a method `finish()` that tuning has ended, for whatever reason."""
-        for callback in self.callbacks:
-            if hasattr(callback, "finish"):
-                callback.finish()
 
     @property
     def refits(self) -> bool:
@@ -212,20 +204,12 @@ class TuningOptions:
     def __post_init__(self) -> None:
         strategy_maker(self.strategy)
         for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
-            _require_count(name, getattr(self, name))
+            require_count(name, getattr(self, name))
         for name in ("more_trials", "early_stopping"):
             if getattr(self, name) is not None:
-                _require_count(name, getattr(self, name))
+                require_count(name, getattr(self, name))
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
             raise ValueError(f"time_limit_s must be at least 0, got {self.time_limit_s}")
-
-
-def _require_count(name: str, value: object) -> None:
-    """Refuse what is no whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ class TuningState:
     flop: float = 0.0
     done: int = 0
     resumed: int = 0
+    begun_at: int = 0
+    """Trials from before this call: resumed ones, and those of earlier calls of a tuner."""
     best: Record | None = None
     best_trial: int = 0
     default: Record | None = None
@@ -107,12 +109,8 @@ class TuningState:
 
     @property
     def trials_since_best(self) -> int:
-        """Trials since the best one, of those that are not from the records."""
-        return self.done - max(self.best_trial, self.resumed)
-
-    def gflops(self, record: Record) -> float:
-        """The speed of a record in 10^9 operations a second; 0 when it failed."""
-        return self.flop / record.time_s / 1e9 if record.ok else 0.0
+        """Trials since the best one, of those of this call."""
+        return self.done - max(self.best_trial, self.begun_at)
 
     @property
     def elapsed_s(self) -> float:

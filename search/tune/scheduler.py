@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -15,20 +15,24 @@ from ...dialects.te import ComputeOp
 from ..cost_model import CostModel, make_model
 from ..cost_model.shared import SharedModel
 from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
-from ..measure.measurer import MeasureError, MeasureOptions, Measurer
+from ..measure.measurer import MeasureError, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
 from ..records.file import Record
+from ..records.network_files import TunedNetwork, WeightedTask, write_network
 from ..task import SearchTask, TaskInSearch
 from ..template.in_search import TemplateInSearch
 from ..template.task import TemplateTask
+from . import callback
+from .callback import Callback
 from .deadline import Clock, Deadline
 from .display import Silent
 from .kept_data import KeptData
-from .loop import RUN_OFF_SHARE, TuningError, TuningOptions, TuningTask
+from .loop import RUN_OFF_SHARE, TuningOptions, TuningTask
 from .loop import Tuner as TaskTuner
 from .options import Tunable
-from .state import SchedulerState, TaskRow
+from .progress import counted
+from .state import SchedulerState, TaskRow, ways_of, weighted_sum
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
 from .table import SchedulerProgress, make_network_progress
 
@@ -40,27 +44,40 @@ _GROUP_BASE = 1.618
 _SHOWN = 3
 """Tasks that a sentence names."""
 
-SchedulerCallback = Callable[[SchedulerState], object]
-"""Called after each round; tuning ends when one returns something true."""
-
 
 @dataclass(frozen=True)
 class NetworkResult:
-    """The winners by task (None: no trial of it was right), the objective in seconds, and the last state."""
+    """The winners by task (None: no trial of it was right), the objective in seconds, and the last state.
+
+    Where no task has a winner, `failure` says why, so that a loop over many networks goes on.
+    """
 
     best: Sequence[Record | None]
     latency_s: float
     state: SchedulerState
+    failure: str = ""
+
+    def __str__(self) -> str:
+        """A line: the total, of how many tasks there is a schedule, or why there is none, the trials."""
+        if self.failure:
+            return headline(self.failure)
+        found = sum(best is not None for best in self.best)
+        total = f"{self.latency_s * 1e3:.4g} ms in all" if math.isfinite(self.latency_s) else "no total"
+        return (
+            f"{total}, schedules for {found} of {counted(len(self.best), 'task')}, {counted(self.state.done, 'trial')}"
+        )
 
 
 class TaskScheduler:
     """Divides measurement trials among the tasks of a network.
 
     `weights` say how often each task appears (default: once each); the objective is the sum of weight times latency, or
-    `objective(latencies_s)`. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
+    `objective(latencies_s)`. Of tasks that compute the same in several ways (`SearchTask.instead_of`) it counts the
+    fastest. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
     the same entry in `groups` are expected to reach similar speeds; without `groups`, these are tasks of the same
     computation and about as many operations. Trials in the file `load_records` count as done, and new ones go there
-    too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model.
+    too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model. `callbacks` are
+    those of TuningOptions, but see the state of the network, whose tuning ends when one returns True.
     """
 
     @knows_classic_words
@@ -74,7 +91,7 @@ class TaskScheduler:
         objective: Objective | None = None,
         groups: Sequence[str | None] | None = None,
         share_model: bool = False,
-        callbacks: Sequence[SchedulerCallback] = (),
+        callbacks: Sequence[Callback[SchedulerState]] = (),
     ) -> None:
         if not tasks:
             raise ValueError("there is no task to tune")
@@ -90,7 +107,7 @@ class TaskScheduler:
             raise ValueError(f"all tasks must be for one target, got {' and '.join(targets)}")
         self.load_records = load_records
         self.strategy = make_strategy(strategy) if isinstance(strategy, str) else strategy
-        self.objective = objective or self._weighted_sum
+        self.objective = objective or weighted_sum(self.weights, ways_of([*map(_hashes, self.tasks)]))
         self.groups = [_group(task) for task in tasks] if groups is None else list(groups)
         self.share_model = share_model
         self.callbacks = tuple(callbacks)
@@ -116,8 +133,8 @@ class TaskScheduler:
         the call, on `clock`: a task's sketches and data are made when it is first measured, and up to a fifth of the
         time is kept for run-offs, those of the largest shares of the whole first. `measure`, `builder` and `runner` are
         those of `lw.SearchTask.tune`. Ctrl-C passes through with
-        everything measured in the records; the same call goes on from there. Raises TuningError when no trial of any
-        task succeeds, and as `lw.SearchTask.tune` does.
+        everything measured in the records; the same call goes on from there. Where no trial of any task succeeds, the
+        result says so. Raises as `lw.SearchTask.tune` does.
         """
         options = options or TuningOptions(num_measure_trials=64 * len(self.tasks))
         deadline = Deadline.after(options.time_limit_s, clock)
@@ -132,9 +149,6 @@ class TaskScheduler:
         with Measurer(measure) as measurer:
             most = min(most, max(1, count // len(self.tasks)))
             return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
-
-    def _weighted_sum(self, latencies_s: Sequence[float]) -> float:
-        return sum(w * latency_s for w, latency_s in zip(self.weights, latencies_s, strict=True))
 
 
 class _Run:
@@ -179,18 +193,19 @@ class _Run:
             for number, (task, model) in enumerate(zip(scheduler.tasks, models, strict=True))
         ]
         rows = [
-            TaskRow(number, weight, tuner.state, TaskHistory(tuner.task.flop, group))
-            for number, (weight, tuner, group) in enumerate(
-                zip(scheduler.weights, self.tuners, scheduler.groups, strict=True)
+            TaskRow(number, weight, tuner.state, TaskHistory(tuner.task.flop, group), _hashes(task)[1] is not None)
+            for number, (task, weight, tuner, group) in enumerate(
+                zip(scheduler.tasks, scheduler.weights, self.tuners, scheduler.groups, strict=True)
             )
         ]
         started_s = deadline.started_s
         self.state = SchedulerState(rows, options.trials_after(0), scheduler.objective, started_s=started_s)
-        self.best_s, self.best_trial = math.inf, 0
+        self.stopped = False
 
     def run(self) -> NetworkResult:
         if self.records is not None:
             rec.append(self.records, [])  # better to fail now than after the first round
+            self._keep_weights(self.records)
         self._resume()
         self.progress.start(self.state)
         if elsewhere := measured_elsewhere(self.tuners[0].task.target, self.measurer.device):
@@ -202,8 +217,17 @@ class _Run:
         finally:
             self.kept.forget()
             self.progress.stop(self.state)
-            self.options.end_callbacks()
-        return NetworkResult(best, self.state.latency_s, self.state)
+            callback.end((*self.options.callbacks, *self.scheduler.callbacks))
+        return NetworkResult(best, self.state.latency_s, self.state, "" if any(best) else self._all_failed())
+
+    def _keep_weights(self, records: str | os.PathLike[str]) -> None:
+        """Write the weights beside the records, for reports on the network."""
+        tasks = zip(self.tuners, self.scheduler.weights, self.scheduler.tasks, strict=True)
+        kept = tuple(WeightedTask(t.task.name, t.task.hash, weight, _hashes(task)[1]) for t, weight, task in tasks)
+        try:
+            write_network(records, TunedNetwork(self.tuners[0].task.target, kept))
+        except OSError as error:
+            self.progress.note(f"cannot write the weights beside {os.fspath(records)}: {error.strerror}")
 
     def _search(self) -> None:
         state = self.state
@@ -215,11 +239,8 @@ class _Run:
             history = state.rows[chosen].history
             history.latencies_s.append(state.rows[chosen].latency_s)
             history.alive = done > 0 and not tuner.exhausted
-            stop = [bool(callback(state)) for callback in self.scheduler.callbacks]
-            state.next_task = None if any(stop) else self._choose()
+            state.next_task = self._choose()
             self.progress.round(state, chosen)
-            if any(stop):
-                return
 
     def _round(self, number: int) -> int:
         """Search one task for a round; returns the trials, none where its data does not fit into memory."""
@@ -246,9 +267,9 @@ class _Run:
     def _patience(self) -> int:
         """Count the trials that may follow if none lowers the objective."""
         patience = self.options.early_stopping
-        if patience is None or not math.isfinite(self.best_s):
+        if patience is None or not math.isfinite(self.state.best_s):
             return self.state.total
-        return max(0, patience - (self.state.done - self.best_trial))
+        return max(0, patience - self.state.trials_since_best)
 
     def _run_offs_s(self) -> float:
         return sum(tuner.run_off_s() for tuner in self.tuners)
@@ -260,7 +281,7 @@ class _Run:
     def _choose(self) -> int | None:
         """Return the task to tune next, or None when there is a reason to end."""
         state = self.state
-        if state.done >= state.total or not self._may_begin():
+        if self.stopped or state.done >= state.total or not self._may_begin():
             return None
         return self.scheduler.strategy.choose([row.history for row in state.rows], state.objective)
 
@@ -275,10 +296,12 @@ class _Run:
             state.phase = f"comparing the best of task {number}"
             self.progress.trial(state)
             best[number] = self._winner(state.rows[number], self.tuners[number])
-        if not any(best):
-            raise TuningError(next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).failure)
         state.phase = "done"
         return best
+
+    def _all_failed(self) -> str:
+        first = next((tuner for tuner in self.tuners if tuner.trials), self.tuners[0]).failure
+        return first if len(self.tuners) == 1 else f"none of {len(self.tuners)} tasks has a schedule; {first}"
 
     def _note_what_is_left_out(self) -> None:
         """Say which tasks there was no time for."""
@@ -319,7 +342,7 @@ class _Run:
                     row.history.latencies_s.append(best_s)
             row.history.alive = not tuner.exhausted
         if self.state.resumed:
-            self.best_s, self.best_trial = self.state.latency_s, self.state.done
+            self.state.best_s, self.state.best_trial = self.state.latency_s, self.state.done
         self.state.total = self.options.trials_after(self.state.resumed)
         if self.state.resumed >= self.state.total:
             self.progress.note(
@@ -340,11 +363,14 @@ class _Run:
         shared = SharedModel(model)
         return [shared.view(number) for number in range(count)]
 
-    def _trial_done(self, *_: object) -> None:
-        self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
-        if self.state.latency_s < self.best_s:
-            self.best_s, self.best_trial = self.state.latency_s, self.state.done
-        self.progress.trial(self.state)
+    def _trial_done(self, _: object, record: Record) -> bool:
+        state = self.state
+        state.build_s, state.run_s = self.measurer.building_s, self.measurer.running_s
+        if state.latency_s < state.best_s:
+            state.best_s, state.best_trial = state.latency_s, state.done
+        self.progress.trial(state)
+        self.stopped |= callback.tell(self.scheduler.callbacks, state, record)
+        return self.stopped
 
     @contextmanager
     def _notes_interruption(self) -> Iterator[None]:
@@ -377,6 +403,11 @@ def _measure_options(task: SchedulableTask) -> MeasureOptions:
     if isinstance(task, TuningTask):
         raise ValueError(f"task {task.name} does not say how it is measured: pass MeasureOptions")
     return task.measure_options()
+
+
+def _hashes(task: SchedulableTask) -> tuple[str | None, str | None]:
+    """The hash of a task's workload, and that of the workload that it stands for."""
+    return (None, None) if isinstance(task, TuningTask) else (task.compute_dag.hash, task.instead_of)
 
 
 def _group(task: SchedulableTask) -> str | None:

@@ -11,14 +11,47 @@ from .progress import TuningState
 from .strategy import Objective, TaskHistory
 
 
+def weighted_sum(weights: Sequence[float], ways: Sequence[Sequence[int]] | None = None) -> Objective:
+    """The objective of a network whose tasks appear as often as the weights say: its latency from end to end.
+
+    `ways` are the numbers of tasks, together where they compute the same (`ways_of`), of which the fastest counts.
+    """
+    together = ways or [[number] for number in range(len(weights))]
+
+    def latency_s(latencies_s: Sequence[float]) -> float:
+        known = ([weights[k] * latencies_s[k] for k in one if latencies_s[k]] for one in together)
+        return sum(min(each, default=0.0) for each in known)  # a strategy's 0 is a latency that is not known
+
+    return latency_s
+
+
+def ways_of(tasks: Sequence[tuple[str | None, str | None]]) -> list[list[int]]:
+    """The numbers of tasks, together where they compute the same, so that a network takes one of them.
+
+    Each task is the hash of its workload, None where it has none, and that of the workload that it stands for, if any.
+    """
+    first: dict[str, int] = {}
+    for number, (digest, instead_of) in enumerate(tasks):
+        if digest is not None and instead_of is None:
+            first.setdefault(digest, number)
+    ways: dict[int | str, list[int]] = {}
+    for number, (_, instead_of) in enumerate(tasks):
+        ways.setdefault(number if instead_of is None else first.get(instead_of, instead_of), []).append(number)
+    return list(ways.values())
+
+
 @dataclass
 class TaskRow:
-    """A task of a network: its number, how often it appears, and what tuning it has given."""
+    """A task of a network: its number, how often it appears, and what tuning it has given.
+
+    `is_another_way` where it computes what another task does, so that the network takes one of them.
+    """
 
     number: int
     weight: float
     tuning: TuningState
     history: TaskHistory
+    is_another_way: bool = False
 
     @property
     def latency_s(self) -> float:
@@ -50,6 +83,10 @@ class SchedulerState:
     build_s: float = 0.0
     run_s: float = 0.0
     started_s: float = field(default_factory=time.monotonic)
+    best_s: float = math.inf
+    """The least objective so far."""
+    best_trial: int = 0
+    """Trials of all tasks after which it was reached."""
 
     @property
     def done(self) -> int:
@@ -63,9 +100,14 @@ class SchedulerState:
 
     @property
     def latency_s(self) -> float:
-        """The objective at the best latencies; infinity while a task has none."""
-        latencies_s = [row.latency_s for row in self.rows]
-        return self.objective(latencies_s) if all(map(math.isfinite, latencies_s)) else math.inf
+        """The objective at the best latencies; infinity while a task that it needs has none."""
+        total_s = self.objective([row.latency_s for row in self.rows])
+        return math.inf if math.isnan(total_s) else total_s
+
+    @property
+    def trials_since_best(self) -> int:
+        """Trials since the objective last fell."""
+        return self.done - self.best_trial
 
     def share(self, row: TaskRow) -> float:
         """The part of a task in the latencies of all, by weight; NaN while it has none."""

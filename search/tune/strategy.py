@@ -10,8 +10,8 @@ from typing import Protocol
 Objective = Callable[[Sequence[float]], float]
 """From the latency of each task, in seconds, to what is to become small."""
 
-_STEP = 1e-4
-"""Relative step of the finite difference that gives the objective's slope."""
+_LEAST = 0.01
+"""Part of its latency that no round is expected to bring a task below."""
 
 _MORE_ROUNDS = 5
 """Rounds that a task must have had beyond all others of its group before it may be found unlike them."""
@@ -82,13 +82,13 @@ class Gradient:
             raise ValueError(f"needs 0 <= alpha <= 1, beta >= 1, gamma >= 0 and window >= 1, got {self}")
 
     def choose(self, tasks: Sequence[TaskHistory], objective: Objective) -> int | None:
-        """Return the next task without a round, else the one of the steepest descent, the first of equals."""
+        """Return the next task without a round, else the one of the largest gain, the first of equals."""
         alive = [index for index, task in enumerate(tasks) if task.alive]
         unknown = [index for index in alive if not tasks[index].rounds]
         if unknown:
             return unknown[0]
         failing = [index for index in alive if math.isinf(tasks[index].latency_s)]
-        if failing:  # without a latency of each there is no objective
+        if failing and not math.isfinite(objective([task.latency_s for task in tasks])):
             return min(failing, key=lambda index: tasks[index].rounds)
         gains = self.gains(tasks, objective)
         return max(alive, key=lambda index: gains[index], default=None)
@@ -103,9 +103,8 @@ class Gradient:
             if not latency_s or not task.alive:
                 gains.append(0.0)
                 continue
-            nearer = [*latencies_s[:index], latency_s * (1 - _STEP), *latencies_s[index + 1 :]]
-            slope = (here - objective(nearer)) / (latency_s * _STEP)
-            gains.append(slope * self._expected_gain_s(tasks, index))
+            after_s = max(latency_s - self._expected_gain_s(tasks, index), _LEAST * latency_s)
+            gains.append(here - objective([*latencies_s[:index], after_s, *latencies_s[index + 1 :]]))
         return gains
 
     def _expected_gain_s(self, tasks: Sequence[TaskHistory], index: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from .display import Screen, say
@@ -11,7 +12,7 @@ from .state import SchedulerState
 if TYPE_CHECKING:
     from rich.console import Group
 
-_HEADINGS = ("ID", "Latency (ms)", "Speed (GFLOPS)", "Trials", "Weight", "Share", "Task", "Errors")
+HEADINGS = ("ID", "Latency (ms)", "Speed (GFLOPS)", "Trials", "Weight", "Share", "Task", "Errors")
 _NUMBERS = 6
 """Columns of numbers, which come first and are aligned on the right."""
 _LEAST = 4
@@ -39,11 +40,15 @@ class SchedulerProgress(Protocol):
 
 def as_text(state: SchedulerState) -> str:
     """Return the table of tasks, with the summary below it."""
-    rows = [_HEADINGS, *map(state.cells, state.rows)]
+    return "\n".join([as_table([HEADINGS, *map(state.cells, state.rows)]), state.summary])
+
+
+def as_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return headings and rows between rules."""
     widths = [max(_LEAST, *map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["| " + " | ".join(map(_aligned, row, widths, range(len(widths)))) + " |" for row in rows]
     rule = "-" * len(lines[0])
-    return "\n".join([rule, lines[0], rule, *lines[1:], rule, state.summary])
+    return "\n".join([rule, lines[0], rule, *lines[1:], rule])
 
 
 def _aligned(cell: str, width: int, column: int) -> str:
@@ -136,7 +141,7 @@ def _drawn(state: SchedulerState, height: int | None = None) -> Group:
 
     title = f"[ Task Scheduler ]  {state.done}/{state.total} trials: {state.phase}"
     table = Table(box=box.SIMPLE, title=title, title_justify="left")
-    for number, heading in enumerate((*_HEADINGS, "Last")):
+    for number, heading in enumerate((*HEADINGS, "Last")):
         table.add_column(heading, justify="right" if number < _NUMBERS else "left", no_wrap=True)
     first, last = _window(len(state.rows), state.next_task or 0, height)
     for row in state.rows[first:last]:

@@ -1,5 +1,8 @@
 """Tuners of templates, what they measure with, and what they call back: `lw.tuners`."""
 
+from typing import TYPE_CHECKING
+
+from ...dialects.classic_words import names_of_module as _names_of_module
 from ..measure.local import LocalBuilder as LocalBuilder
 from ..measure.local import LocalRunner as LocalRunner
 from ..measure.local import measure_option as measure_option
@@ -13,3 +16,6 @@ from .tuner import Tuner as Tuner
 GeneticTuner = GATuner
 XGBTuner = GradientBoostingTuner
 """The name that scripts for the classic autotuner know; the trees are scikit-learn's."""
+
+if not TYPE_CHECKING:  # type checkers know the names above
+    __getattr__ = _names_of_module("loopwright.tuners")

@@ -1,4 +1,4 @@
-"""Functions to call after each trial: callbacks of the tuners, and of TuningOptions."""
+"""Callbacks of a search: of TuningOptions, of a network's, and of the tuners."""
 
 from __future__ import annotations
 
@@ -6,45 +6,31 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from ..records import file as rec
 from ..records.file import Record
-
-if TYPE_CHECKING:
-    from ..tune.state import SchedulerState
+from ..tune.callback import Callback
+from ..tune.state import SchedulerState
 
 
 class Tuning(Protocol):
-    """Progress of tuning: a tuner, or the state that callbacks of TuningOptions see."""
+    """Progress of a search, of a task or of a network."""
 
     @property
     def trials_since_best(self) -> int: ...
-
-    def gflops(self, record: Record) -> float: ...
-
-
-Trials = Record | Sequence[Record]
-"""The trial just done, which the tuners give in a list."""
-
-TrialCallback = Callable[[Tuning, Trials], object]
-
-
-def _each(trials: Trials) -> Sequence[Record]:
-    return [trials] if isinstance(trials, Record) else trials
 
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
-def log_to_file(path: str | os.PathLike[str]) -> TrialCallback:
+def log_to_file(path: str | os.PathLike[str]) -> Callback[Tuning]:
     """Append every record to a file; RecordError, now and not after the first trial, where it cannot be opened."""
     rec.append(path, [])
 
-    def append(tuner: Tuning, records: Trials) -> None:
-        rec.append(path, _each(records))
+    def append(state: Tuning, record: Record) -> None:
+        rec.append(path, [record])
 
     return append
 
@@ -62,13 +48,11 @@ class ProgressBar:
         self._best = 0.0
         self._open = False
 
-    def __call__(self, tuner: Tuning, records: Trials) -> None:
-        """Show the line again, after these trials."""
-        current = 0.0
-        for record in _each(records):
-            self._done += 1
-            current = tuner.gflops(record) / (_PREFIXES[self._unit] / 1e9)
-            self._best = max(self._best, current)
+    def __call__(self, state: Tuning, record: Record) -> None:
+        """Show the line again, after this trial."""
+        self._done += 1
+        current = record.gflops_per_s / (_PREFIXES[self._unit] / 1e9)
+        self._best = max(self._best, current)
         speed = f"Current/Best: {current:7.2f}/{self._best:7.2f} {self._unit}FLOPS"
         spent_s = time.monotonic() - self._started_s
         self._out.write(f"\r{self._prefix} {speed} | Progress: ({self._done}/{self._total}) | {spent_s:.2f} s")
@@ -94,14 +78,14 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G", stream: Tex
     return ProgressBar(total, prefix, si_prefix, sys.stdout if stream is None else stream)
 
 
-def log_estimated_latency(path: str | os.PathLike[str]) -> Callable[[SchedulerState], None]:
+def log_estimated_latency(path: str | os.PathLike[str]) -> Callback[SchedulerState]:
     """Write a network's total latency over time to a file, for `lw.TaskScheduler(callbacks=[...])`.
 
-    After each round a line of seconds, milliseconds (empty while a task has no schedule) and trials, between tabs.
+    After each trial a line of seconds, milliseconds (empty while a task has no schedule) and trials, between tabs.
     """
     Path(path).write_text("ElapsedTime(s)\tEstimatedLatency(ms)\tTrials\n")
 
-    def append(state: SchedulerState) -> None:
+    def append(state: SchedulerState, record: Record) -> None:
         latency = f"{state.latency_s * 1e3:.6g}" if math.isfinite(state.latency_s) else ""
         with Path(path).open("a") as file:
             file.write(f"{state.used_s:.3f}\t{latency}\t{state.done}\n")
@@ -109,20 +93,20 @@ def log_estimated_latency(path: str | os.PathLike[str]) -> Callable[[SchedulerSt
     return append
 
 
-def early_stop(trials: int) -> TrialCallback:
+def early_stop(trials: int) -> Callback[Tuning]:
     """End after so many trials without a better one; trials from before the call of `tune` do not count."""
 
-    def check(tuner: Tuning, records: Trials) -> bool:
-        return tuner.trials_since_best >= trials
+    def check(state: Tuning, record: Record) -> bool:
+        return state.trials_since_best >= trials
 
     return check
 
 
-def time_limit(seconds: float) -> TrialCallback:
+def time_limit(seconds: float) -> Callback[Tuning]:
     """End when so many seconds have passed since this call."""
     started_s = time.monotonic()
 
-    def check(tuner: Tuning, records: Trials) -> bool:
+    def check(state: Tuning, record: Record) -> bool:
         return time.monotonic() - started_s >= seconds
 
     return check

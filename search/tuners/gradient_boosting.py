@@ -15,9 +15,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ...dialects.classic_words import knows_classic_words
+from ...dialects.counts import require_count
 from ..cost_model import CostModel, Floats, Tasks, relative_speed
 from ..cost_model.threads import at_most
-from ..measure.local import check_count
 from ..records.file import Record
 from ..records.index import SKETCH_PREFIX
 from ..strategies.annealing import Annealing
@@ -123,6 +124,7 @@ class GradientBoostingTuner(Tuner):
     template have shown.
     """
 
+    @knows_classic_words
     def __init__(
         self,
         task: TemplateTask,
@@ -136,7 +138,7 @@ class GradientBoostingTuner(Tuner):
         super().__init__(task, seed)
         if loss_type not in LOSSES:
             raise ValueError(f"loss_type must be one of {', '.join(LOSSES)}, got '{loss_type}'")
-        check_count("plan_size", plan_size)
+        require_count("plan_size", plan_size)
         if feature_type not in KINDS:
             raise ValueError(f"feature type must be one of {', '.join(KINDS)}, got '{feature_type}'")
         self.batch_size = plan_size

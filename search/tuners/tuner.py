@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.classic_words import knows_classic_words
+from ...dialects.counts import require_count
 from ..cost_model import CostModel, make_model
-from ..measure.local import check_count, measuring
+from ..measure.local import measuring
 from ..measure.measurement import Measuring, headline
 from ..measure.measurer import Measurer, MeasureTask
 from ..records import file as rec
@@ -27,9 +28,11 @@ from ..strategies.chance import Chance
 from ..strategies.order import in_random_order
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
 from ..template.in_search import TemplateInSearch, TemplateSpace
+from ..tune import callback
 from ..tune.loop import Tuner as Loop
 from ..tune.loop import TuningOptions, TuningResult
 from ..tune.progress import TuningState
+from .classic import AnyCallback, as_callback
 from .simulated import SimulatedMeasurer
 
 if TYPE_CHECKING:
@@ -40,12 +43,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("loopwright.tuners")
 """Shows each trial at level DEBUG, and a search without a valid trial at level WARNING."""
-
-Callback = Callable[["Tuner", Sequence[Record]], Any]
-"""Called with the tuner and the record of the trial just done, in a list; tuning ends when one returns True.
-
-Its method `finish()`, if it has one, is called when tuning ends, for whatever reason.
-"""
 
 Where = str | os.PathLike[str] | Iterable[Record]
 
@@ -147,15 +144,6 @@ class Tuner:
         """The config of the fastest trial so far, or None."""
         return None if self.best is None else self.task.config(self.best.decisions)
 
-    @property
-    def trials_since_best(self) -> int:
-        """Trials since the best one, of those that the last call of `tune` made."""
-        return self._loop.trials_since_best
-
-    def gflops(self, record: Record) -> float:
-        """The speed of a record in 10^9 operations a second; 0 when it failed."""
-        return float(self.task.flops) / record.time_s / 1e9 if record.ok else 0.0
-
     def _indices(self, rows: Sequence[Sequence[int]]) -> list[int]:
         found: list[int] = self.space.indices(
             np.array(rows, dtype=np.int64).reshape(len(rows), self.space.n_decisions)
@@ -170,31 +158,31 @@ class Tuner:
         n_trial: int,
         measure_option: Any = None,
         early_stopping: int | None = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[AnyCallback] = (),
     ) -> TuningResult:
         """Measure up to `n_trial` configs more; returns the best and all trials.
 
         `measure_option` is what `measure_option()` returns, a MeasureOptions, None for the usual one of the target, or
         a function from the task and configs to seconds. `early_stopping` ends after so many trials without a better
-        one. Ctrl-C passes through, and what was measured stays in `trials`. Where no trial was valid, the result says
-        so, and a warning of the log.
+        one. `callbacks` are those of TuningOptions, or take `(tuner, inputs, results)` as classic ones do. Ctrl-C
+        passes through, and what was measured stays in `trials`. Where no trial was valid, the result says so, and a
+        warning of the log.
         """
-        check_count("n_trial", n_trial)
+        require_count("n_trial", n_trial)
         if early_stopping is not None:
-            check_count("early_stopping", early_stopping)
+            require_count("early_stopping", early_stopping)
         loop, state = self._loop, self.state
         count = min(n_trial, self.space.size)
         state.total, loop.patient_from, loop.stopped = state.done + count, state.done, False
-        told = tuple(partial(self._told, callback) for callback in (self._log, *callbacks))
+        state.begun_at = state.done
+        told = tuple(as_callback(each, self, self.task) for each in (self._log, *callbacks))
         loop.options = replace(loop.options, early_stopping=early_stopping, batch_size=self.batch_size, callbacks=told)
         self._option = measure_option
         try:
             with self._measuring(measure_option) as loop.measurer:
                 loop.round(count)
         finally:
-            for callback in callbacks:
-                if hasattr(callback, "finish"):
-                    callback.finish()
+            callback.end(told)
         if state.best is None:
             LOGGER.warning(headline(loop.failure))
         return loop.result(state.best)
@@ -209,17 +197,12 @@ class Tuner:
         assert proposal is not None, "the untuned schedule is no trial of a tuner"
         return self.task.config(proposal.row)
 
-    def _told(self, callback: Callback, state: TuningState, record: Record) -> bool:
-        return callback(self, [record]) is True
-
-    @staticmethod
-    def _log(tuner: Tuner, records: Sequence[Record]) -> None:
-        (record,) = records
-        best = 0.0 if tuner.best is None else tuner.gflops(tuner.best)
+    def _log(self, state: TuningState, record: Record) -> None:
+        best = 0.0 if state.best is None else state.best.gflops_per_s
         result = record.times_s if record.ok else f"{record.error.value}: {record.message.strip()[-200:]}"
-        speeds = f"{tuner.gflops(record):.2f}/{best:.2f}"
-        config = tuner.task.config(record.decisions)
-        LOGGER.debug("No: %d\tGFLOPS: %s\tresult: %s\t%s", tuner.state.done, speeds, result, config)
+        speeds = f"{record.gflops_per_s:.2f}/{best:.2f}"
+        config = self.task.config(record.decisions)
+        LOGGER.debug("No: %d\tGFLOPS: %s\tresult: %s\t%s", state.done, speeds, result, config)
 
     def resume(self, records: Where) -> int:
         """Take over this task's trials from records, so that none is measured again; returns how many there were."""

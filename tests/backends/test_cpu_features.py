@@ -14,10 +14,11 @@ from xdsl.dialects.builtin import ModuleOp
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
-from loopwright.backends.llvm import cpu, device
+from loopwright.backends.llvm import cpu, device, half
 from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.cpu import CpuFeatures, MissingFeatures, cpu_for, host_model
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
+from loopwright.backends.llvm.runtime import MissingRuntime
 from loopwright.dialects.cpu_models import LEVELS
 from loopwright.graph.builders import Job, build_all
 from loopwright.graph.runtime.package import PackageError
@@ -58,6 +59,23 @@ def test_what_llvm_is_given_is_what_is_recorded() -> None:
     assert allowed == set(artifact.features[1:]) <= set(cpu.host_features())
     assert not allowed & {"sgx", "rdrnd", "xsaves", "amx-tile"}
     assert cpu.why_not_here(artifact.features) is None
+
+
+@only_x86
+@pytest.mark.parametrize("level", ["x86-64", "x86-64-v2"])
+def test_halves_are_converted_without_instructions_for_it(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = te.placeholder((64,), "float16", name="x"), te.placeholder((64,), "float64", name="w")
+    y = te.compute((64,), lambda i: (x[i].astype("float32") * 1.5 + te.exp(x[i])).astype("float16"), name="y")
+    z = te.compute((64,), lambda i: (w[i] + x[i].astype("float64")).astype("float16"), name="z")
+    module = te.create_module([x, w, y, z])
+    random = np.random.default_rng(0)
+    given = random.standard_normal(64).astype(np.float16), random.standard_normal(64)
+    wanted = lw.build(module, target="llvm model=x86-64-v3 cores=1")(*given)
+    for got, want in zip(lw.build(module, target=f"llvm model={level} cores=1")(*given), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+    monkeypatch.setattr(half, "LIBRARY", "libgcc_of_long_ago.so.1")
+    with pytest.raises(MissingRuntime, match=r"float16 for a CPU without F16C takes .*llvm model=x86-64-v3"):
+        lw.build(module, target=f"llvm model={level} cores=1")(*given)
 
 
 @only_x86

@@ -1,12 +1,12 @@
 """Code for other CPUs than this one: of the right architecture, with the right features, run where it can be."""
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from c_programs import AARCH64, only_with_aarch64
 
 import loopwright as lw
 from loopwright import te, topi
@@ -166,13 +166,9 @@ int main(int argc, char **argv) {
   return fwrite(pointers[2], 4, %(c)d, out) != %(c)d || fclose(out);
 }
 """
-GCC, QEMU = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
 
 
-@pytest.mark.skipif(
-    GCC is None, reason="linking for aarch64 needs aarch64-linux-gnu-gcc: apt-get install gcc-aarch64-linux-gnu"
-)
-@pytest.mark.skipif(QEMU is None, reason="running aarch64 code needs qemu-aarch64: apt-get install qemu-user")
+@only_with_aarch64
 @pytest.mark.parametrize("model", ["cortex-a53", "cortex-a76"])
 def test_a_kernel_for_aarch64_is_right(model: str, tmp_path: Path) -> None:
     made = artifact(f"llvm model={model}")
@@ -180,9 +176,9 @@ def test_a_kernel_for_aarch64_is_right(model: str, tmp_path: Path) -> None:
     sizes = {"a": ROWS * INNER, "b": INNER * COLUMNS, "c": ROWS * COLUMNS, "space": made.workspace_bytes + 64}
     (tmp_path / "kernel.o").write_bytes(made.object_code)
     (tmp_path / "main.c").write_text(HARNESS % sizes)
-    subprocess.run([str(GCC), "-static", "-o", "main", "main.c", "kernel.o", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run([AARCH64.compiler, "-static", "-o", "main", "main.c", "kernel.o", "-lm"], cwd=tmp_path, check=True)
     a, b = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((ROWS, INNER), (INNER, COLUMNS)))
     (tmp_path / "in").write_bytes(a.tobytes() + b.tobytes())
-    subprocess.run([str(QEMU), "main", "in", "out"], cwd=tmp_path, check=True)
+    subprocess.run([AARCH64.runner[0], "main", "in", "out"], cwd=tmp_path, check=True)
     got = np.fromfile(tmp_path / "out", np.float32).reshape(ROWS, COLUMNS)
     np.testing.assert_allclose(got, a @ b, rtol=1e-4, atol=1e-4)

@@ -1,22 +1,19 @@
 """Exported kernels: called from C, without Python, here and on another architecture."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from c_programs import AARCH64, HERE, Machine, header_is_strict, only_with_aarch64, only_with_gcc
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.backends.llvm import export
+from loopwright.backends.llvm import library
 from loopwright.backends.llvm.cpu import architecture
 from loopwright.backends.missing import MissingRequirement
-from tests.backends.test_cross_compile import GCC, OTHERS, QEMU
+from tests.backends.test_cross_compile import OTHERS
 
-CC = shutil.which("gcc")
-only_with_gcc = pytest.mark.skipif(CC is None, reason="calling kernels from C needs gcc: apt-get install gcc")
 ROWS, INNER, COLUMNS = 13, 40, 24
 MAIN = """
 #include <stdio.h>
@@ -29,8 +26,9 @@ int main(int argc, char **argv) {
   double *twice = aligned(8 * 4), x[4] = {1.5, 2, 3, 4};
   FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");
   if (argc != 3 || fread(a, 4, %(a)d, in) != %(a)d) return 2;
-  lw_layer(a, c%(space)s);
-  lw_other(x, twice);
+  if (lw_layer(a, c%(space)s) != LW_LAYER_OK || lw_other(x, twice)) return 3;
+  if (lw_other(0, twice) != LW_OTHER_NULL_POINTER || lw_other(x, 0) != LW_OTHER_NULL_POINTER) return 4;
+  if (lw_other(x, (double *)((char *)twice + 4)) != LW_OTHER_MISALIGNED) return 5;
   return twice[0] != 3 || twice[3] != 8 || fwrite(c, 4, %(c)d, out) != %(c)d || fclose(out);
 }
 """
@@ -55,13 +53,11 @@ def exported(folder: Path, target: str, suffix: str) -> dict[str, object]:
     return {"a": ROWS * INNER, "c": ROWS * COLUMNS, "space": ", aligned(LW_LAYER_WORKSPACE_BYTES)" if has_space else ""}
 
 
-def run_in_c(folder: Path, target: str, suffix: str, compiler: list[str], runner: list[str]) -> None:
-    (folder / "main.c").write_text(MAIN % exported(folder, target, suffix))
-    libraries = ["-o", "main", "main.c", f"./layer{suffix}", f"./other{suffix}", "-lm"]
-    subprocess.run([*compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", *libraries], cwd=folder, check=True)
+def run_in_c(folder: Path, target: str, suffix: str, machine: Machine) -> None:
+    machine.build(folder, MAIN % exported(folder, target, suffix), [f"./layer{suffix}", f"./other{suffix}"])
     a = np.random.default_rng(0).standard_normal((ROWS, INNER)).astype(np.float32)
     (folder / "in").write_bytes(a.tobytes())
-    subprocess.run([*runner, "./main", "in", "out"], cwd=folder, check=True, env={})
+    machine.run(folder)
     product = a @ layer()[1]
     wanted = np.exp(product - product.max(1, keepdims=True))
     got = np.fromfile(folder / "out", np.float32).reshape(ROWS, COLUMNS)
@@ -72,14 +68,13 @@ def run_in_c(folder: Path, target: str, suffix: str, compiler: list[str], runner
 @pytest.mark.parametrize("suffix", [".o", ".so"])
 @pytest.mark.parametrize("target", ["llvm cores=1", f"llvm arch={architecture()}"])
 def test_called_from_c(target: str, suffix: str, tmp_path: Path) -> None:
-    run_in_c(tmp_path, target, suffix, [str(CC)], [])
+    run_in_c(tmp_path, target, suffix, HERE)
 
 
-@pytest.mark.skipif(GCC is None or QEMU is None, reason="needs gcc-aarch64-linux-gnu and qemu-user")
+@only_with_aarch64
 @pytest.mark.parametrize("suffix", [".o", ".so"])
 def test_called_from_c_on_aarch64(suffix: str, tmp_path: Path) -> None:
-    library = ["-L", "/usr/aarch64-linux-gnu"]
-    run_in_c(tmp_path, "llvm model=cortex-a72", suffix, [str(GCC)], [str(QEMU), *library])
+    run_in_c(tmp_path, "llvm model=cortex-a72", suffix, AARCH64)
 
 
 @only_with_gcc
@@ -87,9 +82,46 @@ def test_the_header_is_c_and_cpp(tmp_path: Path) -> None:
     exported(tmp_path, "llvm cores=1", ".o")
     text = (tmp_path / "layer.h").read_text()
     assert f"const float *float_, /* float32[{ROWS}, {INNER}] */" in text and "weight" not in text
-    for language in ("c", "c++"):
-        check = [str(CC), "-x", language, "-fsyntax-only", "-Wall", "-Werror", "layer.h"]
-        subprocess.run(check, cwd=tmp_path, check=True)
+    header_is_strict(tmp_path / "layer.h")
+
+
+THREADS = """
+#include <stdio.h>
+#include <string.h>
+#include "kernel.h"
+static float x[LW_MAIN_X_ELEMENTS], y[LW_MAIN_Y_ELEMENTS];
+int main(int argc, char **argv) {
+  char line[200];
+  int threads = 0;
+  for (int n = 0; n < LW_MAIN_X_ELEMENTS; n++) x[n] = n;
+  if (argc != 3 || lw_main(x, y)) return 2;
+  for (int n = 0; n < LW_MAIN_X_ELEMENTS; n++) if (y[n] != n + 1.0f) return 3;
+  FILE *status = fopen("/proc/self/status", "r"), *out = fopen(argv[2], "w");
+  while (fgets(line, sizeof line, status)) sscanf(line, "Threads: %d", &threads);
+  return fprintf(out, "%d", threads) < 1 || fclose(out);
+}
+"""
+
+
+@only_with_gcc
+@pytest.mark.parametrize(("suffix", "options"), [(".o", ["-fopenmp"]), (".so", [])])
+def test_parallel_loops_run_on_threads(suffix: str, options: list[str], tmp_path: Path) -> None:
+    run_on_threads("llvm cores=3", suffix, options, HERE, tmp_path)
+    assert (tmp_path / "out").read_text() == "3"
+
+
+@only_with_aarch64
+def test_parallel_loops_run_on_threads_of_aarch64(tmp_path: Path) -> None:
+    run_on_threads("llvm model=cortex-a72 cores=4", ".so", [], AARCH64, tmp_path)
+
+
+def run_on_threads(target: str, suffix: str, options: list[str], machine: Machine, folder: Path) -> None:
+    x = te.placeholder((1 << 16,), name="x")
+    module = te.create_module([x, te.compute((1 << 16,), lambda i: x[i] + 1.0, name="y")])
+    header = lw.SearchTask(module, target=target).build().export_library(folder / f"kernel{suffix}")
+    assert "threads of OpenMP's: link with -fopenmp. */" in header.read_text()
+    machine.build(folder, THREADS, [f"./kernel{suffix}"], options)
+    machine.run(folder)
 
 
 def test_what_c_cannot_call_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,13 +132,13 @@ def test_what_c_cannot_call_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         kernel.export_library(tmp_path / "kernel.a")
     with pytest.raises(ValueError, match=r"^kernel main checks its addresses: to export it build it without"):
         lw.build(module, "llvm cores=1", check_addresses=True).export_library(tmp_path / "kernel.o")
-    task = lw.SearchTask(module, target="llvm cores=2")
-    with pytest.raises(ValueError, match=r"^kernel main runs on 2 threads of OpenMP's: to export it .* cores=1$"):
-        task.build().export_library(tmp_path / "kernel.o")
-    monkeypatch.setattr(export.shutil, "which", lambda name: None)
+    monkeypatch.setattr(library.shutil, "which", lambda name: None)
     wanted = rf"^linking for {OTHERS[0]} needs {OTHERS[0]}-linux-gnu-gcc or ld.lld, .*install gcc-.*\(\.o\) needs no"
     with pytest.raises(MissingRequirement, match=wanted):
         lw.build(module, f"llvm arch={OTHERS[0]}").export_library(tmp_path / "kernel.so")
+    monkeypatch.setattr(library.shutil, "which", lambda name: "/bin/false")
+    with pytest.raises(library.LinkError, match=rf"^kernel main: false does not link it for {architecture()}: $"):
+        kernel.export_library(tmp_path / "kernel.so")
     assert not list(tmp_path.iterdir())
     kernel.export_library(tmp_path / "kernel.o")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["kernel.h", "kernel.o"]

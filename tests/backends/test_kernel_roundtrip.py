@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, topi
 from loopwright.backends.context import create_context
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
@@ -33,10 +33,16 @@ Value = Callable[[te.Expr, te.Expr], object]
 """From an element and its index to an element of the result."""
 
 
+def shallow_conv_nhwc() -> list[te.Tensor]:
+    """The sample with 2 input channels of its 7, which make 7,100 operations of one of its four sketches."""
+    data, kernel = te.placeholder((1, 9, 10, 2), name="data"), te.placeholder((3, 3, 2, 19), name="kernel")
+    return [data, kernel, topi.nn.conv2d_nhwc(data, kernel, (2, 2), (1, 1), (1, 1))]
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.few(10)
 def test_default_candidates(name: str) -> None:
-    task = lw.SearchTask(SAMPLES[name], target=CPU)
+    task = lw.SearchTask({**SAMPLES, "conv_nhwc": shallow_conv_nhwc}[name], target=CPU)
     reference = task.reference
     for sketch in task.sketches:
         schedule = sketch.schedule(sketch.default)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,17 @@ from commands import call
 from patience import PATIENCE_S, wait_until
 
 import loopwright as lw
+from loopwright.backends.llvm.cpu import architecture
 from loopwright.cli import command_names
 from loopwright.command._report import check
 from loopwright.command._searching import add_search_options, as_flag
 from loopwright.dialects.presets import preset_target
 from loopwright.search.named_workloads import arguments, named_workloads, parameters
 from loopwright.search.records import file as rec
+from loopwright.search.template import registry
+from loopwright.search.tuners.names import TUNERS
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SMALL = {
     "n": 12,
     "m": 20,
@@ -42,6 +47,8 @@ SMALL = {
     "kw": 3,
     "tile": 2,
 }
+QUICK = ["--builders", "1", "--min-repeat-ms", "1", "--cost-model", "random"]
+"""For a process of its own, which `quick_measuring` does not reach, and which need not load what learns."""
 TUNE = ["tune", "matmul", "--m", "20", "--n", "36", "--k", "16", "--trials", "4"]
 
 
@@ -62,7 +69,7 @@ class Tuned:
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+def tuned(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     with contextlib.chdir(folder):
         code, out, err = call(*TUNE)
@@ -125,6 +132,14 @@ BAD = [
     (["tune", "denze", "--args", "1,2,3"], "there is no template 'denze' for target 'llvm'"),
     (["tune", "dense_gpu", "--args", "1,2,3"], "template 'dense_gpu' is for a GPU"),
     (["tune", "mlp", "--args", "1,2,3"], "--args are the arguments of a template, and mlp is a network"),
+    (["tune", "conv2d", "--tuner", "ga"], "--tuner searches configs of a template: name one, or give --templates"),
+    (["tune", "mlp", "--tuner", "ga"], "--tuner searches one template, and mlp is a network: leave it out"),
+    (["tune", "dense", "--args", "1,2,3", "--tuner", "xbg"], "unknown tuner 'xbg'; there are: xgb, ga, random, grid"),
+    (
+        ["tune", "dense", "--args", "1,2,3", "--tuner", "ga", "--strategy", "grid"],
+        "--tuner ga has a way of its own to search, so leave out --strategy",
+    ),
+    (["tune", "mine.py:tiled"], "'mine.py:tiled' is a template: give its arguments with --args"),
     (["tune", "conv2d", "--trial", "3"], "unrecognized arguments"),
     (["tune", "nothing.mlir"], "cannot read nothing.mlir: No such file or directory"),
     (["tune", "model.onnx"], "model.onnx"),
@@ -265,6 +280,106 @@ def test_a_template_by_name_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert code == 0 and "right: max abs error" in out, err
 
 
+@pytest.mark.parametrize("name", TUNERS)
+def test_a_template_is_tuned_by_a_tuner_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = ["tune", "dense", "--args", "16,32,24", "--target", "llvm cores=1", "--tuner", name]
+    code, out, err = call(*wanted, "--trials", "3")
+    assert code == 0 and "trials    3, errors: none" in out and "untuned   not measured" in out, err
+    assert "Progress: (3/3)" in err and err.endswith(" Done.\n")
+    first = rec.load("dense_cpu.jsonl")
+    assert len(first) == 3 and {r.sketch for r in first} == {"template:dense_cpu"}
+    code, out, err = call(*wanted, "--more-trials", "2", "--early-stopping", "9", "--time-limit", "100", "--json")
+    report = json.loads(out)
+    assert code == 0 and (report["trials"], report["resumed"], report["untuned_s"]) == (5, 3, None), err
+    assert len({r.schedule for r in rec.load("dense_cpu.jsonl")}) == 5
+    code, out, err = call(*wanted, "--trials", "5")
+    assert code == 0 and "5 trials asked for in all, and the records hold 5: none is new" in err
+    code, _, err = call(*wanted, "--more-trials", "400", "--time-limit", "0.01")
+    assert code == 0 and len(rec.load("dense_cpu.jsonl")) < 5 + 40
+
+
+OWN = """
+import loopwright as lw
+from loopwright import te, topi
+from beside import TILES
+
+@lw.template
+def tiled(cfg, m, n):
+    a, b = te.placeholder((m, n), name="a"), te.placeholder((n, m), name="b")
+    c = topi.matmul(a, b)
+    sch = lw.Schedule([a, b, c])
+    i, j, k = sch.get_loops(c)
+    cfg.define_split("tile", j, num_outputs=2, filter=lambda entity: entity.size[-1] in TILES)
+    sch.split(c, j, cfg["tile"].size)
+    return sch
+
+def plain(cfg, m, n):
+    return tiled.function(cfg, m, n)
+
+@lw.template("by_another_name")
+def _hidden(cfg, m, n):
+    return tiled.function(cfg, m, n)
+
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder, which we are in, with a template of the user's own that imports what is beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "beside.py").write_text("TILES = (1, 2, 4, 8)\n")
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name in ("mine", "beside", "loopwright_own_mine", "loopwright_own_wrong"):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("tuner", [[], ["--tuner", "grid"]])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("mine.py:tiled", "tiled"),
+        ("mine:tiled", "tiled"),
+        ("mine.py:plain", "plain"),
+        ("mine.py:by_another_name", "by_another_name"),
+    ],
+)
+def test_a_template_of_ones_own_is_tuned(own: Path, given: str, name: str, tuner: list[str]) -> None:
+    registry._TEMPLATES.pop("tiled", None)
+    registry._TEMPLATES.pop("by_another_name", None)
+    wanted = ["tune", given, "--args", "16,24", "--target", "llvm cores=1", "--trials", "3"]
+    code, out, err = call(*wanted, *tuner, "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["right"] and report["trials"] == 3 and report["template"]["name"] == name
+    assert report["template"]["config"]["tile"][-1] in (1, 2, 4, 8)
+    code, out, err = call("show", f"{name}.jsonl", "--mode", "dag")
+    assert code == 0 and out.startswith("a = PLACEHOLDER [16, 24]"), err
+
+
+WRONG = {
+    "mine.py:nothing": "mine.py has no template 'nothing'; it has by_another_name, tiled",
+    "mine.py:NUMBER": "mine.py has no template 'NUMBER'; it has by_another_name, tiled",
+    "mine.py:dense": "mine.py has no template 'dense'; it has by_another_name, tiled",
+    "nowhere.py:tiled": "there is no file nowhere.py",
+    "no_such_module:tiled": "no_such_module cannot be run: ModuleNotFoundError: No module named 'no_such_module'",
+    "wrong.py:tiled": "wrong.py:2 cannot be run: ZeroDivisionError: division by zero",
+}
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_a_template_of_ones_own_that_is_not_there_is_a_sentence(own: Path, given: str) -> None:
+    registry._TEMPLATES.pop("tiled", None)
+    registry._TEMPLATES.pop("by_another_name", None)
+    (own / "wrong.py").write_text("one = 1\none / 0\n")
+    assert call("tune", given, "--args", "16,24") == (2, "", f"loopwright: {WRONG[given]}\n")
+
+
 def test_a_workload_is_tuned_with_the_template_of_its_operator(tuned: Tuned, tmp_path: Path) -> None:
     """Beside the records of its sketches, which are no trials of the template."""
     both = tmp_path / "both.jsonl"
@@ -297,7 +412,7 @@ def test_records_that_cannot_be_written_are_bad_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C at a terminal reaches the whole process group."""
-    argv = [sys.executable, "-m", "loopwright", *TUNE[:-1], "4000", "--records", "kept.jsonl"]
+    argv = [sys.executable, "-m", "loopwright", *TUNE[:-1], "4000", "--records", "kept.jsonl", *QUICK]
     (tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
         argv,
@@ -422,6 +537,21 @@ def test_replay_checks_and_times(tuned: Tuned) -> None:
     code, out, _ = call("replay", str(tuned.workload), "--schedule", "lw-lower-te-to-loop", "--min-repeat-ms", "5")
     assert code == 0
     assert "right: max abs error" in out
+
+
+def test_replay_exports_for_c(tuned: Tuned, tmp_path: Path) -> None:
+    timing = ["--min-repeat-ms", "1", "--repeat", "1"]
+    code, out, _ = call("replay", tuned.records, *timing, "--export", str(tmp_path / "here.o"))
+    assert code == 0 and out.endswith(f"MiB, declared in {tmp_path / 'here.h'}\n")
+    assert "int lw_matmul(" in (tmp_path / "here.h").read_text()
+    elsewhere = "riscv64" if architecture() != "riscv64" else "aarch64"
+    board = ["--target", f"llvm arch={elsewhere}", "--export", str(tmp_path / "board.o"), "--export-name", "layer"]
+    code, out, _ = call("replay", str(tuned.workload), *board)
+    assert code == 0 and out.startswith(f"not checked: kernel main is compiled for {elsewhere}, this CPU is ")
+    assert "int lw_layer(" in (tmp_path / "board.h").read_text()
+    code, out, _ = call("replay", str(tuned.workload), *board, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["right"] is None and report["library_bytes"] == (tmp_path / "board.o").stat().st_size
 
 
 def test_a_torn_line_is_a_warning_of_one_sentence(tuned: Tuned, tmp_path: Path) -> None:

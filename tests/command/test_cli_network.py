@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import math
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,10 @@ from loopwright.command._peer import alternate
 from loopwright.graph import compiler
 from loopwright.graph.builders import BuildError
 from loopwright.search.records import file as rec
+from loopwright.search.tune.scheduler import NetworkResult
+from loopwright.search.tune.state import SchedulerState
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SHAPE = ["--input-shape", "x=1,3,12,12"]
 
 
@@ -36,6 +41,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_tuning_of_which_all_tasks_fail_is_a_sentence_and_a_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "none of 3 tasks has a schedule; all 2 trials of conv2d_add_relu failed"
+    failed = NetworkResult([None] * 3, math.inf, SchedulerState([], 6, sum), why)
+    monkeypatch.setattr(lw.TaskScheduler, "tune", lambda *_: failed)
+    code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6")
+    assert (code, err) == (1, f"loopwright: {why}\n") and "latency" not in out
+
+
 def test_tune_compile_run_and_bench(folder: Path) -> None:
     code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6", "--json")
     assert code == 0, err
@@ -45,6 +58,9 @@ def test_tune_compile_run_and_bench(folder: Path) -> None:
     assert "task   0: 1 x conv2d_add_relu" in err and "Estimated total latency: " in err
     code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6")
     assert code == 0 and "trials    6 (6 from the records)" in out and "untuned" in out
+
+    code, out, err = call("report", "net.jsonl", "--no-measure")
+    assert code == 0 and "|    0 |" in out and "Estimated total latency: " in out and "; 6 trials in " in out, err
 
     code, out, _ = call("compile", "net.onnx", "--target", "llvm cores=1")
     assert code == 0 and "(3 tuned)" in out and Path("net.lw").is_file()
@@ -68,6 +84,19 @@ def test_tune_compile_run_and_bench(folder: Path) -> None:
     code, out, _ = call("bench", "net.lw", "--json", *timing)
     report = json.loads(out)
     assert len(report["times_s"]) == 2 and report["tuned_kernels"] == 3 and report["onnxruntime_s"] is None
+
+
+def test_a_network_is_exported_for_c(folder: Path) -> None:
+    code, out, err = call("compile", "net.onnx", "--target", "llvm cores=1", "--export", "libnet.o")
+    assert code == 0 and "libnet.o: 0.0" in out and out.endswith(" MiB, declared in libnet.h\n"), err
+    assert not Path("net.lw").exists()
+    assert "int lw_net(\n    const float *x, /* float32[1, 3, 12, 12] */" in Path("libnet.h").read_text()
+    board = ["--target", "llvm model=cortex-a72", "--export", "board.o", "--export-name", "classify"]
+    code, out, _ = call("compile", "net.onnx", *board, "-o", "board.lw", "--json")
+    report = json.loads(out)
+    assert code == 0 and [report[key] for key in ("library", "header", "file")] == ["board.o", "board.h", "board.lw"]
+    assert report["library_bytes"] == Path("board.o").stat().st_size and Path("board.lw").is_file()
+    assert "int lw_classify(" in Path("board.h").read_text()
 
 
 def test_a_network_is_tuned_with_templates(folder: Path) -> None:
@@ -101,12 +130,37 @@ def test_a_layout_is_for_tuning_and_compiling_alike(folder: Path) -> None:
 
 
 def test_networks_by_name_in_another_layout(folder: Path) -> None:
-    given = argparse.Namespace(layout="auto", batch=None, input_shape=[], constant=[])
+    given = argparse.Namespace(layout="auto", batch=None, dtype=None, target=None, input_shape=[], constant=[])
     assert read_network(given, "squeezenet_v1.1").inputs["data"].shape == (1, 224, 224, 3)
     code, out, err = call("compile", "mlp", "--batch", "3", "-o", "three.lw", "--json")
     assert code == 0, err
     report = json.loads(out)
     assert report["inputs"]["data"][1][0] == 3 and report["file_bytes"] == os.path.getsize("three.lw")
+
+
+def test_networks_by_name_of_another_type(folder: Path) -> None:
+    code, out, err = call("tune", "mlp", "--target", "llvm cores=1", "--dtype", "bfloat16", "--trials", "4", "--json")
+    assert code == 0, err
+    assert json.loads(out)["trials"] == 4
+    code, out, err = call("compile", "mlp", "--target", "llvm cores=1", "--dtype", "bfloat16", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["inputs"]["data"][0] == "bfloat16" and report["tuned_kernels"] == 4
+    code, out, _ = call("run", "mlp.lw")
+    assert code == 0 and out.startswith("prob: bfloat16[1, 10], min ")
+    code, out, _ = call("tune", "--help")
+    assert code == 0 and "float16, bfloat16, float32, float64 (default: float32)" in " ".join(out.split())
+
+
+def test_a_type_that_the_device_lacks_is_refused_before_anything_is_tuned(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyopencl")
+    from loopwright.backends.opencl import device
+
+    monkeypatch.setattr(device, "lacking", lambda dtype: "it has no float64" if dtype == "float64" else None)
+    argv = ["tune", "mlp", "--target", "opencl model=pocl", "--dtype"]
+    code, out, err = call(*argv, "float64")
+    assert (code, out) == (2, "") and err.strip().endswith("mlp: it has no float64")
 
 
 def one_node(path: str, operator: str, dtype: int = TensorProto.FLOAT, **attributes: Any) -> None:
@@ -198,6 +252,16 @@ BAD = [
     (["run", "net.onnx", "--constant", "x=x.npy"], "input 'x' has the shape [1, 3, 12, 12], values of shape (2,)"),
     (["run", "mlp", "--batch", "0"], "--batch: must be a whole number of at least 1, got '0'"),
     (["run", "net.lw", "--batch", "2"], "net.lw is compiled already: --batch is for"),
+    (["compile", "net.onnx", "--export", "net.a"], "--export: a library is an object file (.o) or a shared one (.so)"),
+    (["compile", "net.onnx", "--export-name", "x"], "--export-name is the name of a function in a library: give"),
+    (
+        ["compile", "net.onnx", "--export", "n.o", "--target", "cuda model=h200"],
+        "--export is for targets of CPUs (llvm)",
+    ),
+    (["compile", "mlp", "--target", "llvm cores=1", "--export", "no/n.o"], "cannot write no/n.o: No such file or dir"),
+    (["run", "mlp", "--dtype", "int8"], "network mlp: dtype is one of float16, bfloat16, float32, float64, got 'int8'"),
+    (["run", "net.onnx", "--dtype", "float16"], "net.onnx has its own types: --dtype is for networks by name"),
+    (["run", "net.lw", "--dtype", "float16"], "net.lw is compiled already: --dtype is for"),
     (["run", "net.onnx", "--records", "no.jsonl"], "there is no record file no.jsonl: tune first"),
     (["run", "net.onnx", "--target", "vulkan"], "kind must be llvm, cuda or opencl"),
     (["run", "net.onnx", "--input", "x"], "--input takes NAME=FILE.npy, got 'x'"),
@@ -217,3 +281,23 @@ def test_bad_input_is_exit_code_2(folder: Path, argv: list[str], sentence: str) 
     np.save("x.npy", np.zeros(2, np.float32))
     code, _, err = call(*argv)
     assert code == 2 and sentence in err and "Traceback" not in err
+
+
+def test_convolutions_by_winograd_are_tuned_on_request_and_compiled_unless_ruled_out(folder: Path) -> None:
+    one = ["--target", "llvm cores=1"]
+    code, out, err = call("tune", "net.onnx", *one, "--trials", "5", "--winograd", "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    names = [row["name"] for row in report["tasks"]]
+    assert names[:3] == ["conv2d_add_relu", "conv2d_winograd_add_relu", "conv2d_winograd_add_relu"]
+    ways_s = [row["latency_s"] for row in report["tasks"]]
+    assert report["tasks_s"] == pytest.approx(min(ways_s[:3]) + sum(ways_s[3:]))
+    records = [r for r in rec.load("net.jsonl") if r.ok]
+    rec.append("fast.jsonl", [replace(r, times_s=(1e-9,)) if "winograd" in r.workload_key else r for r in records])
+    for flags, count in (([], 1), (["--winograd"], 1), (["--no-winograd"], 0)):
+        code, out, _ = call("compile", "net.onnx", *one, "--records", "fast.jsonl", "--json", *flags)
+        assert code == 0 and json.loads(out)["winograd_kernels"] == count
+    code, _, err = call("run", "net.lw", "--no-winograd")
+    assert code == 2 and "net.lw is compiled already: --no-winograd is for ONNX models" in err
+    code, _, err = call("tune", "matmul", "--winograd")
+    assert code == 2 and "--winograd is for networks" in err

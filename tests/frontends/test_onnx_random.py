@@ -17,7 +17,10 @@ def test_random_graphs_agree_with_onnxruntime(seed: int) -> None:
     assert try_graph("llvm", seed, 5, 9).kind == "right"
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("backend", 2_000), ("backend", 2_001), ("opencl", 3_000)])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [("backend", 2_000), ("backend", 2_001), ("opencl", 3_000), ("library", 4_001), ("library", 4_006)],
+)
 def test_random_graphs_in_other_ways(kind: str, seed: int) -> None:
     if kind == "opencl":
         opencl_device()

@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_networks import SMALL, feeds_of
 
 import loopwright as lw
-
-torch = pytest.importorskip("torch")
-from small_networks import SMALL, feeds_of  # noqa: E402
-
-from loopwright.testing.pytorch import run_torch  # noqa: E402
+from loopwright.testing.pytorch import run_torch
 
 # Parameters that are trained, as torchvision 0.20 counts them (its Inception with the second classifier left off).
 COUNTS = {
@@ -38,6 +35,7 @@ def test_parameters_are_as_many_as_published(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_meaning_is_that_of_pytorch(name: str) -> None:
+    pytest.importorskip("torch")
     net = lw.testing.network(name, batch=2, **SMALL[name])
     feeds = feeds_of(net)
     (want,) = run_torch(net, feeds)
@@ -67,7 +65,7 @@ def test_weights_follow_from_the_seed() -> None:
     ("build", "message"),
     [
         (lambda: lw.testing.network("lenet"), r"there is no network 'lenet'; there are resnet-18, "),
-        (lambda: lw.testing.resnet(20), r"resnet has 18, 34, 50, 101, 152 layers, got 20"),
+        (lambda: lw.testing.resnet(20), r"resnet has 18, 34, 50, 101, 152, 200, 269 layers, got 20"),
         (lambda: lw.testing.vgg(12), r"vgg has 11, 13, 16, 19 layers, got 12"),
         (lambda: lw.testing.mobilenet(layout="CHWN"), r"layout is NCHW or NHWC .*, got 'CHWN'"),
         (lambda: lw.testing.bert_encoder_layer(hidden=10, heads=3), r"10 hidden units do not divide among 3 heads"),

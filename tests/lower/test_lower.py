@@ -178,6 +178,19 @@ def test_lanes_joined(name: str, dtype: str) -> None:
     assert "vector.reduction" in str(module)
 
 
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_lanes_that_add_the_same_are_joined(name: str) -> None:
+    """A reduction over lanes of what is the same for all of them takes it once for each lane that is on."""
+    combine, _ = REDUCTIONS[name]
+    x, k = placeholder("x", 3), te.reduce_axis((0, 13), "k")
+    out = te.compute((3,), lambda i: combine(x[i] * 2.0, axis=k), name="c")
+    for factor in (13, 8):
+        module = check(
+            [x, out], f'lw-split{{block="c" loop="k" factors=0,{factor}}},lw-vectorize{{block="c" loop="k1"}}'
+        )
+        assert "vector.reduction" in str(module)
+
+
 def argmax(m: int = 5, n: int = 11) -> list[te.Tensor]:
     x = placeholder("x", m, n)
     return [x, topi.argmax(x, axis=1)]

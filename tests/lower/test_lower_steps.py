@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 from loopwright.backends.context import create_context
 from loopwright.dialects.interpret.loop import InterpretationError, run_loops
 from loopwright.dialects.interpret.te import run_te
-from loopwright.dialects.loop import ForOp
+from loopwright.dialects.loop import ForOp, LoadOp
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import STEPS, lower_loop_to_kernel
 from loopwright.passes.pipeline_text import schedule_text
@@ -92,7 +92,9 @@ def test_what_steps_decide_stands_in_the_loops() -> None:
             if isinstance(op, ForOp):
                 found["as"] += op.written is not None
                 found["while"] += op.ends is not None
-    assert all(found[what] for what in ("lw_loop.if", "lw_loop.versions", "as", "while"))
+            if isinstance(op, LoadOp):
+                found["lanes"] += op.lanes is not None
+    assert all(found[what] for what in ("lw_loop.if", "lw_loop.versions", "as", "while", "lanes"))
 
 
 def block_only(where: str, loop: str = "") -> str:

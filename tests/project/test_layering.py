@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -22,8 +23,8 @@ MAY_IMPORT = {
     "te": {"dialects"},
     "topi": {"dialects", "te"},
     "passes": {"dialects"},
-    "schedule": {"dialects", "te", "passes"},
     "backends": {"storage", "dialects", "passes"},
+    "schedule": {"dialects", "te", "passes", "backends"},
     "search": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends"},
     "graph": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends", "search"},
 }
@@ -45,6 +46,9 @@ HEAVY |= {"google", "ml_dtypes", "onnxruntime", "torch"}
 LOADS_LATE = {
     "cli.py": "start-up: classes of errors, where there was one",
     "command/": "start-up: what one command runs",
+    "backends/cuda/device.py": "start-up of a runner, which builds nothing",
+    "backends/llvm/device.py": "start-up of a runner, which builds nothing",
+    "backends/opencl/device.py": "start-up of a runner, which builds nothing",
     "backends/build.py": "start-up: one backend of three, and lowering, which a search leaves to others",
     "graph/build_process.py": "start-up of a process for each core, most of whose kernels come with a schedule",
     "search/measure/guard.py": "memory: the guard of a worker stays small beside it",
@@ -64,16 +68,25 @@ def package_of(file: Path) -> list[str]:
     return ["loopwright", *file.relative_to(ROOT).parent.parts]
 
 
-def imports(file: Path, within: type[ast.AST] = ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the absolute dotted name of everything that `file`, or its functions (`within`), import."""
-    scopes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, within)]
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """A file's syntax tree, which is not to be changed."""
+    return ast.parse(file.read_text())
+
+
+@cache
+def imports(file: Path, within: type[ast.AST] = ast.Module) -> list[tuple[str, ast.stmt]]:
+    """Return the absolute dotted name of everything that `file`, or its functions (`within`), import."""
+    scopes = [tree_of(file)] if within is ast.Module else [n for n in ast.walk(tree_of(file)) if isinstance(n, within)]
+    found: list[tuple[str, ast.stmt]] = []
     for node in (node for scope in scopes for node in ast.walk(scope)):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node) for alias in node.names)
+            found += ((alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package_of(file)[: -(node.level - 1) or None] if node.level else []
             prefix = [*base, *(node.module.split(".") if node.module else [])]
-            yield from ((".".join([*prefix, alias.name]), node) for alias in node.names)
+            found += ((".".join([*prefix, alias.name]), node) for alias in node.names)
+    return found
 
 
 def loads_at_import(tree: ast.Module) -> Iterator[str]:
@@ -153,7 +166,7 @@ def test_heavy_packages_load_when_used() -> None:
     wrong = {
         str(file.relative_to(ROOT)): sorted(heavy)
         for file in package_files()
-        if (heavy := HEAVY & set(loads_at_import(ast.parse(file.read_text()))))
+        if (heavy := HEAVY & set(loads_at_import(tree_of(file))))
     }
     assert not wrong
 
@@ -176,6 +189,19 @@ def test_import_is_light() -> None:
 import sys
 import loopwright, loopwright.cli, loopwright.universe
 print(*sorted({HEAVY!r} & set(sys.modules)))
+"""
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert not run.stdout.split()
+
+
+def test_a_runner_loads_nothing_that_builds() -> None:
+    """It starts anew whenever a candidate crashes or hangs, and has a third of a builder's imports."""
+    program = """
+import sys
+import loopwright.search.measure.worker
+import loopwright.backends.cuda.device, loopwright.backends.llvm.device, loopwright.backends.opencl.device
+builds = ("loopwright.passes.lower", "loopwright.passes.schedule")
+print(*sorted(name for name in sys.modules if name.startswith(builds)))
 """
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert not run.stdout.split()

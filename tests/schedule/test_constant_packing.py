@@ -191,7 +191,7 @@ def test_time_before_any_run_packs_too() -> None:
     np.testing.assert_allclose(out, a @ w + bias, rtol=1e-5)
 
 
-def test_measured_in_worker_processes() -> None:
+def test_measured_in_worker_processes(quick_measuring: None) -> None:
     task = lw.SearchTask(product, target=TARGET)
     reference = task.reference
     measured = MeasureTask(str(task.module), reference.inputs, reference.expected, reference.atol, reference.rtol)

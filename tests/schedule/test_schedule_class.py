@@ -7,8 +7,9 @@ from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, topi
 from loopwright.dialects.interpret.loop import run_loops
+from loopwright.dialects.target import target_of
 from loopwright.passes.discovery import module_stems
 from loopwright.passes.pipeline_text import apply_schedule, parse_schedule, schedule_text
 from loopwright.passes.schedule.bind import Bind
@@ -205,3 +206,23 @@ def test_apply_schedule_takes_values_and_lowers_first() -> None:
     module = te.create_module([a, b, d])
     apply_schedule(module, [Split("C", "k", (0, 4)), Rfactor("C", "k1")])
     assert "C_rf" in str(module) and "lw_te.compute" not in str(module)
+
+
+@pytest.mark.parametrize("text", ["cuda", "opencl", "cuda cores=3", "llvm", "llvm cores=2", "cuda model=h100"])
+@pytest.mark.filterwarnings("ignore::loopwright.backends.targets.TargetWarning")
+def test_the_target_of_a_schedule_is_that_of_a_search(text: str) -> None:
+    x = te.placeholder((4096,), name="x")
+    tensors = [x, topi.nn.relu(x)]
+    module = te.create_module(tensors)
+    wanted = lw.SearchTask(module, target=text).target
+    for workload in (tensors, module):
+        assert target_of(lw.Schedule(workload, target=text).module) == wanted
+
+
+@pytest.mark.filterwarnings("ignore::loopwright.backends.targets.TargetWarning")
+def test_a_gpu_without_a_model_has_limits() -> None:
+    x = te.placeholder((4096,), name="x")
+    sch = lw.Schedule([x, topi.nn.relu(x)], target="cuda")
+    (i,) = sch.get_loops("T_relu")
+    with pytest.raises(lw.ScheduleError, match="a block has at most 1024 threads on this target, got 4096"):
+        sch.bind("T_relu", i, "threadIdx.x")

@@ -31,7 +31,7 @@ def stock(folder: Path, *args: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lw.SearchTask, list[Record]]:
+def found(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> tuple[Path, lw.SearchTask, list[Record]]:
     folder = tmp_path_factory.mktemp("replay")
     workload = named_workloads()["conv2d"]
     task = lw.SearchTask(workload, arguments(workload, {"ci": 6, "co": 16, "h": 5, "w": 7}))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import call
 
 import loopwright as lw
 from loopwright import te, topi
@@ -14,6 +15,7 @@ from loopwright.search.records import file as rec
 from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, RecordWarning
 from loopwright.search.records.rebuilt import task_of_key
+from loopwright.search.records.workload_files import write_workload
 from loopwright.search.task import TaskInSearch
 from loopwright.search.template.limits import usage
 from loopwright.search.tune.display import Silent
@@ -117,6 +119,41 @@ def test_a_schedule_that_breaks_the_limits_is_passed_over_and_named(trials: list
     tuner = resumed(narrow, trials, shown)
     assert tuner.state.done == len(fitting) and tuner.state.best == found
     assert shown.said[0].startswith("records of product that are not gone on with: ") and "64 threads" in shown.said[0]
+
+
+def test_a_workload_by_key_or_hash_is_held_to_the_limits_too(trials: list[Record], tmp_path: Path) -> None:
+    """By the IR beside the records; without, a sentence says that the limits were not looked at."""
+    path, narrow = tmp_path / "r.jsonl", task_on(NARROW)
+    rec.append(path, trials)
+    key, digest = narrow.workload_key, narrow.compute_dag.hash
+    asked = [lambda: lw.apply_history_best(path).query(NARROW, key), lambda: lw.load_best(path, key, target=NARROW)]
+    for ask in asked:
+        with pytest.warns(
+            RecordWarning, match=f"best record of workload {digest} is of a 'cuda model=h200' with wider limits"
+        ):
+            assert ask() == rec.best(trials)
+    write_workload(path, digest, str(narrow.module))
+    best = min((r for r in trials if threads_of(task_on(PRESET), r.schedule) <= 64), key=lambda r: r.time_s)
+    for history in (lw.apply_history_best(path), lw.apply_history_best([path])):
+        assert history.query(NARROW, key) == history.query(NARROW, digest) == history.query(NARROW, narrow) == best
+    assert lw.load_best(path, key, target=NARROW) == lw.load_best(path, digest, target=NARROW) == best
+    code, out, err = call("show", str(path), "--target", NARROW)
+    assert code == 0 and out.strip() == best.schedule, err
+    wide = tmp_path / "wide.jsonl"
+    rec.append(wide, [r for r in trials if threads_of(task_on(PRESET), r.schedule) > 64])
+    write_workload(wide, digest, str(narrow.module))
+    assert lw.apply_history_best(wide).query(NARROW, key) is None
+    with pytest.raises(lw.RecordError, match=rf"of \d+ record\(s\) none can be used on {NARROW} \(\d+ .*64 threads"):
+        lw.load_best(wide, key, target=NARROW)
+
+
+def test_the_key_of_a_named_workload_tells_its_limits() -> None:
+    narrow = lw.SearchTask("matmul", (64, 64, 32, False, False, "float32"), NARROW)
+    found = records_of(lw.SearchTask("matmul", narrow.args, device_target()))
+    fitting = [r for r in found if threads_of(lw.SearchTask("matmul", narrow.args, PRESET), r.schedule) <= 64]
+    assert 0 < len(fitting) < len(found)
+    best = lw.apply_history_best(found).query(NARROW, narrow.workload_key)
+    assert best == min(fitting, key=lambda r: r.time_s)
 
 
 def test_another_model_is_another_device(trials: list[Record]) -> None:

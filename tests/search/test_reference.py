@@ -99,7 +99,7 @@ def test_sums_of_sums_in_16_bits_are_right() -> None:
     assert wrong_share(task, right[:, :, ::-1]) > 0.2
 
 
-def test_a_product_in_half_precision_is_tuned() -> None:
+def test_a_product_in_half_precision_is_tuned(quick_measuring: None) -> None:
     task = product(512, "float16")
     result = task.tune(lw.TuningOptions(num_measure_trials=3, progress=False, final_laps=1))
     assert not result.state.errors

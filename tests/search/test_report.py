@@ -47,6 +47,7 @@ def failed(error: ErrorCode = ErrorCode.COMPILE_ERROR, **changes: Any) -> Record
     return record(times_s=(), error=error, message="why", **changes)
 
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 VOID = {"meta", "br", "hr", "img"}
 
 

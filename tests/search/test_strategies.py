@@ -194,7 +194,7 @@ def test_a_space_that_raises_is_left_out_and_the_others_are_searched(name: str, 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.few(2)
-def test_sketches_and_templates_are_tuned_by_each(name: str, tmp_path: Path) -> None:
+def test_sketches_and_templates_are_tuned_by_each(name: str, tmp_path: Path, quick_measuring: None) -> None:
     path = tmp_path / "records.jsonl"
     tasks: list[lw.SearchTask | lw.TemplateTask] = [
         lw.SearchTask(product, target="llvm cores=2"),
@@ -231,7 +231,7 @@ def test_an_unknown_strategy_is_refused_with_the_names_of_all() -> None:
         lw.TuningOptions(strategy="gird")
 
 
-def test_a_strategy_of_ones_own_is_taken() -> None:
+def test_a_strategy_of_ones_own_is_taken(quick_measuring: None) -> None:
     class Last(Grid):
         def _order(self, space: GuardedSpace) -> Any:
             rows: Rows = rows_at(np.arange(size_of(space.sizes))[::-1], space.sizes)

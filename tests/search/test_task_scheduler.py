@@ -28,13 +28,18 @@ from loopwright.search.measure.measurer import MeasureOptions, MeasureTask
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Record, Role
+from loopwright.search.records.network_files import NetworkFileError, TunedNetwork, write_network
+from loopwright.search.report.group import duration, groups
+from loopwright.search.report.network import NetworkTrace, traces
+from loopwright.search.report.write import networks_of, write_report
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import Space
 from loopwright.search.tune.kept_data import KeptData
-from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask
+from loopwright.search.tune.loop import TuningOptions, TuningTask
 from loopwright.search.tune.strategy import Gradient, RoundRobin, Strategy, TaskHistory, make_strategy
 from loopwright.search.tune.table import NetworkLines, NetworkTable, make_network_progress
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 SOURCE = np.arange(16, dtype=np.float32)
@@ -111,6 +116,33 @@ def test_gains_are_those_of_the_formula() -> None:
     assert faster == [pytest.approx(4.0 / 16, rel=1e-6)]
 
 
+def test_of_two_ways_the_slower_has_to_gain_what_makes_it_the_faster() -> None:
+    def faster(latencies: Sequence[float]) -> float:
+        return min(latency for latency in latencies if latency)
+
+    strategy = Gradient(alpha=0.0)
+    near, far = (
+        strategy.gains(histories([1.0] * 4, [1.1] * 4), faster),
+        strategy.gains(histories([1.0] * 4, [2.0] * 4), faster),
+    )
+    assert near == [pytest.approx(1.0 / 8), pytest.approx(1.0 - 1.1 * 7 / 8)] and far == [pytest.approx(1.0 / 8), 0.0]
+    failed = histories([1.0], [math.inf])
+    assert Gradient().choose(failed, faster) == 0, "there is an objective without it"
+
+
+def test_the_objective_counts_the_fastest_of_the_ways_to_compute_the_same() -> None:
+    net = lw.Network("one")
+    weight = net.constant(np.ones((4, 4, 3, 3), np.float32), "w")
+    net.output(net.global_avg_pool(net.conv2d(net.input("data", (1, 4, 8, 8)), weight, padding=1)))
+    tasks, _ = lw.extract_tasks(net, "llvm cores=1", winograd=True)
+    scheduler = lw.TaskScheduler(tasks, [2.0, 2.0, 2.0, 1.0])
+    assert scheduler.objective([5.0, 4.0, 3.0, 1.0]) == 7.0
+    assert scheduler.objective([5.0, math.inf, math.inf, 1.0]) == 11.0
+    assert lw.TaskScheduler([tasks[2], tasks[1], tasks[0]]).objective([5.0, 4.0, 3.0]) == 3.0
+    assert lw.TaskScheduler(tasks[1:]).objective([4.0, 3.0, 1.0]) == 4.0  # the direct way is not tuned
+    assert lw.TaskScheduler([tasks[0], tasks[0]]).objective([2.0, 3.0]) == 5.0
+
+
 def test_a_task_far_behind_its_group_has_more_to_gain() -> None:
     alone = histories([1.0] * 4, [0.1] * 4)
     together = histories([1.0] * 4, [0.1] * 4, group="conv")
@@ -170,7 +202,7 @@ def trials_until(share: float, strategy: str, slowdowns: Sequence[float], weight
         weights,
         strategy=strategy,
         groups=["tiled"] * len(slowdowns),
-        callbacks=[lambda state: state.latency_s <= best_s / share],
+        callbacks=[lambda state, record: state.latency_s <= best_s / share],
     )
     result = scheduler.tune(quietly(2000, seed=seed, cost_model="random"), MEASURE, trials_per_round=8)
     assert result.latency_s <= best_s / share * 1.001
@@ -357,8 +389,7 @@ def test_a_task_that_does_not_fit_into_memory_is_left_out_with_a_sentence() -> N
     assert [row.tuning.done for row in result.state.rows] == [0, 16]
     assert left_out is None and found is not None and found.ok
     assert "task 0 t0 is left out: data of t0 takes 1 bytes of memory, there are 0" in shown.getvalue()
-    with pytest.raises(TuningError, match="no trial of t0 was measured"):
-        lw.TaskScheduler([large]).tune(quietly(16), MEASURE)
+    assert lw.TaskScheduler([large]).tune(quietly(16), MEASURE).failure == "no trial of t0 was measured"
 
 
 def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept() -> None:
@@ -378,11 +409,35 @@ def test_data_is_made_when_a_task_is_first_measured_and_not_all_kept() -> None:
     assert "reference" in vars(tasks[0])
 
 
-def test_callbacks_see_rounds_and_trials() -> None:
-    rounds, trials = [], []
-    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[lambda state: rounds.append(state.done)])
-    scheduler.tune(quietly(32, callbacks=[lambda state, record: trials.append(record)]), MEASURE)
-    assert rounds == [8, 16, 24, 32] and len(trials) == 32
+def test_callbacks_see_every_trial_of_the_network_and_of_its_tasks() -> None:
+    network: list[tuple[int, Record]] = []
+    tasks: list[tuple[str, Record]] = []
+    seeing = [lambda state, record: network.append((state.done, record))]
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=seeing)
+    scheduler.tune(quietly(32, callbacks=[lambda state, record: tasks.append((state.task, record))]), MEASURE)
+    assert [n for n, _ in network] == [*range(1, 33)] and [r for _, r in network] == [r for _, r in tasks]
+    assert {name for name, _ in tasks} == {"t0", "t1"}
+
+
+def test_a_callback_ends_the_network_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    pair = [fake_task(0), fake_task(1)]
+    scheduler = lw.TaskScheduler(pair, load_records=path, callbacks=[lambda state, record: np.bool_(state.done >= 11)])
+    ended = scheduler.tune(quietly(32), MEASURE)
+    assert 11 <= ended.state.done <= 12 and all(best is not None for best in ended.best)
+    whole = lw.TaskScheduler(pair, load_records=path).tune(quietly(32), MEASURE)
+    assert whole.state.resumed == ended.state.done and whole.state.done == 32
+    trials = [r.schedule for r in rec.load(path) if r.role is Role.TRIAL]
+    assert len(trials) == 32
+
+
+def test_callbacks_of_the_network_hear_of_the_end() -> None:
+    shown = io.StringIO()
+    bar = lw.callbacks.progress_bar(16, stream=shown)
+    lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[bar, lw.callbacks.early_stop(9)]).tune(
+        quietly(16), MEASURE
+    )
+    assert shown.getvalue().endswith(" Done.\n")
 
 
 def test_the_total_latency_is_written_over_time(tmp_path: Path) -> None:
@@ -391,9 +446,94 @@ def test_the_total_latency_is_written_over_time(tmp_path: Path) -> None:
     result = scheduler.tune(quietly(32), MEASURE)
     heading, *rows = [line.split("\t") for line in path.read_text().splitlines()]
     assert heading == ["ElapsedTime(s)", "EstimatedLatency(ms)", "Trials"]
-    assert [int(row[2]) for row in rows] == [8, 16, 24, 32] and rows[0][1] == ""
-    latencies = [float(row[1]) for row in rows[1:]]
+    assert [int(row[2]) for row in rows] == [*range(1, 33)] and rows[0][1] == ""
+    latencies = [float(row[1]) for row in rows if row[1]]
+    assert len(latencies) >= 24
     assert latencies == sorted(latencies, reverse=True) and latencies[-1] > 0 and math.isfinite(result.latency_s)
+
+
+def traces_of(path: Path) -> list[NetworkTrace]:
+    return traces(networks_of(path), groups(rec.load(path)))
+
+
+def test_records_of_a_network_tell_its_total_latency_again(tmp_path: Path) -> None:
+    """As a callback wrote it while it was tuned, and as the result has it."""
+    path, written = tmp_path / "net.jsonl", tmp_path / "total_latency.tsv"
+    logged = [lw.callbacks.log_estimated_latency(written)]
+    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], [3, 0.5], load_records=path, callbacks=logged)
+    result = scheduler.tune(quietly(32), MEASURE)
+    (trace,) = traces_of(path)
+    rows = [line.split("\t") for line in written.read_text().splitlines()[1:]]
+    assert [f"{s * 1e3:.6g}" if math.isfinite(s) else "" for s in trace.totals_s] == [row[1] for row in rows]
+    assert trace.state.latency_s == result.latency_s
+    assert [trace.state.cells(row) for row in trace.state.rows] == [*map(result.state.cells, result.state.rows)]
+    assert list(trace.elapsed_s) == sorted(trace.elapsed_s) and trace.elapsed_s[0] == 0.0
+    assert trace.summary.startswith(f"Estimated total latency: {duration(result.latency_s)}; 32 trials in ")
+    scheduler.tune(quietly(40), MEASURE)  # gone on with, by a call of its own
+    (longer,) = traces_of(path)
+    assert len(longer.totals_s) == 40 and list(longer.totals_s[:32]) == list(trace.totals_s)
+
+
+def test_networks_in_one_file_of_records_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "both.jsonl"
+    for weights, tasks in (((2, 1), (0, 1)), ((5, 7), (1, 2))):
+        lw.TaskScheduler([fake_task(n) for n in tasks], weights, load_records=path).tune(quietly(24), MEASURE)
+    found = {tuple(row.weight for row in trace.state.rows): trace for trace in traces_of(path)}
+    assert found.keys() == {(2, 1), (5, 7)}
+    for shares, trace in found.items():
+        best_s = [row.latency_s for row in trace.state.rows]
+        assert trace.state.latency_s == sum(w * s for w, s in zip(shares, best_s, strict=True))
+    page = write_report(path, tmp_path / "both.html", measure=False).read_text()
+    assert page.count("<h2>Network</h2>") == 2 and page.count('aria-label="Estimated total latency"') == 4
+    assert '<a href="#w0">t0</a>' in page
+
+
+def test_of_ways_to_compute_the_same_the_fastest_is_in_the_total(tmp_path: Path) -> None:
+    path = tmp_path / "ways.jsonl"
+    tasks = [fake_task(0), fake_task(1)]
+    lw.TaskScheduler(tasks, [2, 2], load_records=path).tune(quietly(16), MEASURE)
+    (known,) = networks_of(path)
+    (file,) = tmp_path.glob("*.network.json")
+    file.unlink()
+    first, second = known.tasks
+    file = write_network(path, replace(known, tasks=(first, replace(second, instead_of=first.workload_hash))))
+    (trace,) = traces_of(path)
+    assert trace.state.latency_s == 2 * min(row.latency_s for row in trace.state.rows)
+    assert [row.is_another_way for row in trace.state.rows] == [False, True]
+    file.write_text(file.read_text().replace(first.workload_hash + '"]', first.workload_hash + '", 1]'))
+    with pytest.raises(NetworkFileError, match="the task that it stands for"):
+        TunedNetwork.from_json(file.read_text())
+
+
+def test_a_network_with_a_task_that_is_not_tried_has_no_total(tmp_path: Path) -> None:
+    path = tmp_path / "net.jsonl"
+    tasks = [fake_task(0), fake_task(1, space=Failing(), default="run=raise")]
+    lw.TaskScheduler(tasks, load_records=path).tune(quietly(16, cost_model="random"), MEASURE)
+    (trace,) = traces_of(path)
+    assert all(map(math.isinf, trace.totals_s)) and "total latency: -, as not every task" in trace.summary
+    assert "<h3>Total latency</h3>" not in write_report(path, tmp_path / "net.html", measure=False).read_text()
+
+
+DAMAGED = {
+    "not JSON": "{",
+    "no object": "[]",
+    "no tasks": '{"target": "llvm", "tasks": []}',
+    "a weight below 0": '{"target": "llvm", "tasks": [["t", "abc", -1]]}',
+    "a weight that is none": '{"target": "llvm", "tasks": [["t", "abc", NaN]]}',
+    "a weight that is a truth value": '{"target": "llvm", "tasks": [["t", "abc", true]]}',
+    "too deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_weights_are_left_out_with_a_sentence(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "net.jsonl"
+    scheduler = lw.TaskScheduler([fake_task(0)], load_records=path)
+    scheduler.tune(quietly(8), MEASURE)
+    (tmp_path / "net.x.network.json").write_text(DAMAGED[kind])
+    (tmp_path / "net.other.abc.network.json").write_text("of net.other.jsonl")
+    with pytest.warns(rec.RecordWarning, match=r"weights of networks are left out: net\.x\.network\.json: a \S+"):
+        assert len(networks_of(path)) == 1
 
 
 def test_an_objective_of_ones_own() -> None:
@@ -417,8 +557,21 @@ def test_a_task_that_always_fails_does_not_stop_the_others() -> None:
     failed, found = result.best
     assert failed is None and found is not None and found.ok and math.isinf(result.latency_s)
     assert [row.tuning.done for row in result.state.rows] == [24, 40]
-    with pytest.raises(TuningError, match="all 24 trials of t0 failed"):
-        lw.TaskScheduler(tasks[:1]).tune(quietly(64, cost_model="random"), MEASURE)
+    assert result.failure == "" and str(result) == "no total, schedules for 1 of 2 tasks, 64 trials"
+
+
+def test_networks_none_of_whose_tasks_can_be_measured_have_a_result_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    failing = [fake_task(number, space=Failing(), default="run=raise") for number in range(2)]
+    alone, all_fail, fine = (
+        lw.TaskScheduler(tasks, load_records=path).tune(quietly(64, cost_model="random"), MEASURE)
+        for tasks in (failing[:1], failing, [fake_task(2)])
+    )
+    assert alone.best == [None] and alone.failure.startswith("all 24 trials of t0 failed: 24 RUNTIME_ERROR. The first")
+    assert all_fail.best == [None, None] and math.isinf(all_fail.latency_s)
+    assert all_fail.failure.startswith("none of 2 tasks has a schedule; all 24 trials of t0 failed: 24 RUNTIME_ERROR")
+    assert str(all_fail) == all_fail.failure.splitlines()[0] and all_fail.state.done == 48
+    assert fine.failure == "" and fine.best[0] is not None
 
 
 def test_one_model_for_all_tasks_carries_over() -> None:

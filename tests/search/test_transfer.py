@@ -17,6 +17,7 @@ from loopwright.search.records.file import ErrorCode, Record
 from loopwright.search.records.workload_files import workload_file, write_workload
 from loopwright.search.tune.progress import Lines
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 TARGET = "llvm cores=1 vector_bytes=32"
 
 

@@ -33,6 +33,7 @@ from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, 
 from loopwright.search.tune.progress import Lines, LiveTable, TuningState, make_progress
 from loopwright.search.tuners import callbacks
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "tuning_script.py"
 MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
 
@@ -310,7 +311,7 @@ def test_more_trials_counts_the_new_ones_only(tmp_path: Path) -> None:
         "doubling: 5 trials asked for in all, and the records hold 18: none is new; more_trials=N measures N new ones"
     )
     assert shown.said == [said]
-    with pytest.raises(ValueError, match="more_trials must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="more_trials must be a whole number of at least 1, got 0"):
         TuningOptions(more_trials=0)
 
 
@@ -448,6 +449,27 @@ def test_a_callback_that_returns_true_ends_tuning_after_what_is_under_way() -> N
     assert 5 <= len(result.trials) <= 6 and result.best.ok
 
 
+@pytest.mark.parametrize("answer", [1, "yes", [True]])
+def test_only_true_ends_tuning(answer: object) -> None:
+    options = quietly(num_measure_trials=4, callbacks=[lambda state, record: answer])
+    assert len(tune(doubling(FakeSpace()), options, MEASURE).trials) == 4
+
+
+def test_an_exception_of_a_callback_passes_through_with_everything_on_record(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+
+    def end(state: TuningState, record: Record) -> None:
+        if state.done == 5:
+            raise OSError("the disk of the callback")
+
+    options = quietly(num_measure_trials=12, records=path)
+    with pytest.raises(OSError, match="the disk of the callback"):
+        tune(doubling(FakeSpace()), replace(options, callbacks=[end]), MEASURE)
+    assert len(rec.load(path)) == 5
+    result = tune(doubling(FakeSpace()), options, MEASURE)
+    assert result.state.resumed == 5 and len({r.schedule for r in result.trials}) == 12
+
+
 def test_overlapping_builds_and_runs_give_the_same_trials() -> None:
     result = tune(doubling(FakeSpace()), quietly(num_measure_trials=48), replace(MEASURE, overlap=True, builders=2))
     assert len(result.trials) == 48 == len({r.schedule for r in result.trials})
@@ -456,20 +478,20 @@ def test_overlapping_builds_and_runs_give_the_same_trials() -> None:
 
 @pytest.mark.parametrize("wrong", [{"num_measure_trials": 0}, {"batch_size": 0}, {"final_laps": 0}])
 def test_impossible_options_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be a whole number of at least 1, got 0"):
         TuningOptions(**wrong)
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"early_stopping": -3}, "early_stopping must be at least 1, got -3"),
-        ({"early_stopping": 1.5}, "early_stopping must be a whole number, got 1.5"),
+        ({"early_stopping": -3}, "early_stopping must be a whole number of at least 1, got -3"),
+        ({"early_stopping": 1.5}, "early_stopping must be a whole number of at least 1, got 1.5"),
         ({"time_limit_s": -1}, "time_limit_s must be at least 0, got -1"),
         ({"time_limit_s": math.nan}, "time_limit_s must be at least 0, got nan"),
-        ({"num_measure_trials": 2.5}, "num_measure_trials must be a whole number, got 2.5"),
-        ({"batch_size": "16"}, "batch_size must be a whole number, got '16'"),
-        ({"final_candidates": 0}, "final_candidates must be at least 1, got 0"),
+        ({"num_measure_trials": 2.5}, "num_measure_trials must be a whole number of at least 1, got 2.5"),
+        ({"batch_size": "16"}, "batch_size must be a whole number of at least 1, got '16'"),
+        ({"final_candidates": 0}, "final_candidates must be a whole number of at least 1, got 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:

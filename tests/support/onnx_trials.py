@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from c_programs import exported_outputs
 from onnx import ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 from random_onnx import Sample, Tensor, differences, random_graph
@@ -40,7 +43,7 @@ class Outcome:
 
 
 def try_graph(kind: str, seed: int, least: int = 10, most: int = 20) -> Outcome:
-    """One graph: `kind` is llvm (imported and compiled), backend (ONNX's interface, two threads) or opencl."""
+    """One graph: `kind` is llvm (imported and compiled), library (exported), backend (ONNX's interface) or opencl."""
     sample = random_graph(seed, least, most)
     call = _caller(kind, seed)
     ended = attempt(call, sample.model, sample.feeds, sample.wanted)
@@ -53,7 +56,7 @@ def try_graph(kind: str, seed: int, least: int = 10, most: int = 20) -> Outcome:
 
 
 def _described(kind: str, seed: int) -> str:
-    return f"layout {LAYOUTS[seed % 4]}, {1 + seed // 4 % 2} threads" if kind == "llvm" else kind
+    return f"layout {LAYOUTS[seed % 4]}, {1 + seed // 4 % 2} threads" if kind in ("llvm", "library") else kind
 
 
 def _caller(kind: str, seed: int) -> Callable[[ModelProto, Feeds], Sequence[Any]]:
@@ -71,7 +74,14 @@ def _caller(kind: str, seed: int) -> Callable[[ModelProto, Feeds], Sequence[Any]
     def prepared(model: ModelProto, feeds: Feeds) -> Sequence[Any]:
         return onnx_backend.prepare(model, target="llvm cores=2", processes=1).run(feeds)
 
-    return prepared if kind == "backend" else compiled
+    def exported(model: ModelProto, feeds: Feeds) -> Sequence[Any]:
+        made = lw.compile(lw.from_onnx(model, layout=LAYOUTS[seed % len(LAYOUTS)]), target, processes=1)
+        with tempfile.TemporaryDirectory() as folder:
+            found = exported_outputs(made, [feeds[port.name] for port in made.plan.inputs], Path(folder))
+        by_name = dict(zip([port.name for port in made.plan.outputs], found, strict=True))
+        return [by_name[info.name] for info in model.graph.output]
+
+    return {"backend": prepared, "library": exported}.get(kind, compiled)
 
 
 def _opencl_device() -> int:

@@ -141,6 +141,19 @@ def test_registering() -> None:
     assert as_workload(matmul.function).name == "matmul"
 
 
+def test_padding_and_types_are_in_the_hash() -> None:
+    """Of the same shapes: TVM's key, of the printed graph, has neither."""
+    shifted = conv2d_layer.dag(*SEED[:-1], (2, 0, 0, 2))
+    assert shifted.func.function_type == conv2d_layer.dag(*SEED).func.function_type
+    assert shifted.hash != conv2d_layer.dag(*SEED).hash
+
+    def doubled(dtype: str) -> ComputeDAG:
+        a = te.placeholder((4,), name="a", dtype=dtype)
+        return ComputeDAG.from_tensors([a, te.compute((4,), lambda i: a[i] + a[i], name="b")])
+
+    assert doubled("float32").hash != doubled("float16").hash
+
+
 def product(n: int):  # type: ignore[no-untyped-def]
     a, b = te.placeholder((n, n), name="a"), te.placeholder((n, n), name="b")
     return [a, b, topi.matmul(a, b)]

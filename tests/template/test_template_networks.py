@@ -20,6 +20,7 @@ from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.limits import usage
 from loopwright.search.template.registry import operators
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 QUICK = lw.measure_option(lw.LocalBuilder(n_parallel=1), lw.LocalRunner(number=1, repeat=1, min_repeat_ms=0))
 TARGETS = ("llvm cores=1", "cuda model=h200", "opencl model=mali-t860")
 

@@ -14,6 +14,7 @@ from loopwright.search.records import file as rec
 from loopwright.search.records.file import DEFAULT_SKETCH, ErrorCode, Role
 from loopwright.search.template.in_search import TemplateInSearch, TemplateSpace
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 TASKS = [
     ("conv2d_nchw", (2, 8, 8, 16, 8, 3, 3, (2, 2), (1, 1)), "opencl model=pocl"),
     ("dense", (16, 32, 24), "cuda model=h200"),

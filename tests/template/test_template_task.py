@@ -23,14 +23,17 @@ from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, append, load
 from loopwright.search.records.index import History, Source, histories
 from loopwright.search.records.known import best_known
+from loopwright.search.template import registry
 from loopwright.search.template.config import Config
 from loopwright.search.template.fallback import fallback_config
 from loopwright.search.template.history import FallbackWarning
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.registry import Template, find_template, shipped
+from loopwright.search.tune.callback import Callback
 from loopwright.search.tune.loop import TuningResult
-from loopwright.search.tuners.callbacks import TrialCallback
+from loopwright.search.tune.progress import TuningState
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
 ARGS = (16, 24, 8)
 TARGET = "llvm cores=1 vector_bytes=32"
 QUICK = lw.measure_option(
@@ -47,12 +50,12 @@ Tuned = tuple[lw.TemplateTask, Path, TuningResult, str]
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+def tuned(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> Tuned:
     """A task, the file of its records, and what tuning it returned."""
     path = tmp_path_factory.mktemp("records") / "matmul.jsonl"
     task = made_task()
     bar = io.StringIO()
-    callbacks: list[TrialCallback] = [
+    callbacks: list[Callback[TuningState]] = [
         lw.callbacks.log_to_file(path),
         lw.callbacks.progress_bar(6, "[Task  1/ 1]", stream=bar),
     ]
@@ -427,6 +430,19 @@ def test_bad_templates_are_one_sentence() -> None:
         lw.template("tests_matmul")(nothing.function)
     with pytest.raises(ConfigError, match="chosen by the config; choose where cfg\\.is_fallback only"):
         made_task().config(0)["parallel"] = 1
+
+
+def test_a_users_template_takes_the_place_of_a_shipped_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever is loaded first: `conv2d_no_batching` is the name in the classic tutorial, and one of the package's."""
+    monkeypatch.setattr(registry, "_TEMPLATES", dict(registry._TEMPLATES))
+    assert "conv2d_no_batching" in shipped()
+
+    def conv2d_no_batching(cfg: Config) -> lw.Schedule:
+        raise AssertionError("not called")
+
+    own = lw.template(conv2d_no_batching)
+    assert find_template("conv2d_no_batching", lw.resolve_target("cuda model=h200")) is own
+    assert "conv2d_no_batching" not in shipped()
 
 
 def test_template_that_computes_something_else_for_some_configs_is_refused() -> None:

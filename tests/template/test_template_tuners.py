@@ -1,6 +1,7 @@
 """Tuners on a simulated measurer: they respect the space, stop when told, and learn."""
 
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,10 +25,11 @@ from loopwright.search.template.config import Config, ConfigSpace
 from loopwright.search.template.in_search import TemplateSpace
 from loopwright.search.template.knobs.choice import ChoiceKnob
 from loopwright.search.tune.loop import TuningResult
+from loopwright.search.tune.progress import TuningState
 from loopwright.search.tuners import simulated
+from loopwright.search.tuners.classic import AnyCallback
 from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
 from loopwright.search.tuners.speed_trees import SpeedTrees
-from loopwright.search.tuners.tuner import Callback
 
 TUNERS = [lw.tuners.GridSearchTuner, lw.tuners.RandomTuner, lw.tuners.GATuner, lw.tuners.GradientBoostingTuner]
 CONV = ("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
@@ -96,11 +98,13 @@ def flat(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
 
 def test_early_stopping_and_callbacks(small: lw.TemplateTask) -> None:
     seen: list[Record] = []
-    result = lw.tuners.RandomTuner(small).tune(300, flat, early_stopping=20, callbacks=[lambda t, r: seen.extend(r)])
+    result = lw.tuners.RandomTuner(small).tune(
+        300, flat, early_stopping=20, callbacks=[lambda state, record: seen.append(record)]
+    )
     assert len(result.trials) == 21 and seen == list(result.trials)
     result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lw.callbacks.early_stop(10)])
     assert len(result.trials) == 11
-    result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lambda t, r: t.state.done >= 5])
+    result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lambda state, record: state.done >= 5])
     assert len(result.trials) == 5
     result = lw.tuners.RandomTuner(small).tune(300, flat, callbacks=[lw.callbacks.time_limit(0)])
     assert len(result.trials) == 1
@@ -149,6 +153,38 @@ def test_a_tuner_of_ones_own_proposes_and_learns(small: lw.TemplateTask) -> None
     assert len(set(drawn)) == 50 and tuner.visited == set(indices) and tuner.visited.isdisjoint(drawn)
 
 
+def test_classic_callbacks_are_called_with_the_tuner_inputs_and_results(small: lw.TemplateTask) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    class Classic:
+        ended = 0
+
+        def __call__(self, tuner: lw.tuners.Tuner, inputs: Sequence[Any], results: Sequence[Any]) -> bool:
+            seen.extend((tuner, i.task, i.target, i.config.index, *r) for i, r in zip(inputs, results, strict=True))
+            return len(seen) == 3
+
+        def finish(self) -> None:
+            self.ended += 1
+
+    classic, tuner = Classic(), lw.tuners.RandomTuner(small)
+    trials = tuner.tune(8, flat, callbacks=[classic]).trials
+    assert classic.ended == 1 and len(trials) == 3
+    for (tuned, task, target, index, costs, error, _, stamp), record in zip(seen, trials, strict=True):
+        assert (tuned, task, target) == (tuner, small, small.target) and index == record.template["index"]
+        assert (costs, error, stamp) == (record.times_s, 0, record.timestamp)
+
+
+def test_a_failure_is_the_classic_error_number_with_its_text(small: lw.TemplateTask) -> None:
+    seen: list[Any] = []
+
+    def failing(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
+        return [math.inf] * len(configs)
+
+    lw.tuners.RandomTuner(small).tune(1, failing, callbacks=[lambda tuner, inputs, results: seen.extend(results)])
+    (result,) = seen
+    assert result.error_no == 4 and isinstance(result.costs[0], str)
+
+
 def test_stops_count_the_trials_of_this_tune_only(small: lw.TemplateTask) -> None:
     before = lw.tuners.RandomTuner(small).tune(30, flat).trials
     for options in ({"callbacks": [lw.callbacks.early_stop(4)]}, {"early_stopping": 4}):
@@ -162,10 +198,10 @@ ENDINGS = {"trials": 8, "early_stopping": 3, "callback": 3, "interrupt": 1, "fai
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_progress_bar_ends_its_line_however_tuning_ends(small: lw.TemplateTask, ending: str) -> None:
-    def end(tuner: lw.tuners.Tuner, records: Sequence[Record]) -> bool:
+    def end(state: TuningState, record: Record) -> bool:
         if ending in ("interrupt", "failure"):
             raise KeyboardInterrupt if ending == "interrupt" else OSError
-        return ending == "callback" and tuner.state.done == 3
+        return ending == "callback" and state.done == 3
 
     def measure(task: lw.TemplateTask, configs: Sequence[Config]) -> list[float]:
         if ending == "no device":
@@ -173,7 +209,7 @@ def test_progress_bar_ends_its_line_however_tuning_ends(small: lw.TemplateTask, 
         return flat(task, configs)
 
     stream = io.StringIO()
-    callbacks: list[Callback] = [lw.callbacks.progress_bar(8, "[Task  1/12] ", stream=stream), end]
+    callbacks: list[AnyCallback] = [lw.callbacks.progress_bar(8, "[Task  1/12] ", stream=stream), end]
     patience = 2 if ending == "early_stopping" else None
     try:
         lw.tuners.RandomTuner(small).tune(8, measure, patience, callbacks)
@@ -221,7 +257,7 @@ def test_debug_log_has_a_line_for_each_trial(small: lw.TemplateTask, caplog: pyt
     [
         ({"loss_type": "huber"}, "loss_type must be one of reg, rank, rank-binary, got 'huber'"),
         ({"feature_type": "color"}, "feature type must be one of knob, itervar, curve, got 'color'"),
-        ({"plan_size": 0}, "plan_size must be at least 1, got 0"),
+        ({"plan_size": 0}, "plan_size must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_options_are_one_sentence(small: lw.TemplateTask, options: dict[str, Any], sentence: str) -> None:
@@ -232,20 +268,28 @@ def test_bad_options_are_one_sentence(small: lw.TemplateTask, options: dict[str,
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda tune: tune(0), ValueError, "n_trial must be at least 1, got 0"),
-        (lambda tune: tune("4"), TypeError, "n_trial must be a whole number, got '4'"),
-        (lambda tune: tune(2.5), TypeError, "n_trial must be a whole number, got 2.5"),
-        (lambda tune: tune(4, early_stopping=0), ValueError, "early_stopping must be at least 1, got 0"),
+        (lambda tune: tune(0), ValueError, "n_trial must be a whole number of at least 1, got 0"),
+        (lambda tune: tune("4"), ValueError, "n_trial must be a whole number of at least 1, got '4'"),
+        (lambda tune: tune(2.5), ValueError, "n_trial must be a whole number of at least 1, got 2.5"),
+        (
+            lambda tune: tune(4, early_stopping=0),
+            ValueError,
+            "early_stopping must be a whole number of at least 1, got 0",
+        ),
         (lambda tune: tune(4, "local"), TypeError, r"what measure_option\(\) returns, .* or a function, got str"),
         (lambda tune: tune(4, {"timeout": 3}), TypeError, "or a function, got dict"),
-        (lambda tune: lw.LocalBuilder(n_parallel=-1), ValueError, "n_parallel must be at least 1, got -1"),
+        (
+            lambda tune: lw.LocalBuilder(n_parallel=-1),
+            ValueError,
+            "n_parallel must be a whole number of at least 1, got -1",
+        ),
         (lambda tune: lw.LocalBuilder(timeout=0), ValueError, "timeout must be above 0 seconds, got 0"),
         (
             lambda tune: lw.LocalRunner(number=1.5),  # type: ignore[arg-type]
-            TypeError,
-            "number must be a whole number, got 1.5",
+            ValueError,
+            "number must be a whole number of at least 1, got 1.5",
         ),
-        (lambda tune: lw.LocalRunner(repeat=0), ValueError, "repeat must be at least 1, got 0"),
+        (lambda tune: lw.LocalRunner(repeat=0), ValueError, "repeat must be a whole number of at least 1, got 0"),
         (lambda tune: lw.LocalRunner(cooldown=-1), ValueError, "cooldown must be at least 0, got -1"),
         (lambda tune: lw.LocalRunner(min_repeat_ms=float("nan")), ValueError, "min_repeat_ms must be at least 0, got"),
     ],
@@ -288,7 +332,7 @@ def trials_needed(
     tuner = lw.tuners.GradientBoostingTuner(task, seed=seed, **options)
     if history:
         assert tuner.load_history(history) == len(history)
-    reached = lambda tuner, records: tuner.best is not None and tuner.best.time_s <= goal_s  # noqa: E731
+    reached = lambda state, record: state.best is not None and state.best.time_s <= goal_s  # noqa: E731
     result = tuner.tune(budget, analytic_cost, callbacks=[reached])
     times = [r.time_s for r in result.trials]
     return next((i for i, t in enumerate(times, 1) if t <= goal_s), budget + 1)

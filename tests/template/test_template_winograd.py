@@ -38,6 +38,15 @@ def test_tiles_of_4_are_less_exact_and_tiles_of_2_are_not(channels: int) -> None
     assert 3 * small < large < 16
 
 
+@pytest.mark.parametrize("target", [TARGET, "cuda model=h200"])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_every_position_of_a_tile_is_unrolled(layout: str, target: str) -> None:
+    task = lw.TemplateTask(f"conv2d_{layout}_winograd", (1, 9, 11, 32, 32, 3, 3, 1, 1), target)
+    text = task.schedule(fallback_config(task))
+    unrolled = {name: text.count(f'lw-unroll{{block="{name}"') for name in ("data_rows", "kernel_rows", "inverse_rows")}
+    assert unrolled == {"data_rows": 2, "kernel_rows": 2, "inverse_rows": 2}
+
+
 def fused(channels_last: bool) -> list[te.Tensor]:
     """A Winograd convolution with a bias, another branch and an activation behind it."""
     if channels_last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import te
+from ...dialects.numpy_types import working_type
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ..arguments import one_axis
 from .pad import pad_spatial
@@ -21,13 +22,15 @@ def lrn(
         raise ShapeError(f"lrn: size must be at least 1, got {size}")
     before = (size - 1) // 2
     padded = pad_spatial(data, (before,), (size - 1 - before,), channel)
-    r = reduce_axis((0, size), "r")
+    r, kind = reduce_axis((0, size), "r"), working_type(data.dtype)
 
     def neighbour(*i: te.Expr) -> te.Expr:
-        return padded[(*i[:channel], i[channel] + r, *i[channel + 1 :])]
+        return padded[(*i[:channel], i[channel] + r, *i[channel + 1 :])].astype(kind)
 
     squares = compute(data.shape, lambda *i: te.sum(neighbour(*i) * neighbour(*i), axis=r), "lrn_sum")
     result: Tensor = compute(
-        data.shape, lambda *i: data[i] / te.power(squares[i] * (alpha / size) + bias, beta), "T_lrn"
+        data.shape,
+        lambda *i: (data[i].astype(kind) / te.power(squares[i] * (alpha / size) + bias, beta)).astype(data.dtype),
+        "T_lrn",
     )
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ... import te
-from ...dialects.numpy_types import FLOATS, NARROW_FLOATS
+from ...dialects.numpy_types import FLOATS, working_type
 from ...te import IterVar, ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
@@ -18,7 +18,7 @@ def layer_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta over `axis`; gamma and beta have the extents of `axis`.
 
-    The variance is the mean of squared deviations, in a second pass; float16 is computed in float32.
+    The variance is the mean of squared deviations, in a second pass; 16-bit floats are computed in float32.
     """
     rows = _Rows("layer_norm", data, axis, (gamma, beta))
     mean: Tensor = compute(rows.shape, rows.total(lambda x, _: x), "layer_norm_sum")
@@ -91,7 +91,7 @@ class _Rows:
             raise ShapeError(f"{operator}: statistics need floats, got {data.dtype}: cast the data first")
         self.data = data
         self.axes = several_axes(operator, axis, data.ndim)
-        self.dtype = "float32" if data.dtype in NARROW_FLOATS else data.dtype
+        self.dtype = working_type(data.dtype)
         self.shape = tuple(n for d, n in enumerate(data.shape) if d not in self.axes)
         extents = tuple(data.shape[d] for d in self.axes)
         self.count = 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ... import te
-from ...dialects.numpy_types import FLOATS
+from ...dialects.numpy_types import FLOATS, working_type
 from ...te import IterVar, ShapeError, Tensor, compute, min_value, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
@@ -44,12 +44,16 @@ def avg_pool(
     count_include_pad: bool = False,
     layout: str = "NCHW",
 ) -> Tensor:
-    """The mean of each window, over the elements inside the data unless `count_include_pad`."""
+    """The mean of each window, over the elements inside the data unless `count_include_pad`; as `topi.mean`."""
     _require_float("avg_pool", data)
     pool = _pooling("avg_pool", data, kernel, stride, padding, 1, ceil_mode, layout)
     padded = pad_spatial(data, pool.before, pool.after, pool.first)
-    shape = pool.shape(data)
-    total: Tensor = compute(shape, lambda *i: te.sum(padded[pool.at(i)], axis=pool.axes), "pool_sum", pool.names)
+    shape, kind = pool.shape(data), working_type(data.dtype)
+
+    def summed(*indices: Expr) -> object:
+        return te.sum(padded[pool.at(indices)].astype(kind), axis=pool.axes)
+
+    total: Tensor = compute(shape, summed, "pool_sum", pool.names)
     included = [b if count_include_pad else 0 for b in pool.before]
     trailing = [a if count_include_pad else 0 for a in pool.asked_after]
 
@@ -58,7 +62,7 @@ def avg_pool(
         for k, d in enumerate(range(pool.first, pool.first + pool.count)):
             start = indices[d] * pool.strides[k] - pool.before[k]
             counts.append(_overlap(start, pool.kernel[k], -included[k], data.shape[d] + trailing[k], shape[d], pool, k))
-        return _divided(total[indices], _product(counts))
+        return _divided(total[indices], _product(counts)).astype(data.dtype)
 
     result: Tensor = compute(shape, mean, "pool_avg", pool.names)
     return result
@@ -101,12 +105,12 @@ def adaptive_avg_pool(data: Tensor, output_size: Ints, layout: str = "NCHW") -> 
         conditions = windows.conditions(indices)
         if conditions:
             value = te.select(te.all(*conditions), value, 0)
-        return te.sum(value, axis=windows.axes)
+        return te.sum(value.astype(working_type(data.dtype)), axis=windows.axes)
 
     total: Tensor = compute(windows.shape, element, "adaptive_pool_sum", windows.names)
 
     def mean(*indices: Expr) -> Expr:
-        return _divided(total[indices], windows.points(indices))
+        return _divided(total[indices], windows.points(indices)).astype(data.dtype)
 
     result: Tensor = compute(windows.shape, mean, "adaptive_pool_avg", windows.names)
     return result

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ... import te
-from ...dialects.numpy_types import NARROW_FLOATS
+from ...dialects.numpy_types import working_type
 from ...te import Tensor, compute, reduce_axis
 from ...te.expr import Expr
 from ..arguments import one_axis
 
 
 def softmax(data: Tensor, axis: int = -1) -> Tensor:
-    """exp(x - max) / sum(exp(x - max)) along `axis`; float16 is computed in float32."""
+    """exp(x - max) / sum(exp(x - max)) along `axis`; 16-bit floats are computed in float32."""
     rows = _Rows("softmax", data, axis)
     result: Tensor = compute(
         data.shape,
@@ -23,7 +23,7 @@ def softmax(data: Tensor, axis: int = -1) -> Tensor:
 
 
 def log_softmax(data: Tensor, axis: int = -1) -> Tensor:
-    """x - max - log(sum(exp(x - max))) along `axis`; float16 is computed in float32."""
+    """x - max - log(sum(exp(x - max))) along `axis`; 16-bit floats are computed in float32."""
     rows = _Rows("log_softmax", data, axis)
     result: Tensor = compute(
         data.shape,
@@ -41,7 +41,7 @@ class _Rows:
     def __init__(self, operator: str, data: Tensor, axis: int) -> None:
         self.data = data
         self.axis = one_axis(operator, axis, data.ndim)
-        self.dtype = "float32" if data.dtype in NARROW_FLOATS else data.dtype
+        self.dtype = working_type(data.dtype)
         shape = self.others(data.shape)
         k = reduce_axis((0, data.shape[self.axis]), "k")
         self.largest: Tensor = compute(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ...dialects.numpy_types import FLOATS
 from ...te import ShapeError, Tensor, compute, reduce_axis, select, sum
 from ...te.errors import format_shape
 from ...te.expr import Expr, Operand, zero
@@ -167,7 +168,7 @@ def _convolve(
     require_rank(operator, 4, data=data, kernel=kernel)
     matrices = _matrices(operator, tile_size)
     dtype = accumulator_type(data.dtype, out_dtype)
-    if not dtype.startswith("float"):
+    if dtype not in FLOATS:
         raise ShapeError(f"{operator}: the transforms need floats, got {data.dtype}: use the direct convolution")
     layout = "HWIO" if channels_last else "OIHW"
     packed = kernel if pre_computed else winograd_weight_transform(kernel, tile_size, layout, dtype)

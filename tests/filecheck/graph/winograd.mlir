@@ -24,3 +24,18 @@ func.func @stays(%x: tensor<1x4x9x7xf32>, %v: tensor<8x4x3x3xf32>) -> (tensor<1x
   %c = lw_graph.apply "conv2d" (%x, %v) <padding = 1> : (tensor<1x4x9x7xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x9x7xf32>
   func.return %a, %b, %c : tensor<1x8x5x4xf32>, tensor<1x8x9x7xf32>, tensor<1x8x9x7xf32>
 }
+
+// In a group the weights come transformed, too, and the label says it.
+// CHECK-LABEL: func.func @grouped
+// CHECK: %[[g:[a-z_0-9]*]] = lw_graph.apply "winograd_weight_transform" (%w) : {{.*}} -> tensor<6x6x4x8xf32>
+// CHECK-NEXT: lw_graph.group "conv2d_winograd_relu" (%p0 = %x : {{.*}}, %p1 = %[[g]] : tensor<6x6x4x8xf32>)
+// CHECK-NEXT: lw_graph.apply "conv2d_winograd" (%p0, %p1) <padding = 1>
+func.func @grouped(%x: tensor<1x4x9x7xf32>) -> tensor<1x8x9x7xf32> {
+  %w = lw_graph.constant "w" : tensor<8x4x3x3xf32>
+  %y = lw_graph.group "conv2d_relu" (%p0 = %x : tensor<1x4x9x7xf32>, %p1 = %w : tensor<8x4x3x3xf32>) -> tensor<1x8x9x7xf32> {
+    %conv = lw_graph.apply "conv2d" (%p0, %p1) <padding = 1> : (tensor<1x4x9x7xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x9x7xf32>
+    %relu = lw_graph.apply "relu" (%conv) : (tensor<1x8x9x7xf32>) -> tensor<1x8x9x7xf32>
+    lw_graph.yield %relu : tensor<1x8x9x7xf32>
+  }
+  func.return %y : tensor<1x8x9x7xf32>
+}

@@ -1,0 +1,79 @@
+"""Object files and shared libraries of a C function, with its header, to be called where there is no Python."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import tempfile
+from os import PathLike
+from pathlib import Path
+
+from ...storage.whole_file import write_whole
+from ..missing import MissingRequirement
+from .c_function import CONSTANTS_SECTION, CFunction
+from .c_header import header
+from .cpu import CpuFeatures, architecture
+from .jit import compile_library
+
+_LONGEST_LOG = 300
+"""Characters of what a linker says."""
+
+
+class LinkError(RuntimeError):
+    """A linker refused a library."""
+
+
+def write_library(function: CFunction, path: str | PathLike[str], cpu: CpuFeatures) -> Path:
+    """Write an object file (`.o`) or a shared library (`.so`), and a header beside it, whose path is returned.
+
+    MissingRequirement where there is no linker for a shared library, LinkError where it refuses.
+    """
+    target = Path(path)
+    object_code = bytearray(compile_library(function.texts(), function.symbol, cpu))
+    if function.constant_bytes:
+        room = _section(object_code, CONSTANTS_SECTION)
+        for start, data in function.constant_parts():
+            object_code[room + start : room + start + len(data)] = data
+    made = object_code if target.suffix == ".o" else _linked(object_code, cpu.arch, function)
+    write_whole(target, bytes(made))
+    written = target.with_suffix(".h")
+    write_whole(written, header(function, cpu))
+    return written
+
+
+def check_path(what: str, path: Path) -> None:
+    """ValueError for a file that is no library by its name."""
+    if path.suffix not in (".o", ".so"):
+        raise ValueError(f"{what}: a library is an object file (.o) or a shared one (.so), not {path}")
+
+
+def _section(object_code: bytearray, name: str) -> int:
+    """Return the offset of a section's bytes in an ELF file of 64 bits, little-endian (System V ABI, chapter 4)."""
+    (table,) = struct.unpack_from("<Q", object_code, 40)
+    size, count, names = struct.unpack_from("<3H", object_code, 58)
+    sections = [struct.unpack_from("<IIQQQQ", object_code, table + number * size) for number in range(count)]
+    texts, wanted = int(sections[names][4]), name.encode() + b"\0"
+    return next(int(section[4]) for section in sections if object_code.startswith(wanted, texts + section[0]))
+
+
+def _linked(object_code: bytes | bytearray, arch: str, function: CFunction) -> bytes:
+    """Return a shared library of an object file; MissingRequirement without a linker for its architecture."""
+    compilers = ("cc", "gcc", "clang") if arch == architecture() else (f"{arch}-linux-gnu-gcc",)
+    compiler, lld = next(filter(None, map(shutil.which, compilers)), None), shutil.which("ld.lld")
+    if compiler is None and lld is None:
+        install = "gcc" if arch == architecture() else f"gcc-{arch.replace('_', '-')}-linux-gnu"
+        raise MissingRequirement(
+            f"linking for {arch} needs {compilers[0]} or ld.lld, and neither is here: apt-get install {install}; an "
+            "object file (.o) needs no linker"
+        )
+    libraries = ["-lm", *(["-fopenmp"] if function.threads > 1 else [])] if compiler else []
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder, "library.o"), Path(folder, "library.so")
+        given.write_bytes(object_code)
+        command = [str(compiler or lld), "-shared", "-o", str(made), str(given), *libraries]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            log = " ".join(done.stderr.split())[:_LONGEST_LOG]
+            raise LinkError(f"{function}: {Path(command[0]).name} does not link it for {arch}: {log}")
+        return made.read_bytes()

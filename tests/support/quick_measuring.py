@@ -1,0 +1,35 @@
+"""Measuring in next to no time, for tests that look at what comes of a search, and not at how fast it is."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from unittest.mock import patch
+
+import nursery
+
+from loopwright.search.measure import process
+from loopwright.search.measure.measurement import MeasureOptions
+from loopwright.search.measure.measurer import Measurer
+
+_REPEAT_MS = 1.0
+"""Usual are 50 on a CPU, of which a run-off among five schedules takes two seconds."""
+
+
+def quick(options: MeasureOptions) -> MeasureOptions:
+    """The options with short repeats, and one builder where as many as there are cores would be usual."""
+    timing = replace(options.timing, min_repeat_ms=min(options.timing.min_repeat_ms, _REPEAT_MS))
+    return replace(options, builders=options.builders or 1, timing=timing)
+
+
+@contextlib.contextmanager
+def quickly_measured() -> Iterator[None]:
+    """Make every measurer of this process a quick one, whose builders and runners are forked with their imports done.
+
+    What they do, check and time is the same.
+    """
+    made = Measurer.__init__
+    with (
+        patch.object(Measurer, "__init__", lambda self, options: made(self, quick(options))),
+        patch.object(process, "spawn", nursery.spawn),
+    ):
+        yield
