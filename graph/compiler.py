@@ -20,7 +20,7 @@ from ..backends.targets import resolve_target
 from ..dialects.classic_words import knows_classic_words
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import Target
-from ..search.measure.backend_api import load_backend
+from ..search.measure.backend_api import backend_path, load_backend
 from ..search.measure.check import check_executable
 from ..search.records.file import Record
 from ..search.task import SearchTask
@@ -65,7 +65,7 @@ def compile(
     computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are about five times as large.
     """
     device = resolve_target(target)
-    backend = f"{__package__.rpartition('.')[0]}.backends.{device.kind}.device"
+    backend = backend_path(device.kind)
     versions = load_backend(backend).versions()
     known = KnownSchedules(records, versions)
     grouped = in_layout(net, layout).transform(pipeline)

@@ -20,7 +20,7 @@ from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from .cost_model.transfer import TEACHABLE, transfer_to
-from .measure.backend_api import load_backend
+from .measure.backend_api import backend_path, load_backend
 from .measure.check import check_kernel
 from .measure.local import LocalBuilder, LocalRunner, Measure, measuring
 from .measure.measurer import MeasureOptions
@@ -45,7 +45,6 @@ from .workload import ComputeDAG, Workload, as_workload
 __all__ = ["SearchTask", "TuningOptions"]
 
 Mode = Literal["schedule", "python", "ir", "source"]
-_BACKENDS = {kind: f"loopwright.backends.{kind}.device" for kind in ("llvm", "cuda", "opencl")}
 
 
 @attributes_know_classic_words
@@ -183,7 +182,7 @@ class SearchTask:
 
     def measure_options(self) -> MeasureOptions:
         """Options of measuring for this target, unless told otherwise."""
-        backend = _BACKENDS[self.target.kind]
+        backend = backend_path(self.target.kind)
         check = partial(preflight, self.target)
         if self.target.is_gpu:
             overlap = self.target.kind == "cuda"
@@ -212,7 +211,7 @@ class SearchTask:
 
     def versions(self) -> Mapping[str, str]:
         """The versions of packages and primitives that schedules are replayed by."""
-        return load_backend(_BACKENDS[self.target.kind]).versions()
+        return load_backend(backend_path(self.target.kind)).versions()
 
     def schedule_module(self, schedule: str, limits: BuildLimits = USUAL_LIMITS) -> ModuleOp:
         """The workload's loops after a schedule; ScheduleError where it is not legal or goes beyond the limits."""

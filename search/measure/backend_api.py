@@ -66,6 +66,11 @@ class Backend(Protocol):
         """Return versions by package or primitive pass name (`lw-split`); never touches the device."""
 
 
+def backend_path(kind: str) -> str:
+    """The module of the backend that comes with the package for a kind of target."""
+    return f"{__package__.partition('.')[0]}.backends.{kind}.device"
+
+
 def load_backend(path: str) -> Backend:
     """Import the backend module `path`; raises BackendError naming what is missing."""
     try:
