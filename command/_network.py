@@ -12,9 +12,11 @@ from ._errors import UserError
 from ._inputs import positive, read_arrays
 
 if TYPE_CHECKING:
+    from ..dialects.target import Target
     from ..graph.network import Network
     from ..graph.runtime.executor import Executor
     from ..graph.runtime.network import CompiledNetwork
+    from ._source import AnyTask
 
 COMPILED = ".lw"
 """The suffix of files with compiled networks."""
@@ -99,16 +101,27 @@ def read_network(options: argparse.Namespace, text: str) -> Network:
     return net
 
 
+def tasks_of(
+    net: Network, target: str | Target, templates: bool, winograd: bool = False
+) -> tuple[Sequence[AnyTask], list[int]]:
+    """The tasks of a network, for sketches or templates, and how often each appears; `winograd` as for extraction."""
+    from ..graph.tasks import extract_tasks
+    from ..graph.template_tasks import extract_template_tasks
+
+    extract = extract_template_tasks if templates else extract_tasks
+    return extract(net, target, winograd=winograd)
+
+
 def _require_types(net: Network, target: str) -> None:
     """UserError where the device does not compute in an element type of a network."""
     from ..backends.missing import MissingRequirement
     from ..backends.targets import resolve_target
     from ..dialects.names import one_line
-    from ..search.measure.backend_api import load_backend
+    from ..search.measure.backend_api import backend_path, load_backend
 
     try:
         kind = resolve_target(target).kind
-        backend = load_backend(f"{__package__.rpartition('.')[0]}.backends.{kind}.device")
+        backend = load_backend(backend_path(kind))
         lacking = getattr(backend, "lacking", lambda dtype: None)
         reasons = [reason for reason in map(lacking, net.dtypes) if reason is not None]
     except ValueError as error:

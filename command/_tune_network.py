@@ -9,21 +9,18 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
 from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of
-from ._network import name_of, read_network, takes_winograd
+from ._network import name_of, read_network, takes_winograd, tasks_of
 from ._report import table
 from ._searching import tuning_options_of
 
 if TYPE_CHECKING:
-    from ..graph.network import Network
     from ..search.tune.scheduler import NetworkResult
-    from ._source import AnyTask
 
 TRIALS_A_TASK = 64
 
@@ -38,7 +35,7 @@ def tune_network(options: argparse.Namespace) -> int:
         raise UserError(f"--tuner searches one template, and {options.workload} is a network: leave it out")
     net = read_network(options, options.workload)
     try:
-        tasks, weights = _tasks(net, options)
+        tasks, weights = tasks_of(net, options.target, options.templates, bool(options.winograd))
     except ValueError as error:
         raise UserError(str(error)) from None
     if not tasks:
@@ -70,14 +67,6 @@ def tune_network(options: argparse.Namespace) -> int:
     report = _report(options, result, measured.median, wall_s, records)
     print(json.dumps(report) if options.json else _as_text(report, printable(repr(compiled))))
     return 0 if all(best is not None for best in result.best) else 1
-
-
-def _tasks(net: Network, options: argparse.Namespace) -> tuple[Sequence[AnyTask], list[int]]:
-    from ..graph.tasks import extract_tasks
-    from ..graph.template_tasks import extract_template_tasks
-
-    extract = extract_template_tasks if options.templates else extract_tasks
-    return extract(net, options.target, winograd=bool(options.winograd))
 
 
 def _report(

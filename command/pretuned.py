@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ._errors import UserError, interruption_code
 from ._inputs import positive, seconds
 from ._measuring import add_measure_options, measure_option_of
-from ._network import add_network_options, name_of, read_network
+from ._network import add_network_options, name_of, read_network, tasks_of
 
 if TYPE_CHECKING:
     from ..dialects.target import Target
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TRIALS = 64
 """Trials of a kernel, unless told otherwise."""
 KINDS = ("sketches", "templates")
-"""What is searched for each kernel."""
+"""Ways of searching for the schedule of a kernel."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,17 +98,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _work(options: argparse.Namespace, target: Target) -> Iterator[tuple[str, str, Sequence[AnyTask], list[int]]]:
     """Each network with each kind of search that has something to search in it."""
-    from ..graph.tasks import extract_tasks
-    from ..graph.template_tasks import extract_template_tasks
-
     for network in options.networks:
         net = read_network(options, network)
         for kind in options.search:
-            tasks: Sequence[AnyTask]
-            if kind == "sketches":
-                tasks, weights = extract_tasks(net, target)
-            else:
-                tasks, weights = extract_template_tasks(net, target)
+            tasks, weights = tasks_of(net, target, kind == "templates", bool(options.winograd))
             if tasks:
                 yield network, kind, tasks, weights
 
@@ -139,11 +132,12 @@ def _described(options: argparse.Namespace, target: str, records: Sequence[Recor
     devices = ", ".join(sorted({record.device for record in records}))
     of = f"batch {options.batch or 1}, layout {options.layout or 'as they come'}, {options.dtype or 'float32'}"
     budget = f"up to {options.trials} trials a kernel of {' and of '.join(options.search)}"
+    winograd = ", convolutions by Winograd's transforms too" if options.winograd else ""
     lines = [
         f"# Pre-tuned records for `{' '.join(target.split()[:2])}`",
         "",
         f"- measured on {devices}, as `{target}`; last on {time.strftime('%Y-%m-%d', time.gmtime())}",
-        f"- last of {', '.join(map(name_of, options.networks))}, {of}: {budget}",
+        f"- last of {', '.join(map(name_of, options.networks))}, {of}: {budget}{winograd}",
         f"- {len(records)} records, {_of_templates(records)} of them of templates",
     ]
     return "\n".join([*lines, *([f"- {options.note}"] if options.note else [])]) + "\n"

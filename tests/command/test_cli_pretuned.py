@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 from commands import call
+from onnx_models import small_network
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -62,6 +64,18 @@ def test_templates_of_a_type_in_a_folder_of_ones_own() -> None:
     assert made is not None and made[1] == made[2] and len(rec.load("sets/half.jsonl")) == int(made[1]) >= 3
     assert "float16: up to 2 trials a kernel of templates" in Path("sets/half.md").read_text()
     assert not pretuned.files()
+
+
+def test_convolutions_by_winograd_are_in_a_set_on_request(tmp_path: Path) -> None:
+    onnx.save(small_network(), str(tmp_path / "net.onnx"))
+    argv = ["pretuned", str(tmp_path / "net.onnx"), *ARGV[2:], "--search", "sketches", "--name", "net"]
+    for flags, words in (([], False), (["--winograd"], True)):
+        code, _, err = call(*argv, *flags)
+        assert code == 0, err
+        of = {record.workload_key for record in rec.load(pretuned.FOLDER / "net.jsonl")}
+        assert any("winograd" in key for key in of) == words
+        described = (pretuned.FOLDER / "net.md").read_text()
+        assert ("of sketches, convolutions by Winograd's transforms too\n" in described) == words
 
 
 @pytest.mark.parametrize(
