@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
@@ -35,30 +35,27 @@ def cost_model(text: str) -> str:
     """Parse the name of a cost model, for argparse."""
     from ..search.cost_model.make import make_model
 
-    try:
-        make_model(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
+    return _known_to(make_model, text)
 
 
 def strategy(text: str) -> str:
     """Parse the name of a search strategy, for argparse."""
     from ..search.strategies.make import strategy_maker
 
-    try:
-        strategy_maker(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
+    return _known_to(strategy_maker, text)
 
 
 def tuner(text: str) -> str:
     """Parse the name of a tuner, for argparse."""
     from ..search.tuners.names import tuner_class
 
+    return _known_to(tuner_class, text)
+
+
+def _known_to(find: Callable[[str], object], text: str) -> str:
+    """The name, where `find` knows it; its ValueError as argparse's otherwise."""
     try:
-        tuner_class(text)
+        find(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..c_family.checks import BLOCK, DTYPES, blocks, unlike_source, wrong_source
 from .arrays import OpenClDevice
-from .language import DOUBLES
+from .executable import lacking
 from .platform import context_of, device_at, queue_of
 
 
@@ -50,7 +50,7 @@ class OpenClChecks(OpenClDevice):
 
     def wrong(self, got: Any, start: int, expected: Any, dtype: str, count: int, atol: float, rtol: float) -> bool:
         """Count elements that are too far from what is expected; False where the type cannot be compared here."""
-        if dtype not in DTYPES or (dtype == "float64" and DOUBLES not in device_at(self.index).extensions):
+        if dtype not in DTYPES or lacking(dtype, device_at(self.index)) is not None:
             return False
         real = np.float64 if dtype == "float64" else np.float32
         kernel = self._kernel(dtype, wrong_source("opencl", dtype), "wrong")
