@@ -30,7 +30,7 @@ class Known:
 
 
 class KnownSchedules:
-    """What is known of kernels: in `records`, a file or records, in the histories applied around, and pre-tuned.
+    """Schedules known of kernels: in `records`, a file or records, in the histories applied around, and pre-tuned.
 
     `versions` are those of the primitives that schedules are replayed by.
     """

@@ -68,7 +68,7 @@ class _Binding:
         self._package, self._plan, self._kernels = package, package.plan, kernels
         self._tensors: list[_Tensor] = []
         self._at: dict[int, _Tensor] = {}
-        """What lies at a byte of the arena."""
+        """The tensor at each byte of the arena where one begins."""
 
     def function(self, name: str) -> CFunction:
         """Return the function that makes the plan's steps."""

@@ -31,7 +31,7 @@ _OPENMP = (
     f"@{TEAM_SYMBOL} = constant ptr @{PARALLEL_SYMBOL}",
     f"@{PLACES_SYMBOL} = constant i32 0",
 )
-"""What kernels on several threads take from outside; with an empty table of CPUs their threads stay where they are."""
+"""Symbols of kernels on several threads; with an empty table of CPUs their threads stay where they are."""
 
 
 @dataclass(frozen=True)

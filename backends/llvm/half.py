@@ -8,7 +8,7 @@ from .runtime import MissingRuntime
 
 LIBRARY = "libgcc_s.so.1"
 CONVERSIONS = ("__extendhfsf2", "__extendhfdf2", "__truncsfhf2", "__truncdfhf2")
-"""What LLVM calls, by the names of GCC's low-level runtime library; its shared form has them from GCC 12 on."""
+"""Functions that LLVM calls, of GCC's low-level runtime library; its shared form has them from GCC 12 on."""
 
 
 def conversion_symbols(object_code: bytes) -> list[tuple[str, int]]:

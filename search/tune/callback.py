@@ -20,7 +20,7 @@ exception passes through, as Ctrl-C does. The method `finish()` of a callback, i
 
 
 def tell(callbacks: Iterable[Callback[StateT]], state: StateT, record: Record) -> bool:
-    """Call each of them; whether one of them ends the search."""
+    """Call each of them; True where one of them ends the search."""
     answers = [callback(state, record) for callback in callbacks]
     return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
 
