@@ -341,8 +341,11 @@ def _simplify_atom(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
 
 def _peel(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
     """(g*a + r) floordiv c -> a floordiv (c/g) where g divides c and 0 <= r < g: what fused-then-split axes leave."""
-    divisor = atom.divisor
-    for g in sorted({abs(c) for _, c in atom.expr.terms if abs(c) > 1 and divisor % abs(c) == 0}, reverse=True):
+    divisor = g = atom.divisor
+    for factor in sorted({abs(c) for _, c in atom.expr.terms}, reverse=True):
+        g = gcd(g, factor)
+        if g == 1:
+            break
         low = IndexExpr(tuple(t for t in atom.expr.terms if t[1] % g), atom.expr.const % g)
         lo, hi = low.bounds(ranges)
         if lo < 0 or hi >= g:

@@ -190,6 +190,30 @@ def test_fused_then_split_axes_come_apart() -> None:
     assert (whole // 7).simplify({"o": (0, 6), "t": (0, 6)}) == axis("o")
     assert (whole % 7).simplify({"o": (0, 6), "t": (0, 6)}) == axis("t")
     assert ((axis("o") * 4 + axis("t")) % 8).simplify({"o": (0, 9), "t": (0, 3)}) == axis("o") % 2 * 4 + axis("t")
+    shared = axis("o") * 16 + axis("t")  # 8 divides both
+    ranges = {"o": (0, 9), "t": (0, 3)}
+    assert str((shared % 72).simplify(ranges)) == "(o * 2) mod 9 * 8 + t"
+    assert str((shared // 72).simplify(ranges)) == "(o * 2) floordiv 9"
+
+
+sizes = st.integers(1, 16)
+
+
+@given(sizes, sizes, sizes, st.sampled_from([1, 2, 3]), st.integers(1, 72), st.integers(1, 12), st.integers(0, 12))
+def test_steps_of_an_axis_stay_when_another_is_known(
+    a: int, b: int, c: int, gap: int, d: int, e: int, first: int
+) -> None:
+    """What an expression grows by along one axis for all values of the others, it grows by for each of them."""
+    flat = axis("a") * (b * c * gap) + axis("b") * c + axis("c") + first
+    ranges = {"a": (0, a - 1), "b": (0, b - 1), "c": (0, c - 1)}
+    for whole in (flat // d * 977 + flat % d, flat // (d * e) * 977 + flat // d % e * 91 + flat % d):
+        simple = whole.simplify(ranges)
+        if not simple.is_linear_in("c"):
+            continue
+        for name, extent in (("a", a), ("b", b)):
+            for value in range(extent):
+                known = whole.substitute({name: constant(value)}).simplify({**ranges, name: (value, value)})
+                assert known.is_linear_in("c") and known.coefficient("c") == simple.coefficient("c")
 
 
 @pytest.mark.parametrize(

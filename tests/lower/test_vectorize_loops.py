@@ -153,6 +153,21 @@ def test_kernels_are_written_as_decided() -> None:
     compile_module(module)
 
 
+@pytest.mark.parametrize("row", [72, 36, 24])
+def test_copies_of_unrolled_loops_touch_what_all_of_them_touch(row: int) -> None:
+    """With the unrolled loop's value known, the digits of a flat index come apart at another place."""
+    x = te.placeholder((576 // row, row + 57), name="x")
+    out = te.compute((24, 24), lambda i, j: x[(i * 24 + j) // row, (i * 24 + j) % row], name="out")
+    sch = Schedule([x, out], target=CPU)
+    _, unrolled, lanes = sch.split("out", sch.fuse("out", *sch.get_loops("out")), [None, 4, 4])
+    sch.unroll("out", unrolled)
+    sch.vectorize("out", lanes)
+    inputs = exact_inputs(sch.workload)
+    ways = {lanes.data.usual for lanes in decided(lowered_up_to(sch.module, "lw-vectorize-loops"))}
+    assert ways == {VECTOR}
+    check_lowering(sch.module, inputs, run_te(sch.workload, inputs))
+
+
 PAIRS = """
 func.func @main(%x: memref<5x7x2xf32> {lw.name = "x"}, %p: memref<5xi32> {lw.name = "p", lw.output}, %v: memref<5xf32> {lw.name = "v", lw.output}) {
   lw_loop.for i in 5 {
