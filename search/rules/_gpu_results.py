@@ -78,6 +78,7 @@ def write_results(draft: Draft, plan: ResultPlan) -> None:
     """Short or strided reductions, such as pooling: neighbouring results to neighbouring threads, a few to each."""
     name = plan.block
     if not plan.results:
+        _unread_in_registers(draft, name)
         return
     if not plan.tiles:  # a single result, by a single thread
         draft.do(Bind, block=name, loop=draft.fuse(name, plan.results), thread="blockIdx.x")

@@ -144,8 +144,8 @@ def test_parts_are_within_the_limits_of_small_devices(target: str) -> None:
             assert launches(task, schedule)
 
 
-@pytest.mark.parametrize("shape", [(64,), (1, 5000), (5000,)])
-@pytest.mark.few(1)
+@pytest.mark.parametrize("shape", [(1,), (64,), (1, 5000), (5000,)])
+@pytest.mark.few(2)
 def test_a_single_argmax_is_right(shape: tuple[int, ...]) -> None:
     for kept in (False, True):
         task = task_of(unary(partial(topi.argmax, axis=len(shape) - 1, keepdims=kept), *shape), MANY)
