@@ -13,7 +13,7 @@ from effort import exploring
 from gpu_programs import opencl_device
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from program_oracle import evaluate, random_inputs, wrong
+from program_oracle import WIDE, Value, evaluate, random_inputs, reduced, wrong
 from program_trials import CPU, FAULTS, TRIALS, Outcome, Problem, on_llvm, scheduled_by_hand, try_one
 from random_programs import random_program
 from trial_pool import spread
@@ -50,6 +50,21 @@ def test_numpy_and_the_interpreter_agree() -> None:
             values += value.e.size
             opened += int(np.isinf(value.e).sum())
     assert opened < values / 20
+
+
+@pytest.mark.parametrize(
+    ("combiner", "numbers", "opened"),
+    [
+        ("add", [40000, 40000, -60000], True),
+        ("add", [10000, 10000, -20000], False),
+        ("mul", [3000, 3000, 0.001], True),
+        ("mul", [3000, 3, 0.001], False),
+    ],
+)
+def test_results_that_may_overflow_on_the_way_are_open(combiner: str, numbers: list[float], opened: bool) -> None:
+    """In which order terms are taken is the schedule's: 40000 + 40000 does not fit a half, whatever follows."""
+    terms = Value(np.array([numbers], WIDE), np.zeros((1, 3)), "float16")
+    assert np.isinf(reduced(combiner, terms).e[0]) == opened
 
 
 def no_faults(outcomes: list[tuple[int, Outcome]], least: int) -> None:

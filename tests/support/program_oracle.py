@@ -99,7 +99,7 @@ def _stage(stage: Stage, known: Mapping[Source, Value]) -> list[Value]:
         return bodies
     rank = len(stage.axes)
     flat = [Value(_last(b.v, rank), _last(b.e, rank), b.dtype) for b in bodies]
-    return _place(stage.combiner, *flat) if len(flat) == 2 else [_reduced(stage.combiner, flat[0])]
+    return _place(stage.combiner, *flat) if len(flat) == 2 else [reduced(stage.combiner, flat[0])]
 
 
 def _whole(value: Value, shape: tuple[int, ...]) -> Value:
@@ -110,7 +110,8 @@ def _last(array: Array, rank: int) -> Array:
     return array.reshape(*array.shape[:rank], -1)
 
 
-def _reduced(combiner: str, terms: Value) -> Value:
+def reduced(combiner: str, terms: Value) -> Value:
+    """The terms along the last axis combined, in whichever order."""
     kind = numpy_type(terms.dtype)
     if combiner in ("max", "min"):
         best = np.max if combiner == "max" else np.min
@@ -123,14 +124,15 @@ def _reduced(combiner: str, terms: Value) -> Value:
         total, size = terms.v.sum(axis=-1), np.abs(terms.v).sum(axis=-1)
         bound = terms.e.sum(axis=-1) + 1.01 * count * eps * (size + terms.e.sum(axis=-1))
         exact = _exact_sums(terms, size) & (terms.e == 0).all(axis=-1)
-        return _limited(total, np.where(exact, 0.0, bound + _least(terms.dtype) * count), terms.dtype)
+        return _limited(total, np.where(exact, 0.0, bound + _least(terms.dtype) * count), terms.dtype, partial=size)
     total = terms.v.prod(axis=-1)
     size = np.abs(total)
     grown = (np.abs(terms.v) + terms.e).prod(axis=-1)
     lost = (grown - size) + 1.01 * count * eps * grown + _least(terms.dtype) * count
     powers = ((np.frexp(np.abs(terms.v))[0] == 0.5) & (terms.e == 0)).all(axis=-1)
     zero = ((terms.v == 0) & (terms.e == 0)).any(axis=-1) & np.isfinite(grown)
-    return _limited(total, np.where(powers | zero, 0.0, lost), terms.dtype)
+    largest = np.maximum(np.abs(terms.v), 1).prod(axis=-1)
+    return _limited(total, np.where(powers | zero, 0.0, lost), terms.dtype, partial=largest)
 
 
 def _exact_sums(terms: Value, size: Array) -> Array:
@@ -265,10 +267,10 @@ def _least(dtype: str) -> float:
     return float(ml_dtypes.finfo(numpy_type(dtype)).tiny)
 
 
-def _limited(v: Array, e: Array, dtype: str) -> Value:
-    """A float with its bound; open where it may not fit its type, or is no number."""
+def _limited(v: Array, e: Array, dtype: str, partial: Array | float = 0.0) -> Value:
+    """A float with its bound; open where it, or what is met on the way to it, may not fit its type, or is no number."""
     most = float(ml_dtypes.finfo(numpy_type(dtype)).max)
-    fits = (np.abs(v) + e <= most) | (np.isinf(v) & (e == 0))
+    fits = (np.maximum(np.abs(v), partial) + e <= most) | (np.isinf(v) & (e == 0))
     return Value(np.asarray(v, WIDE), np.where(fits, e, np.inf), dtype)
 
 
