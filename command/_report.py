@@ -8,11 +8,13 @@ import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..backends.kernel_function import Kernel
+    from ..dialects.target import Target
     from ._source import AnyTask
 
 _PEAK_TYPES = ("float32", "float64")
@@ -54,11 +56,17 @@ def check(task: AnyTask, kernel: Kernel) -> Check:
 
 def peak(task: AnyTask) -> float | None:
     """GFLOP/s that this CPU reaches with FMA in registers on as many threads; None for types it is not measured for."""
-    from ..backends.llvm.peak import peak_gflops_per_s
-
     types = {str(array.dtype) for array in task.reference.inputs}
     dtype = next(iter(types)) if len(types) == 1 else ""
-    return peak_gflops_per_s(task.target, dtype) if dtype in _PEAK_TYPES else None
+    return _measured_peak(task.target, dtype) if dtype in _PEAK_TYPES else None
+
+
+@cache
+def _measured_peak(target: Target, dtype: str) -> float:
+    """Compile and time the kernel of FMAs, once for a target and a type."""
+    from ..backends.llvm.peak import peak_gflops_per_s
+
+    return peak_gflops_per_s(target, dtype)
 
 
 def moved_bytes(task: AnyTask) -> int:

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import program_trials
 import pytest
-from effort import exploring
+from effort import exploring, level
 from gpu_programs import opencl_device
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -98,7 +98,7 @@ def test_candidates_on_llvm() -> None:
 @pytest.mark.few(1)
 def test_schedules_on_opencl(kind: str) -> None:
     opencl_device()
-    no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(6)], 4)
+    no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(int(min(6, 3 * level())))], 2)
 
 
 def test_moved_accesses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from loopwright.search.records import file as rec
 from loopwright.search.records import pretuned
 
 TARGET = "llvm model=x86-64 cores=1"
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
 ARGV = ["pretuned", "mlp", "--target", TARGET, "--trials", "2", "--min-repeat-ms", "1", "--repeat", "1"]
 
 

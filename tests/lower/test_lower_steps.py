@@ -1,5 +1,6 @@
 """The steps from loops to a kernel: each prints, parses back and verifies, and together they are the whole lowering."""
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from random import Random
@@ -44,8 +45,8 @@ def step_by_step(module: ModuleOp) -> Iterator[ModuleOp]:
         yield module
 
 
-def hold_to_the_whole(module: ModuleOp, shown: str) -> bool:
-    """Lower in steps and at once; False where that is refused, which has one reason either way."""
+def held_to_the_whole(module: ModuleOp, shown: str) -> list[ModuleOp]:
+    """Lower in steps and at once; return what each step makes, nothing where that is refused for the same reason."""
     whole = module.clone()
     try:
         lower_loop_to_kernel(whole)
@@ -53,20 +54,27 @@ def hold_to_the_whole(module: ModuleOp, shown: str) -> bool:
         with pytest.raises(PassFailedException) as refusal:
             list(step_by_step(module))
         assert str(refusal.value) == str(error), shown
-        return False
-    *_, last = step_by_step(module)
-    assert str(last) == str(whole), shown
-    return True
+        return []
+    steps = list(step_by_step(module))
+    assert str(steps[-1]) == str(whole), shown
+    return steps
+
+
+@functools.cache
+def cpu_steps(seed: int) -> tuple[ModuleOp, ModuleOp, list[ModuleOp]]:
+    """A workload, a tiled schedule of it, and what each step makes of that."""
+    workload, module, steps = tiled(Random(seed))
+    return workload, module, held_to_the_whole(module, schedule_text(steps))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_cpu(seed: int) -> None:
-    workload, module, steps = tiled(Random(seed))
-    assert hold_to_the_whole(module, schedule_text(steps))
+    workload, module, steps = cpu_steps(seed)
+    assert steps
     if instances(module) > MOST:
         return
     inputs = exact_inputs(workload)
-    for step in list(step_by_step(module))[:-1]:
+    for step in steps[:-1]:
         for got, wanted in zip(run_loops(step, inputs), run_te(workload, inputs), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=0.1)
 
@@ -78,15 +86,14 @@ def test_gpu(target: str) -> None:
     for seed in (*range(12), *PIPELINED):
         _, module, steps = gpu_scheduled(Random(seed))
         module.attributes["lw.target"] = attribute
-        lowered += hold_to_the_whole(module, f"seed {seed}: {schedule_text(steps)}")
+        lowered += bool(held_to_the_whole(module, f"seed {seed}: {schedule_text(steps)}"))
     assert lowered >= 10
 
 
 def test_what_steps_decide_stands_in_the_loops() -> None:
     found = Counter[str]()
     for seed in range(20):
-        module = tiled(Random(seed))[1]
-        *_, last, _ = step_by_step(module)
+        *_, last, _ = cpu_steps(seed)[2]
         for op in last.walk():
             found[op.name] += 1
             if isinstance(op, ForOp):

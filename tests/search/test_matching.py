@@ -1,5 +1,6 @@
 """One rule says which records are of use on a target, wherever records are looked up."""
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,10 +84,16 @@ def threads_of(task: lw.SearchTask, schedule: str) -> int:
     return int(np.asarray(usage(task.schedule_module(schedule)).threads))
 
 
+@functools.cache
+def threads_on_preset(schedule: str) -> int:
+    """The threads of a block under a schedule of the product, which several tests ask of all trials."""
+    return threads_of(task_on(PRESET), schedule)
+
+
 @pytest.fixture(scope="module")
 def trials() -> list[Record]:
     found = records_of(lw.SearchTask(product, target=device_target()))
-    counts = {threads_of(task_on(PRESET), r.schedule) for r in found}
+    counts = {threads_on_preset(r.schedule) for r in found}
     assert min(counts) <= 64 < max(counts)
     return found
 
@@ -109,7 +116,7 @@ def test_a_schedule_that_breaks_the_limits_is_passed_over_and_named(trials: list
     with pytest.warns(RecordWarning, match=r"faster records of product are not used: \d+ .*64 threads") as said:
         found = narrow.best_record(trials)
     assert len(said) == 1
-    fitting = [r for r in trials if threads_of(task_on(PRESET), r.schedule) <= 64]
+    fitting = [r for r in trials if threads_on_preset(r.schedule) <= 64]
     assert found in fitting and found.time_s == min(r.time_s for r in fitting)
     assert lw.load_best(trials, narrow) == found == lw.apply_history_best(trials).query(NARROW, narrow)
     wide = [r for r in trials if r not in fitting]
@@ -133,14 +140,14 @@ def test_a_workload_by_key_or_hash_is_held_to_the_limits_too(trials: list[Record
         ):
             assert ask() == rec.best(trials)
     write_workload(path, digest, str(narrow.module))
-    best = min((r for r in trials if threads_of(task_on(PRESET), r.schedule) <= 64), key=lambda r: r.time_s)
+    best = min((r for r in trials if threads_on_preset(r.schedule) <= 64), key=lambda r: r.time_s)
     for history in (lw.apply_history_best(path), lw.apply_history_best([path])):
         assert history.query(NARROW, key) == history.query(NARROW, digest) == history.query(NARROW, narrow) == best
     assert lw.load_best(path, key, target=NARROW) == lw.load_best(path, digest, target=NARROW) == best
     code, out, err = call("show", str(path), "--target", NARROW)
     assert code == 0 and out.strip() == best.schedule, err
     wide = tmp_path / "wide.jsonl"
-    rec.append(wide, [r for r in trials if threads_of(task_on(PRESET), r.schedule) > 64])
+    rec.append(wide, [r for r in trials if threads_on_preset(r.schedule) > 64])
     write_workload(wide, digest, str(narrow.module))
     assert lw.apply_history_best(wide).query(NARROW, key) is None
     with pytest.raises(lw.RecordError, match=rf"of \d+ record\(s\) none can be used on {NARROW} \(\d+ .*64 threads"):

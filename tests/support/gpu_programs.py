@@ -10,7 +10,9 @@ from kernel_elements import DTYPE
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from loopwright.backends.c_family.executable import DeviceExecutable
 from loopwright.backends.context import create_context
+from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.search.measure.reference import Reference
 
 CAPABILITIES = (75, 80, 90)
@@ -37,13 +39,20 @@ def opencl_device() -> int:
     return 0
 
 
-def run_opencl(module: ModuleOp, *inputs: np.ndarray) -> list[np.ndarray]:
-    """Build a kernel-level module, run it on the device, and return its outputs."""
+def load_opencl(module: ModuleOp, index: int) -> DeviceExecutable:
+    """Load a kernel-level module on a device from its source.
+
+    PoCL would compile each kernel once more to make a binary first; tests of the runtime and of measuring load those.
+    """
     from loopwright.backends.opencl.compile import compile_module
     from loopwright.backends.opencl.executable import load
 
-    index = opencl_device()
-    executable = load(compile_module(module, index), index)
+    return load(compile_module(module, None), index)
+
+
+def run_opencl(module: ModuleOp, *inputs: np.ndarray) -> list[np.ndarray]:
+    """Build a kernel-level module, run it on the device, and return its outputs."""
+    executable = load_opencl(module, opencl_device())
     outputs = [np.zeros(a.shape, a.dtype) for a in executable.arguments if a.is_output]
     executable.run([*map(np.ascontiguousarray, inputs), *outputs])
     return outputs
@@ -51,11 +60,9 @@ def run_opencl(module: ModuleOp, *inputs: np.ndarray) -> list[np.ndarray]:
 
 def check_on_opencl(workload: ModuleOp, reference: Reference, schedules: Iterable[str]) -> None:
     """Build each schedule of a workload, run it into outputs that hold NaN or 77, and compare with what is right."""
-    from loopwright.backends.opencl import device
-
-    opencl_device()
+    index, text = opencl_device(), str(workload)
     for schedule in dict.fromkeys(schedules):
-        kernel = device.load(device.build(str(workload), schedule))
+        kernel = load_opencl(scheduled_kernel(text, schedule), index)
         outputs = [np.full(e.shape, np.nan if e.dtype.kind == "f" else 77, e.dtype) for e in reference.expected]
         kernel.run([*reference.inputs, *outputs])
         for got, expected in zip(outputs, reference.expected, strict=True):

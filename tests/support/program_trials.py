@@ -182,7 +182,7 @@ def on_opencl(problem: Problem, module: ModuleOp, random: Random) -> Fault | Non
     kernel = lower_to_kernel(module)
     if _threads_times_operations(kernel) <= MOST_WALKED and (beyond := outside(kernel)):
         return Fault(FAULTS[2], "; ".join(beyond))
-    return _run_on_device(problem, load(compile_opencl(kernel, index), index))
+    return _run_on_device(problem, load(compile_opencl(kernel, None), index))
 
 
 def on_cuda(problem: Problem, module: ModuleOp, random: Random) -> Fault | None:

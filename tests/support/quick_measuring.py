@@ -7,12 +7,13 @@ from unittest.mock import patch
 
 import nursery
 
+from loopwright.backends.time_evaluator import Repeats
 from loopwright.search.measure import process
 from loopwright.search.measure.measurement import MeasureOptions
 from loopwright.search.measure.measurer import Measurer
 
 _REPEAT_MS = 1.0
-"""Usual are 50 on a CPU, of which a run-off among five schedules takes two seconds."""
+"""Usual are 50 on a CPU, of which a run-off among five schedules takes two seconds, and 500 of a network."""
 
 
 def quick(options: MeasureOptions) -> MeasureOptions:
@@ -21,14 +22,21 @@ def quick(options: MeasureOptions) -> MeasureOptions:
     return replace(options, builders=options.builders or 1, timing=timing)
 
 
+def brief(repeats: Repeats) -> Repeats:
+    """As many repeats, which are short."""
+    least_ms = None if repeats.min_repeat_ms is None else min(repeats.min_repeat_ms, _REPEAT_MS)
+    return replace(repeats, min_repeat_ms=least_ms, usual_ms=min(repeats.usual_ms, _REPEAT_MS))
+
+
 @contextlib.contextmanager
 def quickly_measured() -> Iterator[None]:
     """Make every measurer of this process a quick one, whose builders and runners are forked with their imports done.
 
-    What they do, check and time is the same.
+    What they do, check and time is the same. Kernels and networks are timed in short repeats, too.
     """
-    made = Measurer.__init__
+    made, timed = Measurer.__init__, Repeats.of
     with (
+        patch.object(Repeats, "of", lambda self, *how, **options: timed(brief(self), *how, **options)),
         patch.object(Measurer, "__init__", lambda self, options: made(self, quick(options))),
         patch.object(process, "spawn", nursery.spawn),
     ):

@@ -114,7 +114,7 @@ def test_a_network_is_tuned_task_by_task_and_compiled_with_what_was_found(tmp_pa
             assert tuner.load_history(log) > 0
         tuner.tune(min(3, len(task.config_space)), QUICK, callbacks=[lw.callbacks.log_to_file(log)])
     with lw.apply_history_best(log), pytest.warns(UntunedWarning, match="15 of 19 kernels"):
-        executor = lw.compile(net, TARGETS[0]).executor()
+        executor = lw.compile(net, TARGETS[0], processes=1).executor()
     data = np.random.default_rng(0).standard_normal((1, 32, 32, 3), dtype=np.float32)
     got = executor(data)
     np.testing.assert_allclose(got, net.evaluate(data=data)[0], rtol=1e-3, atol=1e-4)
@@ -166,7 +166,7 @@ def test_a_tuned_config_is_applied_to_each_kernel_with_its_own_epilogue(standalo
         task = lw.TemplateTask("conv2d_nhwc", (1, 8, 8, 8, 8, 3, 3, (1, 1), (1, 1)), TARGETS[0])
     records = lw.tuners.RandomTuner(task, seed=0).tune(2, QUICK).trials
     with pytest.warns(UntunedWarning, match="17 of 19 kernels"):
-        compiled = lw.compile(net, TARGETS[0], records=records)
+        compiled = lw.compile(net, TARGETS[0], records=records, processes=1)
     best = min(records, key=lambda record: record.time_s)
     schedules = {row.kernel.label: row.kernel.schedule for row in compiled.executor().profile(1) if row.kernel.tuned}
     assert set(schedules) == {"conv2d_add_relu", "conv2d_add_add_relu"}

@@ -8,6 +8,8 @@ from types import ModuleType
 import pytest
 from gpu_programs import opencl_device
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "template_winograd.py"
 
 

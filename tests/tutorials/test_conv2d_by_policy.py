@@ -28,6 +28,8 @@ from outputs import one
 import loopwright as lw
 from loopwright.search.records import file as records
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
 PUBLISHED_GRAPH = """
 data = PLACEHOLDER [1, 512, 7, 7]
 pad_temp(i0, i1, i2, i3) = tir.if_then_else(((((i2 >= 1) && (i2 < 8)) && (i3 >= 1)) && (i3 < 8)), \

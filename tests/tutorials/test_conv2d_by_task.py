@@ -16,6 +16,8 @@ from outputs import one
 
 import loopwright as lw
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
 TRIALS = 3
 
 registered = lw.register_workload("tutorial_conv2d_layer", conv2d_layer)

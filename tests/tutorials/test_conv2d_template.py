@@ -23,6 +23,8 @@ from loopwright.search.template import registry
 from loopwright.search.template.registry import Template
 from loopwright.topi.testing import conv2d_nchw_python
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
 PUBLISHED_SPACE = """
 ConfigSpace (len=10454400, space_map=
    0 tile_f: Split(policy=all, product=512, num_outputs=4) len=220

@@ -20,6 +20,8 @@ import loopwright as lw
 from loopwright.search.records import file as records
 from loopwright.search.tuners import Tuner
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
 XGB_TUNERS = {
     "xgb": {"loss_type": "reg"},
     "xgb_knob": {"loss_type": "reg", "feature_type": "knob"},

@@ -19,6 +19,8 @@ from classic_tutorials import BUILDER, RUNNER, printed, small_network, stages
 import loopwright as lw
 from loopwright.cli import main
 
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
 TARGET = "opencl model=mali-t860"
 PUBLISHED_TASKS = {
     "conv2d_add_relu": """
