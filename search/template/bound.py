@@ -231,8 +231,6 @@ class BoundTemplate:
 
     def _examine(self, config: Config) -> str | Usage:
         """Return what a config takes of the target, or why it cannot be scheduled."""
-        if (known := self.cases.reason(config.index)) is not None:
-            return known
         try:
             made = self.instantiate(config)
             told = target_of(made.module) == self.target  # else the steps have not been held to its limits

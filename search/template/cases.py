@@ -65,7 +65,7 @@ class Cases:
     def __init__(self, task: Traceable) -> None:
         self._task = task
         self._cases: list[Case] = []
-        self._refused: dict[int, Exception] = {}
+        self._refused: set[int] = set()
         self._deciding: list[int] = []
         self._by_choice: dict[tuple[int, ...], Case] = {}
         self._agreed = True
@@ -111,10 +111,6 @@ class Cases:
         with collector_paused():
             return next((new for row in rows if (new := self._new(row)) is not None), None)
 
-    def reason(self, index: int) -> str | None:
-        """Why a config could not be scheduled, if that is known."""
-        return str(self._refused[index]) if index in self._refused else None
-
     def doubt(self, row: Rows) -> None:
         """Examine configs one by one from now on, if one of which no kernel could be made shows a case to be wrong."""
         trusted = [case for case, _ in self.groups(row[None]) if case is not None and case.trusted]
@@ -135,8 +131,8 @@ class Cases:
             schedule = task.call(Config(task.config_space, row, task.target, tracer=tracer))
             trace = Trace.of(tracer, schedule)
             program = CaseProgram(self._nests, trace)
-        except (ScheduleError, ConfigError) as error:
-            self._refused[index] = error.with_traceback(None)
+        except (ScheduleError, ConfigError):  # whoever asks for the reason makes it again: it holds the whole IR
+            self._refused.add(index)
             return None
         case = Case(trace, program, self._agreed)
         self._cases.append(case)
