@@ -127,7 +127,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         module = importlib.import_module(_HOMES[name])
         return getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{_HOMES[name]}.{name}")
-    raise importlib.import_module("loopwright.dialects.classic_words").no_attribute("module 'loopwright'", name)
+    raise importlib.import_module("loopwright.dialects.classic_words").no_name("loopwright", name)
 
 
 def __dir__() -> list[str]:

@@ -78,6 +78,10 @@ class Schedule:
         """A copy of what the schedule starts from."""
         return self._workload.clone()
 
+    def starts_like(self, other: Schedule) -> bool:
+        """True where both are copies of one schedule, and so of one workload."""
+        return self._workload is other._workload
+
     @property
     def steps(self) -> tuple[ModulePass, ...]:
         """The passes applied so far, the lowering to loops among them."""

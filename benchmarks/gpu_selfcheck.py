@@ -110,7 +110,7 @@ def _two_launches(blocks: int) -> tuple[Any, list[Any]]:
 
 
 def check_measured_as_graph() -> str:
-    """What the measurer reports for a short kernel is what replaying it takes, not what launching it takes."""
+    """Check that the measurer reports for a short kernel what replaying it takes, not what launching it takes."""
     from loopwright.search.measure.timing import GPU_TIMING, measure_times
 
     runtime, buffers = _two_launches(blocks=132)
@@ -210,7 +210,7 @@ def _close(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
 
 
 class Missing(Exception):
-    """What a check needs is not here."""
+    """The error of a check whose needs are not here."""
 
 
 def _module(name: str) -> Any:

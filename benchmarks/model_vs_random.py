@@ -1,4 +1,4 @@
-"""What the cost model is worth: the best of N trials with it beside the best of N candidates drawn at random.
+"""The worth of the cost model: the best of N trials with it beside the best of N candidates drawn at random.
 
 Random candidates are drawn evenly from all that keep the target's limits, from each sketch in turn; no model, no
 estimate and no evolution chooses among them. With `--estimates` a third search draws at random too, but the candidates

@@ -1,4 +1,4 @@
-"""Whether asking for cache lines ahead pays: good schedules with and without `prefetch`, timed in one run.
+"""The gain of asking for cache lines ahead: good schedules with and without `prefetch`, timed in one run.
 
 For each case the default schedule is timed as it is and with one step `prefetch` more, for each buffer, loop and
 distance that the primitive takes. The table has the best of those, timed again in turn with the schedule without it.

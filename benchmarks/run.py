@@ -136,7 +136,7 @@ def _runs(call: Callable[[], Any], least_s: float = 0.04) -> int:
 
 
 def _share(row: Row, limits: dict[int, tuple[float, float]]) -> str:
-    """How near the machine's limit: of its FMA peak, or of its copy bandwidth where memory is the limit."""
+    """The part reached of the machine's limit: of its FMA peak, or of its copy bandwidth where memory is the limit."""
     gflops, gbytes = limits[row.threads]
     if row.case.bytes:
         return f"{row.case.bytes / row.ours_s / 1e9 / gbytes:.0%} of copy"

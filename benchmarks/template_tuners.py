@@ -1,4 +1,4 @@
-"""How many trials gradient boosting takes to reach the best of 500 random ones, on real devices, with and without help.
+"""Trials that gradient boosting takes to reach the best of 500 random ones, on real devices, with and without help.
 
 For each template: random configs are measured once; a goal is the best of 500 of them, drawn anew for each seed. Then
 gradient boosting tunes until it has reached the goal, once on its own and once after learning from random trials of
@@ -67,7 +67,7 @@ CASES = {
 
 @dataclass
 class Row:
-    """What came of one case: trials needed for each seed, and the goals, in units of the time of the fallback."""
+    """The outcome of one case: trials needed for each seed, and the goals, in units of the time of the fallback."""
 
     name: str
     case: Case

@@ -24,7 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if Path(options.model).suffix == COMPILED:
-        raise UserError(f"{options.model} is compiled already: give an ONNX model or a network by name")
+        without = ", without a source of kernels to export" if options.export else ""
+        raise UserError(
+            f"{options.model} is compiled already{without}: give an ONNX model or a network by name, with its records"
+        )
     check_export(options, options.target or "llvm")
     net = compiled_network(options)
     written = export(net, options)

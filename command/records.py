@@ -1,11 +1,12 @@
-"""Work on record files: count what they hold, list the best, keep only those, or join files."""
+"""Work on record files: count what they hold, list the best, keep only those, or join files with what lies beside."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,27 +75,36 @@ def _best(options: argparse.Namespace, records: list[Record]) -> None:
 def _distill(options: argparse.Namespace, records: list[Record]) -> None:
     from ..search.records.file import distill
 
-    kept = distill(records)
-    _write(options.output, kept)
-    print(f"{options.output}: {len(kept)} of {len(records)} records")
+    _write(options, distill(records), records)
 
 
 def _merge(options: argparse.Namespace, records: list[Record]) -> None:
     from ..search.records.file import merge
 
-    kept = merge([records])
-    _write(options.output, kept)
-    print(f"{options.output}: {len(kept)} of {len(records)} records")
+    _write(options, merge([records]), records)
 
 
-def _write(path: Path, records: Iterable[Record]) -> None:
-    """Write records to a file that is complete or not there; it may be one of those read."""
-    text = "".join(record.to_json() + "\n" for record in records)
+def _write(options: argparse.Namespace, kept: Sequence[Record], records: Sequence[Record]) -> None:
+    """Write records to a file that is complete or not there, and what lies beside those read, of which it may be one.
+
+    What lies beside comes first: a record is not without what it refers to.
+    """
+    from ..search.records.carried import carry_along
+    from ..search.records.file import RecordError
+
+    path: Path = options.output
+    text = "".join(record.to_json() + "\n" for record in kept)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        notes = carry_along(options.files, kept, path)
         write_whole(path, text)
+    except RecordError as error:
+        raise UserError(str(error)) from None
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None
+        raise UserError(f"cannot write {error.filename or path}: {error.strerror}") from None
+    print(f"{path}: {len(kept)} of {len(records)} records")
+    for note in notes:
+        print(f"loopwright: {printable(note)}", file=sys.stderr)
 
 
 _ACTIONS = {

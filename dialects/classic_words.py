@@ -6,6 +6,7 @@ Wherever a name, a keyword or an option is refused, `instead_of` ends the senten
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import NoReturn, ParamSpec, TypeVar
@@ -86,6 +87,7 @@ INSTEAD: Mapping[str, str] = {
     "auto_scheduler": "lw itself: lw.SearchTask, lw.TaskScheduler, ...",
     "autotvm": "lw itself: lw.template, lw.tuners, ...",
     "meta_schedule": "lw itself: lw.SearchTask, lw.TaskScheduler, ...",
+    "tvm": "lw itself: import loopwright as lw",
     "relay": "lw.Network, lw.from_onnx, or lw.testing.network",
     "frontend": _EXPORTED,
     "from_mxnet": _EXPORTED,
@@ -196,11 +198,28 @@ def no_attribute(owner: str, name: str) -> AttributeError:
     return AttributeError(f"{owner} has no attribute {name!r}{instead_of(name)}")
 
 
+def no_name(module: str, name: str) -> AttributeError | ImportError:
+    """The error of a package's `__getattr__` for a name that it does not have.
+
+    Python replaces an AttributeError where `from module import name` asked; a word of TVM's is an ImportError there,
+    and an AttributeError to all else, as to hasattr(). (`loopwright.tuners` is a name alone, not a module's.)
+    """
+    if name in INSTEAD and module in sys.modules and _asked_by_import():
+        return ImportError(f"cannot import name {name!r} from {module!r}{instead_of(name)}", name=module)
+    return no_attribute(f"module {module!r}", name)
+
+
+def _asked_by_import() -> bool:
+    """True where what asked for a name, of the function that called the caller, is `from ... import` of a package."""
+    asking = sys._getframe(3)
+    return asking.f_code.co_name == "_handle_fromlist" and asking.f_globals.get("__name__") == "importlib._bootstrap"
+
+
 def names_of_module(module: str) -> Callable[[str], NoReturn]:
     """The `__getattr__` of a module that users may ask for names of TVM's."""
 
     def refuse(name: str) -> NoReturn:
-        raise no_attribute(f"module {module!r}", name)
+        raise no_name(module, name)
 
     return refuse
 

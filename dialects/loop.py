@@ -440,7 +440,7 @@ def blocks_in(op: Operation) -> Iterator[BlockOp]:
     waiting = [op]
     while waiting:
         current = waiting.pop()
-        if isinstance(current, BlockOp) and current is not op:
+        if type(current) is BlockOp and current is not op:  # isinstance asks an abstract class, and is slower
             yield current
             continue
         for region in reversed(current.regions):
@@ -448,7 +448,8 @@ def blocks_in(op: Operation) -> Iterator[BlockOp]:
             while block is not None:
                 child = block.last_op
                 while child is not None:
-                    waiting.append(child)
+                    if child.regions:
+                        waiting.append(child)
                     child = child.prev_op
                 block = block.prev_block
 

@@ -31,7 +31,7 @@ SINGLE = "single"
 
 @dataclass(frozen=True)
 class Lanes:
-    """Which elements the lanes touch: `as vector`, or `as scattered, vector where (0 - i >= 0) or (i - 7 >= 0)`.
+    """The elements that lanes touch: `as vector`, or `as scattered, vector where (0 - i >= 0) or (i - 7 >= 0)`.
 
     `other` are ways of touching them with the copies of unrolled loops around in which it is that one instead.
     """
@@ -46,7 +46,7 @@ class Lanes:
 
 @irdl_attr_definition
 class LanesAttr(Data[Lanes]):
-    """Which elements the lanes touch, as an attribute: `#lw_loop.lanes<as vector>`."""
+    """The elements that lanes touch, as an attribute: `#lw_loop.lanes<as vector>`."""
 
     name = "lw_loop.lanes"
 

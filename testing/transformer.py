@@ -66,7 +66,7 @@ class Blocks:
         return self._after(self.layers.dense(y, f"{prefix}output", self.hidden) + x, f"{prefix}output_norm")
 
     def last(self, x: Value) -> Value:
-        """What comes last: with "pre" the sum of all blocks is normalised once."""
+        """The end of the network: with "pre" the sum of all blocks is normalised once."""
         return self._before(x, "last_norm")
 
     def _before(self, x: Value, name: str) -> Value:

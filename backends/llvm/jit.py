@@ -11,7 +11,7 @@ from typing import Any
 
 from ..missing import MissingRequirement
 from .cpu import CpuFeatures, architecture, cpu_for
-from .half import conversion_symbols
+from .half import conversion_functions, conversion_symbols
 from .runtime import openmp_symbols
 from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
@@ -100,18 +100,19 @@ def compile_library(sources: Sequence[str], symbol: str, cpu: CpuFeatures) -> by
     """Link LLVM IR texts, optimize them, and emit an object file for a linker, which sees one function of theirs."""
     import llvmlite.binding as llvm
 
+    conversions = conversion_functions(sources, cpu)
     with _LOCK:
         machine = _machine(cpu, jit=False)
         context = llvm.create_context()
         module = llvm.parse_assembly(sources[0], context)
         try:
             module.triple, module.data_layout = machine.triple, str(machine.target_data)
-            for source in sources[1:]:
+            for source in (*sources[1:], *([conversions] if conversions else ())):
                 other = llvm.parse_assembly(source, context)
                 other.triple, other.data_layout = module.triple, module.data_layout
                 module.link_in(other)
             for value in (*module.functions, *module.global_variables):
-                if not value.is_declaration and value.name != symbol:
+                if not value.is_declaration and value.name != symbol and not value.name.startswith("llvm."):
                     value.linkage = "internal"
             _optimize(module, machine)
             return bytes(machine.emit_object(module))

@@ -352,7 +352,7 @@ def _file_systems(campaign: Campaign, rng: random.Random, times: int) -> str:
 
 
 def _is_unclear(text: str) -> bool:
-    """Whether a traceback ends a run that is not of an error with a sentence, or of who ended it."""
+    """True where a traceback ends a run that is not of an error with a sentence, or of who ended it."""
     last = text.strip().splitlines()[-1] if text.strip() else ""
     known = (
         *("MeasureError:", "RecordError:", "WorkerStartError:", "TuningError:", "MemoryError", "KeyboardInterrupt"),

@@ -1,4 +1,4 @@
-"""What a process keeps after many tunings and many builds: descriptors, threads, children, maps and memory.
+"""Resources that a process keeps after many tunings and many builds: descriptors, threads, children, maps and memory.
 
 Each kind of call is repeated in a process of its own, every time on another shape, so that a cache that keeps one entry
 a workload shows. The first fifth is for what is made once (imports, pools, caches of bounded size); after it there must
@@ -39,7 +39,7 @@ MOST_BYTES_A_CALL = 32 << 10
 
 @dataclass(frozen=True)
 class Usage:
-    """What this process holds."""
+    """The resources that this process holds."""
 
     descriptors: int
     threads: int

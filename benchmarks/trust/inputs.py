@@ -96,7 +96,7 @@ class _Process:
         )
 
     def answer(self, number: int) -> tuple[str, str]:
-        """What became of an input, and what it said; the process has ended after a crash or a hang."""
+        """The outcome of an input, and what it said; the process has ended after a crash or a hang."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(f"{number}\n")

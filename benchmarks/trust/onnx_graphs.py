@@ -63,7 +63,7 @@ def _row(what: str, kind: str, trials: int, scale: float, seed: int, jobs: int) 
 
 
 _OFFSETS = {"llvm": 0, "backend": 300_000, "opencl": 600_000, "library": 900_000}
-"""Where the seeds of a kind begin, so that no graph is tried twice."""
+"""The first seed of each kind, so that no graph is tried twice."""
 _NOTES = {
     "refused": "refused in a sentence",
     "onnxruntime": "where onnx's reference agrees with loopwright alone",
@@ -76,7 +76,7 @@ def _is_right(answer: Answer) -> bool:
 
 
 def _judged(answer: Answer) -> tuple[str, str]:
-    """How a trial ended, and what to say of it."""
+    """The end of a trial, and what to say of it."""
     kind, seed = answer.arguments
     if answer.died:
         return "hang" if answer.died.startswith("hung") else "crash", f"{kind} {seed}: the process {answer.died}"

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Section(Protocol):
-    """What a module of this folder offers."""
+    """Interface of a module of this folder."""
 
     def run(self, scale: float, seed: int, jobs: int) -> Iterable[Row]: ...
 

@@ -195,7 +195,7 @@ class SelectOp(IRDLOperation):
 
 
 def _converts(conversion: str, source: Attribute, result: Attribute) -> bool:
-    """Whether `arith` has the conversion of one element type to another."""
+    """True where `arith` has the conversion of one element type to another."""
     if conversion == "index_cast":
         pair = (type(source), type(result))
         return pair in ((IndexType, IntegerType), (IntegerType, IndexType))

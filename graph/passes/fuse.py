@@ -47,7 +47,7 @@ class Fuse(ModulePass):
 
 
 Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
-"""Whether an operation, which may be the end of its region, joins the group of an operator."""
+"""The rule by which an operation, which may be the end of its region, joins the group of an operator."""
 
 
 def kind_of(op: Operation) -> Kind | None:

@@ -54,7 +54,8 @@ class CompiledNetwork:
         if self.plan.kind != "llvm":
             raise ValueError(f"{where} compile it for llvm: it is for {self.plan.kind}, whose kernels C cannot call")
         raise ValueError(
-            f"{where} use what lw.compile returns: a file of a compiled network holds no source of kernels"
+            f"{where} use what lw.compile returns: a file of a compiled network holds machine code for a process that "
+            "loads it, and no source of kernels; its model and its records give the same kernels again"
         )
 
     def __repr__(self) -> str:

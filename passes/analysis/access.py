@@ -189,13 +189,13 @@ def parallel_hazard(loop: ForOp, joined: bool = False) -> str | None:
     inside = list(blocks_in(loop))
     private: set[SSAValue] | None = None
     for buffer in {output: None for block in inside for output in block.outputs}:
-        private = private_to(loop) if private is None else private
-        if buffer in private:
-            continue
         accesses = [*_writes_of(buffer, inside), *_reads_of(buffer, inside)]
         if all(block in reducing for block, _ in accesses) or all(_runs_once(loop, block) for block, _ in accesses):
             continue
-        if not touched_apart(loop, accesses):
+        if touched_apart(loop, accesses):
+            continue
+        private = private_to(loop) if private is None else private
+        if buffer not in private:
             return f"its iterations may touch the same elements of '{buffer_name(buffer)}'"
     return None
 

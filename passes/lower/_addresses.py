@@ -215,7 +215,7 @@ class Addresses(LoopValues):
         return expr if self.lane is None else same_for_lanes(expr, self.lane, self.lanes)
 
     def condition(self, expr: IndexExpr) -> SSAValue | bool:
-        """Whether `expr >= 0`: known now, one value for all lanes, or a mask."""
+        """The truth of `expr >= 0`: known now, one value for all lanes, or a mask."""
         expr = self.test(expr)
         lowest, highest = expr.bounds(self.ranges)
         if lowest >= 0 or highest < 0:

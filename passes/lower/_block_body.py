@@ -33,7 +33,7 @@ class BodyWriter:
         self.at = addresses
         self.buffers = buffers
         self.aligned = aligned
-        """Whether all vectors start at multiples of their size, as those of a GPU must."""
+        """True where all vectors start at multiples of their size, as those of a GPU must."""
 
     def _place(self, address: Address, value_type: Attribute) -> dict[str, Attribute]:
         """The properties of a load or store."""
@@ -223,7 +223,7 @@ class BodyWriter:
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def _kind(self, access: Access) -> str:
-        """Which elements lanes touch in this copy, as was decided."""
+        """The elements that lanes touch in this copy, as was decided."""
         if self.at.lane is None:
             return SCALAR
         if access.lanes is None:

@@ -269,7 +269,7 @@ class GpuLowering(Lowering):
 
 
 def _own_memory(scopes: set[str], idle: Iterable[str]) -> tuple[str, str] | None:
-    """Who has memory of its own, and which, that a statement run by the first on the axes `idle` alone leaves empty."""
+    """The owner of memory, and its kind, that a statement run by the first on the axes `idle` alone leaves empty."""
     if "local" in scopes:
         return "thread", "registers"
     if "shared" in scopes and any(kind.startswith("blockIdx") for kind in idle):

@@ -105,7 +105,7 @@ class _Walk:
 
 
 class _Block:
-    """What lanes touch in one block, by the loops around it."""
+    """The elements that lanes touch in one block, by the loops around it."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _Block:
         self.block.lanes = ArrayAttr(ways)
 
     def _written(self, moves: bool) -> Callable[[int | None], str]:
-        """How lanes write a value that `moves` with them, or that is the same for all, into elements so far apart."""
+        """Ways to write a value that `moves` with lanes, or that is the same for all, into elements so far apart."""
         reduction = self.block.is_reduction and self.block.combiner.data != "custom"
         if reduction and (moves or self.lane in self.plan.reduce_loops):
             one = JOINED
@@ -143,7 +143,7 @@ class _Block:
         return lambda step: one if step == 0 else strided(step)
 
     def _lanes(self, access: Access, kind: Callable[[int | None], str]) -> LanesAttr:
-        """Which elements lanes touch, in most copies and in the others."""
+        """The elements that lanes touch, in most copies and in the others."""
         offset = access.offset
         step = self._step(offset)
         copied = [loop for loop in self.copied if loop.loop_name in offset.axes()] if step is None else []

@@ -150,7 +150,7 @@ def _names(atom: Atom) -> frozenset[str]:
 
 
 def _same(a: Size, b: Size) -> bool:
-    """Whether two sizes surely are the same."""
+    """True where two sizes surely are the same."""
     return a is b or (isinstance(a, int | float) and isinstance(b, int | float) and a == b)
 
 
@@ -266,7 +266,7 @@ def name_of(atom: Atom, extents: Extents) -> tuple[str, Size]:
 
 
 def _is_positive(size: Size) -> bool:
-    """Whether a coefficient surely is: those that depend on decisions are tile sizes."""
+    """True where a coefficient surely is one: those that depend on decisions are tile sizes."""
     return not isinstance(size, int | float) or size >= 0
 
 

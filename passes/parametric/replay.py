@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
 from ..open_number import open_names
-from ..pipeline_text import apply_schedule, parse_schedule
+from ..pipeline_text import apply_schedule, lower_to_loops, parse_schedule
 from ..primitive import UnknownStepError
 from .nest import Nest
 from .program import Program
@@ -17,19 +17,40 @@ from .read import nest_of_module
 from .sizes import Size, SizeGraph, Sizes
 
 
-def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], graph: SizeGraph) -> Nest:
-    """The nest of a schedule with open numbers, as text or as steps; each is a column of `graph`.
+class ScheduledNests:
+    """The nests of schedules of one module for a target; what schedules begin with alike is applied to the IR once."""
 
-    The steps before the first open number are applied to the IR, the others to its extents. UnknownStepError for a step
-    whose effect on extents is not known.
-    """
-    steps = parse_schedule(schedule) if isinstance(schedule, str) else tuple(schedule)
-    first = next((k for k, step in enumerate(steps) if open_names(step)), len(steps))
-    copy = module.clone()
-    apply_schedule(copy, steps[:first])
-    nest = nest_of_module(copy, target)
-    replay_steps(nest, steps[first:], Sizes(graph.column))
-    return nest
+    def __init__(self, module: ModuleOp, target: Target) -> None:
+        self._target = target
+        on_loops = module.clone()
+        lower_to_loops(on_loops)
+        self._begun: dict[tuple[ModulePass, ...], ModuleOp] = {(): on_loops}
+
+    def nest(self, schedule: str | Sequence[ModulePass], graph: SizeGraph) -> Nest:
+        """The nest of a schedule with open numbers, as text or as steps; each is a column of `graph`.
+
+        The steps before the first open number are applied to the IR, the others to its extents. UnknownStepError for a
+        step whose effect on extents is not known.
+        """
+        steps = parse_schedule(schedule) if isinstance(schedule, str) else tuple(schedule)
+        first = next((k for k, step in enumerate(steps) if open_names(step)), len(steps))
+        nest = nest_of_module(self._after(steps[:first]), self._target)
+        replay_steps(nest, steps[first:], Sizes(graph.column))
+        return nest
+
+    def _after(self, steps: tuple[ModulePass, ...]) -> ModuleOp:
+        """The module on loops after steps, which nobody changes."""
+        if steps not in self._begun:
+            known = max((begun for begun in self._begun if steps[: len(begun)] == begun), key=len)
+            module = self._begun[known].clone()
+            apply_schedule(module, steps[len(known) :])
+            self._begun[steps] = module
+        return self._begun[steps]
+
+
+def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], graph: SizeGraph) -> Nest:
+    """The nest of one schedule, as ScheduledNests has it."""
+    return ScheduledNests(module, target).nest(schedule, graph)
 
 
 def program_of_schedule(

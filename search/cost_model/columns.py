@@ -32,6 +32,6 @@ def distinct_columns(features: Floats) -> npt.NDArray[np.int64]:
 
 
 def _falls(ranks: npt.NDArray[np.signedinteger[Any]]) -> bool:
-    """Whether the first sample that is not in the middle is above it."""
+    """True where the first sample that is not in the middle is above it."""
     off = ranks[ranks * 2 != ranks.max()]
     return bool(len(off)) and bool(off[0] * 2 > ranks.max())

@@ -24,7 +24,7 @@ class Linear(Saved):
 
     @property
     def ready(self) -> bool:
-        """Whether it has been fitted."""
+        """True where it has been fitted."""
         return self._fitted is not None
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:

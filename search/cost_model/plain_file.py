@@ -111,7 +111,7 @@ class Fields:
         return PlainFileError(f"'{name}' must be {wanted}")
 
     def has(self, name: str) -> bool:
-        """Whether there is a value of this name that is not null."""
+        """True where there is a value of this name that is not null."""
         return self._values.get(name) is not None
 
     def text(self, name: str) -> str:

@@ -38,7 +38,7 @@ class Pretrained(Saved):
 
     @property
     def ready(self) -> bool:
-        """Whether the model is."""
+        """True where the model that was given is."""
         return self.model.ready
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:

@@ -21,7 +21,7 @@ class CostModel(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether predictions mean anything yet."""
+        """True where predictions mean anything yet."""
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         """Learn from all there is: features `(n, f)`, scores `(n,)`; replaces what was learned before."""
@@ -66,5 +66,5 @@ def check_width(width: int, features: Floats) -> None:
 
 
 def enough(scores: Floats, fewest: int) -> bool:
-    """Whether there are samples to learn from, some of which worked."""
+    """True where there are samples to learn from, some of which worked."""
     return len(scores) >= fewest and bool(np.any(scores > 0))

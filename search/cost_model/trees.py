@@ -60,7 +60,7 @@ class BoostedTrees(Saved):
 
     @property
     def ready(self) -> bool:
-        """Whether it has been fitted to enough samples, of which some worked."""
+        """True where it has been fitted to enough samples, of which some worked."""
         return bool(self._members)
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:

@@ -32,7 +32,7 @@ class StageMovement:
         return places
 
     def moves(self, index: Index, loop: Loop) -> bool:
-        """Whether an index over iterators may change with a loop."""
+        """True where an index over iterators may change with a loop."""
         return any(loop.name in self._bound[n].names for n in index.names)
 
     @property

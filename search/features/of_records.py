@@ -83,7 +83,7 @@ class RecordFeatures:
         return np.stack([self._known[r.schedule] for r in records])
 
     def is_current(self, record: Measured) -> bool:
-        """Whether a record's decisions still say what its schedule says: then its features cost next to nothing."""
+        """True where a record's decisions still say what its schedule says: then its features cost next to nothing."""
         space = self._spaces.get(record.sketch)
         return space is not None and means(space, record)
 
@@ -99,7 +99,7 @@ class RecordFeatures:
 
 
 def means(space: FeatureSpace, record: Measured) -> bool:
-    """Whether the decisions still say what the schedule says."""
+    """True where the decisions still say what the schedule says."""
     if len(record.decisions) != space.n_decisions:
         return False
     try:

@@ -77,7 +77,7 @@ class Measurement:
 
     @property
     def ok(self) -> bool:
-        """Whether it ran and was right."""
+        """True where it ran and was right."""
         return self.error is ErrorCode.OK
 
 

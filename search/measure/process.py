@@ -76,7 +76,7 @@ class WorkerProcess:
 
     @property
     def idle(self) -> bool:
-        """Whether it can be given a job."""
+        """True where it can be given a job."""
         return self.ready and self.job is None
 
     @property
@@ -86,7 +86,7 @@ class WorkerProcess:
 
     @property
     def killed_from_outside(self) -> bool:
-        """Whether SIGKILL ended it, which no program does to itself."""
+        """True where SIGKILL ended it, which no program does to itself."""
         return self._process.returncode == -signal.SIGKILL
 
     def fileno(self) -> int:

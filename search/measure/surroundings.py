@@ -50,7 +50,7 @@ class Surroundings:
 
 
 def _less(one: int, other: int) -> bool:
-    """Whether a limit is lower than another; infinity is -1."""
+    """True where a limit is lower than another; infinity is -1."""
     return one != other and (other == resource.RLIM_INFINITY or 0 <= one < other)
 
 

@@ -126,12 +126,12 @@ class Runner:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether a primitive or a lowering refused the schedule."""
+    """True where a primitive or a lowering refused the schedule."""
     return _is_one_of(error, _REFUSALS)
 
 
 def _is_one_of(error: BaseException, classes: Sequence[tuple[str, str]]) -> bool:
-    """Whether an error is of a class, given by module and name; who raised it has imported its module."""
+    """True where an error is of a class, given by module and name; who raised it has imported its module."""
     kinds = [getattr(sys.modules[home], name) for home, name in classes if home in sys.modules]
     return isinstance(error, tuple(kinds))
 

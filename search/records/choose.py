@@ -76,7 +76,7 @@ def workloads(records: Iterable[Record]) -> dict[str, str]:
 
 
 def is_of(record: Record, workload: str) -> bool:
-    """Whether a record is of a workload given by key, name, hash, or the hash's first digits (four or more)."""
+    """True where a record is of a workload given by key, name, hash, or the hash's first digits (four or more)."""
     if workload in (record.workload_key, name_in(record.workload_key)):
         return True
     return len(workload) >= _FEWEST_DIGITS and record.workload_hash.startswith(workload)

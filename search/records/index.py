@@ -18,6 +18,7 @@ from ...dialects.target import Target, parse_target
 from ...storage.whole_file import write_whole
 from ..workload import ComputeDAG
 from . import file as rec
+from .carried import carry_along
 from .file import Record, RecordError, RecordWarning
 from .match import Choice, Wanted, is_within, ranked
 from .workload_files import dag_of_file, dag_of_key
@@ -194,8 +195,8 @@ def files_in(source: Source) -> list[str | os.PathLike[str]]:
 def pick_best(records: Source, out: str | os.PathLike[str] | None = None) -> list[Record]:
     """The best record of each workload on each target and device, and the best of each template for it.
 
-    They are written to `out`, if it is given, with the best that is there. RecordError where a file cannot be read or
-    written.
+    They are written to `out`, if it is given, with the best that is there; what lies beside the files goes along, where
+    there is any (see `carry_along`). RecordError where a file cannot be read or written.
     """
     loaded = records_in(records)
     if out is None:
@@ -205,6 +206,7 @@ def pick_best(records: Source, out: str | os.PathLike[str] | None = None) -> lis
     best = _best_of(loaded)
     try:
         Path(out).parent.mkdir(parents=True, exist_ok=True)
+        carry_along(files_in(records), best, out)
         write_whole(out, "".join(record.to_json() + "\n" for record in best))
     except OSError as error:
         raise RecordError(f"cannot write record file {os.fspath(out)!r}: {error.strerror}") from error

@@ -104,7 +104,7 @@ class Record:
 
     @property
     def ok(self) -> bool:
-        """Whether it ran and was right."""
+        """True where it ran and was right."""
         return self.error is ErrorCode.OK and bool(self.times_s)
 
     @property

@@ -79,7 +79,7 @@ def _trace(
         for number, task in enumerate(network.tasks)
     ]
     ways = ways_of([(task.workload_hash, task.instead_of) for task in network.tasks])
-    state = SchedulerState(rows, 0, weighted_sum([task.weight for task in network.tasks], ways))
+    state = SchedulerState(rows, 0, weighted_sum([task.weight for task in network.tasks], ways), ways)
     trials = sorted((r for place in places.values() for r in groups[place].trials), key=lambda r: r.timestamp)
     totals_s = []
     for record in trials:

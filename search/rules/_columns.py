@@ -124,7 +124,7 @@ class _Loops:
 
     @property
     def is_large(self) -> bool:
-        """Whether there is enough to do for threads, and for a search."""
+        """True where there is enough to do for threads, and for a search."""
         return prod(x.size for x in self.block.enclosing_loops) >= PARALLEL_ELEMENTS
 
     @property

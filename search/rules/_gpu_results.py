@@ -129,7 +129,7 @@ def _taken_by(draft: Draft, name: str, thread: str) -> str | None:
 
 
 def _moves(draft: Draft, name: str, thread: str) -> bool:
-    """Whether a block may follow what it reads: not before another one whose results it reads, too."""
+    """True where a block may follow what it reads: not before another one whose results it reads, too."""
     try:
         ReverseComputeAt(block=name, loop=thread).check(draft.module)
     except ScheduleError:

@@ -51,7 +51,7 @@ class AlwaysInline(SketchRule):
         return [draft]
 
     def _is_cheap(self, block: BlockOp) -> bool:
-        """Whether a block may be computed again wherever it is read.
+        """True where a block may be computed again wherever it is read.
 
         Not one that picks its arithmetic by position: repeating it would repeat a product with a matrix.
         """

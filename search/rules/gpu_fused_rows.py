@@ -50,7 +50,7 @@ class GpuFusedRows(SketchRule):
 
 
 def _worth(shape: Shape, target: Target) -> bool:
-    """Whether there is something to gain over what later rules make of a chain."""
+    """True where there is something to gain over what later rules make of a chain."""
     told = any(not a.reduce for a in shape.last.axes)  # rows, if of one element: without, there is no loop for blocks
     if shape.along is None or shape.terms < 2 or not told or shape.within > MOST_WITHIN * shape.terms:
         return False

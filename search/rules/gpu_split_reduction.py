@@ -65,7 +65,7 @@ class GpuSplitReduction(SketchRule):
 
 
 def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
-    """Whether a reduction is long, and its results keep less than half of the multiprocessors busy."""
+    """True where a reduction is long, and its results keep less than half of the multiprocessors busy."""
     shape = Shape.of(draft, chain_of_one(draft.block(name)))
     if shape.along is None or find_anchor(draft.module, name) is not None:
         return False
@@ -102,7 +102,7 @@ class SplitPlan:
 
     @property
     def joined(self) -> bool:
-        """Whether the threads of a block are all along one part: they can be made to join, and read neighbours."""
+        """True where the threads of a block are all along one part: they can be made to join, and read neighbours."""
         return self.shape.named and not self.shape.across
 
 

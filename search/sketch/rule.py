@@ -43,7 +43,7 @@ class SketchRule(ABC):
         return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
 
     def when(self, target: Target) -> bool:
-        """Whether the rule is for this kind of target."""
+        """True where the rule is for this kind of target."""
         return True
 
     @abstractmethod

@@ -124,12 +124,12 @@ class GuardedSpace:
 
     @property
     def adopts(self) -> bool:
-        """Whether it can take over rows of another space."""
+        """True where it can take over rows of another space."""
         return isinstance(self._space, Adopting) and not self.left_out
 
     @property
     def is_listed(self) -> bool:
-        """Whether its rows can be counted."""
+        """True where its rows can be counted."""
         return isinstance(self._space, Listed)
 
     @property

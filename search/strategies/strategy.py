@@ -40,7 +40,7 @@ class Strategy(ABC):
     """
 
     learns = True
-    """Whether proposals follow a cost model, which is to be fitted to `training_set` then."""
+    """True where proposals follow a cost model, which is to be fitted to `training_set` then."""
 
     def __init__(self, spaces: Sequence[Space], seed: int = 0, note: Note = lambda text: None) -> None:
         self.spaces = [GuardedSpace(space, number) for number, space in enumerate(spaces)]
@@ -78,7 +78,7 @@ class Strategy(ABC):
         return [row for _, row, _ in self._measured]
 
     def means(self, space: int, row: Rows, schedule: str) -> bool:
-        """Whether a row of a space is a candidate with this schedule.
+        """True where a row of a space is a candidate with this schedule.
 
         A space that cannot answer stays: the row, which may be of another version or damaged, is more likely at fault.
         """

@@ -87,7 +87,7 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
 
 
 def _read_elsewhere(module: ModuleOp, name: str, buffer: SSAValue) -> bool:
-    """Whether another block than the one named reads a buffer."""
+    """True where another block than the one named reads a buffer."""
     others = (block for block in blocks_in(module) if block.block_name != name)
     return any(load.buffer is buffer for block in others for load in block.loads)
 

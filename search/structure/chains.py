@@ -22,7 +22,7 @@ def unscheduled(draft: Draft) -> list[BlockOp]:
 
 
 Admits = Callable[[BlockOp, Sequence[BlockOp]], bool]
-"""Whether a chain takes a block, given its readers, which are of the chain."""
+"""The rule by which a chain takes a block, given its readers, which are of the chain."""
 
 
 def chain_to(last: BlockOp, before: Sequence[BlockOp], admits: Admits) -> list[BlockOp]:

@@ -62,9 +62,9 @@ class BoundTemplate:
         self.target = resolve_target(target)
         self.estimates = estimates
         self.config_space = ConfigSpace(self.target)
-        first = self._collect()
-        self._require_target(first)
-        self.compute_dag = ComputeDAG.from_module(first.workload)
+        self._first = self._collect()
+        self._require_target(self._first)
+        self.compute_dag = ComputeDAG.from_module(self._first.workload)
         self._key = workload_key
         self._flop = first_flop if (first_flop := self._collected.flop) else float(self.compute_dag.flops)
         self._known: dict[int, str | Usage] = {}
@@ -195,7 +195,7 @@ class BoundTemplate:
     def instantiate(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> Schedule:
         """The `lw.Schedule` of a config; ScheduleError where a step is not legal, ConfigError where it refuses."""
         made = self.call(self.config(config))
-        if ComputeDAG.from_module(made.workload).hash != self.compute_dag.hash:
+        if not made.starts_like(self._first) and ComputeDAG.from_module(made.workload).hash != self.compute_dag.hash:
             raise ConfigError(f"template '{self.name}' computes something else for config {config}")
         return made
 
@@ -231,8 +231,6 @@ class BoundTemplate:
 
     def _examine(self, config: Config) -> str | Usage:
         """Return what a config takes of the target, or why it cannot be scheduled."""
-        if (known := self.cases.reason(config.index)) is not None:
-            return known
         try:
             made = self.instantiate(config)
             told = target_of(made.module) == self.target  # else the steps have not been held to its limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from ...passes.collector import collector_paused
+from ...passes.parametric.replay import ScheduledNests
 from ...passes.pipeline_text import parse_schedule
 from ...passes.primitive import ScheduleError
 from ...schedule import Schedule
@@ -62,10 +65,14 @@ class Cases:
     def __init__(self, task: Traceable) -> None:
         self._task = task
         self._cases: list[Case] = []
-        self._refused: dict[int, str] = {}
+        self._refused: set[int] = set()
         self._deciding: list[int] = []
         self._by_choice: dict[tuple[int, ...], Case] = {}
         self._agreed = True
+
+    @cached_property
+    def _nests(self) -> ScheduledNests:
+        return ScheduledNests(self._task.module, self._task.target)
 
     def groups(self, rows: Rows) -> Iterator[tuple[Case | None, Rows]]:
         """Each case with the positions of those rows that it covers; None for rows that cannot be scheduled."""
@@ -101,11 +108,8 @@ class Cases:
         for case in self._cases:
             if case.trace.covers(columns, 1)[0]:
                 return case
-        return next((new for row in rows if (new := self._new(row)) is not None), None)
-
-    def reason(self, index: int) -> str | None:
-        """Why a config could not be scheduled, if that is known."""
-        return self._refused.get(index)
+        with collector_paused():
+            return next((new for row in rows if (new := self._new(row)) is not None), None)
 
     def doubt(self, row: Rows) -> None:
         """Examine configs one by one from now on, if one of which no kernel could be made shows a case to be wrong."""
@@ -126,9 +130,9 @@ class Cases:
         try:
             schedule = task.call(Config(task.config_space, row, task.target, tracer=tracer))
             trace = Trace.of(tracer, schedule)
-            program = CaseProgram(task.module, task.target, trace)
-        except (ScheduleError, ConfigError) as error:
-            self._refused[index] = str(error)
+            program = CaseProgram(self._nests, trace)
+        except (ScheduleError, ConfigError):  # whoever asks for the reason makes it again: it holds the whole IR
+            self._refused.add(index)
             return None
         case = Case(trace, program, self._agreed)
         self._cases.append(case)

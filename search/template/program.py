@@ -8,12 +8,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.target import Target
 from ...passes.parametric import program as numpy_program
 from ...passes.parametric.nest import Loop, Stage
-from ...passes.parametric.replay import nest_of_schedule
+from ...passes.parametric.replay import ScheduledNests
 from ...passes.parametric.sizes import Size, SizeGraph, product
 from ...passes.parametric.usage import Usage, usage_of
 from ..features.extract import features_of_view
@@ -36,10 +34,10 @@ USAGE = tuple(field.name for field in fields(Usage))
 class CaseProgram:
     """The parametric nest of a trace; its numbers are computed for populations of configs at once."""
 
-    def __init__(self, module: ModuleOp, target: Target, trace: Trace) -> None:
+    def __init__(self, nests: ScheduledNests, trace: Trace) -> None:
         self._trace = trace
         self._graph = SizeGraph()
-        self.nest = nest_of_schedule(module, target, trace.steps, self._graph)
+        self.nest = nests.nest(trace.steps, self._graph)
 
     def compiled(self, sizes: Sequence[Size]) -> Compiled:
         """Compile sizes of the nest for populations: a function of columns and their count to `(sizes, count)`."""

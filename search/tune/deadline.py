@@ -30,7 +30,7 @@ class Deadline:
         return math.inf if self.limit_s is None else self.limit_s - (self.clock() - self.started_s)
 
     def is_within(self, reserve_s: Callable[[], float], share: float) -> bool:
-        """Whether no more time is left than `reserve_s()`, which counts for `share` of the limit at most."""
+        """True where no more time is left than `reserve_s()`, which counts for `share` of the limit at most."""
         if self.limit_s is None:
             return False
         left_s, most_s = self.left_s, share * self.limit_s

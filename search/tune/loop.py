@@ -84,7 +84,7 @@ class Tuner:
     refused = 0
     """Candidates that turned out not to be legal, and are no trials."""
     stopped = False
-    """Whether a callback ended the search."""
+    """True where a callback ended the search."""
     patient_from = 0
     """Trials before the first one that early stopping counts."""
 
@@ -223,12 +223,12 @@ class Tuner:
 
     @property
     def exhausted(self) -> bool:
-        """Whether another round would measure nothing."""
+        """True where another round would measure nothing."""
         return self._used_up or self._should_stop()
 
     @property
     def settled(self) -> bool:
-        """Whether the winner of a run-off is known, and no trial came after it or is better."""
+        """True where the winner of a run-off is known, and no trial came after it or is better."""
         return self._last_winner is not None and self.state.done == self._known_to_winner
 
     def finish(self) -> Record | None:

@@ -184,7 +184,7 @@ class TuningOptions:
 
     @property
     def advice_on_more(self) -> str:
-        """How to get new trials where the records hold all that were asked for."""
+        """Advice on getting new trials where the records hold all that were asked for."""
         return f"{self.spelled('more_trials', 'N')} measures N new ones"
 
     def trials_after(self, known: int) -> int:
@@ -193,12 +193,12 @@ class TuningOptions:
 
     @property
     def refits(self) -> bool:
-        """Whether there may be trials after the first batch, which a cost model is fitted for."""
+        """True where there may be trials after the first batch, which a cost model is fitted for."""
         return self.learns and self.trials_after(0) > self.batch_size
 
     @property
     def learns(self) -> bool:
-        """Whether there is a cost model to fit, and a strategy that follows it."""
+        """True where there is a cost model to fit, and a strategy that follows it."""
         return bool(getattr(strategy_maker(self.strategy), "learns", True)) and self.cost_model != "random"
 
     def __post_init__(self) -> None:

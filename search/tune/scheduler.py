@@ -107,7 +107,8 @@ class TaskScheduler:
             raise ValueError(f"all tasks must be for one target, got {' and '.join(targets)}")
         self.load_records = load_records
         self.strategy = make_strategy(strategy) if isinstance(strategy, str) else strategy
-        self.objective = objective or weighted_sum(self.weights, ways_of([*map(_hashes, self.tasks)]))
+        self.ways = ways_of([*map(_hashes, self.tasks)])
+        self.objective = objective or weighted_sum(self.weights, self.ways)
         self.groups = [_group(task) for task in tasks] if groups is None else list(groups)
         self.share_model = share_model
         self.callbacks = tuple(callbacks)
@@ -199,7 +200,8 @@ class _Run:
             )
         ]
         started_s = deadline.started_s
-        self.state = SchedulerState(rows, options.trials_after(0), scheduler.objective, started_s=started_s)
+        trials = options.trials_after(0)
+        self.state = SchedulerState(rows, trials, scheduler.objective, scheduler.ways, started_s=started_s)
         self.stopped = False
 
     def run(self) -> NetworkResult:

@@ -78,6 +78,8 @@ class SchedulerState:
     rows: Sequence[TaskRow]
     total: int
     objective: Objective
+    ways: Sequence[Sequence[int]] = ()
+    """Numbers of tasks, together where they compute the same (`ways_of`); none: each computes what no other does."""
     next_task: int | None = None
     phase: str = "starting"
     build_s: float = 0.0
@@ -109,16 +111,28 @@ class SchedulerState:
         """Trials since the objective last fell."""
         return self.done - self.best_trial
 
+    def is_taken(self, row: TaskRow) -> bool:
+        """True for a task that the network takes as things are: the fastest of those that compute the same."""
+        others = next((way for way in self.ways if row.number in way), [row.number])
+        return row.number == min(others, key=lambda number: self.rows[number].latency_s)
+
     def share(self, row: TaskRow) -> float:
-        """The part of a task in the latencies of all, by weight; NaN while it has none."""
-        total_s = sum(r.weight * r.latency_s for r in self.rows if math.isfinite(r.latency_s))
+        """The part of a task in the latencies of those that are taken, by weight; NaN while it has none.
+
+        The shares of these are 1 together.
+        """
+        total_s = sum(r.weight * r.latency_s for r in self.rows if math.isfinite(r.latency_s) and self.is_taken(r))
         return row.weight * row.latency_s / total_s if math.isfinite(row.latency_s) and total_s else math.nan
 
     def cells(self, row: TaskRow) -> tuple[str, ...]:
-        """A task's row of the table: what it has reached, its weight and share, and its failures."""
+        """A task's row of the table: what it has reached, its weight and share, and its failures.
+
+        The share of one that is not taken is in parentheses.
+        """
         share = self.share(row)
+        shown = "-" if math.isnan(share) else f"{share:.0%}" if self.is_taken(row) else f"({share:.0%})"
         errors = row.tuning.error_counts() if row.tuning.errors else ""
-        return *row.cells(), f"{row.weight:g}", "-" if math.isnan(share) else f"{share:.0%}", row.tuning.task, errors
+        return *row.cells(), f"{row.weight:g}", shown, row.tuning.task, errors
 
     @property
     def left_s(self) -> float:

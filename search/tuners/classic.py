@@ -38,7 +38,7 @@ class MeasureInput(NamedTuple):
 
 
 class MeasureResult(NamedTuple):
-    """What became of it: seconds of each repeat, or the error's text; 0 or the error's number; seconds in all."""
+    """The outcome: seconds of each repeat, or the error's text; 0 or the error's number; seconds in all."""
 
     costs: tuple[float | str, ...]
     error_no: int
@@ -77,7 +77,7 @@ class _Adapted:
 
 
 def _is_classic(callback: Callable[..., Any]) -> bool:
-    """Whether a function takes three arguments and not two."""
+    """True where a function takes three arguments and not two."""
     try:
         signature = inspect.signature(callback)
         signature.bind(None, None, None)

@@ -66,7 +66,7 @@ class KnobTrees:
 
     @property
     def ready(self) -> bool:
-        """Whether anything is known to be guided by."""
+        """True where there is anything to be guided by."""
         if not self._models and self.history:
             self.fit(self.history[0][0][:0], np.zeros(0))
         return any(model.ready for model in self._models)

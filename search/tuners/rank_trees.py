@@ -46,7 +46,7 @@ class RankTrees:
 
     @property
     def ready(self) -> bool:
-        """Whether it has been fitted to enough samples, of which some are faster than others."""
+        """True where it has been fitted to enough samples, of which some are faster than others."""
         return bool(self._trees)
 
     def fit(self, features: Floats, scores: Floats, tasks: Integers, weights: Floats) -> None:

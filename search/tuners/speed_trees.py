@@ -31,7 +31,7 @@ class SpeedTrees:
 
     @property
     def ready(self) -> bool:
-        """Whether it has been fitted to enough samples, of which some worked."""
+        """True where it has been fitted to enough samples, of which some worked."""
         return bool(self._members)
 
     def fit(self, features: Floats, scores: Floats, tasks: Integers, weights: Floats) -> None:

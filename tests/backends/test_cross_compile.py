@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_programs import AARCH64, only_with_aarch64
+from c_programs import Machine, emulated
 
 import loopwright as lw
 from loopwright import te, topi
@@ -168,17 +168,24 @@ int main(int argc, char **argv) {
 """
 
 
-@only_with_aarch64
-@pytest.mark.parametrize("model", ["cortex-a53", "cortex-a76"])
-def test_a_kernel_for_aarch64_is_right(model: str, tmp_path: Path) -> None:
-    made = artifact(f"llvm model={model}")
+@pytest.mark.parametrize(
+    ("machine", "target"),
+    [
+        emulated("llvm model=cortex-a53", "aarch64", "cortex-a53"),
+        emulated("llvm model=cortex-a76", "aarch64", "cortex-a76"),
+        emulated("llvm arch=riscv64", "riscv64", "riscv64"),
+        emulated("llvm model=sifive-u74", "riscv64", "sifive-u74"),
+    ],
+)
+def test_a_kernel_for_another_cpu_is_right(machine: Machine, target: str, tmp_path: Path) -> None:
+    made = artifact(target)
     assert made.threads == 1
     sizes = {"a": ROWS * INNER, "b": INNER * COLUMNS, "c": ROWS * COLUMNS, "space": made.workspace_bytes + 64}
     (tmp_path / "kernel.o").write_bytes(made.object_code)
     (tmp_path / "main.c").write_text(HARNESS % sizes)
-    subprocess.run([AARCH64.compiler, "-static", "-o", "main", "main.c", "kernel.o", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run([machine.compiler, "-static", "-o", "main", "main.c", "kernel.o", "-lm"], cwd=tmp_path, check=True)
     a, b = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((ROWS, INNER), (INNER, COLUMNS)))
     (tmp_path / "in").write_bytes(a.tobytes() + b.tobytes())
-    subprocess.run([AARCH64.runner[0], "main", "in", "out"], cwd=tmp_path, check=True)
+    subprocess.run([machine.runner[0], "main", "in", "out"], cwd=tmp_path, check=True)
     got = np.fromfile(tmp_path / "out", np.float32).reshape(ROWS, COLUMNS)
     np.testing.assert_allclose(got, a @ b, rtol=1e-4, atol=1e-4)

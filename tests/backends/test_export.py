@@ -1,11 +1,13 @@
 """Exported kernels: called from C, without Python, here and on another architecture."""
 
+import ctypes
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from c_programs import AARCH64, HERE, Machine, header_is_strict, only_with_aarch64, only_with_gcc
+from c_programs import ELSEWHERE, HERE, Machine, header_is_strict, only_with_gcc, pointers
 
 import loopwright as lw
 from loopwright import te, topi
@@ -71,10 +73,10 @@ def test_called_from_c(target: str, suffix: str, tmp_path: Path) -> None:
     run_in_c(tmp_path, target, suffix, HERE)
 
 
-@only_with_aarch64
 @pytest.mark.parametrize("suffix", [".o", ".so"])
-def test_called_from_c_on_aarch64(suffix: str, tmp_path: Path) -> None:
-    run_in_c(tmp_path, "llvm model=cortex-a72", suffix, AARCH64)
+@pytest.mark.parametrize(("machine", "target"), ELSEWHERE)
+def test_called_from_c_elsewhere(machine: Machine, target: str, suffix: str, tmp_path: Path) -> None:
+    run_in_c(tmp_path, target, suffix, machine)
 
 
 @only_with_gcc
@@ -83,6 +85,39 @@ def test_the_header_is_c_and_cpp(tmp_path: Path) -> None:
     text = (tmp_path / "layer.h").read_text()
     assert f"const float *float_, /* float32[{ROWS}, {INNER}] */" in text and "weight" not in text
     header_is_strict(tmp_path / "layer.h")
+
+
+def halves() -> npt.NDArray[np.float16]:
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+
+
+def around(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Values, what lies halfway between them, and the neighbours of that."""
+    middle = (values[1:] + values[:-1]) / 2
+    return np.concatenate([values, middle, np.nextafter(middle, -np.inf), np.nextafter(middle, np.inf)])
+
+
+@only_with_gcc
+@pytest.mark.skipif(architecture() != "x86_64", reason="other CPUs convert float16 by an instruction")
+@pytest.mark.parametrize(("given", "made"), [("float16", "float32"), ("float32", "float16"), ("float64", "float16")])
+def test_float16_is_converted_without_functions_of_the_compiler(given: str, made: str, tmp_path: Path) -> None:
+    """GCC 12 has none for RISC-V, and a library with them was not linked."""
+    finite = halves()[np.isfinite(halves())].astype(np.float64)
+    special = np.array([np.inf, -np.inf, np.nan, 65519.9, 65520, 1e6, -1e30, 1e-8, -1e-8, 2.0**-25, 0.0, -0.0])
+    values = halves() if given == "float16" else np.concatenate([special, around(np.unique(finite))]).astype(given)
+    x = te.placeholder(values.shape, name="x", dtype=given)
+    module = te.create_module([x, te.compute(values.shape, lambda i: x[i].astype(made), name="y")], name="cast")
+    kernel = lw.build(module, "llvm model=x86-64 cores=1")
+    kernel.export_library(tmp_path / "cast.o")
+    assert not subprocess.check_output(["nm", "--undefined-only", tmp_path / "cast.o"])
+    kernel.export_library(tmp_path / "cast.so")
+    got = np.zeros(values.shape, made)
+    assert ctypes.CDLL(str(tmp_path / "cast.so")).lw_cast(*pointers(values, got)) == 0
+    with np.errstate(over="ignore"):
+        wanted = values.astype(made)
+    np.testing.assert_array_equal(got, wanted)
+    right = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(got[right]), np.signbit(wanted[right]))
 
 
 THREADS = """
@@ -110,9 +145,9 @@ def test_parallel_loops_run_on_threads(suffix: str, options: list[str], tmp_path
     assert (tmp_path / "out").read_text() == "3"
 
 
-@only_with_aarch64
-def test_parallel_loops_run_on_threads_of_aarch64(tmp_path: Path) -> None:
-    run_on_threads("llvm model=cortex-a72 cores=4", ".so", [], AARCH64, tmp_path)
+@pytest.mark.parametrize(("machine", "target"), ELSEWHERE)
+def test_parallel_loops_run_on_threads_elsewhere(machine: Machine, target: str, tmp_path: Path) -> None:
+    run_on_threads(f"{target} cores=4", ".so", [], machine, tmp_path)
 
 
 def run_on_threads(target: str, suffix: str, options: list[str], machine: Machine, folder: Path) -> None:

@@ -302,7 +302,6 @@ def test_a_template_is_tuned_by_a_tuner_by_name(name: str, tmp_path: Path, monke
 
 OWN = """
 import loopwright as lw
-from loopwright import te, topi
 from beside import TILES
 
 @lw.template
@@ -606,7 +605,7 @@ def test_records_commands(tuned: Tuned, tmp_path: Path) -> None:
     assert len(rec.load(kept)) == len(rec.load(tuned.records))
     assert call("records", "distill", str(kept), "-o", str(kept))[0] == 0
     assert [json.loads(r.to_json()) for r in rec.load(kept)] == [best]
-    assert [file.name for file in tmp_path.iterdir()] == ["kept.jsonl"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"kept.{best['workload_hash']}.mlir", "kept.jsonl"]
     code, _, err = call("records", "distill", str(kept), "-o", str(kept / "x" / "y.jsonl"))
     assert code == 2
     assert "cannot write" in err

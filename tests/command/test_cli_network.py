@@ -242,6 +242,10 @@ BAD = [
     (["run", "nothing.lw"], "cannot read nothing.lw: No such file or directory"),
     (["run", "net.lw"], "net.lw is no compiled network"),
     (["compile", "net.lw"], "net.lw is compiled already: give an ONNX model or a network by name"),
+    (
+        ["compile", "net.lw", "--export", "net.o"],
+        "net.lw is compiled already, without a source of kernels to export: give",
+    ),
     (["bench", "net.lw", "--layout", "NHWC"], "net.lw is compiled already: --layout is for"),
     (["run", "conv2d"], "there is no network 'conv2d': give a .onnx file or one of resnet-18,"),
     (["run", "net.onnx", "--input-shape", "x:1,3"], "--input-shape takes NAME=N,C,H,W with whole numbers, got 'x:1,3'"),

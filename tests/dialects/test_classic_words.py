@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -99,7 +101,7 @@ NAMES: dict[str, tuple[Callable[[], object], str]] = {
         "RecordToFile XGBModel SketchPolicy PreloadMeasuredStates HardwareParams ApplyHistoryBest load_best_record "
         "measure_record get_config task tuner callback record XGBTuner GATuner RandomTuner GridSearchTuner log_to_file "
         "progress_bar load_from_file extract_from_program frontend from_mxnet graph_executor runtime GraphModule "
-        "PassContext utils request_remote ndk rpc exec",
+        "PassContext utils request_remote ndk rpc exec tvm",
     ),
     "the package, of later ones": (lambda: lw, "meta_schedule"),
     "te": (lambda: te, "create_schedule thread_axis lower"),
@@ -137,6 +139,32 @@ def test_names_of_the_tutorials_are_refused_with_ours(owner: str) -> None:
         with pytest.raises(AttributeError) as caught:
             getattr(value, word)
         assert str(caught.value).endswith(f"has no attribute '{word}'; instead of TVM's '{word}' use {INSTEAD[word]}")
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("loopwright", "relay autotvm auto_scheduler tvm"),
+        ("loopwright.te", "thread_axis"),
+        ("loopwright.testing", "assert_allclose"),
+    ],
+)
+def test_importing_names_of_the_tutorials_is_refused_with_ours(package: str, words: str) -> None:
+    """`from loopwright import relay` ended with Python's own sentence."""
+    module = importlib.import_module(package)
+    for word in words.split():
+        with pytest.raises(ImportError) as caught:
+            exec(f"from {package} import {word}", {})
+        said = f"cannot import name '{word}' from '{package}'; instead of TVM's '{word}' use {INSTEAD[word]}"
+        assert str(caught.value) == said
+        assert not hasattr(module, word) and getattr(module, word, None) is None
+    with pytest.raises(ImportError, match=r"^cannot import name 'nothing' from '[\w.]+' \("):
+        exec(f"from {package} import nothing", {})
+
+
+def test_modules_of_the_package_are_imported_whatever_tvm_calls_so() -> None:
+    for package in (lw, te, lw.testing):
+        assert not {info.name for info in pkgutil.iter_modules(package.__path__)} & set(INSTEAD)
 
 
 SUBSCRIPTED: list[tuple[Callable[[], object], str, str]] = [

@@ -57,7 +57,7 @@ def test_what_is_wrong_is_found_and_made_small() -> None:
 
 
 def _relu_counts(sample: Sample) -> bool:
-    """Whether a Relu that changes something is seen at an output."""
+    """True where a Relu that changes something is seen at an output."""
     relus = [n for n in sample.graph.nodes if n.op_type == "Relu"]
     return any((sample.graph.tensors[n.input[0]].value < -0.1).any() and n.output[0] in sample.wanted for n in relus)
 

@@ -36,8 +36,10 @@ from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import Space
 from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningOptions, TuningTask
+from loopwright.search.tune.progress import TuningState
+from loopwright.search.tune.state import SchedulerState, TaskRow
 from loopwright.search.tune.strategy import Gradient, RoundRobin, Strategy, TaskHistory, make_strategy
-from loopwright.search.tune.table import NetworkLines, NetworkTable, make_network_progress
+from loopwright.search.tune.table import HEADINGS, NetworkLines, NetworkTable, make_network_progress
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"
@@ -500,9 +502,25 @@ def test_of_ways_to_compute_the_same_the_fastest_is_in_the_total(tmp_path: Path)
     (trace,) = traces_of(path)
     assert trace.state.latency_s == 2 * min(row.latency_s for row in trace.state.rows)
     assert [row.is_another_way for row in trace.state.rows] == [False, True]
+    rows = sorted(trace.state.rows, key=lambda row: row.latency_s)
+    shown = [trace.state.cells(row)[HEADINGS.index("Share")] for row in rows]
+    assert shown == ["100%", f"({rows[1].latency_s / rows[0].latency_s:.0%})"]
     file.write_text(file.read_text().replace(first.workload_hash + '"]', first.workload_hash + '", 1]'))
     with pytest.raises(NetworkFileError, match="the task that it stands for"):
         TunedNetwork.from_json(file.read_text())
+
+
+def test_shares_of_the_tasks_that_are_taken_are_the_whole() -> None:
+    latencies = [3.0, 2.0, math.inf, 4.0, math.inf]
+    tunings = [TuningState(f"t{number}", 0, 1.0) for number in range(5)]
+    for number, latency in enumerate(latencies):
+        if math.isfinite(latency):
+            tunings[number].best = Record("k", "h", "fake", "default", (), "", (latency,))
+    rows = [TaskRow(number, 2.0, tuning, TaskHistory(1.0)) for number, tuning in enumerate(tunings)]
+    state = SchedulerState(rows, 8, sum, [[0, 1, 2], [3], [4]])
+    assert [state.is_taken(row) for row in rows] == [False, True, False, True, True]
+    shown = [state.cells(row)[HEADINGS.index("Share")] for row in rows]
+    assert shown == ["(50%)", "33%", "-", "67%", "-"]
 
 
 def test_a_network_with_a_task_that_is_not_tried_has_no_total(tmp_path: Path) -> None:

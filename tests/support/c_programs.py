@@ -17,12 +17,7 @@ import loopwright as lw
 from loopwright.backends.arrays import aligned_empty
 
 CC = shutil.which("gcc")
-CROSS_CC = shutil.which("aarch64-linux-gnu-gcc")
-QEMU = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
 only_with_gcc = pytest.mark.skipif(CC is None, reason="calling exported code from C needs gcc: apt-get install gcc")
-only_with_aarch64 = pytest.mark.skipif(
-    CROSS_CC is None or QEMU is None, reason="needs gcc-aarch64-linux-gnu and qemu-user"
-)
 _STRICT = ["-Wall", "-Wextra", "-Werror"]
 
 
@@ -45,7 +40,20 @@ class Machine:
 
 
 HERE = Machine(str(CC))
-AARCH64 = Machine(str(CROSS_CC), (str(QEMU), "-L", "/usr/aarch64-linux-gnu"))
+
+
+def emulated(target: str, arch: str, name: str = "") -> Any:
+    """A case of `machine` and `target`: this target's programs under QEMU, skipped without it or a compiler."""
+    compiler = shutil.which(f"{arch}-linux-gnu-gcc")
+    emulator = shutil.which(f"qemu-{arch}") or shutil.which(f"qemu-{arch}-static")
+    missing = compiler is None or emulator is None
+    machine = Machine(str(compiler), (str(emulator), "-L", f"/usr/{arch}-linux-gnu"))
+    reason = f"needs gcc-{arch.replace('_', '-')}-linux-gnu and qemu-user"
+    return pytest.param(machine, target, id=name or arch, marks=pytest.mark.skipif(missing, reason=reason))
+
+
+ELSEWHERE = [emulated("llvm model=cortex-a72", "aarch64"), emulated("llvm model=sifive-u74", "riscv64")]
+"""Machines of other architectures than that of most of this project's tests, with a target for each."""
 
 
 def header_is_strict(header: Path) -> None:

@@ -12,7 +12,7 @@ PATIENCE_S = 240.0
 
 
 def wait_until(condition: Callable[[], bool]) -> bool:
-    """Whether a condition comes to hold."""
+    """True where a condition comes to hold."""
     end_s = time.monotonic() + PATIENCE_S
     while not condition() and time.monotonic() < end_s:
         time.sleep(0.02)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def alive(pid: int | str) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
+    """True where a process runs; one that has ended and waits for its parent does not."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
     return False

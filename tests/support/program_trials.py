@@ -249,7 +249,7 @@ def try_one(problem: Problem, module: ModuleOp, text: str, random: Random, run: 
 
 
 def _refusal(problem: Problem, error: Exception) -> bool:
-    """Whether a program is refused with a sentence: more code than a build may have, or nothing for a GPU to run."""
+    """True where a program is refused with a sentence: more code than a build may have, or nothing for a GPU to run."""
     if isinstance(error, ScheduleError):
         return True
     refused = isinstance(error, PassFailedException) and str(error).startswith("lw-lower-loop-to-kernel: ")

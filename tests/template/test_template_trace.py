@@ -1,6 +1,8 @@
 """Traces: what one call of a template tells of a population is what calls with single configs give."""
 
+import importlib
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -268,3 +270,29 @@ def test_unknown_feature_type() -> None:
     task = lw.TemplateTask("tests_matmul", (8, 8, 8), "llvm cores=1")
     with pytest.raises(ValueError, match="feature type must be one of knob, itervar, curve, got 'color'"):
         task.features(sampled(task, 2), "color")
+
+
+def test_a_population_is_checked_with_one_lowering_of_the_workload_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = lw.TemplateTask("conv2d_nchw", (1, 64, 56, 56, 64, 3, 3, (1, 1), (1, 1)), "opencl model=mali-t860")
+    called: Counter[str] = Counter()
+
+    def counted(module: str, name: str) -> None:
+        function = getattr(importlib.import_module(module), name)
+
+        def counting(*args: Any) -> Any:
+            called[name] += 1
+            return function(*args)
+
+        monkeypatch.setattr(f"{module}.{name}", counting)
+
+    counted("loopwright.passes.pipeline_text", "lower_te_to_loop")
+    counted("loopwright.passes.primitive", "render_around")
+    counted("loopwright.search.workload", "verify_workload")
+    legal = task.legal(sampled(task, 160))
+    assert len({id(case) for case, _ in task.cases.groups(sampled(task, 160))}) > 20
+    assert called["lower_te_to_loop"] == 1
+    assert called["verify_workload"] == 1  # of the task, not of configs
+    assert called["render_around"] == 0
+    refused = [at[0] for case, at in task.cases.groups(sampled(task, 160)) if case is None]
+    assert refused and not legal[refused].any()
+    assert "at:" in str(task.why_not(sampled(task, 160)[refused[0]]))

@@ -29,7 +29,7 @@ class _Axis:
     scale: float
     roi: tuple[float, float]
     sized: bool = False
-    """Whether its extent was asked for, and the scale follows from it."""
+    """True where its extent was asked for, and the scale follows from it."""
 
 
 def Resize(node: Node) -> Value:

@@ -61,7 +61,7 @@ class Knob(ABC, Generic[EntityT]):
         raise ConfigError(f"knob '{self.name}' has no choice {value!r}: {self.describe()}")
 
     def is_like(self, other: Knob[Any]) -> bool:
-        """Whether it is of the same kind, with the same choices in the same order."""
+        """True where it is of the same kind, with the same choices in the same order."""
         if type(self) is not type(other) or len(self) != len(other):
             return False
         return all(plain(self.value(p)) == plain(other.value(p)) for p in range(len(self)))
