@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+_SIZED_BY_VALUES = frozenset({"NonZero", "Unique", "NonMaxSuppression", "StringSplit"})
+_BY_VALUES = ": the shape of its result depends on values that are not known, and shapes are constants"
+
 
 def from_onnx(
     model: str | os.PathLike[str] | bytes | ModelProto,
@@ -115,7 +118,8 @@ class _Importer:
         for (domain, operator), labels in sorted(self.unknown.items()):
             what = f"operator {operator}" + ("" if domain in STANDARD else f" of domain {domain}")
             count = f"{len(labels)} nodes, the first" if len(labels) > 1 else "node"
-            self._refuse(f"{what} is not supported ({count} '{labels[0]}')")
+            why = _BY_VALUES if operator in _SIZED_BY_VALUES and domain in STANDARD else ""
+            self._refuse(f"{what} is not supported ({count} '{labels[0]}'){why}")
 
     def _inputs(self) -> None:
         infos = {info.name: info for info in inputs_of(self.model.graph)}
