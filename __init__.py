@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
+    from loopwright.frontends import onnx as onnx
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
     from loopwright.graph.compiler import compile as compile
@@ -105,6 +106,7 @@ _HOMES = {
     "from_onnx": "loopwright.frontends.onnx.importer",
     "load_best": "loopwright.search.records.choose",
     "load_network": "loopwright.graph.runtime.network",
+    "onnx": "loopwright.frontends",
     "opencl": "loopwright.backends.opencl.arrays",
     "pick_best": "loopwright.search.records.index",
     "pretuned": "loopwright.search.records",

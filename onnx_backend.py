@@ -6,7 +6,6 @@ module and as methods of its class `Backend`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,17 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .backends.cuda.driver import target_of_device
-from .frontends.onnx.errors import NeedsInputsError, OnnxImportError
-from .frontends.onnx.importer import from_onnx
-from .frontends.onnx.model import inputs_of, read_model
-from .graph.chosen_schedules import UntunedWarning
-from .graph.compiler import compile as compile_network
+from .frontends.onnx.errors import OnnxImportError
+from .frontends.onnx.model import read_model
+from .frontends.onnx.versions import Versions, importable
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-    from .graph.network import Network
-    from .graph.runtime.executor import Executor
     from .graph.runtime.network import CompiledNetwork
 
 Array = npt.NDArray[Any]
@@ -42,22 +37,18 @@ class Prepared:
     """
 
     def __init__(self, model: ModelProto, target: str, options: Mapping[str, Any]) -> None:
-        self.model, self.target, self.options = model, target, dict(options)
-        self.names = [info.name for info in inputs_of(model.graph)]
-        self.outputs = [info.name for info in model.graph.output]
-        self._executors: dict[Any, Executor] = {}
-        self._fixed: set[str] = set()
-        self.compiled: CompiledNetwork | None = None
-        self._net = importable(model)
+        self.model, self.outputs = model, [info.name for info in model.graph.output]
+        self.versions = Versions(model, target, options)
+        self.names = self.versions.names
+
+    @property
+    def compiled(self) -> CompiledNetwork | None:
+        """The network that was compiled last."""
+        return self.versions.latest
 
     def run(self, inputs: Any) -> tuple[Array, ...]:
         """Return the outputs for inputs in order, or by name; ValueError where they are not those of the model."""
-        feeds = self._feeds(inputs)
-        executor = self._executor(feeds)
-        for name in executor.input_names:
-            executor.set_input(name, feeds[name])
-        executor.run()
-        found = [executor.get_output(number) for number in range(len(self.outputs))]
+        found = self.versions.run(self._feeds(inputs))
         from onnx.backend.base import namedtupledict
 
         made: tuple[Array, ...] = namedtupledict("Outputs", self.outputs)(*found)
@@ -83,50 +74,6 @@ class Prepared:
         if wrong:
             raise OnnxImportError(self.model.graph.name, [f"input '{wrong[0]}' is a sequence, not a tensor"])
         return {name: np.asarray(given[name]) for name in self.names}
-
-    def _executor(self, feeds: Mapping[str, Array]) -> Executor:
-        key = tuple((a.shape, a.tobytes() if n in self._fixed else b"") for n, a in feeds.items())
-        if key not in self._executors:
-            self._executors[key] = self._compile(feeds)
-            key = tuple((a.shape, a.tobytes() if n in self._fixed else b"") for n, a in feeds.items())
-        return self._executors.setdefault(key, next(reversed(self._executors.values())))
-
-    def _compile(self, feeds: Mapping[str, Array]) -> Executor:
-        net = self._imported(feeds)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UntunedWarning)
-            self.compiled = compile_network(net, self.target, **self.options)
-        return self.compiled.executor()
-
-    def _imported(self, feeds: Mapping[str, Array]) -> Network:
-        """Return the network for inputs of these shapes."""
-        net, self._net = self._net, None
-        if net is not None and {n: v.shape for n, v in net.inputs.items()} == {n: a.shape for n, a in feeds.items()}:
-            return net
-        while True:
-            shapes = {name: array.shape for name, array in feeds.items() if name not in self._fixed}
-            constants = {name: feeds[name] for name in sorted(self._fixed)}
-            try:
-                return from_onnx(self.model, shapes, constants)
-            except NeedsInputsError as error:
-                small = {name for name in error.inputs if feeds[name].ndim <= 1}
-                if small <= self._fixed:
-                    raise
-                self._fixed |= small
-
-
-def importable(model: ModelProto) -> Network | None:
-    """Return the network of a model, or None where the shapes or values of its inputs must be known first.
-
-    OnnxImportError lists what is not supported in any case.
-    """
-    try:
-        return from_onnx(model)
-    except OnnxImportError as error:
-        reasons = [reason for reason in error.reasons if reason not in error.pending]
-        if reasons:
-            raise OnnxImportError(model.graph.name or "model", reasons) from None
-        return None
 
 
 def prepare(model: Any, device: str = "CPU", **options: Any) -> Prepared:

@@ -13,6 +13,7 @@ from ...backends.host_memory import host_memory_bytes
 from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
+from .control import RESOLVERS, Item, passes_sequences, resolved
 from .discovery import converters
 from .errors import (
     EmptyTensorError,
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+_SIZED_BY_VALUES = frozenset({"NonZero", "Unique", "NonMaxSuppression", "StringSplit"})
+_BY_VALUES = ": the shape of its result depends on values that are not known, and shapes are constants"
+
 
 def from_onnx(
     model: str | os.PathLike[str] | bytes | ModelProto,
@@ -76,17 +80,20 @@ class _RefusedError(Exception):
 
 
 class _Importer:
-    """One import. A tensor of the model is a value of the network, an array that is known, or `None`: not converted."""
+    """One import. A tensor of the model is a value of the network, an array that is known, or `None`: not converted.
+
+    A sequence is a tuple of them. It is the `Scope` of control flow.
+    """
 
     def __init__(
         self, name: str, prepared: PreparedModel, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]
     ) -> None:
         self.name, self.model, self.prepared = name, prepared.model, prepared
         self.opsets = {"": OLDEST, **opsets(self.model)}
-        self.shapes, self.constants = shapes, constants
+        self.shapes, self.values = shapes, constants
         self.net = Network(identifier(name))
-        self.tensors: dict[str, Operand | None] = {"": None}
-        self.lifted: dict[str, Value] = {}
+        self.tensors: dict[str, Item | None] = {"": None}
+        self.lifted: dict[str, tuple[Array, Value]] = {}
         self.depends: dict[str, frozenset[str]] = {}
         self.reasons: dict[str, None] = {}
         self.wanted: dict[str, str] = {}
@@ -97,7 +104,7 @@ class _Importer:
 
     def run(self) -> Network:
         self._inputs()
-        self._constants(self.model.graph, self.prepared.large)
+        self.constants(self.model.graph, self.prepared.large)
         self._nodes(self.model.graph)
         self._unknown_operators()
         if not self.reasons:
@@ -115,20 +122,21 @@ class _Importer:
         for (domain, operator), labels in sorted(self.unknown.items()):
             what = f"operator {operator}" + ("" if domain in STANDARD else f" of domain {domain}")
             count = f"{len(labels)} nodes, the first" if len(labels) > 1 else "node"
-            self._refuse(f"{what} is not supported ({count} '{labels[0]}')")
+            why = _BY_VALUES if operator in _SIZED_BY_VALUES and domain in STANDARD else ""
+            self._refuse(f"{what} is not supported ({count} '{labels[0]}'){why}")
 
     def _inputs(self) -> None:
         infos = {info.name: info for info in inputs_of(self.model.graph)}
         for reason in unsupported_inputs(self.model):
             self._refuse(reason)
-        for given in (self.shapes, self.constants):
+        for given in (self.shapes, self.values):
             for name in given:
                 if name not in infos:
                     self._refuse(f"there is no input '{name}'; there are {', '.join(infos) or 'none'}")
         for name, info in infos.items():
             self.depends[name] = frozenset({name})
-            if name in self.constants:
-                self._constant(info)
+            if name in self.values:
+                self._given(info)
                 continue
             dtype = type_name(info.type.tensor_type.elem_type)
             if info.type.WhichOneof("value") != "tensor_type" or dtype not in ELEMENT_TYPES:
@@ -174,9 +182,9 @@ class _Importer:
             raise TooLargeError(f"{what} take {total_bytes:,} bytes together, this machine has {most:,}")
         self.held_bytes = total_bytes
 
-    def _constant(self, info: ValueInfoProto) -> None:
+    def _given(self, info: ValueInfoProto) -> None:
         """Take the values that are given for an input."""
-        array, declared = np.asarray(self.constants[info.name]), declared_shape(info)
+        array, declared = np.asarray(self.values[info.name]), declared_shape(info)
         dtype = type_name(info.type.tensor_type.elem_type)
         if not fits(array.shape, declared):
             self._refuse(f"input '{info.name}' has the shape {declared}, values of shape {array.shape} do not fit")
@@ -185,7 +193,8 @@ class _Importer:
         else:
             self.tensors[info.name] = array
 
-    def _constants(self, graph: GraphProto, large: Sequence[TensorProto] = ()) -> None:
+    def constants(self, graph: GraphProto, large: Sequence[TensorProto] = ()) -> None:
+        """Take the initializers of a graph."""
         from onnx import numpy_helper
 
         for tensor in (*graph.initializer, *large):
@@ -219,7 +228,8 @@ class _Importer:
 
     def _sizes(self, node: NodeProto) -> Sequence[TensorSize | None]:
         """Return the sizes that onnx infers for the results of a refused node, from its inputs alone."""
-        given = {name: operand for name in filter(None, node.input) if (operand := self.tensors.get(name)) is not None}
+        found = {name: operand for name in filter(None, node.input) if (operand := self.tensors.get(name)) is not None}
+        given = {name: operand for name, operand in found.items() if not isinstance(operand, tuple)}
         plain = all(
             o.dtype in ELEMENT_TYPES if isinstance(o, Value) else o.dtype.name in ELEMENT_TYPES for o in given.values()
         )
@@ -228,7 +238,7 @@ class _Importer:
             return [None] * len(node.output)
         return inferred_sizes(node, given, self.opsets)
 
-    def _node(self, node: NodeProto) -> Sequence[Operand] | None:
+    def _node(self, node: NodeProto) -> Sequence[Item] | None:
         """Convert a node, and return its results; None where it is refused."""
         operands = [self.tensors.get(name) for name in node.input]
         if not self._convertible(node, operands):
@@ -252,29 +262,32 @@ class _Importer:
             self._refuse(f"{place_of(node)}: it does not fit into the memory of this machine")
             return None
 
-    def _keep(self, node: NodeProto, results: Sequence[Operand]) -> None:
+    def _keep(self, node: NodeProto, results: Sequence[Item]) -> None:
         branches = [o.name for a in node.attribute if a.HasField("g") for o in a.g.output]
         read = (*node.input, *branches)
         taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in read))
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self.tensors[name] = result
-                self.depends[name] = taint if isinstance(result, Value) else frozenset()
+                self.depends[name] = frozenset() if isinstance(result, np.ndarray) else taint
         if not self.stand_ins.names.isdisjoint(read):
             self.stand_ins.names.update(filter(None, node.output))
         for name in node.output[len(results) :]:
             if name and self._is_read(name):
                 self._refuse(f"{place_of(node)}: its result '{name}' is not supported")
 
-    def _convertible(self, node: NodeProto, operands: Sequence[Operand | None]) -> bool:
+    def _convertible(self, node: NodeProto, operands: Sequence[Item | None]) -> bool:
         """True where there is a converter, or none is needed because all inputs are known."""
-        if node.domain in STANDARD and (node.op_type in converters() or node.op_type == "If"):
+        if node.domain in STANDARD and (node.op_type in converters() or node.op_type in RESOLVERS):
             return True
         return is_known(node, operands)
 
-    def _converted(self, node: NodeProto, operands: Sequence[Operand | None]) -> Sequence[Operand]:
-        if node.op_type == "If":
-            return self._branch(node, operands[0])
+    def _converted(self, node: NodeProto, items: Sequence[Item | None]) -> Sequence[Item]:
+        if node.op_type in RESOLVERS:
+            return resolved(self, node, items)
+        if passes_sequences(node, items):
+            return [item for item in items if item is not None]
+        operands = [item for item in items if not isinstance(item, tuple)]
         given = {name: o for name, o in zip(node.input, operands, strict=True) if o is not None}
         sizes = inferred_sizes(node, given, self.opsets)
         for name, size in zip(node.output, sizes, strict=False):
@@ -334,13 +347,12 @@ class _Importer:
             raise TooLargeError(f"constants computed up to here take {self.computed_bytes:,} bytes, too many to hold")
         return arrays
 
-    def _branch(self, node: NodeProto, condition: Operand | None) -> Sequence[Operand]:
-        """Convert the branch that a known condition takes, and return its results."""
-        if not isinstance(condition, np.ndarray):
-            raise NeedsConstantError(node.input[0], "condition")
-        taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
-        graph = next(a.g for a in node.attribute if a.name == taken)
-        self._constants(graph)
+    def subgraph(self, graph: GraphProto, given: Mapping[str, Item], read: Sequence[str]) -> list[Item]:
+        """Convert the nodes of a subgraph for these inputs, which depend on the tensors `read`; return its outputs."""
+        taint = frozenset[str]().union(*(self.depends.get(name, frozenset()) for name in read))
+        for name, item in given.items():
+            self.tensors[name] = item
+            self.depends[name] = frozenset() if isinstance(item, np.ndarray) else taint
         self._nodes(graph)
         found = [self.tensors.get(result.name) for result in graph.output]
         if any(f is None for f in found):
@@ -356,9 +368,11 @@ class _Importer:
     def _lift(self, array: Array, name: str) -> Value:
         if array.dtype.name not in ELEMENT_TYPES:
             raise UnsupportedNode(f"constant '{name}' has elements of type {array.dtype.name}")
-        if name not in self.lifted:
-            self.lifted[name] = self.net.constant(array, name or None, empty=True)
-        return self.lifted[name]
+        known, value = self.lifted.get(name, (None, None))
+        if value is None or known is not array:  # another iteration of a loop has other values under the name
+            value = self.net.constant(array, name or None, empty=True)
+            self.lifted[name] = array, value
+        return value
 
     def _is_read(self, name: str) -> bool:
         graph = self.model.graph
@@ -370,6 +384,9 @@ class _Importer:
             if found is None:
                 self._refuse(f"output '{info.name}' is not computed by any node")
                 continue
+            if isinstance(found, tuple):
+                self._refuse(f"output '{info.name}' is a sequence, not a tensor")
+                continue
             try:
                 value = found if isinstance(found, Value) else self._lift(found, info.name)
             except (UnsupportedNode, ValueError) as error:
@@ -379,4 +396,4 @@ class _Importer:
 
     def _inputs_behind(self, tensors: Iterable[str]) -> list[str]:
         found = [name for tensor in tensors for name in sorted(self.depends.get(tensor, ()))]
-        return list(dict.fromkeys(name for name in found if name not in self.constants))
+        return list(dict.fromkeys(name for name in found if name not in self.values))

@@ -215,22 +215,39 @@ def _expanded(model: ModelProto) -> ModelProto:
         typed = [tensor for tensor in model.graph.initializer if tensor.name not in known]
         try:
             grown = inliner.inline_selected_functions(
-                with_inputs(model, typed), wanted, inline_schema_functions=True
+                with_inputs(_with_type_of_none(model), typed), wanted, inline_schema_functions=True
             )  # which knows the types of inputs alone
         except RuntimeError:  # the type of a tensor that a definition depends on is not known
             without_inputs(model, typed)
             break
         model = without_inputs(grown, typed)
+    _without_type_of_none(model)
     return model
+
+
+def _with_type_of_none(model: ModelProto) -> ModelProto:
+    """Give the empty name a type: the inliner asks for that of every input, also of one that is left out."""
+    from onnx import TensorProto, helper
+
+    _without_type_of_none(model)
+    model.graph.value_info.append(helper.make_tensor_value_info("", TensorProto.FLOAT, None))
+    return model
+
+
+def _without_type_of_none(model: ModelProto) -> None:
+    kept = [info for info in model.graph.value_info if info.name]
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(kept)
 
 
 def _expandable(node: NodeProto, versions: Mapping[str, int]) -> bool:
     import onnx
 
-    if node.domain not in STANDARD or node.op_type in converters() or node.op_type in _WHOLE:
+    domain = "" if node.domain in STANDARD else node.domain
+    if domain not in versions or (not domain and (node.op_type in converters() or node.op_type in _WHOLE)):
         return False
     try:
-        schema: Any = onnx.defs.get_schema(node.op_type, versions[""], node.domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, versions[domain], domain)
     except onnx.defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .folding import foldable
-from .node import Operand
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -36,7 +35,7 @@ def value_of(attribute: Any) -> Any:
     return value
 
 
-def is_known(node: NodeProto, operands: Sequence[Operand | None]) -> bool:
+def is_known(node: NodeProto, operands: Sequence[object]) -> bool:
     """True where a node can be evaluated now."""
     present = zip(operands, node.input, strict=True)
     return foldable(node) and all(isinstance(o, np.ndarray) for o, name in present if name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -115,3 +116,11 @@ def from_start(node: Node, places: Value, extent: int) -> Value:
     net = node.net
     below = net.less(places, node.number_like(0, places))
     return net.where(below, net.add(places, node.number_like(extent, places)), places)
+
+
+def TopK(node: Node) -> list[Value]:
+    """The k largest or smallest elements and their places, in order also where none is asked for."""
+    x, net = node.value(), node.net
+    axis, count = axis_of(int(node.get("axis", -1)), len(x.shape)), int(node.constant(1, "k").reshape(-1)[0])
+    made: Any = node.apply("top_k", x, k=count, axis=axis, largest=bool(node.get("largest", 1)))
+    return [made[0], net.cast(made[1], dtype="int64")]
