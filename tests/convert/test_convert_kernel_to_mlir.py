@@ -34,11 +34,6 @@ N = 160
 SEEDS = range(1000, 2000) if exploring() else range(40 if everything() else 12)
 
 
-@pytest.fixture(autouse=True)
-def tools() -> None:
-    stock_mlir.require_tools()
-
-
 def parse(text: str) -> ModuleOp:
     module = Parser(create_context(), text).parse_module()
     module.verify()

@@ -52,7 +52,6 @@ def hold(workload: ModuleOp, inputs: Sequence[np.ndarray], rtol: float = 1e-5) -
 @pytest.mark.few(8)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples(name: str) -> None:
-    stock_mlir.require_tools()
     workload = te.create_module(SAMPLES[name](), CPU)
     hold(workload, exact_inputs(workload))
 
@@ -60,19 +59,16 @@ def test_samples(name: str) -> None:
 @given(workloads())
 @settings(max_examples=60 if everything() else 8)
 def test_random_workloads(workload: ModuleOp) -> None:
-    stock_mlir.require_tools()
     hold(workload, exact_inputs(workload), 1e-4)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_parse_back(name: str) -> None:
-    """Without MLIR's tools as well."""
     module = converted(te.create_module(SAMPLES[name](), CPU))
     assert any(isinstance(op, GenericOp) for op in module.walk())
 
 
 def test_padding_and_truths_and_unsigned_numbers() -> None:
-    stock_mlir.require_tools()
     n = 23
     a, b = te.placeholder((n,), "uint8", "a"), te.placeholder((n,), "float32", "b")
     shifted = te.compute((n,), lambda i: te.if_then_else(i >= 3, a[i - 3], a[0] + 250), name="shifted")

@@ -260,9 +260,3 @@ class _Threads:
             each.start()
         for each in threads:
             each.join()
-
-
-def require_tools() -> None:
-    """Skip the test where MLIR's tools are not installed."""
-    tool("mlir-opt")
-    tool("mlir-translate")
