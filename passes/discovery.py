@@ -7,7 +7,7 @@ from typing import cast
 
 from xdsl.passes import ModulePass
 
-_FOLDERS = ("schedule", "lower")
+_FOLDERS = ("schedule", "lower", "convert")
 
 
 def pass_name(stem: str) -> str:
