@@ -7,6 +7,7 @@ from typing import cast
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
 
+from .frontends.mlir.discovery import mlir_pass_factories
 from .graph.discovery import graph_pass_factories
 from .passes.discovery import pass_factories
 
@@ -25,5 +26,5 @@ def _dialect_factory(module: str, variable: str) -> Callable[[], Dialect]:
 
 UNIVERSE = Universe(
     all_dialects={name: _dialect_factory(module, variable) for name, (module, variable) in _DIALECTS.items()},
-    all_passes={**pass_factories(), **graph_pass_factories()},
+    all_passes={**pass_factories(), **graph_pass_factories(), **mlir_pass_factories()},
 )
