@@ -47,6 +47,7 @@ _CASTS = {
     "arith.extf", "arith.truncf", "arith.sitofp", "arith.fptosi", "arith.extsi", "arith.trunci", "arith.index_cast",
     "stablehlo.convert",
 }  # fmt: skip
+_CONSTANTS = ("arith.constant", "stablehlo.constant", "tosa.const")
 _FLOAT_PREDICATES = ("", "EQ", "GT", "GE", "LT", "LE", "NE", "", "EQ", "GT", "GE", "LT", "LE", "NE", "", "")
 """By the number of arith.cmpf's predicate; ordered and unordered ones are alike but for NaN."""
 _INTEGER_PREDICATES = ("EQ", "NE", "LT", "LE", "GT", "GE", "LT", "LE", "GT", "GE")
@@ -60,6 +61,7 @@ class Lines:
     program: Program
     tokens: dict[SSAValue, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    axes: Mapping[int, str] = field(default_factory=dict)
 
     def line(self, text: str) -> str:
         """Add a line, and return its token."""
@@ -75,6 +77,10 @@ class Lines:
     def operation(self, op: Operation) -> None:
         """Write one operation; UnsupportedOperation where no function is it."""
         name = name_of(op)
+        for operand in op.operands:
+            owner = operand.owner
+            if operand not in self.tokens and isinstance(owner, Operation) and name_of(owner) in _CONSTANTS:
+                self.operation(owner)
         if any(operand not in self.tokens for operand in op.operands):
             raise UnsupportedOperation(f"'{name}' reads a value from outside of its block, which is not known here")
         words = [self.tokens[operand] for operand in op.operands]
@@ -84,10 +90,10 @@ class Lines:
     def _token(self, op: Operation, name: str, words: Sequence[str], given: Mapping[str, Any]) -> str:
         dtype = tensor_dtype(op.results[0].type)
         short = name.partition(".")[2]
-        if name in ("arith.constant", "stablehlo.constant"):
+        if name in _CONSTANTS:
             return number(np.asarray(given["value"]).reshape(()).item(), dtype)
         if name == "linalg.index":
-            return f"i{given['dim']}"
+            return self.line(f"cast:int64 {self.axes[int(given['dim'])]}")
         if name in PLAIN:
             return self.line(" ".join([PLAIN[name], *words]))
         if name in _CASTS:
@@ -182,12 +188,16 @@ def combiner_of(block: Block, program: Program) -> str | None:
     return NAMED.get(function or "")
 
 
-def custom_combiner(block: Block, program: Program) -> tuple[list[str], list[str]]:
-    """Return lines that join `a0, a1, ..` (half of a block's arguments) with `b0, b1, ..`, and the results."""
+def custom_combiner(block: Block, program: Program, held_first: bool = True) -> tuple[list[str], list[str]]:
+    """Return lines that join `a0, a1, ..` with `b0, b1, ..`, halves of a block's arguments, and what they give.
+
+    The first half is what was reduced so far, or the second one.
+    """
     count = len(block.args) // 2
     lines = Lines(program)
     for position, argument in enumerate(block.args):
-        lines.tokens[argument] = f"a{position}" if position < count else f"b{position - count}"
+        held = (position < count) == held_first
+        lines.tokens[argument] = f"{'a' if held else 'b'}{position % count}"
     lines.block(block.ops)
     last = block.last_op
     assert last is not None

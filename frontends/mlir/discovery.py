@@ -37,7 +37,7 @@ def converters() -> Mapping[str, Converter]:
         dialect = file.stem.partition("_")[0]
         module = importlib.import_module(f".operators.{file.stem}", __package__)
         for name, value in vars(module).items():
-            if isinstance(value, Converter):
+            if isinstance(value, Converter) and not name.startswith("_"):
                 full = f"{dialect}.{name.removesuffix('_')}"
                 assert full not in found, f"operation '{full}' is converted twice"
                 found[full] = value

@@ -19,7 +19,7 @@ from ...graph.network import Network, Value
 from .artifact import is_artifact, text_of_artifact
 from .discovery import converters
 from .errors import MlirImportError, UnsupportedOperation
-from .node import Builder, Node
+from .node import Builder, Inline, Node
 from .reader import Program, name_of, read_text
 from .values import attributes, symbol, tensor_dtype, tensor_shape
 
@@ -106,6 +106,7 @@ class _Importer:
     net: Network
     reasons: dict[str, None] = field(default_factory=dict)
     depth: int = 0
+    indices: Sequence[Value] = ()
 
     def run(self, function: FuncOp) -> None:
         arguments = self._inputs(function)
@@ -179,6 +180,8 @@ class _Importer:
                 self.program,
                 [v for v in operands if v is not None],
                 partial(self._inlined, op, values),
+                self.indices,
+                partial(self._with_indices, op, values),
             )
             made = converter(node)
         except _RefusedError:
@@ -187,7 +190,8 @@ class _Importer:
             self.reasons.setdefault(f"{self.program.place(op)}: {error}")
             return None
         results = [made] if isinstance(made, Value) else list(made or ())
-        self._check(op, results)
+        if not self.indices:  # within a body on whole tensors, types say what one element is
+            self._check(op, results)
         return results
 
     def _check(self, op: Operation, results: Sequence[Value]) -> None:
@@ -233,6 +237,18 @@ class _Importer:
                 raise _RefusedError
             raise UnsupportedOperation("its region cannot be converted")
         return [v for v in made if v is not None]
+
+    def _with_indices(self, op: Operation, around: Mapping[SSAValue, Value | None], indices: Sequence[Value]) -> Inline:
+        """Return what converts blocks in which places of a space can be asked for."""
+
+        def inline(where: Block | str, operands: Sequence[Value]) -> Sequence[Value]:
+            before, self.indices = self.indices, indices
+            try:
+                return self._inlined(op, around, where, operands)
+            finally:
+                self.indices = before
+
+        return inline
 
 
 _RETURNS = {"func.return", "stablehlo.return", "linalg.yield", "tensor.yield", "tosa.yield", "mhlo.return"}

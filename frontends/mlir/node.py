@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -64,11 +64,12 @@ class Builder:
     def elementwise(self, name: str, *tensors: Value, **options: Any) -> Value:
         """Add an operator that works element by element: tensors that were broadcast are read as they were before."""
         shape = np.broadcast_shapes(*(t.shape for t in tensors))
-        thin = [self._thin(t) for t in tensors]
+        thin = [self.thin(t) for t in tensors]
         made: Value = self.apply(name, *thin, **options)
         return self.broadcast(made, shape)
 
-    def _thin(self, value: Value) -> Value:
+    def thin(self, value: Value) -> Value:
+        """Return what a tensor was before it was broadcast."""
         op = value.ssa.owner
         if isinstance(op, ApplyOp) and op.operator.data == "broadcast_to":
             return Value(self.net, op.inputs[0])
@@ -78,9 +79,14 @@ class Builder:
         """Return a tensor stretched to a shape by NumPy's rules."""
         if value.shape == tuple(shape):
             return value
-        thin = self._thin(value)
+        thin = self.thin(value)
         made: Value = self.net.apply("broadcast_to", thin, label=self.label or None, shape=tuple(shape))
         return made
+
+    def iota(self, shape: Sequence[int], axis: int) -> Value:
+        """Return the places along one axis of a shape, as places of MLIR: int64."""
+        numbers = self.constant(np.arange(shape[axis]), "int64")
+        return self.broadcast(self.reshape(numbers, (shape[axis], *(1,) * (len(shape) - axis - 1))), shape)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """Return a tensor under another shape."""
@@ -88,7 +94,7 @@ class Builder:
             return value
         op = value.ssa.owner
         if isinstance(op, ApplyOp) and op.operator.data == "broadcast_to" and _size(op.inputs[0]) == 1:
-            return self.broadcast(self.reshape(self._thin(value), ()), shape)
+            return self.broadcast(self.reshape(self.thin(value), ()), shape)
         made: Value = self.apply("reshape", value, shape=tuple(shape))
         return made
 
@@ -140,6 +146,8 @@ class Node:
     program: Program
     operands: Sequence[Value]
     inline: Inline
+    indices: Sequence[Value] = ()
+    around: Callable[[Sequence[Value]], Inline] | None = None
 
     @property
     def name(self) -> str:
@@ -150,6 +158,12 @@ class Node:
     def attributes(self) -> dict[str, Attribute]:
         """Attributes and properties by name."""
         return attributes(self.op)
+
+    def with_indices(self, space: Sequence[int]) -> Node:
+        """Return the node of an operation over a space, places in which its region may ask for."""
+        assert self.around is not None
+        indices = [self.build.iota(space, d) for d in range(len(space))]
+        return replace(self, inline=self.around(indices))
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute as a Python value."""

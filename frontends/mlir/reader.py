@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects import arith, builtin, cf, func, math, scf
+from xdsl.dialects import arith, builtin, cf, func, math, ml_program, scf
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.parser import AttrParser, Parser
@@ -21,7 +21,7 @@ from .assembly._reading import Format
 from .errors import MlirImportError
 from .resources import Resources, without_resources
 
-REGISTERED = (builtin.Builtin, func.Func, arith.Arith, math.Math, scf.Scf, cf.Cf)
+REGISTERED = (builtin.Builtin, func.Func, arith.Arith, math.Math, scf.Scf, cf.Cf, ml_program.MLProgram)
 """Dialects that xDSL reads; operations of all others are read by `assembly/`, and registered nowhere."""
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlir_reading import read_graph
 
 import loopwright as lw
 from loopwright.dialects.numpy_types import teach_numpy
@@ -51,20 +52,6 @@ def test_every_stage_parses_back(name: str) -> None:
     assert str(read_graph(text)) == text
     grouped = str(net.transform("lw-graph-simplify,dce,lw-graph-fuse"))
     assert str(read_graph(grouped)) == grouped
-
-
-def read_graph(text: str) -> Any:
-    from xdsl.context import Context
-    from xdsl.dialects.builtin import Builtin
-    from xdsl.dialects.func import Func
-    from xdsl.parser import Parser
-
-    from loopwright.dialects.graph import LwGraph
-
-    context = Context()
-    for dialect in (Builtin, Func, LwGraph):
-        context.load_dialect(dialect)
-    return Parser(context, text).parse_module()
 
 
 @pytest.mark.few(3)

@@ -76,12 +76,17 @@ def reduce_node(node: Node, axes: Sequence[int]) -> list[Value]:
 
 
 def custom(
-    node: Node, block: Block, data: Sequence[Value], starts: Sequence[Value], axes: Sequence[int]
+    node: Node,
+    block: Block,
+    data: Sequence[Value],
+    starts: Sequence[Value],
+    axes: Sequence[int],
+    held_first: bool = True,
 ) -> list[Value]:
     """Reduce by the lines of a region; starts are constants, which many parts of a reduction may begin with."""
     build = node.build
-    lines, results = custom_combiner(block, node.program)
-    identity = [number(known_values(s, "what it starts from").reshape(()).item(), s.dtype) for s in starts]
+    lines, results = custom_combiner(block, node.program, held_first)
+    identity = [number(known_values(s, "what it starts from").flat[0].item(), s.dtype) for s in starts]
     order = [d for d in range(len(data[0].shape)) if d not in axes]
     shape = tuple(data[0].shape[d] for d in order)
     extents = tuple(data[0].shape[d] for d in axes)

@@ -11,7 +11,7 @@ from ....dialects.numpy_types import FLOATS, UNSIGNED
 from ....graph.network import Value
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
-from ..node import Builder, Node
+from ..node import Builder
 
 Apply = Callable[..., Value]
 
@@ -63,7 +63,7 @@ def power(build: Builder, x: Value, y: Value) -> Value:
     if x.dtype in FLOATS:
         return _float_power(build, x, y)
     exponent = y.constant
-    if exponent is None and (thin := build._thin(y)).constant is not None:
+    if exponent is None and (thin := build.thin(y)).constant is not None:
         exponent = thin.constant
     if exponent is None or exponent.size != 1 or not 0 <= int(exponent.reshape(())) <= 64:
         raise UnsupportedOperation("integers are raised to one constant power from 0 to 64")
@@ -75,7 +75,7 @@ def power(build: Builder, x: Value, y: Value) -> Value:
 
 
 def _float_power(build: Builder, x: Value, y: Value) -> Value:
-    known = build._thin(y).constant
+    known = build.thin(y).constant
     if known is not None and known.size == 1 and float(known.reshape(())) == 2:
         return build.elementwise("square", x)
     return build.elementwise("power", x, y)
@@ -231,6 +231,10 @@ def erf_inv(build: Builder, x: Value) -> Value:
     return build.cast(build.elementwise("multiply", factor, x), kind)
 
 
-def reciprocal_node(node: Node) -> Value:
-    """Return 1 / x."""
-    return node.build.elementwise("reciprocal", node.value())
+def leading_zeros(build: Builder, x: Value) -> Value:
+    """Count the bits before the first that is 1."""
+    width, shift = np.dtype(x.dtype).itemsize * 8, 1
+    while shift < width:  # all bits behind the first one become 1
+        x = build.elementwise("bitwise_or", x, logical_shift(build, x, build.like(shift, x)))
+        shift *= 2
+    return build.elementwise("subtract", build.like(width, x), count_bits(build, x))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ....dialects.numpy_types import INTEGERS
 from ....graph.network import Value
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
@@ -16,6 +15,7 @@ and_ = both("logical_and", "bitwise_and")
 atan2 = by(_scalar.atan2)
 cbrt = by(_scalar.cbrt)
 ceil = same("ceil")
+count_leading_zeros = by(_scalar.leading_zeros)
 cosine = same("cos")
 divide = by(_scalar.divide)
 exponential = same("exp")
@@ -102,16 +102,3 @@ def map(node: Node) -> object:
 @Converter
 def optimization_barrier(node: Node) -> object:
     return list(node.operands)
-
-
-@Converter
-def count_leading_zeros(node: Node) -> Value:
-    x, build = node.value(), node.build
-    if x.dtype not in INTEGERS:
-        raise UnsupportedOperation("bits are counted of integers")
-    width = {"8": 8, "6": 16, "2": 32, "4": 64}[x.dtype[-1]]
-    shift = 1
-    while shift < width:  # all bits behind the first one become 1
-        x = build.elementwise("bitwise_or", x, _scalar.logical_shift(build, x, build.like(shift, x)))
-        shift *= 2
-    return build.elementwise("subtract", build.like(width, x), _scalar.count_bits(build, x))

@@ -29,9 +29,9 @@ def iota(node: Node) -> Value:
 @Converter
 def broadcast_in_dim(node: Node) -> Value:
     x, dims, shape = node.value(), node.ints("broadcast_dimensions"), node.shape
-    thin = node.build._thin(x) if len(node.build._thin(x).shape) == len(x.shape) else x
-    if node.build._thin(x).shape == ():
-        return node.build.broadcast(node.build._thin(x), shape)
+    thin = node.build.thin(x) if len(node.build.thin(x).shape) == len(x.shape) else x
+    if node.build.thin(x).shape == ():
+        return node.build.broadcast(node.build.thin(x), shape)
     order = sorted(range(len(dims)), key=lambda k: dims[k])
     thin = node.build.transpose(thin, order)
     places = [dims[k] for k in order]

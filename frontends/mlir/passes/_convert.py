@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, DictionaryAttr, ModuleOp, StringAttr, f32, f64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    f32,
+    f64,
+)
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
@@ -40,6 +49,7 @@ class ConvertToGraph(ModulePass):
         known = functions_of(op)
         owned = {name: f for name, f in known.items() if f.body.blocks and _dialects(f) & self.dialects}
         owned = {name: f for name, f in owned.items() if _dialects(f) <= self.dialects | _COMMON}
+        owned = {name: f for name, f in owned.items() if not _has_buffers(f)}
         owned = {name: f for name, f in owned.items() if all(_is_plain(c, known, self.dialects) for c in _callees(f))}
         made: dict[str, Network] = {}
         for function in known.values():
@@ -58,6 +68,10 @@ class ConvertToGraph(ModulePass):
 
 def _dialects(function: FuncOp) -> set[str]:
     return {name_of(op).partition(".")[0] for block in function.body.blocks for op in block.walk()}
+
+
+def _has_buffers(function: FuncOp) -> bool:
+    return any(isinstance(v.type, MemRefType) for op in function.walk() for v in (*op.operands, *op.results))
 
 
 def _callees(function: FuncOp) -> set[str]:
