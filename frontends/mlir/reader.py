@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.parser import AttrParser, Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from .assembly._reading import Format
 from .errors import MlirImportError
@@ -115,6 +116,26 @@ class _Reader(Parser):
         self.current.pop()
         self.lines[op] = self.line(start)
         return op
+
+    def parse_optional_location(self) -> None:
+        """Pass over `loc(..)`, whose aliases stand behind their uses, which xDSL does not read."""
+        if self.parse_optional_keyword("loc") is None:
+            return
+        self.parse_punctuation("(")
+        depth = 1
+        while depth:
+            if self._current_token.kind == MLIRTokenKind.EOF:
+                self.raise_error("a location is not closed")
+            depth += {"(": 1, ")": -1}.get(self._consume_token().text, 0)
+
+    def _parse_alias_def(self) -> None:
+        if not self._current_token.text.startswith("#loc"):
+            aliases: Any = super()
+            aliases._parse_alias_def()
+            return
+        self._consume_token()
+        self.parse_punctuation("=")
+        self.parse_optional_location()
 
     def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
         found = super()._parse_tensor_literal_element()

@@ -179,6 +179,24 @@ def test_a_function_is_chosen_by_name() -> None:
         lw.from_mlir(text, function="third")
 
 
+def test_locations_are_passed_over() -> None:
+    text = """
+    #loc1 = loc("x")
+    module @jit_f {
+      func.func public @main(%x: tensor<4xf32> loc("x")) -> tensor<4xf32> {
+        %0 = stablehlo.tanh %x : tensor<4xf32> loc(#loc3)
+        %1 = "stablehlo.negate"(%0) : (tensor<4xf32>) -> tensor<4xf32> loc("a.py":3:4 to :8)
+        return %1 : tensor<4xf32> loc(#loc)
+      } loc(#loc)
+    } loc(#loc)
+    #loc = loc(unknown)
+    #loc3 = loc("jit(f)/tanh"(#loc1))"""
+    x = np.arange(4, dtype="float32")
+    np.testing.assert_allclose(lw.from_mlir(text).evaluate(x=x)[0], -np.tanh(x), 1e-6)
+    with pytest.raises(lw.MlirImportError, match="a location is not closed"):
+        lw.from_mlir(text.rpartition("))")[0])
+
+
 def test_bits_of_floats_are_floats() -> None:
     """Infinity and NaN are written as their bits; so are blobs of constants."""
     text = """
