@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
+    from loopwright.frontends import jax as jax
+    from loopwright.frontends.mlir.errors import MlirImportError as MlirImportError
+    from loopwright.frontends.mlir.importer import from_mlir as from_mlir
     from loopwright.frontends import onnx as onnx
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
@@ -77,6 +80,7 @@ _HOMES = {
     "LocalRunner": "loopwright.search.measure.local",
     "MeasureOptions": "loopwright.search.measure.measurer",
     "Network": "loopwright.graph.network",
+    "MlirImportError": "loopwright.frontends.mlir.errors",
     "NotEnoughMemory": "loopwright.backends.host_memory",
     "OnnxImportError": "loopwright.frontends.onnx.errors",
     "Record": "loopwright.search.records.file",
@@ -103,6 +107,8 @@ _HOMES = {
     "extract_tasks": "loopwright.graph.tasks",
     "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",
+    "jax": "loopwright.frontends",
+    "from_mlir": "loopwright.frontends.mlir.importer",
     "from_onnx": "loopwright.frontends.onnx.importer",
     "load_best": "loopwright.search.records.choose",
     "load_network": "loopwright.graph.runtime.network",

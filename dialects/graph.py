@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Data, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -93,26 +93,25 @@ def _parse_scalar(parser: AttrParser) -> Scalar:
         return False
     if parser.parse_optional_keyword("nan"):
         return math.nan
+    negative = parser.parse_optional_punctuation("-") is not None
     if parser.parse_optional_keyword("inf"):
-        return math.inf
-    number = parser.parse_optional_number()
-    if number is not None:
-        return number
-    parser.parse_punctuation("-")
-    parser.parse_keyword("inf")
-    return -math.inf
+        return -math.inf if negative else math.inf
+    number = parser.parse_number(allow_boolean=False)
+    return -number if negative else number
 
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
     """A tensor that is the same in every run: `lw_graph.constant "weight" : tensor<8x8xf32>`.
 
-    Its values are kept beside the IR under its name; those of a single number are in the IR, `"half" = 0.5`.
+    Its values are kept beside the IR under its name; those of a single number are in the IR, `"half" = 0.5`, and so are
+    those that a pass brought from IR, `"weight" = dense<"0x..."> : tensor<8x8xf32>`.
     """
 
     name = "lw_graph.constant"
     label = prop_def(StringAttr)
     number = opt_prop_def(OptionsAttr)
+    values = opt_prop_def(DenseIntOrFPElementsAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
@@ -139,12 +138,16 @@ class ConstantOp(IRDLOperation):
         assert isinstance(self.result.type, TensorType)
         if self.number is not None and math.prod(self.result.type.get_shape()) != 1:
             raise VerifyException(f"constant '{self.label.data}': one number cannot fill {self.result.type}")
+        if self.values is not None and self.values.type != self.result.type:
+            raise VerifyException(f"constant '{self.label.data}': its values are of type {self.values.type}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_string_literal(self.label.data)
         if self.value is not None:
             printer.print_string(f" = {format_option(self.value)}")
+        elif self.values is not None:
+            printer.print_string(f' = dense<"0x{self.values.data.data.hex()}">')
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
 
@@ -153,6 +156,11 @@ class ConstantOp(IRDLOperation):
         label = parser.parse_str_literal()
         number: bool | int | float | None = None
         if parser.parse_optional_punctuation("="):
+            if parser.parse_optional_keyword("dense"):
+                values = parser.parse_dense_int_or_fp_elements_attr(None)
+                made = cls(label, values.type)
+                made.values = values
+                return made
             value = _parse_scalar(parser)
             if isinstance(value, str):
                 parser.raise_error("a constant is a number")

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp
 
 from ..dialects.graph import ConstantOp
@@ -39,6 +47,8 @@ class NetworkModule:
 
     def constant_values(self, op: ConstantOp) -> Array:
         """Return the values of a constant; ValueError where they were not given."""
+        if op.values is not None:
+            return _array(op.values)
         if op.value is not None:
             return np.full(shape_of(op.result), op.value, dtype_of(op.result))
         if op.label.data not in self.params:
@@ -52,6 +62,19 @@ class NetworkModule:
 
     def __str__(self) -> str:
         return str(self.module)
+
+
+def dense_values(kind: TensorType[Any], array: Array) -> DenseIntOrFPElementsAttr[Any]:
+    """Return an array as values that a constant of the IR holds."""
+    plain = np.ascontiguousarray(array)
+    raw = np.where(plain, 0xFF, 0).astype(np.uint8) if plain.dtype == np.bool_ else plain
+    return DenseIntOrFPElementsAttr(kind, BytesAttr(raw.tobytes()))
+
+
+def _array(values: DenseIntOrFPElementsAttr[Any]) -> Array:
+    kind = dtype_of(values.type)
+    raw = np.frombuffer(values.data.data, np.uint8 if kind == "bool" else np.dtype(kind))
+    return (raw != 0 if kind == "bool" else raw).reshape(shape_of(values.type))
 
 
 def _names(attributes: ArrayAttr[DictionaryAttr] | None, count: int, kind: str) -> list[str]:
