@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
+    from loopwright.frontends import torch as torch
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
+    from loopwright.frontends.torch.errors import TorchImportError as TorchImportError
+    from loopwright.frontends.torch.exported import from_exported as from_exported
     from loopwright.graph.compiler import compile as compile
     from loopwright.graph.network import Network as Network
     from loopwright.graph.runtime.network import CompiledNetwork as CompiledNetwork
@@ -88,6 +91,7 @@ _HOMES = {
     "Target": "loopwright.dialects.target",
     "TargetWarning": "loopwright.backends.targets",
     "TemplateTask": "loopwright.search.template.task",
+    "TorchImportError": "loopwright.frontends.torch.errors",
     "TuningError": "loopwright.search.tune.loop",
     "TuningOptions": "loopwright.search.tune.loop",
     "TuningResult": "loopwright.search.tune.loop",
@@ -102,6 +106,7 @@ _HOMES = {
     "extract_tasks": "loopwright.graph.tasks",
     "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",
+    "from_exported": "loopwright.frontends.torch.exported",
     "from_onnx": "loopwright.frontends.onnx.importer",
     "load_best": "loopwright.search.records.choose",
     "load_network": "loopwright.graph.runtime.network",
@@ -113,6 +118,7 @@ _HOMES = {
     "resolve_target": "loopwright.backends.targets",
     "sketch_rules": "loopwright.search.sketch.rule",
     "template": "loopwright.search.template.registry",
+    "torch": "loopwright.frontends",
     "train_cost_model": "loopwright.search.cost_model.samples",
     "tuners": "loopwright.search",
     "write_report": "loopwright.search.report.write",
