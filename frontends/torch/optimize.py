@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -50,17 +51,23 @@ def _module_class() -> Any:
             gm = program.graph_module
             places = [node for node in gm.graph.nodes if node.op == "placeholder"]
             self._spec = program.call_spec
+            _, plain = pytree.tree_flatten(((0,) * len(program.graph_signature.user_inputs), {}))
+            self._is_plain = self._spec.in_spec == plain
+            """Whether arguments are tensors by position, which need no walk through containers."""
+            self._returns_one = self._spec.out_spec.is_leaf()
             self._given: list[Any] = [kept.get(node.name) for node in places]
             self._open = [k for k, node in enumerate(places) if node.name not in kept]
-            self._examples = [places[k].meta["val"] for k in self._open]
+            self._examples = [_example(places[k].meta["val"]) for k in self._open]
             static = frozenset(k for k, node in enumerate(places) if node.name in kept)
             self.graph = CompiledGraph(gm, "inference", static, options)
 
         def forward(self, *args: Any, **kwargs: Any) -> Any:
             """Run on inputs of the shapes and types of the example."""
-            leaves, spec = pytree.tree_flatten((args, kwargs))
-            if spec != self._spec.in_spec:
-                raise ValueError(f"the module is compiled for arguments {self._spec.in_spec}, got {spec}")
+            leaves = args
+            if kwargs or not self._is_plain or len(args) != len(self._open):
+                leaves, spec = pytree.tree_flatten((args, kwargs))
+                if spec != self._spec.in_spec:
+                    raise ValueError(f"the module is compiled for arguments {self._spec.in_spec}, got {spec}")
             inputs = list(self._given)
             for place, example, leaf in zip(self._open, self._examples, leaves, strict=True):
                 if not _fits(example, leaf):
@@ -68,15 +75,27 @@ def _module_class() -> Any:
                 inputs[place] = leaf
             with torch.no_grad():
                 results = self.graph(*inputs)
-            return pytree.tree_unflatten(results, self._spec.out_spec)
+            return results[0] if self._returns_one else pytree.tree_unflatten(results, self._spec.out_spec)
 
     return OptimizedModule
 
 
+@dataclass(frozen=True)
+class _Example:
+    """The shape and the type of a tensor that a module is compiled for."""
+
+    shape: Any
+    dtype: Any
+
+
+def _example(value: Any) -> Any:
+    return _Example(value.shape, value.dtype) if hasattr(value, "dtype") else value
+
+
 def _fits(example: Any, given: Any) -> bool:
-    if not hasattr(example, "dtype"):
+    if not isinstance(example, _Example):
         return bool(example == given)
-    return hasattr(given, "dtype") and (example.shape, example.dtype) == (given.shape, given.dtype)
+    return example.dtype is getattr(given, "dtype", None) and bool(example.shape == given.shape)
 
 
 def _shown(value: Any) -> str:
