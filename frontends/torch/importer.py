@@ -93,15 +93,6 @@ def _kinds(node: FxNode) -> list[TensorKind | None]:
     return [kind_of(each) if number in used else None for number, each in enumerate(value)]
 
 
-def tensor_inputs(node: FxNode) -> list[FxNode]:
-    """Return the nodes that a node reads; UnsupportedNode where one is no tensor that networks know."""
-    for each in node.all_input_nodes:
-        kind_of(each.meta["val"])
-        if each.meta["val"].device.type != "cpu":
-            raise UnsupportedNode(f"tensors on {each.meta['val'].device} stay PyTorch's")
-    return list(node.all_input_nodes)
-
-
 def refusal(node: FxNode) -> str | None:
     """Return why a node cannot be converted, None where it can: by converting it in a network of its own."""
     if node.op != "call_function":
@@ -114,7 +105,7 @@ def refusal(node: FxNode) -> str | None:
         return f"operator {name_of(node)} writes its arguments"
     net = Network()
     try:
-        inputs = {each: add_input(net, each) for each in tensor_inputs(node)}
+        inputs = {each: add_input(net, each) for each in node.all_input_nodes}
         convert(net, node, inputs)
     except (UnsupportedNode, ExpressionError, ValueError) as error:
         return str(error)

@@ -21,8 +21,10 @@ from .options import TorchOptions
 from .tuning import tune_network
 from .types import Tensor, array_of, kind_of, memory_order
 
-_MOST_REBOUND = 2
+_MOST_UPDATES = 2
 """Parameters that were written so often since they were packed are inputs from then on."""
+_MOST_MODULES = 64
+"""So many modules that share a graph have constants of their own: what is packed for each is memory."""
 
 
 class RegionWarning(UserWarning):
@@ -34,6 +36,8 @@ class RegionStatistics:
     """Counts of a region's life."""
 
     compilations: int = 0
+    updates: int = 0
+    """Times that parameters were found to be written since they were packed."""
     copied_inputs: int = 0
     """Inputs that were not in memory as the graph says, and were copied."""
 
@@ -124,6 +128,8 @@ class Region:
         self.statistics = RegionStatistics()
         self.failure: str | None = None
         self._bound: _Bound | None = None
+        self._of_modules: dict[tuple[int, ...], _Bound] = {}
+        """By the parameters themselves: modules of one class share a graph under torch.compile."""
         self._lock = threading.Lock()
 
     @property
@@ -169,16 +175,24 @@ class Region:
         with self._lock:
             if self.failure is not None:
                 return None
-            if self._bound is not None and self._bound.holds(arguments):
-                return self._bound
-            if self.statistics.compilations > _MOST_REBOUND:
+            found = self._of_modules.get(self._parameters(arguments))
+            if found is not None and found.holds(arguments):
+                self._bound = found
+                return found
+            self.statistics.updates += found is not None
+            if self.statistics.updates > _MOST_UPDATES or len(self._of_modules) >= _MOST_MODULES:
                 self.static = frozenset()
+                self._of_modules.clear()
             try:
-                self._bound = self._compiled(arguments)
+                self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments)
             except (BuildError, MissingRequirement, ValueError, MemoryError) as error:
                 self.failure = str(error)
                 warnings.warn(f"{self.name} runs in PyTorch: {error}", RegionWarning, stacklevel=4)
             return self._bound if self.failure is None else None
+
+    def _parameters(self, arguments: Sequence[Tensor]) -> tuple[int, ...]:
+        """The identities of the parameters, which are kept alive as long as they stand for a compiled region."""
+        return tuple(id(arguments[place]) for place in sorted(self.static))
 
     def _compiled(self, arguments: Sequence[Tensor]) -> _Bound:
         frozen = tuple(

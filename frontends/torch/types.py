@@ -41,6 +41,8 @@ def dtype_of(value: Tensor) -> str:
 
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_quantized:
         raise UnsupportedNode("only dense tensors are supported")
+    if value.device.type != "cpu":
+        raise UnsupportedNode(f"tensors on {value.device} stay PyTorch's")
     return dtype_name(value.dtype)
 
 

@@ -142,6 +142,15 @@ def test_random_operators_are_pytorchs() -> None:
     assert "rand" in " ".join(watched.stays) or "dropout" in " ".join(watched.stays)
 
 
+def test_tensors_of_other_devices_stay_pytorchs() -> None:
+    def function(x: Any) -> Any:
+        return torch.relu(x.to("meta") * 2) + torch.arange(4, device="meta")
+
+    report = lw.torch.explain(function, torch.ones(3, 4))
+    assert report.graphs[0].regions == ()
+    assert {why for _, why in report.stays} == {"tensors on meta stay PyTorch's"}
+
+
 def test_weights_are_not_copied() -> None:
     module = nn.Sequential(nn.Embedding(64, 48), nn.LayerNorm(48)).eval()
     watched = Watched(module)
@@ -187,27 +196,26 @@ def test_parameters_as_inputs() -> None:
 
 def test_layers_of_one_class_keep_their_own_parameters() -> None:
     """One compiled function may serve several modules: which parameters it is called with is checked in each call."""
+    graphs: list[CompiledGraph] = []
 
-    class Stack(nn.Module):
+    class Layer(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
-            for layer in self.layers:
-                layer.compile(backend="loopwright")
+            self.linear = nn.Linear(8, 8)
 
         def forward(self, x: Any) -> Any:
-            for layer in self.layers:
-                x = layer(x)
-            return x
+            return torch.relu(self.linear(x)) + x
 
-    module = Stack().eval()
+    layers, backend = [Layer().eval() for _ in range(3)], compiled_by(TorchOptions(), graphs.append)
+    for layer in layers:
+        layer.compile(backend=backend)
     x = torch.randn(2, 8)
     with torch.no_grad():
-        expected = x
-        for layer in module.layers:
-            expected = nn.functional.linear(expected, layer.weight, layer.bias)
-        for _ in range(2):
-            close(module(x), expected)
+        for _ in range(3):
+            for layer in layers:
+                close(layer(x), torch.relu(nn.functional.linear(x, layer.linear.weight, layer.linear.bias)) + x)
+    assert sum(graph.regions[0].statistics.compilations for graph in graphs) == 3
+    assert all(graph.regions[0].static for graph in graphs)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +257,18 @@ def test_returned_views_share_memory_as_in_pytorch() -> None:
     assert wide.data_ptr() == y.data_ptr() and wide.shape == (2, 2, 3)
     y.zero_()
     assert not wide.any() and (total == 4).all()
+
+
+def test_results_of_no_input_are_new_in_each_call() -> None:
+    module = nn.Linear(3, 4).eval()
+    watched = Watched(lambda: (module.weight * 2 + 1, torch.arange(3) * 2 + 1))
+    with torch.no_grad():
+        for _ in range(2):
+            weight, places = watched()
+            close(weight, module.weight * 2 + 1)
+            close(places, torch.tensor([1, 3, 5]))
+            weight.zero_()
+            places.zero_()
 
 
 def test_inputs_that_are_written_are_written() -> None:

@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedNode
 from ..node import Node, aten
 
 
 def _filled(node: Node, number: float) -> Any:
-    if node["device"] is not None and str(node["device"]) != "cpu":
-        raise UnsupportedNode(f"tensors of {node['device']} stay PyTorch's")
     one = node.net.constant(np.asarray(number, dtype=node.dtype), "number")
     return node.stretched(one, node.shape) if node.shape else one
 

@@ -74,9 +74,6 @@ def same(node: Node) -> Any:
 
 @aten("_to_copy.default")
 def to_copy(node: Node) -> Any:
-    device = node["device"]
-    if device is not None and str(device) != "cpu":
-        raise UnsupportedNode(f"moves to {device} stay PyTorch's")
     x = node.value()
     if x.dtype == "bool" and node.dtype != "bool":
         return node.cast(x, node.dtype)
