@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from loopwright.frontends.mlir.errors import MlirImportError as MlirImportError
     from loopwright.frontends.mlir.importer import from_mlir as from_mlir
     from loopwright.frontends import onnx as onnx
+    from loopwright.frontends import torch as torch
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
+    from loopwright.frontends.torch.errors import TorchImportError as TorchImportError
+    from loopwright.frontends.torch.exported import from_exported as from_exported
     from loopwright.graph.compiler import compile as compile
     from loopwright.graph.network import Network as Network
     from loopwright.graph.runtime.network import CompiledNetwork as CompiledNetwork
@@ -93,6 +96,7 @@ _HOMES = {
     "Target": "loopwright.dialects.target",
     "TargetWarning": "loopwright.backends.targets",
     "TemplateTask": "loopwright.search.template.task",
+    "TorchImportError": "loopwright.frontends.torch.errors",
     "TuningError": "loopwright.search.tune.loop",
     "TuningOptions": "loopwright.search.tune.loop",
     "TuningResult": "loopwright.search.tune.loop",
@@ -109,6 +113,7 @@ _HOMES = {
     "load_cost_model": "loopwright.search.cost_model",
     "jax": "loopwright.frontends",
     "from_mlir": "loopwright.frontends.mlir.importer",
+    "from_exported": "loopwright.frontends.torch.exported",
     "from_onnx": "loopwright.frontends.onnx.importer",
     "load_best": "loopwright.search.records.choose",
     "load_network": "loopwright.graph.runtime.network",
@@ -121,6 +126,7 @@ _HOMES = {
     "resolve_target": "loopwright.backends.targets",
     "sketch_rules": "loopwright.search.sketch.rule",
     "template": "loopwright.search.template.registry",
+    "torch": "loopwright.frontends",
     "train_cost_model": "loopwright.search.cost_model.samples",
     "tuners": "loopwright.search",
     "write_report": "loopwright.search.report.write",

@@ -52,6 +52,7 @@ def compile(
     layout: str | None = None,
     check: bool = False,
     winograd: bool = True,
+    copy_constants: bool = True,
 ) -> CompiledNetwork:
     """Compile a network for a target.
 
@@ -63,6 +64,7 @@ def compile(
     `check` each kernel runs once on random inputs, and WrongKernelError names the first that does not give what the
     interpreter makes of its operators. Convolutions whose kernels are faster on record by Winograd's transforms are
     computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are about five times as large.
+    Without `copy_constants`, constants that no schedule packs stay the arrays that the network was given.
     """
     device = resolve_target(target)
     backend = backend_path(device.kind)
@@ -88,7 +90,7 @@ def compile(
         for task, given, made in zip(tasks, schedules, built, strict=True)
     ]
     signatures = [signature_of(device.kind, made.artifact) for made in built]
-    memory = _Memory(grouped, pairs, numbers, signatures)
+    memory = _Memory(grouped, pairs, numbers, signatures, copy_constants)
     made_for = as_compiled(device) if device.kind == "llvm" else device
     plan = memory.plan(str(made_for), kernels, versions)
     _verify(plan, signatures, memory.constants)
@@ -140,6 +142,7 @@ class _Memory:
     pairs: list[GroupTask]
     numbers: Mapping[int, int]
     signatures: list[Signature]
+    copies: bool = True
     constants: list[Array] = field(default_factory=list)
     infos: list[ConstantInfo] = field(default_factory=list)
 
@@ -236,5 +239,5 @@ class _Memory:
             self._known[key] = len(self.constants)
             how = ((), ()) if packing is None else (tuple(packing.extents), packing.layout)
             self.infos.append(ConstantInfo(op.label.data, array.dtype.name, array.shape, *how))
-            self.constants.append(aligned_copy(np.asarray(packed)))
+            self.constants.append(aligned_copy(np.asarray(packed)) if self.copies else np.asarray(packed, order="C"))
         return self._known[key]

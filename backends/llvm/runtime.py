@@ -1,4 +1,4 @@
-"""The OpenMP runtime that parallel loops run on: the one already in the process, scikit-learn's, or the system's."""
+"""The OpenMP runtime that parallel loops run on: PyTorch's, one in the process, scikit-learn's, or the system's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import glob
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -22,11 +23,14 @@ class MissingRuntime(MissingRequirement):
 
 
 @cache
-def _places() -> ctypes.Array[ctypes.c_int32]:
-    """Return the CPUs this process may use as a table: their number, each one's position, and the CPUs in order."""
+def _places(shared: bool) -> ctypes.Array[ctypes.c_int32]:
+    """Return the CPUs this process may use as a table: their number, each one's position, and the CPUs in order.
+
+    It is empty where the threads are shared with another library, so that they are kept to no CPU.
+    """
     table = (ctypes.c_int32 * (1 + 2 * MOST_CPUS))()
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    if not cpus or cpus[-1] >= MOST_CPUS:
+    if shared or not cpus or cpus[-1] >= MOST_CPUS:
         return table
     table[0] = len(cpus)
     for position, cpu in enumerate(cpus):
@@ -35,15 +39,31 @@ def _places() -> ctypes.Array[ctypes.c_int32]:
     return table
 
 
-@cache
 def openmp_symbols() -> tuple[tuple[str, int], ...]:
-    """Return the addresses of the runtime's entry points by symbol; raises MissingRuntime where there is none."""
+    """Return the addresses of the runtime's entry points by symbol; raises MissingRuntime where there is none.
+
+    Once PyTorch is loaded, kernels that are loaded run on its threads: those of a second runtime would compete with
+    them for the cores, and each runtime's wait by spinning.
+    """
+    return _symbols(_of_torch())
+
+
+@cache
+def _symbols(torch: str | None) -> tuple[tuple[str, int], ...]:
     library = _load()
     return (
         (TEAM_SYMBOL, ctypes.addressof(_team(library))),
         (THREAD_SYMBOL, _address(getattr(library, THREAD_SYMBOL))),
-        (PLACES_SYMBOL, ctypes.addressof(_places())),
+        (PLACES_SYMBOL, ctypes.addressof(_places(torch is not None))),
     )
+
+
+def _of_torch() -> str | None:
+    """Return the path of PyTorch's own OpenMP runtime, where PyTorch is loaded and has one."""
+    file = getattr(sys.modules.get("torch"), "__file__", None)
+    if file is None:
+        return None
+    return next(iter(sorted(glob.glob(os.path.join(os.path.dirname(file), "lib", "lib*omp[-.]*so*")))), None)
 
 
 @cache
@@ -85,6 +105,8 @@ def _load() -> ctypes.CDLL:
 
 
 def _candidates() -> Iterator[str]:
+    torch = _of_torch()
+    yield from [torch] if torch is not None else []
     yield from _loaded()
     yield from _bundled()
     yield from ("libgomp.so.1", "libomp.so.5", "libomp.so")

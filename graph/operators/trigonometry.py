@@ -1,4 +1,4 @@
-"""Inverse and hyperbolic functions, and tests of numbers, element by element."""
+"""Inverse and hyperbolic functions, log(1 + x), and tests of numbers, element by element."""
 
 from __future__ import annotations
 
@@ -78,6 +78,10 @@ def _acos(x: Expr) -> Expr:
     return te.select(x == -1.0, math.pi, 2.0 * _atan(te.sqrt((1.0 - x) / te.select(x == -1.0, 1.0, 1.0 + x))))
 
 
+def _log1p_of_any(x: Expr) -> Expr:
+    return te.select(x == te.const(math.inf, x.dtype), x, _log1p(x))
+
+
 def _celu(data: Tensor, *, alpha: float = 1.0) -> Tensor:
     def element(x: Expr) -> Expr:
         return te.maximum(x, 0) + te.minimum(alpha * (te.exp(x * (1.0 / alpha)) - 1.0), 0)
@@ -106,6 +110,7 @@ atanh = elementwise(_function("atanh", _atanh))
 asin = elementwise(_function("asin", _asin))
 acos = elementwise(_function("acos", _acos))
 atan = elementwise(_function("atan", _atan))
+log1p = elementwise(_function("log1p", _log1p_of_any))
 celu = elementwise(_celu)
 is_nan = elementwise(_is_nan)
 is_inf = elementwise(_is_inf)

@@ -39,10 +39,14 @@ class CompiledNetwork:
 
     def executor(self, device: int = 0) -> Executor:
         """Return an executor on the target's device of that number."""
+        return Executor(self.plan, self.loaded(device).session())
+
+    def loaded(self, device: int = 0) -> LoadedNetwork:
+        """Return the kernels and constants on a device, which all that runs them there shares."""
         with self._lock:
             if device not in self._loaded:
                 self._loaded[device] = load(self.package, device)
-        return Executor(self.plan, self._loaded[device].session())
+        return self._loaded[device]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, for `lw.load_network`, with this user's tag; OSError names a file that cannot be."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,16 @@ import numpy.typing as npt
 from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.host_cache import host_cache_bytes
 from ...backends.host_memory import available_bytes
+from ...backends.llvm.c_function import Copy, Slot
 from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.jit import LoadedObject
 from ...backends.time_evaluator import HostCaches
 from ...dialects.cpu_models import CPU_MODELS
+from .binding import Binding, bound
 from .package import Package, PackageError, require_memory
 from .plan import Place, Plan, Port
+from .signature import signature_of
 
 Array = npt.NDArray[Any]
 Call = tuple[Callable[[Any], None], Any]
@@ -32,6 +36,7 @@ class LlvmNetwork:
 
     def __init__(self, package: Package) -> None:
         self.plan = package.plan
+        self._signatures = [signature_of("llvm", data) for data in package.kernels]
         artifacts = [Artifact.from_bytes(data) for data in package.kernels]
         features = dict.fromkeys(feature for artifact in artifacts for feature in artifact.features)
         if (reason := why_not_here(tuple(features))) is not None:
@@ -45,9 +50,61 @@ class LlvmNetwork:
         """Return a session with an arena of its own."""
         return LlvmSession(self)
 
+    def frame(self) -> LlvmFrame:
+        """Return a frame, which runs the steps on arrays of a caller's."""
+        return LlvmFrame(self)
+
+    @cached_property
+    def binding(self) -> Binding:
+        """The steps on arguments, constants and a workspace."""
+        return bound(self.plan, self._signatures)
+
     def __del__(self) -> None:
         for code in getattr(self, "_codes", []):
             code.close()
+
+
+class LlvmFrame:
+    """A workspace, and each step as a function and the pointers it takes: those of arguments are set in each run.
+
+    One frame is for one thread at a time. It keeps what it runs in memory.
+    """
+
+    def __init__(self, network: LlvmNetwork) -> None:
+        binding, count = network.binding, len(network.plan.inputs) + len(network.plan.outputs)
+        self._network = network
+        self._workspace = aligned_empty((max(1, binding.workspace_bytes),), np.uint8)
+        self._holes: list[list[tuple[Any, int]]] = [[] for _ in range(count)]
+        self._calls: list[Call] = []
+        self._copies: list[tuple[Slot, Slot, int]] = []
+        for step in binding.steps:
+            if isinstance(step, Copy):
+                self._copies.append((step.target, step.source, step.nbytes))
+                continue
+            pointers = (ctypes.c_void_p * (len(step.slots) + 1))()
+            for position, slot in enumerate(step.slots):
+                if slot.kind == "argument":
+                    self._holes[slot.number].append((pointers, position))
+                else:
+                    pointers[position] = self._address(slot, ())
+            self._calls.append((network.functions[step.kernel], pointers))
+
+    def _address(self, slot: Slot, addresses: Sequence[int]) -> int:
+        if slot.kind == "argument":
+            return addresses[slot.number]
+        if slot.kind == "constant":
+            return int(self._network.constants[slot.number].ctypes.data)
+        return int(self._workspace.ctypes.data) + slot.number
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Run once on arrays at these addresses, inputs then outputs: contiguous, of the plan's types and shapes."""
+        for holes, address in zip(self._holes, addresses, strict=True):
+            for pointers, position in holes:
+                pointers[position] = address
+        for function, pointers in self._calls:
+            function(pointers)
+        for target, source, nbytes in self._copies:
+            ctypes.memmove(self._address(target, addresses), self._address(source, addresses), nbytes)
 
 
 class LlvmSession:

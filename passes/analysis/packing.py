@@ -34,9 +34,10 @@ class Packing:
 
 
 def pack(array: np.ndarray[Any, Any], layout: Sequence[str], extents: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """Pack an array into a new one in `layout`; `extents` are names and sizes of the dimensions of `array`, in order.
+    """Pack an array into `layout`; `extents` are names and sizes of the dimensions of `array`, in order.
 
-    The padding is zero. ValueError where the array has another shape, LayoutError where the layout is not one.
+    The result is a copy, or a view where elements lie in memory in that order. The padding is zero.
+    ValueError where the array has another shape, LayoutError where the layout is not one.
     """
     parsed = parse_layout(layout, extents)
     if array.shape != tuple(extents.values()):
@@ -65,4 +66,4 @@ def _tiled(value: np.ndarray[Any, Any], layout: AxisLayout, groups: Sequence[tup
     shape = [extents[key] for key in _dimensions(layout, groups)]
     sizes = [prod(extents.get((names, part), 1) for part in ("", "/", "%")) for names in groups]
     padding = [(0, size - have) for size, have in zip(sizes, value.shape, strict=True)]
-    return np.pad(value, padding).reshape(shape)
+    return (np.pad(value, padding) if any(map(any, padding)) else value).reshape(shape)

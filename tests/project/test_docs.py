@@ -17,6 +17,8 @@ from loopwright.passes.discovery import module_stems
 
 TUNING = ("cli.md", "network.md", "tutorial_conv2d.md", "tutorial_network_gpu.md", "tutorial_network_mali.md")
 """Pages that tune for longest."""
+NEEDS = {"pytorch.md": "torch"}
+"""Packages that a page is skipped without."""
 
 
 def pages() -> list[ParameterSet]:
@@ -25,6 +27,8 @@ def pages() -> list[ParameterSet]:
 
 @pytest.mark.parametrize("page", pages())
 def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick_measuring: None) -> None:
+    if page.name in NEEDS:
+        pytest.importorskip(NEEDS[page.name])
     monkeypatch.chdir(tmp_path)
     outputs = list(run_page(page))
     assert outputs, f"{page.name} shows nothing that it prints"

@@ -1,0 +1,119 @@
+"""The operators that graphs are brought to: core ATen, and some fused ones of PyTorch's taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+Tensor = Any
+
+
+@cache
+def decompositions(training: bool = False) -> Mapping[Any, Callable[..., Any]]:
+    """Return PyTorch's table for core ATen, with the fused encoder layer taken apart.
+
+    In training, attention on a CPU stays one operator: its decomposition does not give the sums that its gradient
+    reads, and the gradient would be wrong.
+    """
+    import torch
+    from torch._decomp import core_aten_decompositions
+
+    aten = torch.ops.aten
+    table = {
+        **core_aten_decompositions(),
+        aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+        aten._native_multi_head_attention.default: _attention,
+    }
+    if training:
+        del table[aten._scaled_dot_product_flash_attention_for_cpu.default]
+    return table
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    mask: Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention of several heads on (N, L, E), as torch.nn.functional.multi_head_attention_forward computes it."""
+    import torch
+
+    functional = torch.nn.functional
+    weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
+    head = embed_dim // num_head
+
+    def heads(x: Tensor, number: int) -> Tensor:
+        made = functional.linear(x, weights[number], biases[number])
+        return made.view(x.shape[0], x.shape[1], num_head, head).transpose(1, 2)
+
+    q, k, v = (heads(x, number) for number, x in enumerate((query, key, value)))
+    scores = torch.matmul(q * head**-0.5, k.transpose(-2, -1))
+    if mask is not None:
+        if mask_type == 1:  # of keys: (N, L)
+            mask = mask.view(mask.shape[0], 1, 1, mask.shape[1])
+        if mask.dtype is torch.bool:
+            scores = scores.masked_fill(mask, -float("inf"))
+        else:
+            scores = scores + mask
+    shares = torch.softmax(scores, dim=-1)
+    joined = torch.matmul(shares, v).transpose(1, 2).reshape(query.shape)
+    made = functional.linear(joined, proj_weight, proj_bias)
+    if not need_weights:
+        return made, None
+    return made, shares.mean(dim=1) if average_attn_weights else shares
+
+
+def _encoder_layer(
+    src: Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Tensor,
+    norm_bias_1: Tensor,
+    norm_weight_2: Tensor,
+    norm_bias_2: Tensor,
+    ffn_weight_1: Tensor,
+    ffn_bias_1: Tensor,
+    ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor,
+    mask: Tensor | None = None,
+    mask_type: int | None = None,
+) -> Tensor:
+    """A layer of a transformer's encoder, as torch.nn.TransformerEncoderLayer computes it without its fast path."""
+    import torch
+
+    functional = torch.nn.functional
+
+    def attended(x: Tensor) -> Tensor:
+        weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
+        return _attention(x, x, x, embed_dim, num_heads, *weights, mask, False, True, mask_type)[0]
+
+    def forwarded(x: Tensor) -> Tensor:
+        hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
+        hidden = functional.gelu(hidden) if use_gelu else functional.relu(hidden)
+        return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
+
+    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return functional.layer_norm(x, (embed_dim,), weight, bias, eps)
+
+    if norm_first:
+        src = src + attended(norm(src, norm_weight_1, norm_bias_1))
+        return src + forwarded(norm(src, norm_weight_2, norm_bias_2))
+    src = norm(src + attended(src), norm_weight_1, norm_bias_1)
+    return norm(src + forwarded(src), norm_weight_2, norm_bias_2)

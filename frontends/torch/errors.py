@@ -1,0 +1,21 @@
+"""Errors of the import from PyTorch: what cannot be imported, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TorchImportError(ValueError):
+    """A program cannot be imported; the text lists everything that stands in the way, a line each where it is more."""
+
+    def __init__(self, program: str, reasons: Sequence[str]) -> None:
+        self.reasons = tuple(reasons)
+        text = f"program '{program}' cannot be imported"
+        if len(reasons) == 1:
+            super().__init__(f"{text}: {reasons[0]}")
+        else:
+            super().__init__(f"{text}, for {len(reasons)} reasons:" + "".join(f"\n  {r}" for r in reasons))
+
+
+class UnsupportedNode(Exception):
+    """A node cannot be converted; the text says why, without the node."""

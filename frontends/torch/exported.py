@@ -1,0 +1,72 @@
+"""Programs of torch.export as networks."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ...graph.layout import in_layout
+from ...graph.network import Network, Value
+from .decompositions import decompositions
+from .errors import TorchImportError
+from .importer import FxNode, GraphImport, add_input
+from .region import constant_of
+from .types import Tensor
+
+ExportedProgram = Any
+
+
+def from_exported(
+    program: str | os.PathLike[str] | ExportedProgram, name: str = "main", layout: str | None = "auto"
+) -> Network:
+    """Import a program of torch.export as a network: what `torch.export.export` returns, or a `.pt2` file of it.
+
+    Parameters and buffers are constants, on the program's own memory; inputs and outputs are named as in the program.
+    Shapes must be numbers. TorchImportError lists everything that is not supported. Feature maps are brought into
+    `layout`, as by `lw.from_onnx`.
+    """
+    program = decomposed(program)
+    kept = kept_tensors(program)
+    net = Network(name)
+
+    def value_of(node: FxNode) -> Value:
+        return add_input(net, node) if node.name not in kept else constant_of(net, node.name, kept[node.name])
+
+    importer = GraphImport(net, value_of)
+    written = program.graph_signature.buffers_to_mutate | program.graph_signature.user_inputs_to_mutate
+    if written:
+        importer.reasons[f"it writes {', '.join(written.values())}, and networks keep no state"] = None
+    values = importer.run(program.graph)
+    returned = list(program.graph.output_node().args[0])
+    if any(not hasattr(node, "meta") for node in returned):
+        importer.reasons["it returns what is no tensor"] = None
+    if importer.reasons:
+        raise TorchImportError(name, list(importer.reasons))
+    net.output(*(values[node] for node in returned), names=[node.name for node in returned])
+    return in_layout(net, layout)
+
+
+def decomposed(program: str | os.PathLike[str] | ExportedProgram) -> ExportedProgram:
+    """Return a program in core ATen, read from a file where it is a path."""
+    import torch
+
+    if isinstance(program, str | os.PathLike):
+        program = torch.export.load(os.fspath(program))
+    if not isinstance(program, torch.export.ExportedProgram):
+        raise TypeError(f"from_exported takes a program of torch.export or a path, got {type(program).__name__}")
+    return program.run_decompositions(dict(decompositions()))
+
+
+def kept_tensors(program: ExportedProgram) -> dict[str, Tensor]:
+    """Return the parameters, buffers and constants of a program by the names of their placeholders."""
+    signature = program.graph_signature
+    state = {**program.constants, **program.state_dict}
+    return {
+        placeholder: state[target]
+        for names in (
+            signature.inputs_to_parameters,
+            signature.inputs_to_buffers,
+            signature.inputs_to_lifted_tensor_constants,
+        )
+        for placeholder, target in names.items()
+    }

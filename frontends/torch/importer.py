@@ -1,0 +1,159 @@
+"""From FX graphs of core ATen to networks, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...graph.network import Network, Value
+from ...te import ExpressionError
+from .discovery import converters
+from .errors import UnsupportedNode
+from .node import Node
+from .types import TensorKind, kind_of
+
+FxNode = Any
+"""A torch.fx.Node, whose `meta["val"]` is a fake tensor, or several."""
+
+
+_CHECKS = frozenset({"_assert_tensor_metadata.default"})
+"""Operators that compute nothing."""
+
+
+def name_of(node: FxNode) -> str:
+    """Return the name and overload of the ATen operator of a node: `add.Tensor`; another call's own name."""
+    target = node.target
+    packet = getattr(target, "_schema", None)
+    if packet is None:
+        return getattr(target, "__name__", str(target))
+    name = str(packet.name)
+    return f"{name.removeprefix('aten::')}.{packet.overload_name or 'default'}"
+
+
+def convert(net: Network, node: FxNode, values: Mapping[FxNode, Value]) -> list[Value | None]:
+    """Add the operators of a node to a network; returns its results, None for those that are not computed.
+
+    UnsupportedNode says why that cannot be done, be it that PyTorch gives another kind of result.
+    """
+    name = name_of(node)
+    converter = converters().get(name)
+    if converter is None:
+        raise UnsupportedNode(f"operator {name} is not supported")
+    made = converter(_node(net, name, node, values))
+    results = list(made) if isinstance(made, list | tuple) else [made]
+    for value, wanted in zip(results, _kinds(node), strict=True):
+        if value is not None and wanted is not None and TensorKind(value.shape, value.dtype) != wanted:
+            raise UnsupportedNode(f"operator {name} gives {value} where PyTorch gives {wanted.dtype}{[*wanted.shape]}")
+    return results
+
+
+def _node(net: Network, name: str, node: FxNode, values: Mapping[FxNode, Value]) -> Node:
+    dense: set[str] = set()
+
+    def operand(given: Any, argument: str) -> Any:
+        if isinstance(given, list | tuple):
+            return [operand(item, argument) for item in given]
+        if not isinstance(given, type(node)):
+            return given
+        if given.meta["val"].is_contiguous():
+            dense.add(argument)
+        return values[given]
+
+    arguments = {argument: operand(given, argument) for argument, given in arguments_of(node).items()}
+    return Node(net, name, node.name, arguments, _kinds(node), used_results(node), frozenset(dense))
+
+
+def arguments_of(node: FxNode) -> dict[str, Any]:
+    """Return the arguments of a node by their names in its operator's schema, with the defaults of those not given."""
+    declared = node.target._schema.arguments
+    found = {a.name: a.default_value for a in declared}
+    found.update(zip((a.name for a in declared), node.args, strict=False))
+    found.update(node.kwargs)
+    return found
+
+
+def used_results(node: FxNode) -> frozenset[int]:
+    """Return the numbers of the results of a node that some other node reads."""
+    if not isinstance(node.meta["val"], list | tuple):
+        return frozenset({0})
+    return frozenset(int(user.args[1]) for user in node.users if is_getitem(user) and user.users)
+
+
+def is_getitem(node: FxNode) -> bool:
+    """True for a node that takes one result of several."""
+    return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
+
+
+def _kinds(node: FxNode) -> list[TensorKind | None]:
+    value = node.meta["val"]
+    if not isinstance(value, list | tuple):
+        return [kind_of(value)]
+    used = used_results(node)
+    return [kind_of(each) if number in used else None for number, each in enumerate(value)]
+
+
+def refusal(node: FxNode) -> str | None:
+    """Return why a node cannot be converted, None where it can: by converting it in a network of its own."""
+    if node.op != "call_function":
+        return f"{node.op} is not supported"
+    if is_getitem(node):
+        return None
+    if not hasattr(node.target, "_schema"):
+        return f"a call of {name_of(node)} is not supported"
+    if node.target._schema.is_mutable:
+        return f"operator {name_of(node)} writes its arguments"
+    net = Network()
+    try:
+        inputs = {each: add_input(net, each) for each in node.all_input_nodes}
+        convert(net, node, inputs)
+    except (UnsupportedNode, ExpressionError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def add_input(net: Network, node: FxNode) -> Value:
+    """Add an input for a tensor."""
+    kind = kind_of(node.meta["val"])
+    return net.input(node.name, kind.shape, kind.dtype)
+
+
+@dataclass
+class GraphImport:
+    """A graph on its way to a network; `given` makes the value of a placeholder."""
+
+    net: Network
+    given: Callable[[FxNode], Value]
+    reasons: dict[str, None] = field(default_factory=dict)
+    values: dict[FxNode, Value] = field(default_factory=dict)
+
+    def run(self, graph: Any) -> dict[FxNode, Value]:
+        """Convert the nodes of a graph in order; what cannot be is a reason, and what depends on it is left out."""
+        results: dict[FxNode, list[Value | None]] = {}
+        for node in graph.nodes:
+            if (
+                node.op == "output"
+                or name_of(node) in _CHECKS
+                or any(each not in results for each in node.all_input_nodes)
+            ):
+                continue
+            try:
+                results[node] = self._converted(node, results)
+            except UnsupportedNode as error:
+                self.reasons.setdefault(str(error))
+            except (ExpressionError, ValueError) as error:
+                self.reasons.setdefault(f"{node.name}: {error}")
+        return self.values
+
+    def _converted(self, node: FxNode, results: Mapping[FxNode, list[Value | None]]) -> list[Value | None]:
+        if node.op in ("placeholder", "get_attr"):
+            made: list[Value | None] = [self.given(node)] if node.users else []
+        elif is_getitem(node):
+            made = [results[node.args[0]][node.args[1]]]
+        elif node.op != "call_function" or not hasattr(node.target, "_schema"):
+            raise UnsupportedNode(f"{node.op} of {name_of(node)} is not supported")
+        else:
+            made = convert(self.net, node, self.values)
+        if len(made) == 1 and made[0] is not None:
+            self.values[node] = made[0]
+        return made

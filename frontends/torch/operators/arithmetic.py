@@ -1,0 +1,171 @@
+"""Operators that work element by element on several tensors, with PyTorch's promotion of types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....graph.network import Value
+from ..errors import UnsupportedNode
+from ..node import Node, aten
+
+Operand = Value | float
+_COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+_BITS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor"}
+
+
+def _operand(node: Node, name: str, dtype: str) -> Operand:
+    """A tensor in a type, or a number."""
+    found = node[name]
+    if isinstance(found, Value):
+        return node.cast(found, dtype)
+    if found is None:
+        raise UnsupportedNode(f"{name} is missing")
+    return node.net.constant(np.asarray(found, dtype=dtype), "number")
+
+
+def _pair(node: Node, dtype: str | None = None) -> tuple[Operand, Operand]:
+    kind = dtype or node.dtype
+    return _operand(node, "self", kind), _operand(node, "other", kind)
+
+
+def _scaled(node: Node, operand: Operand) -> Operand:
+    """The second operand of a sum, multiplied by alpha."""
+    alpha = node["alpha"]
+    return operand if alpha == 1 else node.net.multiply(operand, alpha)
+
+
+@aten("add.Tensor", "add.Scalar")
+def add(node: Node) -> Any:
+    a, b = _pair(node)
+    if node.dtype == "bool":
+        return node.apply("logical_or", a, b)
+    return node.apply("add", a, _scaled(node, b))
+
+
+@aten("sub.Tensor", "sub.Scalar")
+def subtract(node: Node) -> Any:
+    a, b = _pair(node)
+    return node.apply("subtract", a, _scaled(node, b))
+
+
+@aten("rsub.Scalar", "rsub.Tensor")
+def reversed_subtract(node: Node) -> Any:
+    a, b = _pair(node)
+    return node.apply("subtract", b, _scaled(node, a))
+
+
+@aten("mul.Tensor", "mul.Scalar")
+def multiply(node: Node) -> Any:
+    a, b = _pair(node)
+    return node.apply("logical_and" if node.dtype == "bool" else "multiply", a, b)
+
+
+@aten("div.Tensor", "div.Scalar")
+def divide(node: Node) -> Any:
+    a, b = _pair(node)
+    return node.apply("divide", a, b)
+
+
+@aten("div.Tensor_mode", "div.Scalar_mode")
+def divide_rounded(node: Node) -> Any:
+    mode = node["rounding_mode"]
+    if mode is None:
+        return divide(node)
+    if "float" in node.dtype:
+        return node.apply("trunc" if mode == "trunc" else "floor", node.net.divide(*_pair(node)))
+    return node.apply("truncate_divide" if mode == "trunc" else "floor_divide", *_pair(node))
+
+
+@aten("floor_divide.default")
+def floor_divide(node: Node) -> Any:
+    if "float" in node.dtype:
+        return node.apply("floor", node.net.divide(*_pair(node)))
+    return node.apply("floor_divide", *_pair(node))
+
+
+@aten("remainder.Tensor", "remainder.Scalar")
+def remainder(node: Node) -> Any:
+    return node.apply("mod", *_pair(node))
+
+
+@aten("fmod.Tensor", "fmod.Scalar")
+def fmod(node: Node) -> Any:
+    return node.apply("fmod", *_pair(node))
+
+
+@aten("maximum.default", "clamp_min.Tensor")
+def maximum(node: Node) -> Any:
+    other = "min" if "min" in node.arguments else "other"
+    return node.apply("maximum", _operand(node, "self", node.dtype), _operand(node, other, node.dtype))
+
+
+@aten("minimum.default", "clamp_max.Tensor")
+def minimum(node: Node) -> Any:
+    other = "max" if "max" in node.arguments else "other"
+    return node.apply("minimum", _operand(node, "self", node.dtype), _operand(node, other, node.dtype))
+
+
+@aten("pow.Tensor_Tensor")
+def power(node: Node) -> Any:
+    if "float" not in node.dtype:
+        raise UnsupportedNode("powers of whole numbers stay PyTorch's")
+    return node.apply("power", _operand(node, "self", node.dtype), _operand(node, "exponent", node.dtype))
+
+
+@aten(*(f"{name}.{overload}" for name in _COMPARISONS for overload in ("Tensor", "Scalar")))
+def compare(node: Node) -> Any:
+    a, b = node.value(), node["other"]
+    if isinstance(b, Value):
+        common = a.dtype if a.dtype == b.dtype else _wider(a, b)
+    elif isinstance(b, float) and "float" not in a.dtype:
+        common = "float32"
+    else:
+        common = a.dtype if a.dtype != "bool" else "int64"
+    name = _COMPARISONS[node.operator.partition(".")[0]]
+    return node.apply(name, *_pair(node, "int8" if common == "bool" else common))
+
+
+def _wider(a: Value, b: Value) -> str:
+    """The type that PyTorch compares two tensors in."""
+    if not (a.shape and b.shape):
+        raise UnsupportedNode(f"a comparison of {a.dtype} with {b.dtype}, one of them a number, stays PyTorch's")
+    floats = [x.dtype for x in (a, b) if "float" in x.dtype]
+    if len(floats) == 1:
+        return floats[0]
+    return str(np.promote_types(a.dtype, b.dtype)) if not floats else "float32"
+
+
+@aten(*(f"{name}.{overload}" for name in _BITS for overload in ("Tensor", "Scalar")))
+def bitwise(node: Node) -> Any:
+    name = node.operator.partition(".")[0]
+    return node.apply(_BITS[name] if node.dtype == "bool" else name, *_pair(node))
+
+
+@aten("logical_and.default", "logical_or.default", "logical_xor.default")
+def logical(node: Node) -> Any:
+    if any(node.value(name).dtype != "bool" for name in ("self", "other")):
+        raise UnsupportedNode("logic on numbers stays PyTorch's")
+    return node.apply(node.operator.partition(".")[0], node.value(), node.value("other"))
+
+
+@aten("where.self")
+def where(node: Node) -> Any:
+    condition = node.value("condition")
+    if condition.dtype != "bool":
+        condition = node.net.not_equal(condition, 0)
+    return node.apply("where", condition, *_pair(node))
+
+
+@aten("masked_fill.Scalar")
+def masked_fill(node: Node) -> Any:
+    x = node.value()
+    return node.apply("where", node.value("mask"), node.net.constant(np.asarray(node["value"], x.dtype), "number"), x)

@@ -1,0 +1,70 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....dialects.graph import ApplyOp
+from ....graph.network import Value
+from ..errors import UnsupportedNode
+from ..node import Node, aten
+
+
+def _transposed(value: Value, axes: tuple[int, ...]) -> Value | None:
+    """The tensor that a value is the transpose of, if it is."""
+    owner = value.ssa.owner
+    if not isinstance(owner, ApplyOp) or owner.operator.data != "transpose":
+        return None
+    return Value(value.net, owner.inputs[0]) if owner.options.values.get("axes") == axes else None
+
+
+def _product(node: Node, a: Value, b: Value) -> Any:
+    _require_float(node, a)
+    weight = _transposed(b, (1, 0))
+    return node.apply("matmul", a, b) if weight is None else node.apply("dense", a, weight)
+
+
+def _require_float(node: Node, a: Value) -> None:
+    if "float" not in a.dtype or a.dtype in ("float16", "bfloat16"):
+        raise UnsupportedNode(f"products of matrices of {a.dtype} stay PyTorch's")
+
+
+@aten("mm.default")
+def mm(node: Node) -> Any:
+    return _product(node, node.value(), node.value("mat2"))
+
+
+@aten("addmm.default")
+def addmm(node: Node) -> Any:
+    made = _product(node, node.value("mat1"), node.value("mat2"))
+    if node["alpha"] != 1:
+        made = node.net.multiply(made, np.asarray(node["alpha"], dtype=made.dtype))
+    if node["beta"] == 0:
+        return made
+    bias = node.value()
+    if node["beta"] != 1:
+        bias = node.net.multiply(bias, np.asarray(node["beta"], dtype=bias.dtype))
+    if len(bias.shape) == 1 and bias.shape[0] == made.shape[1]:
+        return node.apply("bias_add", made, bias, axis=1)
+    return node.apply("add", made, bias)
+
+
+@aten("bmm.default")
+def bmm(node: Node) -> Any:
+    a, b = node.value(), node.value("mat2")
+    _require_float(node, a)
+    inner = _transposed(b, (0, 2, 1))
+    if inner is not None:
+        return node.apply("batch_matmul", a, inner, transpose_b=True)
+    return node.apply("batch_matmul", a, b)
+
+
+@aten("baddbmm.default")
+def baddbmm(node: Node) -> Any:
+    a = node.value("batch1")
+    _require_float(node, a)
+    if node["alpha"] != 1 or node["beta"] != 1:
+        raise UnsupportedNode("scaled sums stay PyTorch's")
+    return node.apply("add", node.net.batch_matmul(a, node.value("batch2")), node.value())

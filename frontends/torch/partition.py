@@ -1,0 +1,130 @@
+"""Partition of an FX graph into maximal connected regions that are compiled, and what stays PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .importer import FxNode, is_getitem, name_of, refusal
+
+GraphModule = Any
+_VIEWS = frozenset(
+    {
+        "view.default",
+        "_unsafe_view.default",
+        "reshape.default",
+        "permute.default",
+        "t.default",
+        "transpose.int",
+        "expand.default",
+        "squeeze.dim",
+        "squeeze.dims",
+        "squeeze.default",
+        "unsqueeze.default",
+        "slice.Tensor",
+        "select.int",
+        "split.Tensor",
+        "as_strided.default",
+        "split_with_sizes.default",
+        "unbind.int",
+        "alias.default",
+        "detach.default",
+    }
+)
+"""Operators whose results are views of their data in PyTorch."""
+_ANCHORS = frozenset(
+    {
+        "convolution.default",
+        "mm.default",
+        "addmm.default",
+        "bmm.default",
+        "baddbmm.default",
+        "_softmax.default",
+        "_log_softmax.default",
+        "native_layer_norm.default",
+        "native_group_norm.default",
+        "_native_batch_norm_legit.no_stats",
+    }
+)
+"""Operators that are worth a region of their own."""
+_LEAST = 2
+"""So many operators that compute make a region: one alone is a call either way, and PyTorch has it at hand."""
+_TOO_SMALL = "a region of one such operator gains nothing"
+_IS_VIEW = "a view that PyTorch makes of a result"
+
+
+def partitioned(gm: GraphModule) -> tuple[GraphModule, dict[FxNode, str]]:
+    """Replace regions of a graph by submodules `fused_N`; returns the graph and why each other operator stays."""
+    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+    from torch.fx.passes.operator_support import OperatorSupportBase
+
+    separate_returned_views(gm)
+    refused = {n: why for n in gm.graph.nodes if n.op == "call_function" and (why := refusal(n)) is not None}
+
+    class Supported(OperatorSupportBase):  # type: ignore[misc]
+        """Nodes that can be converted."""
+
+        def is_node_supported(self, submodules: Mapping[str, Any], node: FxNode) -> bool:
+            return node.op == "call_function" and node not in refused and not _result_of(node, refused)
+
+    partitioner = CapabilityBasedPartitioner(gm, Supported(), allows_single_node_partition=True)
+    kept = []
+    for partition in partitioner.propose_partitions():
+        for node in _trailing_views(partition.nodes):
+            partition.remove_node(node)
+            refused.setdefault(node, _IS_VIEW)
+        if _is_worthwhile(partition.nodes):
+            kept.append(partition)
+        else:
+            refused.update({node: _TOO_SMALL for node in partition.nodes if not is_getitem(node)})
+    return partitioner.fuse_partitions(kept), refused
+
+
+def _result_of(node: FxNode, refused: Mapping[FxNode, str]) -> bool:
+    return is_getitem(node) and (node.args[0] in refused or node.args[0].op != "call_function")
+
+
+def is_view(node: FxNode) -> bool:
+    """True for a node that gives a view, or takes one of several."""
+    if is_getitem(node):
+        return is_view(node.args[0])
+    return node.op == "call_function" and name_of(node) in _VIEWS
+
+
+def separate_returned_views(gm: GraphModule) -> None:
+    """Give views that are returned, and those they are views of, nodes that nothing else reads.
+
+    They can then stay PyTorch's, so that results share memory as PyTorch has it, while what is computed from them does
+    not depend on PyTorch.
+    """
+    tails: set[FxNode] = set()
+    for node in reversed(list(gm.graph.nodes)):
+        outside = [user for user in node.users if user.op == "output" or user in tails]
+        if not is_view(node) or is_getitem(node) or isinstance(node.meta["val"], list | tuple) or not outside:
+            continue
+        if len(outside) < len(node.users):
+            with gm.graph.inserting_after(node):
+                copy = gm.graph.node_copy(node)
+            node.replace_all_uses_with(copy, delete_user_cb=lambda user, kept=outside: user not in kept)
+        tails.add(node)
+    gm.recompile()
+
+
+def _trailing_views(nodes: Mapping[FxNode, Any]) -> list[FxNode]:
+    """Return views at the end of a region: nothing in it reads them."""
+    left, trailing = set(nodes), []
+    for node in sorted(nodes, reverse=True):
+        if is_getitem(node) or not is_view(node):
+            continue
+        parts = [user for user in node.users if is_getitem(user)]
+        if any(user in left for each in (parts or [node]) for user in each.users):
+            continue
+        found = [node, *(part for part in parts if part in left)]
+        left.difference_update(found)
+        trailing += found
+    return trailing
+
+
+def _is_worthwhile(nodes: Mapping[FxNode, Any]) -> bool:
+    computing = [node for node in nodes if not is_view(node) and not is_getitem(node)]
+    return len(computing) >= _LEAST or any(name_of(node) in _ANCHORS for node in computing)

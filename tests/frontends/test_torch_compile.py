@@ -1,0 +1,464 @@
+"""The backend of torch.compile: results, memory, shapes and gradients as PyTorch has them."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from torch_models import NAMES, model  # noqa: E402
+
+import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
+from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
+from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
+from loopwright.frontends.torch.region import Region, RegionWarning  # noqa: E402
+from loopwright.graph.builders import BuildError  # noqa: E402
+
+nn: Any = torch.nn
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+class Watched:
+    """A function or a module under torch.compile, and the graphs that it took."""
+
+    def __init__(self, function: Any, *, dynamic: bool | None = None, **options: Any) -> None:
+        self.graphs: list[CompiledGraph] = []
+        backend = compiled_by(TorchOptions.of(options), self.graphs.append)
+        self.call = torch.compile(function, backend=backend, dynamic=dynamic)
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.call(*inputs)
+
+    @property
+    def regions(self) -> list[Region]:
+        return [region for graph in self.graphs for region in graph.regions]
+
+    @property
+    def stays(self) -> list[str]:
+        return sorted(node.name for graph in self.graphs for node in graph.stays)
+
+
+def close(found: Any, wanted: Any) -> None:
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", NAMES)
+def test_model_is_one_region(name: str) -> None:
+    module, inputs = model(name)
+    watched = Watched(module)
+    with torch.no_grad():
+        close(watched(*inputs), module(*inputs))
+        close(watched(*inputs), module(*inputs))
+    (region,) = watched.regions
+    assert region.failure is None and region.statistics.compilations == 1
+    assert all(name.startswith("view") for name in watched.stays)
+
+
+def test_backend_is_found_by_its_name() -> None:
+    assert "loopwright" in torch._dynamo.list_backends()
+    compiled = torch.compile(lambda x: torch.softmax(x * 2, -1), backend="loopwright", options={"versions": 2})
+    x = torch.randn(3, 4)
+    close(compiled(x), torch.softmax(x * 2, -1))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"tuned": 1}, "has no option 'tuned'; it has target, records, tune, freeze, versions, check"),
+        ({"target": "cuda"}, "compiled for CPUs, of kind llvm; got target 'cuda'"),
+        ({"tune": 1.0}, "option tune needs the option records"),
+        ({"versions": 0}, "option versions is a number of at least 1, got 0"),
+    ],
+)
+def test_wrong_options_are_a_sentence(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        TorchOptions.of(options)
+
+
+def test_unsupported_operators_stay_between_maximal_regions() -> None:
+    def function(x: Any, w: Any) -> Any:
+        y = torch.relu(x @ w + 1)
+        return torch.tanh(y.sort(-1)[0] @ w) * 2
+
+    x, w = torch.randn(4, 8), torch.randn(8, 8)
+    watched = Watched(function)
+    close(watched(x, w), function(x, w))
+    assert len(watched.regions) == 2 and watched.stays == ["sort"]
+    report = lw.torch.explain(function, x, w)
+    assert [len(graph.regions) for graph in report.graphs] == [2]
+    assert report.flops_share == 1.0
+    assert report.stays == {("sort.default", "operator sort.default is not supported"): 1}
+    assert str(report).splitlines() == [
+        "1 graph: 6 of 7 operators in 2 regions, 100.0% of the floating-point operations",
+        "  stays PyTorch's: 1 x sort.default: operator sort.default is not supported",
+    ]
+
+
+def test_explanation_counts_what_pytorch_computes() -> None:
+    def function(x: Any) -> Any:
+        return torch.relu(x @ x + 1), x.half() @ x.half()
+
+    report = lw.torch.explain(function, torch.randn(8, 8))
+    assert report.flops_share == 0.5
+    assert ("mm.default", "products of matrices of float16 stay PyTorch's") in report.stays
+
+
+def test_explanation_names_graph_breaks() -> None:
+    def function(x: Any) -> Any:
+        y = torch.relu(x) + 1
+        torch._dynamo.graph_break()
+        return torch.relu(y - 2) * 3
+
+    report = lw.torch.explain(function, torch.randn(3))
+    assert len(report.graphs) == 2 and sum(report.breaks.values()) == 1
+    assert "graph break: 1 x" in str(report)
+
+
+def test_explanation_of_what_torch_compile_does_not_take() -> None:
+    report = lw.torch.explain(nn.LSTM(4, 4), torch.randn(3, 2, 4))
+    assert str(report).startswith("torch.compile takes no graph out of the model, which runs in PyTorch")
+
+
+def test_random_operators_are_pytorchs() -> None:
+    function = lambda x: nn.functional.dropout(torch.relu(x) + 1, 0.5) * 2  # noqa: E731
+    x = torch.randn(100)
+    watched = Watched(function)
+    torch.manual_seed(3)
+    found = watched(x)
+    assert 20 < (found == 0).sum() < 80
+    assert "rand" in " ".join(watched.stays) or "dropout" in " ".join(watched.stays)
+
+
+def test_tensors_of_other_devices_stay_pytorchs() -> None:
+    def function(x: Any) -> Any:
+        return torch.relu(x.to("meta") * 2) + torch.arange(4, device="meta")
+
+    report = lw.torch.explain(function, torch.ones(3, 4))
+    assert report.graphs[0].regions == ()
+    assert {why for _, why in report.stays} == {"tensors on meta stay PyTorch's"}
+
+
+def test_weights_are_not_copied() -> None:
+    module = nn.Sequential(nn.Embedding(64, 48), nn.LayerNorm(48)).eval()
+    watched = Watched(module)
+    with torch.no_grad():
+        watched(torch.arange(5))
+    (region,) = watched.regions
+    assert region.compiled is not None
+    kept = {array.ctypes.data for array in region.compiled.package.constants}
+    assert module[0].weight.data_ptr() in kept
+
+
+def test_parameters_written_in_place_are_seen() -> None:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
+    watched, x = Watched(module), torch.randn(1, 3, 6, 6)
+    with torch.no_grad():
+        for _ in range(5):
+            close(watched(x), module(x))
+            module[0].weight.mul_(1.5)
+            module[1].running_mean.add_(0.25)
+    (region,) = watched.regions
+    assert region.statistics.compilations == 4, "after two updates, parameters are inputs"
+    assert region.static == frozenset()
+
+
+def test_parameters_that_are_replaced_are_seen() -> None:
+    module = nn.Linear(8, 8).eval()
+    watched, x = Watched(module), torch.randn(2, 8)
+    with torch.no_grad():
+        close(watched(x), module(x))
+        module.weight.data = torch.randn(8, 8)
+        close(watched(x), module(x))
+
+
+def test_parameters_as_inputs() -> None:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
+    watched, x = Watched(module, freeze=False), torch.randn(1, 3, 6, 6)
+    with torch.no_grad():
+        close(watched(x), module(x))
+        module[0].weight.mul_(2)
+        close(watched(x), module(x))
+    assert watched.regions[0].statistics.compilations == 1
+
+
+def test_layers_of_one_class_keep_their_own_parameters() -> None:
+    """One compiled function may serve several modules: which parameters it is called with is checked in each call."""
+    graphs: list[CompiledGraph] = []
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(self.linear(x)) + x
+
+    layers, backend = [Layer().eval() for _ in range(3)], compiled_by(TorchOptions(), graphs.append)
+    for layer in layers:
+        layer.compile(backend=backend)
+    x = torch.randn(2, 8)
+    with torch.no_grad():
+        for _ in range(3):
+            for layer in layers:
+                close(layer(x), torch.relu(nn.functional.linear(x, layer.linear.weight, layer.linear.bias)) + x)
+    assert sum(graph.regions[0].statistics.compilations for graph in graphs) == 3
+    assert all(graph.regions[0].static for graph in graphs)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last),
+        torch.randn(2, 8, 8, 3).permute(0, 3, 1, 2),
+        torch.randn(2, 3, 8, 8).transpose(2, 3),
+        torch.randn(1, 2, 3, 8, 8)[0],
+    ],
+    ids=["channels_last", "permuted", "transposed", "offset"],
+)
+def test_strided_inputs_are_read_where_they_are(x: Any) -> None:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).eval()
+    watched = Watched(module)
+    with torch.no_grad():
+        found, wanted = watched(x), module(x)
+    close(found, wanted)
+    assert found.stride() == wanted.stride()
+    assert watched.regions[0].statistics.copied_inputs == 0
+
+
+def test_input_with_gaps_is_copied() -> None:
+    wide = torch.randn(4, 20)
+    function = lambda x: torch.softmax(x * 2, -1)  # noqa: E731
+    watched = Watched(function)
+    close(watched(wide[:, ::2]), function(wide[:, ::2]))
+    assert watched.regions[0].statistics.copied_inputs == 1
+
+
+def test_returned_views_share_memory_as_in_pytorch() -> None:
+    def function(x: Any) -> Any:
+        y = torch.relu(x) * 2
+        wide = y.view(2, 2, 3)
+        return y, wide, wide.sum(0)
+
+    watched = Watched(function)
+    y, wide, total = watched(torch.ones(4, 3))
+    assert wide.data_ptr() == y.data_ptr() and wide.shape == (2, 2, 3)
+    y.zero_()
+    assert not wide.any() and (total == 4).all()
+
+
+def test_results_of_no_input_are_new_in_each_call() -> None:
+    module = nn.Linear(3, 4).eval()
+    watched = Watched(lambda: (module.weight * 2 + 1, torch.arange(3) * 2 + 1))
+    with torch.no_grad():
+        for _ in range(2):
+            weight, places = watched()
+            close(weight, module.weight * 2 + 1)
+            close(places, torch.tensor([1, 3, 5]))
+            weight.zero_()
+            places.zero_()
+
+
+def test_inputs_that_are_written_are_written() -> None:
+    def function(x: Any) -> Any:
+        x.mul_(2).add_(1)
+        return x.exp() + 1
+
+    ours, theirs = torch.ones(3, 4), torch.ones(3, 4)
+    close(Watched(function)(ours), function(theirs))
+    close(ours, theirs)
+
+
+def test_integer_and_boolean_tensors() -> None:
+    def function(x: Any, mask: Any) -> Any:
+        return torch.where(mask & (x > 2), x * 2, -x), (x % 3 == 0) | mask
+
+    x, mask = torch.arange(12).view(3, 4), torch.arange(12).view(3, 4) % 2 == 0
+    watched = Watched(function)
+    close(watched(x, mask), function(x, mask))
+    assert len(watched.regions) == 1
+
+
+def test_shapes_have_a_version_each_up_to_a_bound() -> None:
+    module = nn.Sequential(nn.Linear(6, 8), nn.ReLU()).eval()
+    watched = Watched(module, dynamic=True, versions=2)
+    with torch.no_grad():
+        for rows in (2, 3, 4, 5, 3):
+            x = torch.randn(rows, 6)
+            close(watched(x), module(x))
+    assert len(watched.graphs) == 2
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["gpt", "conv1d", "mlp"])
+def test_gradients_are_those_of_pytorch(name: str) -> None:
+    module, inputs = model(name)
+    module.train()
+    watched = Watched(module)
+
+    def gradients(call: Any) -> list[Any]:
+        module.zero_grad()
+        call(*inputs).square().sum().backward()
+        return [parameter.grad.clone() for parameter in module.parameters()]
+
+    for found, wanted in zip(gradients(watched), gradients(module), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()) + 1e-5)
+    assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
+    assert all(graph.regions for graph in watched.graphs)
+
+
+def test_training_and_evaluation_in_turn() -> None:
+    module = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU())
+    watched, x = Watched(module), torch.randn(4, 6)
+    optimizer = torch.optim.SGD(module.parameters(), 0.1)
+    for _ in range(3):
+        module.train()
+        optimizer.zero_grad()
+        watched(x).sum().backward()
+        optimizer.step()
+        module.eval()
+        with torch.no_grad():
+            close(watched(x), module(x))
+
+
+def test_inference_mode() -> None:
+    module, inputs = model("mlp")
+    watched = Watched(module)
+    with torch.inference_mode():
+        close(watched(*inputs), module(*inputs))
+
+
+def test_autocast_falls_back() -> None:
+    module, inputs = model("mlp")
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found, wanted = Watched(module)(*inputs), module(*inputs)
+        report = lw.torch.explain(module, *inputs)
+    torch.testing.assert_close(found, wanted, rtol=5e-2, atol=5e-2)
+    assert ("addmm.default", "products of matrices of bfloat16 stay PyTorch's") in report.stays
+
+
+def test_exceptions_of_a_model_pass_through() -> None:
+    def function(x: Any) -> Any:
+        if x.shape[0] > 2:
+            raise KeyError("too long")
+        return x.relu() + 1
+
+    watched = Watched(function)
+    with pytest.raises(KeyError, match="too long"):
+        watched(torch.ones(3))
+    close(watched(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_threads_share_a_compiled_model() -> None:
+    module, inputs = model("mlp")
+    watched = Watched(module)
+    with torch.no_grad():
+        wanted = watched(*inputs)
+
+    def call(_: int) -> Any:
+        with torch.no_grad():
+            return watched(*inputs)
+
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(call, range(50)):
+            close(found, wanted)
+    bound = watched.regions[0]._bound
+    assert bound is not None and len(bound.frames) <= 3, "memory for each thread that ran at once"
+
+
+def test_region_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise BuildError("kernel k does not compile: no")
+
+    monkeypatch.setattr("loopwright.frontends.torch.region.compile", fail)
+    module, inputs = model("mlp")
+    with torch.no_grad(), pytest.warns(RegionWarning, match="fused_0 runs in PyTorch: kernel k does not compile"):
+        watched = Watched(module)
+        close(watched(*inputs), module(*inputs))
+    with torch.no_grad():
+        close(watched(*inputs), module(*inputs))
+
+
+def test_checked_kernels() -> None:
+    module, inputs = model("mlp")
+    with torch.no_grad():
+        close(Watched(module, check=True)(*inputs), module(*inputs))
+
+
+@pytest.mark.slow
+def test_tuning_before_the_first_call(tmp_path: Any, quick_measuring: None) -> None:
+    module, inputs = model("mlp")
+    records = tmp_path / "records.jsonl"
+    watched = Watched(module, tune=5.0, records=records)
+    with torch.no_grad():
+        close(watched(*inputs), module(*inputs))
+    compiled = watched.regions[0].compiled
+    assert compiled is not None and any(kernel.tuned for kernel in compiled.kernels)
+
+
+def test_optimized_module() -> None:
+    module, inputs = model("encoder")
+    optimized = lw.torch.optimize(module, inputs)
+    with torch.no_grad():
+        close(optimized(*inputs), module(*inputs))
+        module.layers[0].linear1.weight.mul_(2)
+        close(optimized(*inputs), module(*inputs))
+    with pytest.raises(ValueError, match=r"compiled for torch.float32\[2, 6, 32\], got torch.float32\[1, 6, 32\]"):
+        optimized(inputs[0][:1])
+
+
+def test_optimized_module_has_the_structure_of_results() -> None:
+    class Named(nn.Module):
+        def forward(self, x: Any, *, scale: Any) -> Any:
+            return {"sum": x + scale, "parts": [x * scale, torch.relu(x)]}
+
+    x, scale = torch.randn(3, 4), torch.randn(4)
+    optimized = lw.torch.optimize(Named(), (x,), {"scale": scale})
+    close(optimized(x, scale=scale), Named()(x, scale=scale))
+
+
+def test_optimized_module_must_keep_no_state() -> None:
+    with pytest.raises(ValueError, match=r"the module writes .*running_mean.*: torch.compile takes such modules"):
+        lw.torch.optimize(nn.BatchNorm1d(3).train(), (torch.randn(4, 3),))
+
+
+def test_the_front_end_loads_without_pytorch() -> None:
+    program = "import sys, loopwright as lw; lw.torch.optimize; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_kernels_run_on_the_threads_of_pytorch() -> None:
+    """Of one OpenMP runtime, and none of its threads is kept to a CPU."""
+    program = """
+import glob, torch, loopwright as lw
+from loopwright.backends.llvm.runtime import _of_torch, openmp_symbols
+
+x = torch.randn(1, 64, 32, 32)
+net = lw.Network()
+net.output(net.conv2d(net.input("x", (1, 64, 32, 32)), net.input("w", (64, 64, 3, 3)), padding=1))
+run = lw.compile(net, "llvm cores=2").executor()
+run(x.numpy(), torch.randn(64, 64, 3, 3).numpy())
+torch.set_num_threads(2)
+torch.nn.functional.conv2d(x, torch.randn(64, 64, 3, 3))
+path = _of_torch()
+ranges = [line.split()[0] for line in open("/proc/self/maps") if path and line.rstrip().endswith(path)]
+inside = [[int(n, 16) for n in r.split("-")] for r in ranges]
+address = dict(openmp_symbols())["omp_get_thread_num"]
+print(path is None or any(low <= address < high for low, high in inside))
+print(len({l for p in glob.glob("/proc/self/task/*/status") for l in open(p) if l.startswith("Cpus_allowed:")}))
+"""
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert run.stdout.split() == ["True", "1"]

@@ -1,0 +1,85 @@
+"""Operators of core ATen as networks, beside PyTorch."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from torch_programs import PROGRAMS, Wrapped  # noqa: E402
+
+import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch.discovery import converters  # noqa: E402
+
+
+@pytest.mark.few(40)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_operator_gives_what_pytorch_gives(name: str) -> None:
+    program = PROGRAMS[name]
+    net = lw.from_exported(torch.export.export(Wrapped(program.function), program.inputs))
+    given = dict(zip(net.input_names, (x.numpy() for x in program.inputs), strict=True))
+    expected = program.function(*program.inputs)
+    expected = expected if isinstance(expected, list | tuple) else [expected]
+    found = net.evaluate(**given)
+    for value, wanted in zip(found, expected, strict=True):
+        assert (value.shape, value.dtype) == (tuple(wanted.shape), wanted.numpy().dtype)
+        np.testing.assert_allclose(value, wanted.numpy(), rtol=program.rtol, atol=1e-5)
+
+
+def test_each_converter_is_of_an_operator_that_pytorch_has() -> None:
+    def has(name: str) -> bool:
+        packet, _, overload = name.partition(".")
+        return hasattr(getattr(torch.ops.aten, packet, None), overload)
+
+    assert not [name for name in converters() if not has(name)]
+
+
+def exported(function: Any, *inputs: Any) -> Any:
+    return torch.export.export(Wrapped(function), inputs)
+
+
+def test_all_reasons_are_listed() -> None:
+    program = exported(lambda x: (x.sort()[0], x.sort()[1], torch.erfinv(x), x.relu()), torch.randn(3, 4))
+    with pytest.raises(lw.TorchImportError) as refused:
+        lw.from_exported(program, name="sorted")
+    assert str(refused.value) == (
+        "program 'sorted' cannot be imported, for 2 reasons:\n"
+        "  operator sort.default is not supported\n"
+        "  operator erfinv.default is not supported"
+    )
+
+
+def test_parameters_are_constants_on_the_same_memory() -> None:
+    module = torch.nn.Linear(40, 30)
+    net = lw.from_exported(torch.export.export(module, (torch.randn(2, 40),)))
+    (weight,) = [array for array in net.params.values() if array.shape == (30, 40)]
+    assert weight.ctypes.data == module.weight.data_ptr()
+
+
+def test_program_that_keeps_state_is_refused() -> None:
+    class Counter(torch.nn.Module):
+        count: Any
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x: Any) -> Any:
+            self.count.add_(1)
+            return x + self.count
+
+    program = torch.export.export(Counter(), (torch.randn(2),))
+    with pytest.raises(lw.TorchImportError, match="it writes count, and networks keep no state"):
+        lw.from_exported(program)
+
+
+def test_program_of_a_file(tmp_path: Any) -> None:
+    torch.export.save(exported(lambda x: x.relu() + 1, torch.randn(2, 3)), tmp_path / "program.pt2")
+    net = lw.from_exported(tmp_path / "program.pt2")
+    assert [value.shape for value in net.outputs.values()] == [(2, 3)]
+
+
+def test_what_is_no_program_is_a_sentence() -> None:
+    with pytest.raises(TypeError, match=r"from_exported takes a program of torch.export or a path, got Linear"):
+        lw.from_exported(torch.nn.Linear(2, 3))
