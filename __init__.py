@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
     from loopwright.frontends import jax as jax
-    from loopwright.frontends.mlir.errors import MlirImportError as MlirImportError
-    from loopwright.frontends.mlir.importer import from_mlir as from_mlir
     from loopwright.frontends import onnx as onnx
     from loopwright.frontends import torch as torch
+    from loopwright.frontends.mlir.errors import MlirImportError as MlirImportError
+    from loopwright.frontends.mlir.importer import from_mlir as from_mlir
     from loopwright.frontends.onnx.errors import OnnxImportError as OnnxImportError
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
     from loopwright.frontends.torch.errors import TorchImportError as TorchImportError
