@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import CACHE_LINE_BYTES
 from ..signature import Argument
+from .bound_calls import Call, Copy, Slot
 from .emit import KernelText
 from .symbols import PARALLEL_SYMBOL, PLACES_SYMBOL, RUN_SYMBOL, TEAM_SYMBOL, TIME_SYMBOL
 
@@ -32,31 +33,6 @@ _OPENMP = (
     f"@{PLACES_SYMBOL} = constant i32 0",
 )
 """Symbols of kernels on several threads; with an empty table of CPUs their threads stay where they are."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Memory for an array: an argument or a constant, by number, or the workspace from a byte on."""
-
-    kind: Literal["argument", "constant", "workspace"]
-    number: int
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of a kernel, by number, on its arguments and then its workspace, if it has one."""
-
-    kernel: int
-    slots: tuple[Slot, ...]
-
-
-@dataclass(frozen=True)
-class Copy:
-    """A copy of so many bytes."""
-
-    source: Slot
-    target: Slot
-    nbytes: int
 
 
 @dataclass(frozen=True)

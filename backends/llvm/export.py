@@ -10,7 +10,8 @@ from typing import Any
 from ..constants import Constants
 from ..kernel_function import Executable, Kernel
 from ..signature import Argument
-from .c_function import Call, CFunction, Slot, c_name, require_reach
+from .bound_calls import Call, Slot
+from .c_function import CFunction, c_name, require_reach
 from .cpu import CpuFeatures
 from .emit import KernelText
 from .library import check_path, write_library

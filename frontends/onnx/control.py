@@ -95,7 +95,7 @@ def _loop(scope: Scope, node: NodeProto, operands: list[Any]) -> Sequence[Item]:
 
 
 def _holds(node: NodeProto, going: Item, first: bool) -> bool:
-    """Whether there is an iteration, which must be known; the first time an input says it."""
+    """True where there is an iteration, which must be known; the first time an input says it."""
     known = going.constant if isinstance(going, Value) else going
     if not isinstance(known, np.ndarray):
         if first:

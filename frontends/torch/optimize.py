@@ -53,7 +53,7 @@ def _module_class() -> Any:
             self._spec = program.call_spec
             _, plain = pytree.tree_flatten(((0,) * len(program.graph_signature.user_inputs), {}))
             self._is_plain = self._spec.in_spec == plain
-            """Whether arguments are tensors by position, which need no walk through containers."""
+            """True where arguments are tensors by position, which need no walk through containers."""
             self._returns_one = self._spec.out_spec.is_leaf()
             self._given: list[Any] = [kept.get(node.name) for node in places]
             self._open = [k for k, node in enumerate(places) if node.name not in kept]

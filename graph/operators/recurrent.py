@@ -100,7 +100,7 @@ def _gru_gates(
     betas: Sequence[float] = (0.0, 0.0),
     limit: float | None = None,
 ) -> Tensor:
-    """What inputs and the state give for the gates z, r and the new state (batch, 3 * hidden each) -> the state.
+    """The products of inputs and the state for the gates z, r and the new state (batch, 3 * hidden each) -> the state.
 
     state' = (1 - z) * g(inputs + r * products) + z * state: r scales the product, not what is multiplied.
     """

@@ -48,7 +48,7 @@ def _top_k(data: Tensor, *, k: int, axis: int = -1, largest: bool = True) -> lis
 
 
 def _before(a: Expr, b: Expr, largest: bool) -> Expr:
-    """Whether `a` comes before `b`, other than by its place."""
+    """True where `a` comes before `b`, other than by its place."""
     above = a > b if largest else a < b
     if a.dtype not in FLOATS:
         return above

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ...backends.llvm.c_function import Call, Copy, Slot
+from ...backends.llvm.bound_calls import Call, Copy, Slot
 from .memory import Live, arrange
 from .plan import Place, Plan, Port, Step
 from .signature import Signature

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.host_cache import host_cache_bytes
 from ...backends.host_memory import available_bytes
-from ...backends.llvm.c_function import Copy, Slot
+from ...backends.llvm.bound_calls import Copy, Slot
 from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.jit import LoadedObject

@@ -19,7 +19,7 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class ShuffleMode(StrEnum):
-    """Which lane's value a lane gets."""
+    """The lane whose value a lane gets."""
 
     Xor = auto()
 

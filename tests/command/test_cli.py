@@ -302,6 +302,7 @@ def test_a_template_is_tuned_by_a_tuner_by_name(name: str, tmp_path: Path, monke
 
 OWN = """
 import loopwright as lw
+from loopwright import te, topi
 from beside import TILES
 
 @lw.template

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from effort import examples
 from template_shapes import ODD
 
 import loopwright as lw
@@ -43,7 +44,7 @@ MORE: dict[str, tuple[str, tuple[Any, ...]]] = {
 @pytest.mark.few(4)
 def test_templates_for_cpus_are_right(name: str, args: tuple[Any, ...]) -> None:
     task = lw.TemplateTask(name, args, TARGET)
-    rows = task.config_space.sample(np.random.default_rng(1), 24)
+    rows = task.config_space.sample(np.random.default_rng(1), examples(96))
     legal = task.legal(rows)
     assert legal[:4].tolist() == [task.why_not(row) is None for row in rows[:4]] and legal.any()
     assert all(case.trusted for case, _ in task.cases.groups(rows[legal]) if case is not None)

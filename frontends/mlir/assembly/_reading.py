@@ -17,7 +17,7 @@ Format: TypeAlias = Callable[[Parser, str, Make], Operation]
 
 @dataclass
 class Clauses:
-    """What stands between an operation's name and its types, in order: operands, words, and values by key."""
+    """The parts between an operation's name and its types, in order: operands, words, and values by key."""
 
     operands: list[UnresolvedOperand]
     words: list[str]

@@ -91,7 +91,7 @@ def _joined(lead: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Convolution:
-    """Where the axes of a convolution stand: batch and channels of data and result, both channels of weights."""
+    """The places of the axes of a convolution: batch and channels of data and result, both channels of weights."""
 
     data: tuple[int, int, tuple[int, ...]]
     weight: tuple[int, int, tuple[int, ...]]

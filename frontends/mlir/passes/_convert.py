@@ -88,7 +88,7 @@ _BITS: dict[Attribute, dict[float, float]] = {
     f32: {float(0x7F800000): math.inf, float(0xFF800000): -math.inf, float(0x7FC00000): math.nan},
     f64: {float(0x7FF0000000000000): math.inf, float(0xFFF0000000000000): -math.inf},
 }
-"""What xDSL 0.74 reads for the bits of infinities and NaN, `dense<0xFF800000>`: the integer of those bits."""
+"""The value that xDSL 0.74 reads for the bits of infinities and NaN, `dense<0xFF800000>`: the integer of those bits."""
 
 
 def _mend_bits(function: FuncOp) -> None:

@@ -16,7 +16,7 @@ MOST_STEPS = 2048
 """So many steps are unrolled, over both directions: each is two to four calls of kernels that the plan writes out."""
 
 State: TypeAlias = "tuple[Value, ...]"
-"""What a step hands to the next: (h,) or (h, c), each (batch, hidden)."""
+"""The state that a step hands to the next: (h,) or (h, c), each (batch, hidden)."""
 
 
 def RNN(node: Node) -> list[Value]:
@@ -148,7 +148,7 @@ class _Layer:
 
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-"""Whether each direction goes backwards."""
+"""For each direction, True where it goes backwards."""
 
 
 def _layer(layer: _Layer) -> list[Value]:
