@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import functools
-import gc
 import io
 import math
 import os
@@ -32,10 +31,6 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("fixed")
-
-_NEW_OBJECTS = 50_000
-"""Objects that come to be between two looks of Python's collector at the young ones: 700 are usual, of which IR, being
-full of cycles that live, makes a collection of everything young every few milliseconds."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -110,13 +105,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("gpu") and not cuda_device_count():
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave the modules and tests that were collected out of all that Python's collector walks, and let it run less."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.File | None:
