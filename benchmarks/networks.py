@@ -24,7 +24,7 @@ from onnx_export import to_onnx
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
 from loopwright.dialects.target import Target
-from loopwright.search.measure.backend_api import load_backend
+from loopwright.search.measure.backend_api import backend_path, load_backend
 from loopwright.testing.pytorch import TorchNetwork
 
 PAUSE_S = 0.02
@@ -273,7 +273,7 @@ def _line(row: Row, peers: Sequence[str]) -> str:
 
 
 def _table(rows: Sequence[Row], target: Target, options: argparse.Namespace, torch_version: str) -> str:
-    device = load_backend(f"loopwright.backends.{target.kind}.device").device_name()
+    device = load_backend(backend_path(target.kind)).device_name()
     names = {"torch": "PyTorch (ms)", "ort": "onnxruntime (ms)"}
     others = " | ".join(names[kind] for kind in options.peers)
     heading = (

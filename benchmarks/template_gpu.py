@@ -16,7 +16,7 @@ from typing import Any
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
-from loopwright.search.measure.backend_api import load_backend
+from loopwright.search.measure.backend_api import backend_path, load_backend
 
 ARGS = (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1))
 ROUNDS = 9
@@ -33,7 +33,7 @@ def main() -> None:
     target = resolve_target(options.target)
     task = lw.TemplateTask("conv2d_no_batching", args=ARGS, target=target)
     lines = [
-        f"# The template of the GPU convolution tutorial on {load_backend(_backend(target.kind)).device_name()}",
+        f"# The template of the GPU convolution tutorial on {load_backend(backend_path(target.kind)).device_name()}",
         "",
         f"{datetime.date.today()}, loopwright {lw.__version__}; {len(task.config_space):,} configs; 512x7x7, 3x3.",
         "",
@@ -76,10 +76,6 @@ def _timer(task: lw.TemplateTask, schedule: str, kind: str) -> Any:
     kernel = lw.SearchTask(task.module, target=task.target).build(schedule)
     replayed = {"graph": True} if kind == "cuda" else {}
     return lambda: kernel.benchmark(min_repeat_ms=5, repeat=3, **replayed).median
-
-
-def _backend(kind: str) -> str:
-    return f"loopwright.backends.{kind}.device"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import loopwright as lw
 from loopwright.backends.targets import resolve_target
 from loopwright.dialects.target import Target
 from loopwright.graph.passes.winograd import TILE_SIZES
-from loopwright.search.measure.backend_api import load_backend
+from loopwright.search.measure.backend_api import backend_path, load_backend
 
 ROUNDS = 15
 EXTENTS = {64: 56, 128: 28, 256: 14, 512: 7}
@@ -73,7 +73,7 @@ def _options() -> argparse.Namespace:
 
 
 def _title(target: Target, options: argparse.Namespace) -> list[str]:
-    name = load_backend(_backend(target)).device_name()
+    name = load_backend(backend_path(target.kind)).device_name()
     threads = f", {target.cores} thread(s)" if target.kind == "llvm" else ""
     return [
         f"# Winograd's convolutions on {name}",
@@ -83,10 +83,6 @@ def _title(target: Target, options: argparse.Namespace) -> list[str]:
         f"then the best of each in turn, medians of {ROUNDS} rounds (ms).",
         "",
     ]
-
-
-def _backend(target: Target) -> str:
-    return f"loopwright.backends.{target.kind}.device"
 
 
 def _layer(channels: int, options: argparse.Namespace) -> lw.Network:
@@ -133,7 +129,7 @@ def _times(channels: int, target: Target, options: argparse.Namespace) -> dict[s
 
 def _compile(channels: int, target: Target, options: argparse.Namespace) -> None:
     """Compile what is untuned; loading it, which takes the device, is left out."""
-    backend = load_backend(_backend(target))
+    backend = load_backend(backend_path(target.kind))
     for name, task in _tasks(channels, target, options).items():
         schedule = task.schedule(0) if isinstance(task, lw.TemplateTask) else task.default_schedule
         artifact = backend.build(str(task.module), schedule)

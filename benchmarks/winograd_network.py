@@ -19,7 +19,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
-from loopwright.search.measure.backend_api import load_backend
+from loopwright.search.measure.backend_api import backend_path, load_backend
 
 EXTRACT = {"template": lw.extract_template_tasks, "sketches": lw.extract_tasks}
 
@@ -57,7 +57,7 @@ def main() -> None:
     ratio = statistics.median(direct / chosen for direct, chosen in rounds)
     off = np.abs(outputs["chosen"] - outputs["direct"]).max() / np.abs(outputs["direct"]).max()
     lines = [
-        f"## {options.network} on {load_backend(f'loopwright.backends.{target.kind}.device').device_name()}",
+        f"## {options.network} on {load_backend(backend_path(target.kind)).device_name()}",
         "",
         f"{datetime.date.today()}, {target.cores} thread(s), fp32, {options.layout}, {options.search}, loopwright "
         f"{lw.__version__}, NumPy {np.__version__}, Python {platform.python_version()}; {len(tasks)} tasks with "
