@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _MOST_RUNS = 1_000_000
-_MOST_FLUSHES = 1_000
-"""Single runs on empty caches that may be within one tick of a clock before it is given up."""
 _PROBES = 3
 _PROBING_S = 0.02
 _PROBE_S = 0.001
@@ -102,7 +100,7 @@ def _grow(number: int, run_s: float, min_repeat_s: float) -> int:
 
 def _repeat(run: Callable[[int], float], number: int, min_repeat_s: float) -> tuple[float, int]:
     total_s = run(number)
-    while (total_s < 0.8 * min_repeat_s or total_s <= 0) and number < _MOST_RUNS:  # or within a tick
+    while total_s < 0.8 * min_repeat_s and number < _MOST_RUNS:  # the probe was cold: the kernel is faster than it
         number = max(_grow(number, total_s / number, min_repeat_s), min(_MOST_RUNS, 2 * number))
         total_s = run(number)
     return total_s / number, number
@@ -111,7 +109,7 @@ def _repeat(run: Callable[[int], float], number: int, min_repeat_s: float) -> tu
 def _repeat_flushed(run: Callable[[int], float], flush: Callable[[], None], number: int, min_repeat_s: float) -> float:
     """Time single runs, each on empty caches, until there are enough; flushing counts toward the minimal length."""
     total_s, runs, start_s = 0.0, 0, time.monotonic()
-    while runs < number or time.monotonic() - start_s < min_repeat_s or (total_s <= 0 and runs < _MOST_FLUSHES):
+    while runs < number or time.monotonic() - start_s < min_repeat_s:
         flush()
         total_s += run(1)
         runs += 1
