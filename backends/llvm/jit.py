@@ -160,7 +160,7 @@ class LoadedObject:
         import llvmlite.binding as llvm
 
         with _LOCK:
-            self._engine = llvm.create_lljit_compiler(_machine(cpu_for()))
+            self._engine = llvm.create_lljit_compiler(_machine(cpu_for()), use_jit_link=True)
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
             for symbol, address in (*conversion_symbols(object_code), *(openmp_symbols() if threads > 1 else ())):
                 library.import_symbol(symbol, address)
