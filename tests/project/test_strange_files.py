@@ -1,21 +1,17 @@
 """Damaged and crafted files, a few of each kind, and text of programs that no machine could hold."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from damage import damaged_bytes, damaged_text
+from trust.inputs import WAYS, tried
 
 from loopwright.cli import main
 from loopwright.dialects.unclosed import unclosed_string
 from loopwright.passes.pipeline_text import parse_schedule
 from loopwright.search.records.file import Record, append
 from loopwright.search.records.workload_files import WorkloadFileError, read_module
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-from trust.inputs import WAYS, tried
 
 FEW = {"records": 8, "te-level programs": 8, "ONNX models": 5, "packages": 4, "cost models": 4, "cache entries": 8}
 
