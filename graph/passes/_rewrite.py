@@ -88,6 +88,18 @@ def is_constant(value: SSAValue) -> bool:
     return True
 
 
+def number_of(value: SSAValue) -> float | None:
+    """Return the number that a constant of one element is."""
+    owner = value.owner
+    return float(owner.value) if isinstance(owner, ConstantOp) and owner.value is not None else None
+
+
+def either_way(op: ApplyOp) -> tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]]:
+    """Return the two inputs of an operator in both orders, to match what may be written either way."""
+    first, second = op.inputs
+    return (first, second), (second, first)
+
+
 def root_label(value: SSAValue) -> str:
     """Return the name of the first constant that a value depends on."""
     owner = value.owner

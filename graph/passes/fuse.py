@@ -112,7 +112,7 @@ class _Grouping:
         kind, head = kind_of(op), self._heads(op)
         if is_end and head is op and (kind is Kind.REDUCTION or self._gives_rows(start, op)):
             return True
-        if head is not None or len(self.members[self.group[op]]) > 1:
+        if head is not None:
             return False
         if kind is Kind.ELEMENTWISE:
             return shape_of(op.outputs[0]) == shape_of(_last_shape(self.members[self.group[start]], self.order))

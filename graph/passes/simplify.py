@@ -15,6 +15,7 @@ from ...dialects.graph import ApplyOp, ConstantOp
 from ...topi.arguments import padding_of, spread
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
+from ._arithmetic import ARITHMETIC, join_numbers
 from ._rewrite import Before, applied, option, producer, replace, with_options
 
 
@@ -24,12 +25,15 @@ class Simplify(ModulePass):
 
     Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one; a
     transpose that moves axes of extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution
-    of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding.
+    of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding. Equal numbers
+    become one; arithmetic with a number that changes nothing goes, a sum by its count is a mean, 1 / (1 + exp(-x)) a
+    sigmoid.
     """
 
     name: ClassVar[str] = "lw-graph-simplify"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        join_numbers(op)
         for found in applied(op):
             rule = _RULES.get(_kind(found))
             value = rule(found) if rule is not None else None
@@ -164,4 +168,5 @@ _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "conv2d": _conv2d,
     "depthwise_conv2d": _convolution,
     "conv3d": _convolution,
+    **ARITHMETIC,
 }
