@@ -123,3 +123,16 @@ func.func @sigmoid(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = lw_graph.apply "divide" (%one, %s) : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
   func.return %y : tensor<4xf32>
 }
+
+// A sum of products gives its axes in the order that alone they are read in.
+// CHECK-LABEL: func.func @turned
+func.func @turned(%x: tensor<2x3x4xf32>, %y: tensor<2x4x5xf32>) -> (tensor<2x5x3xf32>, tensor<5x2x3xf32>, tensor<2x3x5xf32>) {
+  // CHECK-NEXT: %t = lw_graph.apply "einsum" (%x, %y) <equation = "bij,bjk->bki"> : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x5x3xf32>
+  %p = lw_graph.apply "einsum" (%x, %y) <equation = "bij,bjk->bik"> : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
+  %t = lw_graph.apply "transpose" (%p) <axes = [0, 2, 1]> : (tensor<2x3x5xf32>) -> tensor<2x5x3xf32>
+  // CHECK-NEXT: %q = lw_graph.apply "einsum" (%x, %y) <equation = "bij,bjk->bik">
+  // CHECK-NEXT: %u = lw_graph.apply "transpose" (%q)
+  %q = lw_graph.apply "einsum" (%x, %y) <equation = "bij,bjk->bik"> : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
+  %u = lw_graph.apply "transpose" (%q) <axes = [2, 0, 1]> : (tensor<2x3x5xf32>) -> tensor<5x2x3xf32>
+  func.return %t, %u, %q : tensor<2x5x3xf32>, tensor<5x2x3xf32>, tensor<2x3x5xf32>
+}
