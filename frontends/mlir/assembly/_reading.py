@@ -40,6 +40,10 @@ def clauses(parser: Parser) -> Clauses:
             return found
 
 
+_ATTRIBUTES = ("affine_map", "array", "dense")
+"""Words that attributes begin with."""
+
+
 def value(parser: Parser) -> Any:
     """Read a number, a word, or a list; `[..] x [..]` is a pair of lists."""
     several = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: value(parser))
@@ -52,10 +56,8 @@ def value(parser: Parser) -> Any:
     number = parser.parse_optional_integer(allow_boolean=False)
     if number is not None:
         return number
-    word = parser.parse_optional_identifier()
-    if word is not None:
-        return word
-    return parser.parse_attribute()
+    word = None if parser._current_token.text in _ATTRIBUTES else parser.parse_optional_identifier()
+    return parser.parse_attribute() if word is None else word
 
 
 def integers(numbers: Sequence[int]) -> DenseArrayBase[Any]:
