@@ -6,21 +6,18 @@ import math
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp
 from ...dialects.numpy_types import FLOATS
 from ..types import dtype_of, shape_of
-from ._rewrite import Before, either_way, erase, number_of, option, producer, used_once
+from ._rewrite import Before, either_way, erase, networks, number_of, option, producer, used_once
 from ._rows import below_views, reduced_axes
 
 
 def join_numbers(module: ModuleOp) -> None:
     """Let constants that are the same number be one, so that what is computed from them can be seen to be the same."""
-    for function in module.ops:
-        if not isinstance(function, FuncOp):
-            continue
+    for function in networks(module):
         first: dict[tuple[Attribute, str], SSAValue] = {}
         for op in list(function.body.block.ops):
             if isinstance(op, ConstantOp) and op.value is not None:

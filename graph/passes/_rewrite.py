@@ -54,10 +54,14 @@ def erase(op: Operation) -> None:
     op.parent.erase_op(op)
 
 
+def networks(module: ModuleOp) -> list[FuncOp]:
+    """Return the functions of a module that may be networks: those with a body of one block."""
+    return [op for op in module.ops if isinstance(op, FuncOp) and len(op.body.blocks) == 1]
+
+
 def applied(module: ModuleOp) -> list[ApplyOp]:
     """Return the operators of all networks in a module, in order, those in groups left out."""
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    return [op for f in functions for op in f.body.block.ops if isinstance(op, ApplyOp)]
+    return [op for f in networks(module) for op in f.body.block.ops if isinstance(op, ApplyOp)]
 
 
 def producer(value: SSAValue, *names: str) -> ApplyOp | None:
