@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp
 from ...graph.network import Network, Value
-from .artifact import is_artifact, text_of_artifact
+from .artifact import text_of
 from .discovery import converters
 from .errors import MlirImportError, UnsupportedOperation
 from .node import Builder, Inline, Node
@@ -44,13 +44,9 @@ def _program(source: Any) -> Program:
         return Program(source)
     if isinstance(source, os.PathLike) or (isinstance(source, str) and source.endswith(".mlir") and "\n" not in source):
         path = Path(source)
-        data = path.read_bytes()
-        text = text_of_artifact(data, f"'{path}'") if is_artifact(data) else data.decode("utf-8", "replace")
-        return read_text(text, f"'{path}'")
+        return read_text(text_of(path.read_bytes(), f"'{path}'"), f"'{path}'")
     if isinstance(source, bytes | bytearray):
-        data = bytes(source)
-        text = text_of_artifact(data, "the program") if is_artifact(data) else data.decode("utf-8", "replace")
-        return read_text(text, "the program")
+        return read_text(text_of(bytes(source), "the program"), "the program")
     if isinstance(source, str):
         return read_text(source, "the program")
     operation = getattr(source, "operation", None)

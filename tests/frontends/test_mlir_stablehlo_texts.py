@@ -213,6 +213,20 @@ def test_an_argument_of_unknown_extents_is_refused_with_the_line_of_its_function
     assert "line 2: func.func: argument 0 of 'main': tensor<?xf32> has extents that are not known" in str(caught.value)
 
 
+@pytest.mark.parametrize("data", (b"\xff\xfe\x00garbage", b"\x18\x00\x00\x00\x80jax"))
+def test_bytes_that_are_no_program_are_refused(data: bytes) -> None:
+    with pytest.raises(lw.MlirImportError, match=r"neither text nor bytecode of MLIR; of what jax\.export gives"):
+        lw.from_mlir(data)
+
+
+def test_bytecode_that_is_no_artifact_is_refused() -> None:
+    pytest.importorskip("jax")
+    with pytest.raises(
+        lw.MlirImportError, match=r"its bytecode is no portable artifact of StableHLO .*: give its text"
+    ):
+        lw.from_mlir(b"ML\xefR garbage")
+
+
 KERNELS = {
     "normalisations": [
         "layer_norm_multiply_add", "rms_norm_multiply", "layer_norm", "softmax", "log_softmax", "log_softmax",
