@@ -7,21 +7,31 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ...dialects.graph import ApplyOp
+from ...dialects.numpy_types import FLOATS
 from ..operator import Kind, operator
-from ..types import shape_of
+from ..types import dtype_of, shape_of
 from ._rewrite import option, producer
 
 
-def unviewed(value: SSAValue) -> SSAValue:
-    """Return what a value was before it was given other shapes."""
-    while isinstance(owner := value.owner, ApplyOp) and operator(owner.operator.data).kind is Kind.VIEW:
+def source_of(value: SSAValue) -> SSAValue:
+    """Return what a value was before it was given other shapes, or other types of floats."""
+    while isinstance(owner := value.owner, ApplyOp) and (_is_view(owner) or _is_of_floats(owner)):
         value = owner.inputs[0]
     return value
 
 
+def _is_view(op: ApplyOp) -> bool:
+    return operator(op.operator.data).kind is Kind.VIEW
+
+
+def _is_of_floats(op: ApplyOp) -> bool:
+    """True for casts between floats: sums of 16-bit floats are taken in wider ones, as operators over rows do it."""
+    return op.operator.data == "cast" and {dtype_of(op.inputs[0]), dtype_of(op.outputs[0])} <= set(FLOATS)
+
+
 def below_views(value: SSAValue, *names: str) -> ApplyOp | None:
-    """Return the operator that gives a value under some shape, if it is one of those named."""
-    return producer(unviewed(value), *names)
+    """Return the operator that gives a value under some shape and type of floats, if it is one of those named."""
+    return producer(source_of(value), *names)
 
 
 def reduced_axes(op: ApplyOp) -> tuple[int, ...]:
@@ -43,7 +53,7 @@ def rows_of(reduction: ApplyOp | None, statistic: SSAValue, data: SSAValue) -> t
     None where it is a reduction of something else, or is stretched along other axes than it was made of. The reduction
     may be that of a view of the tensor.
     """
-    if reduction is None or unviewed(reduction.inputs[0]) is not unviewed(data):
+    if reduction is None or source_of(reduction.inputs[0]) is not source_of(data):
         return None
     shape, other, axes = shape_of(data), shape_of(reduction.inputs[0]), reduced_axes(reduction)
     found = axes if other == shape else _last_axes(shape, other, axes)

@@ -16,16 +16,16 @@ from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import FLOATS
 from ..types import dtype_of, shape_of
 from ._rewrite import Before, applied, either_way, number_of, producer, replace
-from ._rows import below_views, is_along, reduced_axes, rows_of
+from ._rows import below_views, is_along, reduced_axes, rows_of, source_of
 
 
 @dataclass(frozen=True)
 class FindNorms(ModulePass):
     """d / sqrt(mean(d^2) + epsilon), d = x - mean(x) -> layer_norm(x); x / sqrt(mean(x^2) + epsilon) -> rms_norm(x).
 
-    Means are over the same axes, in whatever shape they are read again, and epsilon is a number. The division may also
-    be a product with the reciprocal of the root, and the square a power or a product; the variance may be mean(x^2) -
-    mean(x)^2, bounded by 0 or not. Scale and shift stay behind.
+    Means are over the same axes, in whatever shape and type of floats they are read again, and epsilon is a number. The
+    division may also be a product with the reciprocal of the root, and the square a power or a product; the variance
+    may be mean(x^2) - mean(x)^2, bounded by 0 or not. Scale and shift stay behind.
     """
 
     name: ClassVar[str] = "lw-graph-find-norms"
@@ -50,7 +50,7 @@ class _Spread:
 def _norm(op: ApplyOp) -> SSAValue | None:
     for value, root, spread, factor in _quotients(op):
         shape = shape_of(value)
-        if dtype_of(value) not in FLOATS or shape != shape_of(op.outputs[0]) or not is_along(root, shape, spread.axes):
+        if dtype_of(value) not in FLOATS or value.type != op.outputs[0].type or not is_along(root, shape, spread.axes):
             continue
         normal = _normalised(Before(op), value, spread)
         if normal is not None:
@@ -62,9 +62,14 @@ def _normalised(before: Before, value: SSAValue, spread: _Spread) -> SSAValue | 
     """Return the normalisation that a quotient of a value is."""
     options: dict[str, Any] = {"axis": spread.axes, "epsilon": spread.epsilon}
     centre = _centred(value, spread.axes)
-    if centre is not None and centre is spread.source:
+    if centre is not None and _is_same(centre, spread.source):
         return before.apply("layer_norm", centre, **options)
-    return before.apply("rms_norm", value, **options) if value is spread.squared else None
+    return before.apply("rms_norm", value, **options) if _is_same(value, spread.squared) else None
+
+
+def _is_same(value: SSAValue, other: SSAValue | None) -> bool:
+    """True for one tensor, as it is or as other floats."""
+    return other is not None and shape_of(value) == shape_of(other) and source_of(value) is source_of(other)
 
 
 def _quotients(op: ApplyOp) -> Iterator[tuple[SSAValue, SSAValue, _Spread, SSAValue | None]]:
@@ -117,7 +122,7 @@ def _variance(value: SSAValue) -> _Spread | None:
 def _mean_of_squares(value: SSAValue, epsilon: float) -> _Spread | None:
     mean = below_views(value, "mean")
     squared = None if mean is None else _square(mean.inputs[0])
-    if mean is None or squared is None:
+    if mean is None or squared is None or shape_of(squared) != shape_of(mean.inputs[0]):
         return None
     axes = reduced_axes(mean)
     return _Spread(squared, _centred(squared, axes), axes, epsilon)
@@ -128,17 +133,18 @@ def _difference(value: SSAValue, epsilon: float) -> _Spread | None:
     op = below_views(value, "subtract")
     if op is None or prod(shape_of(op.inputs[0])) != prod(shape_of(op.inputs[1])):
         return None
-    first, second = below_views(op.inputs[0], "mean"), _square(op.inputs[1], through_views=True)
+    first, second = below_views(op.inputs[0], "mean"), _square(op.inputs[1])
     inner = None if first is None else _square(first.inputs[0])
     mean = None if second is None else below_views(second, "mean")
-    if first is None or mean is None or inner is not mean.inputs[0] or reduced_axes(first) != reduced_axes(mean):
+    if first is None or mean is None or inner is None or reduced_axes(first) != reduced_axes(mean):
+        return None
+    if not _is_same(inner, mean.inputs[0]) or shape_of(inner) != shape_of(first.inputs[0]):
         return None
     return _Spread(None, inner, reduced_axes(first), epsilon)
 
 
-def _square(value: SSAValue, through_views: bool = False) -> SSAValue | None:
-    names = ("square", "power", "multiply")
-    op = below_views(value, *names) if through_views else producer(value, *names)
+def _square(value: SSAValue) -> SSAValue | None:
+    op = below_views(value, "square", "power", "multiply")
     if op is None:
         return None
     name = op.operator.data

@@ -23,8 +23,8 @@ from ._rows import below_views, rows_of
 class FindSoftmax(ModulePass):
     """e / sum(e), e = exp(x - max(x)) -> softmax(x); d - log(sum(exp(d))), d = x - max(x) -> log_softmax(x).
 
-    Sum and maximum are along the same axis, in whatever shape they are read again. The division may also be a product
-    with the reciprocal of the sum, and the logarithm x - (max(x) + log(sum(exp(x - max(x))))).
+    Sum and maximum are along the same axis, in whatever shape and type of floats they are read again. The division may
+    also be a product with the reciprocal of the sum, and the logarithm x - (max(x) + log(sum(exp(x - max(x))))).
     """
 
     name: ClassVar[str] = "lw-graph-find-softmax"
@@ -58,7 +58,9 @@ def _quotient(op: ApplyOp) -> SSAValue | None:
     for value, total, statistic in _divided(op):
         exponential = producer(value, "exp")
         shifted = None if exponential is None else _shifted(exponential.inputs[0])
-        if shifted is not None and rows_of(below_views(total, "sum"), statistic, value) == (shifted.axis,):
+        if shifted is None or shifted.data.type != op.outputs[0].type:
+            continue
+        if rows_of(below_views(total, "sum"), statistic, value) == (shifted.axis,):
             return Before(op).apply("softmax", shifted.data, axis=shifted.axis)
     return None
 
@@ -77,14 +79,16 @@ def _divided(op: ApplyOp) -> Iterator[tuple[SSAValue, SSAValue, SSAValue]]:
 def _difference(op: ApplyOp) -> SSAValue | None:
     data, statistic = op.inputs
     own = _shifted(data)
-    if own is not None and own == _logarithm(statistic, statistic):
+    if data.type != op.outputs[0].type:
+        return None
+    if own is not None and own.data.type == data.type and own == _logarithm(statistic, statistic):
         return Before(op).apply("log_softmax", own.data, axis=own.axis)
     added = below_views(statistic, "add")
     if added is None or prod(shape_of(added.inputs[0])) != prod(shape_of(added.inputs[1])):
         return None
     for largest, log in either_way(added):
         found = _logarithm(log, statistic)
-        if found is None or found.data is not data or shape_of(op.outputs[0]) != shape_of(data):
+        if found is None or found.data is not data:
             continue
         if rows_of(below_views(largest, "max"), statistic, data) == (found.axis,):
             return Before(op).apply("log_softmax", data, axis=found.axis)
@@ -95,7 +99,7 @@ def _logarithm(value: SSAValue, statistic: SSAValue) -> _Shifted | None:
     """Match log(sum(exp(x - max(x)))), stretched as `statistic` is along the rows of x."""
     log = below_views(value, "log")
     total = None if log is None else below_views(log.inputs[0], "sum")
-    exponential = None if total is None else producer(total.inputs[0], "exp")
+    exponential = None if total is None else below_views(total.inputs[0], "exp")
     found = None if exponential is None else _shifted(exponential.inputs[0])
     if found is None or exponential is None:
         return None

@@ -232,6 +232,10 @@ KERNELS = {
         "layer_norm_multiply_add", "rms_norm_multiply", "layer_norm", "softmax", "log_softmax", "log_softmax",
     ],
     "layer_norm": ["layer_norm_multiply_add"],
+    "bfloat16_layers": [
+        "cast", "layer_norm_multiply", "rms_norm_cast_multiply", "cast", "transpose", "einsum_multiply", "softmax_cast",
+        "einsum", "log_softmax",
+    ],
     "attention": ["transpose", "einsum_divide_where", "softmax", "einsum"],
 }  # fmt: skip
 

@@ -209,6 +209,16 @@ def normalisations(x: Any, gain: Any, shift: Any) -> Any:
     return flax, rms, jax.nn.standardize(x), jax.nn.softmax(x, 0), jax.nn.log_softmax(x), columns
 
 
+@program(jnp.asarray(floats(2, 6, 4, 8), jnp.bfloat16), jnp.asarray(floats(8), jnp.bfloat16))
+def bfloat16_layers(x: Any, gain: Any) -> Any:
+    """Means and sums are taken in single precision."""
+    centred = x - x.mean(-1, keepdims=True)
+    norm = centred * lax.rsqrt(x.var(-1, keepdims=True) + jnp.bfloat16(1e-5)) * gain
+    wide = x.astype("float32")
+    rms = (wide * lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-6)).astype(x.dtype) * gain
+    return jax.nn.dot_product_attention(x, x, x), norm, rms, jax.nn.log_softmax(x)
+
+
 @program(floats(3, 9), ints(4, 9))
 def sorting(x: Any, i: Any) -> Any:
     x = x.at[0, 2].set(jnp.nan).at[1, 1].set(-jnp.inf)

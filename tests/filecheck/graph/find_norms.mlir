@@ -100,3 +100,33 @@ func.func @columns(%x: tensor<6x6xf32>) -> tensor<6x6xf32> {
   %y = lw_graph.apply "multiply" (%x, %r) : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>
   func.return %y : tensor<6x6xf32>
 }
+
+// A mean of squares under another shape is one of other rows.
+// CHECK-LABEL: func.func @other_rows
+func.func @other_rows(%x: tensor<6x6xf32>) -> tensor<6x6xf32> {
+  %e = lw_graph.constant "e" = 0.001 : tensor<f32>
+  %p = lw_graph.apply "square" (%x) : (tensor<6x6xf32>) -> tensor<6x6xf32>
+  %w = lw_graph.apply "reshape" (%p) <shape = [6, 3, 2]> : (tensor<6x6xf32>) -> tensor<6x3x2xf32>
+  %v = lw_graph.apply "mean" (%w) <axis = [1]> : (tensor<6x3x2xf32>) -> tensor<6x2xf32>
+  %t = lw_graph.apply "mean" (%v) <axis = [1], keepdims = true> : (tensor<6x2xf32>) -> tensor<6x1xf32>
+  %a = lw_graph.apply "add" (%t, %e) : (tensor<6x1xf32>, tensor<f32>) -> tensor<6x1xf32>
+  %r = lw_graph.apply "rsqrt" (%a) : (tensor<6x1xf32>) -> tensor<6x1xf32>
+  // CHECK: %y = lw_graph.apply "multiply" (%x, %r)
+  %y = lw_graph.apply "multiply" (%x, %r) : (tensor<6x6xf32>, tensor<6x1xf32>) -> tensor<6x6xf32>
+  func.return %y : tensor<6x6xf32>
+}
+
+// Of a cube, the mean over an axis of another view must not be taken for one over the axis of that number.
+// CHECK-LABEL: func.func @other_axis
+func.func @other_axis(%x: tensor<2x1x4xf32>) -> tensor<2x1x4xf32> {
+  %e = lw_graph.constant "e" = 0.001 : tensor<f32>
+  %p = lw_graph.apply "square" (%x) : (tensor<2x1x4xf32>) -> tensor<2x1x4xf32>
+  %w = lw_graph.apply "reshape" (%p) <shape = [2, 4, 1]> : (tensor<2x1x4xf32>) -> tensor<2x4x1xf32>
+  %v = lw_graph.apply "mean" (%w) <axis = [2], keepdims = true> : (tensor<2x4x1xf32>) -> tensor<2x4x1xf32>
+  %t = lw_graph.apply "reshape" (%v) <shape = [2, 1, 4]> : (tensor<2x4x1xf32>) -> tensor<2x1x4xf32>
+  %a = lw_graph.apply "add" (%t, %e) : (tensor<2x1x4xf32>, tensor<f32>) -> tensor<2x1x4xf32>
+  %r = lw_graph.apply "rsqrt" (%a) : (tensor<2x1x4xf32>) -> tensor<2x1x4xf32>
+  // CHECK: %y = lw_graph.apply "multiply" (%x, %r)
+  %y = lw_graph.apply "multiply" (%x, %r) : (tensor<2x1x4xf32>, tensor<2x1x4xf32>) -> tensor<2x1x4xf32>
+  func.return %y : tensor<2x1x4xf32>
+}

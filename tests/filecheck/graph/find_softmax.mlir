@@ -73,3 +73,19 @@ func.func @others(%x: tensor<6x6xf32>) -> (tensor<6x6xf32>, tensor<6x6xf32>) {
   %z = lw_graph.apply "divide" (%e, %t) : (tensor<6x6xf32>, tensor<6xf32>) -> tensor<6x6xf32>
   func.return %y, %z : tensor<6x6xf32>, tensor<6x6xf32>
 }
+
+// 16-bit floats are added up in wider ones, as the operator does.
+// CHECK-LABEL: func.func @narrow
+func.func @narrow(%x: tensor<2x6xbf16>) -> (tensor<2x6xbf16>, tensor<2x6xf32>) {
+  // CHECK: %y = lw_graph.apply "softmax" (%x) <axis = 1> : (tensor<2x6xbf16>) -> tensor<2x6xbf16>
+  %m = lw_graph.apply "max" (%x) <axis = 1, keepdims = true> : (tensor<2x6xbf16>) -> tensor<2x1xbf16>
+  %d = lw_graph.apply "subtract" (%x, %m) : (tensor<2x6xbf16>, tensor<2x1xbf16>) -> tensor<2x6xbf16>
+  %e = lw_graph.apply "exp" (%d) : (tensor<2x6xbf16>) -> tensor<2x6xbf16>
+  %w = lw_graph.apply "cast" (%e) <dtype = "float32"> : (tensor<2x6xbf16>) -> tensor<2x6xf32>
+  %s = lw_graph.apply "sum" (%w) <axis = 1, keepdims = true> : (tensor<2x6xf32>) -> tensor<2x1xf32>
+  %n = lw_graph.apply "cast" (%s) <dtype = "bfloat16"> : (tensor<2x1xf32>) -> tensor<2x1xbf16>
+  %y = lw_graph.apply "divide" (%e, %n) : (tensor<2x6xbf16>, tensor<2x1xbf16>) -> tensor<2x6xbf16>
+  // CHECK: %z = lw_graph.apply "divide" (%w, %s)
+  %z = lw_graph.apply "divide" (%w, %s) : (tensor<2x6xf32>, tensor<2x1xf32>) -> tensor<2x6xf32>
+  func.return %y, %z : tensor<2x6xbf16>, tensor<2x6xf32>
+}
