@@ -37,8 +37,9 @@ def jit(
 
     The function is lowered by JAX once for each shape and type of its arguments (trees of arrays, as `jax.jit` takes
     them), imported by `lw.from_mlir` and compiled as by `lw.compile`, with its `records` and `layout`. Arguments on the
-    CPU are read where they are (DLPack), results are JAX's own arrays. Under `jax.jit`, `vmap` and the like it is a
-    `jax.pure_callback`; it has no gradient. `f.network(*args)` and `f.compiled(*args)` are what it runs.
+    CPU are read where they are, results are JAX's own arrays. Under JAX's transformations it is a `jax.pure_callback`:
+    its derivatives are those of the function itself, computed by JAX, and `vmap` compiles it for the batch.
+    `f.network(*args)` and `f.compiled(*args)` are what it runs.
     """
     if function is None:
         return functools.partial(jit, target=target, records=records, static_argnums=static_argnums, layout=layout)
@@ -47,12 +48,12 @@ def jit(
 
 @dataclass(frozen=True)
 class _Lowered:
-    """A function for arguments of one shape: its network, what runs it, and how results are put together."""
+    """A function of leaves of one shape each: its network, what runs it, and how results are put together."""
 
+    flat: Callable[..., Any]
     network: Network
     compiled: CompiledNetwork
     executor: Executor
-    kept: Sequence[int]
     out_tree: Any
     results: Sequence[Any]
 
@@ -72,6 +73,7 @@ class JittedFunction:
         self._function, self._target, self._records, self._layout = function, target, records, layout
         self._static = (static,) if isinstance(static, int) else tuple(static)
         self._lowered: dict[Any, _Lowered] = {}
+        self._batched: dict[Any, JittedFunction] = {}
         self._lock = ForkableLock()
 
     def network(self, *arguments: Any, **keywords: Any) -> Network:
@@ -86,51 +88,87 @@ class JittedFunction:
         jax = _jax()
         lowered, leaves = self._prepare(arguments, keywords)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-            found = jax.pure_callback(
-                lambda *arrays: self._run(lowered, arrays), lowered.results, *leaves, vmap_method="sequential"
-            )
+            found = self._traced(lowered)(*leaves)
         else:
-            found = [
-                jax.dlpack.from_dlpack(a) if _shared(a) else jax.numpy.asarray(a) for a in self._run(lowered, leaves)
-            ]
+            found = [jax.dlpack.from_dlpack(a) if _shared(a) else jax.numpy.asarray(a) for a in _run(lowered, leaves)]
         return jax.tree.unflatten(lowered.out_tree, list(found))
 
-    def _run(self, lowered: _Lowered, leaves: Sequence[Any]) -> tuple[Array, ...]:
-        made = lowered.executor(*(_host(leaves[k]) for k in lowered.kept))
-        return made if isinstance(made, tuple) else (made,)
+    def _traced(self, lowered: _Lowered) -> Callable[..., Any]:
+        """Return the function of leaves that JAX's transformations are to see."""
+        jax = _jax()
+
+        @jax.custom_batching.custom_vmap  # type: ignore[untyped-decorator]
+        def call(*leaves: Any) -> Any:
+            run = functools.partial(_run, lowered)
+            return jax.pure_callback(lambda *arrays: run(arrays), lowered.results, *leaves, vmap_method="sequential")
+
+        @call.def_vmap  # type: ignore[untyped-decorator]
+        def batch(size: int, batched: Sequence[bool], *leaves: Any) -> Any:
+            axes = tuple(0 if is_batched else None for is_batched in batched)
+            return self._of_batch(lowered, axes)(*leaves), [True] * len(lowered.results)
+
+        @jax.custom_jvp  # type: ignore[untyped-decorator]
+        def differentiable(*leaves: Any) -> Any:
+            return call(*leaves)
+
+        @differentiable.defjvp  # type: ignore[untyped-decorator]
+        def derivative(leaves: Any, tangents: Any) -> Any:
+            return differentiable(*leaves), jax.jvp(lowered.flat, leaves, tangents)[1]
+
+        traced: Callable[..., Any] = differentiable
+        return traced
+
+    def _of_batch(self, lowered: _Lowered, axes: Sequence[int | None]) -> JittedFunction:
+        """Return the function of batches of leaves, along their first axes, None for those that are in all examples."""
+        key = (lowered.flat, axes)
+        with self._lock:
+            if key not in self._batched:
+                batched = _jax().vmap(lowered.flat, in_axes=axes)
+                batched.__name__ = lowered.network.name
+                self._batched[key] = JittedFunction(batched, self._target, self._records, (), self._layout)
+            return self._batched[key]
 
     def _prepare(self, arguments: Sequence[Any], keywords: Any) -> tuple[_Lowered, list[Any]]:
         """Return the function for arguments of these shapes, lowered and compiled the first time, and their leaves."""
         jax = _jax()
-        dynamic = [a for k, a in enumerate(arguments) if k not in self._static]
-        leaves, tree = jax.tree.flatten((dynamic, keywords))
+        dynamic = [a for k, a in enumerate(arguments) if k not in self._static] if self._static else arguments
+        leaves, tree = jax.tree.flatten((tuple(dynamic), keywords))
         leaves = [leaf if isinstance(leaf, jax.Array) else jax.numpy.asarray(leaf) for leaf in leaves]
-        shapes = tuple((jax.numpy.shape(leaf), str(jax.dtypes.canonicalize_dtype(leaf.dtype))) for leaf in leaves)
-        static = tuple(a for k, a in enumerate(arguments) if k in self._static)
-        key = (shapes, static, tree)
-        with self._lock:
-            if key not in self._lowered:
-                self._lowered[key] = self._lower(arguments, keywords)
-            return self._lowered[key], leaves
+        static = tuple((k, a) for k, a in enumerate(arguments) if k in self._static)
+        key = (tuple((leaf.shape, leaf.dtype) for leaf in leaves), static, tree)
+        found = self._lowered.get(key)
+        if found is None:
+            with self._lock:
+                found = self._lowered.get(key) or self._lower(leaves, tree, static)
+                self._lowered[key] = found
+        return found, leaves
 
-    def _lower(self, arguments: Sequence[Any], keywords: Any) -> _Lowered:
+    def _lower(self, leaves: Sequence[Any], tree: Any, static: Sequence[tuple[int, Any]]) -> _Lowered:
         jax = _jax()
+        trees: list[Any] = []
+
+        def flat(*given: Any) -> Any:
+            arguments, keywords = jax.tree.unflatten(tree, given)
+            arguments = list(arguments)
+            for place, value in static:
+                arguments.insert(place, value)
+            results, out_tree = jax.tree.flatten(self._function(*arguments, **keywords))
+            trees.append(out_tree)
+            return results
+
         struct: Any = jax.ShapeDtypeStruct
-
-        def abstract(leaf: Any) -> Any:
-            kind = leaf if hasattr(leaf, "dtype") else jax.numpy.asarray(leaf)
-            return struct(kind.shape, jax.dtypes.canonicalize_dtype(kind.dtype))
-
-        given = [a if k in self._static else jax.tree.map(abstract, a) for k, a in enumerate(arguments)]
-        wrapped = jax.jit(self._function, static_argnums=self._static, keep_unused=True)
-        lowered = wrapped.lower(*given, **jax.tree.map(abstract, keywords))
+        lowered = jax.jit(flat, keep_unused=True).lower(*(struct(leaf.shape, leaf.dtype) for leaf in leaves))
         name = getattr(self._function, "__name__", "main")
         network = from_mlir(lowered.as_text(), name=name if name.isidentifier() else "main")
         compiled = compile_network(network, self._target, records=self._records, layout=self._layout)
-        results, out_tree = jax.tree.flatten(lowered.out_info)
-        shapes = [struct(r.shape, r.dtype) for r in results]
-        kept = range(len(network.input_names))
-        return _Lowered(network, compiled, compiled.executor(), kept, out_tree, shapes)
+        results = [struct(r.shape, r.dtype) for r in jax.tree.leaves(lowered.out_info)]
+        return _Lowered(flat, network, compiled, compiled.executor(), trees[0], results)
+
+
+def _run(lowered: _Lowered, leaves: Sequence[Any]) -> tuple[Array, ...]:
+    """Run on arrays, which are read where they lie if that is the memory of the host."""
+    made = lowered.executor(*(np.asarray(leaf) for leaf in leaves))
+    return made if isinstance(made, tuple) else (made,)
 
 
 def _jax() -> Any:
@@ -140,15 +178,6 @@ def _jax() -> Any:
     except ImportError:
         raise ImportError("lw.jax needs JAX, which is not installed: pip install jax") from None
     return jax
-
-
-def _host(leaf: Any) -> Array:
-    """Return an array of JAX as NumPy's: where it lies, if that is the memory of the host."""
-    try:
-        array: Array = np.from_dlpack(leaf)
-    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError):  # on a device, or of a type without
-        array = np.asarray(leaf)
-    return array
 
 
 def _shared(array: Array) -> bool:

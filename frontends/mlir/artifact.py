@@ -14,6 +14,17 @@ def is_artifact(data: bytes) -> bool:
     return data.startswith(_MAGIC)
 
 
+def text_of(data: bytes, program: str) -> str:
+    """Return a program's bytes as text; MlirImportError where they are neither text nor bytecode."""
+    if is_artifact(data):
+        return text_of_artifact(data, program)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        reason = "it is neither text nor bytecode of MLIR; of what jax.export gives, take `mlir_module_serialized`"
+        raise MlirImportError(program, [reason]) from None
+
+
 def text_of_artifact(data: bytes, program: str) -> str:
     """Return bytecode as text in the generic form; MlirImportError where it cannot be read, or nothing reads it."""
     try:
@@ -26,6 +37,7 @@ def text_of_artifact(data: bytes, program: str) -> str:
         try:
             module: Any = stablehlo.deserialize_portable_artifact(context, data)
         except Exception as error:
-            raise MlirImportError(program, [f"its bytecode is no portable artifact of StableHLO: {error}"]) from error
+            reason = f"its bytecode is no portable artifact of StableHLO ({error}): give its text"
+            raise MlirImportError(program, [reason]) from error
         text: str = module.operation.get_asm(print_generic_op_form=True)
         return text

@@ -62,6 +62,7 @@ class Lines:
     tokens: dict[SSAValue, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     axes: Mapping[int, str] = field(default_factory=dict)
+    calls: tuple[str, ...] = ()
 
     def line(self, text: str) -> str:
         """Add a line, and return its token."""
@@ -74,18 +75,41 @@ class Lines:
             if op.next_op is not None:
                 self.operation(op)
 
+    def token(self, value: SSAValue) -> str:
+        """Return the token of a value, that of a constant outside of the block included."""
+        owner = value.owner
+        if value not in self.tokens and isinstance(owner, Operation) and name_of(owner) in _CONSTANTS:
+            self.operation(owner)
+        if value not in self.tokens:
+            raise UnsupportedOperation("its block reads a value from outside, which is not known there")
+        return self.tokens[value]
+
     def operation(self, op: Operation) -> None:
         """Write one operation; UnsupportedOperation where no function is it."""
         name = name_of(op)
-        for operand in op.operands:
-            owner = operand.owner
-            if operand not in self.tokens and isinstance(owner, Operation) and name_of(owner) in _CONSTANTS:
-                self.operation(owner)
-        if any(operand not in self.tokens for operand in op.operands):
-            raise UnsupportedOperation(f"'{name}' reads a value from outside of its block, which is not known here")
-        words = [self.tokens[operand] for operand in op.operands]
+        words = [self.token(operand) for operand in op.operands]
+        if name == "func.call":
+            self._call(op, words)
+            return
         given = {key: python(a, self.program.resources) for key, a in attributes(op).items()}
         self.tokens[op.results[0]] = self._token(op, name, words, given)
+
+    def _call(self, op: Operation, words: Sequence[str]) -> None:
+        """Write the operations of a function in the place of its call."""
+        name = python(attributes(op)["callee"], self.program.resources)
+        function = self.program.functions.get(name)
+        if function is None or len(function.body.blocks) != 1:
+            raise UnsupportedOperation(f"function '{name}' has no body of one block")
+        if name in self.calls:
+            raise UnsupportedOperation(f"function '{name}' calls itself")
+        block, before = function.body.block, self.calls
+        self.tokens.update(zip(block.args, words, strict=True))
+        self.calls = (*before, name)
+        self.block(block.ops)
+        self.calls = before
+        last = block.last_op
+        assert last is not None
+        self.tokens.update(zip(op.results, [self.token(value) for value in last.operands], strict=True))
 
     def _token(self, op: Operation, name: str, words: Sequence[str], given: Mapping[str, Any]) -> str:
         dtype = tensor_dtype(op.results[0].type)
@@ -116,9 +140,9 @@ class Lines:
 
     def _function(self, op: Operation, name: str, words: Sequence[str], dtype: str) -> str:
         one = number(1, dtype)
-        if name == "math.log1p":
+        if name in ("math.log1p", "stablehlo.log_plus_one"):
             return self.line(f"log {self.line(f'add {words[0]} {one}')}")
-        if name == "math.expm1":
+        if name in ("math.expm1", "stablehlo.exponential_minus_one"):
             return self.line(f"subtract {self.line(f'exp {words[0]}')} {one}")
         if name in ("math.ipowi", "math.fpowi"):
             exponent = self.line(f"cast:{'float64' if 'int' in dtype else dtype} {words[1]}")
@@ -165,9 +189,22 @@ class Lines:
                 words = [self.line(f"bitcast:u{kind} {word}") for word in words]
         if not direction:
             raise UnsupportedOperation(f"'{name}' compares by a predicate that is not supported")
+        if "TOTALORDER" in str(given.get("compare_type", "")) and "float" in kind:
+            return self._in_total_order(direction, words)
         if kind == "bool" and direction not in ("EQ", "NE"):
             words = [self.line(f"cast:int8 {word}") for word in words]
         return self.line(f"{_COMPARISONS[direction]} {words[0]} {words[1]}")
+
+    def _in_total_order(self, direction: str, words: Sequence[str]) -> str:
+        """Compare floats as sorting does: NaN is larger than all else, and equal to itself; zeros are equal."""
+        x, y = words if direction in ("LT", "GE", "EQ", "NE") else words[::-1]
+        if direction in ("EQ", "NE"):
+            none = self.line(f"and {self.line(f'not_equal {x} {x}')} {self.line(f'not_equal {y} {y}')}")
+            found = self.line(f"or {self.line(f'equal {x} {y}')} {none}")
+        else:
+            last = self.line(f"and {self.line(f'equal {x} {x}')} {self.line(f'not_equal {y} {y}')}")
+            found = self.line(f"or {self.line(f'less {x} {y}')} {last}")
+        return found if direction in ("EQ", "LT", "GT") else self.line(f"not {found}")
 
 
 NAMED = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "or": "max", "and": "min"}

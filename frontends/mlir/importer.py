@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,12 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp
 from ...graph.network import Network, Value
-from .artifact import is_artifact, text_of_artifact
+from .artifact import text_of
 from .discovery import converters
 from .errors import MlirImportError, UnsupportedOperation
 from .node import Builder, Inline, Node
 from .reader import Program, name_of, read_text
-from .values import attributes, symbol, tensor_dtype, tensor_shape
+from .values import attributes, is_empty, symbol, tensor_dtype, tensor_shape
 
 _DEEPEST = 64
 """Calls of functions within each other."""
@@ -44,13 +44,9 @@ def _program(source: Any) -> Program:
         return Program(source)
     if isinstance(source, os.PathLike) or (isinstance(source, str) and source.endswith(".mlir") and "\n" not in source):
         path = Path(source)
-        data = path.read_bytes()
-        text = text_of_artifact(data, f"'{path}'") if is_artifact(data) else data.decode("utf-8", "replace")
-        return read_text(text, f"'{path}'")
+        return read_text(text_of(path.read_bytes(), f"'{path}'"), f"'{path}'")
     if isinstance(source, bytes | bytearray):
-        data = bytes(source)
-        text = text_of_artifact(data, "the program") if is_artifact(data) else data.decode("utf-8", "replace")
-        return read_text(text, "the program")
+        return read_text(text_of(bytes(source), "the program"), "the program")
     if isinstance(source, str):
         return read_text(source, "the program")
     operation = getattr(source, "operation", None)
@@ -59,21 +55,8 @@ def _program(source: Any) -> Program:
     raise TypeError(f"from_mlir takes text, a path, bytes or a module, got {type(source).__name__}")
 
 
-def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
-    """Return the functions of a module, and of modules in it, by name."""
-    return {op.sym_name.data: op for op in _all_functions(module)}
-
-
-def _all_functions(module: ModuleOp) -> Iterator[FuncOp]:
-    for op in module.ops:
-        if isinstance(op, FuncOp):
-            yield op
-        elif isinstance(op, ModuleOp):
-            yield from _all_functions(op)
-
-
 def _function(program: Program, wanted: str | None) -> FuncOp:
-    known = functions_of(program.module)
+    known = program.functions
     if wanted is not None and wanted not in known:
         raise MlirImportError("the program", [f"there is no function '{wanted}'; there are {', '.join(known)}"])
     bodies = {n: f for n, f in known.items() if f.body.blocks}
@@ -86,7 +69,7 @@ def _function(program: Program, wanted: str | None) -> FuncOp:
 
 def import_function(program: Program, function: FuncOp, name: str) -> Network:
     """Return a function as a network; MlirImportError lists what is in the way."""
-    importer = _Importer(program, functions_of(program.module), Network(re.sub(r"\W", "_", name) or "main"))
+    importer = _Importer(program, Network(re.sub(r"\W", "_", name) or "main"))
     importer.run(function)
     if importer.reasons:
         raise MlirImportError(f"function '{function.sym_name.data}'", list(importer.reasons))
@@ -102,7 +85,6 @@ class _Importer:
     """One import: a value of MLIR is a value of the network, or missing where its operation was refused."""
 
     program: Program
-    functions: dict[str, FuncOp]
     net: Network
     reasons: dict[str, None] = field(default_factory=dict)
     depth: int = 0
@@ -132,7 +114,8 @@ class _Importer:
             try:
                 found.append(self.net.input(name, tensor_shape(argument.type), tensor_dtype(argument.type)))
             except (UnsupportedOperation, ValueError) as error:
-                self.reasons.setdefault(f"argument {number} of '{function.sym_name.data}': {error}")
+                place = self.program.place(function)
+                self.reasons.setdefault(f"{place}: argument {number} of '{function.sym_name.data}': {error}")
                 found.append(None)
         return found
 
@@ -163,9 +146,14 @@ class _Importer:
         return []
 
     def _results(self, op: Operation, values: dict[SSAValue, Value | None]) -> Sequence[Value | None] | None:
-        operands = [values.get(v) for v in op.operands]
+        if op.results and all(is_empty(r.type) for r in op.results):
+            return None  # concatenations leave it out
+        kept = [v for v in op.operands if name_of(op) not in _JOINS or not is_empty(v.type)]
+        operands = [values.get(v) for v in kept]
         missing = any(value is None for value in operands)
         try:
+            if (empty := next((v for v in kept if is_empty(v.type)), None)) is not None:
+                raise UnsupportedOperation(f"it reads {empty.type}, which has no elements")
             if isinstance(op, CallOp) or name_of(op) == "func.call":
                 return None if missing else self._call(op, [v for v in operands if v is not None])
             converter = converters().get(name_of(op))
@@ -212,7 +200,7 @@ class _Importer:
         return self._inlined_function(op, name, operands)
 
     def _inlined_function(self, op: Operation, name: str, operands: Sequence[Value]) -> Sequence[Value | None] | None:
-        function = self.functions.get(name)
+        function = self.program.functions.get(name)
         if function is None or len(function.body.blocks) != 1:
             raise UnsupportedOperation(f"function '{name}' has no body of one block")
         if self.depth >= _DEEPEST:
@@ -252,6 +240,9 @@ class _Importer:
 
 
 _RETURNS = {"func.return", "stablehlo.return", "linalg.yield", "tensor.yield", "tosa.yield", "mhlo.return"}
+
+
+_JOINS = {"stablehlo.concatenate", "tensor.concat", "tosa.concat"}
 
 
 def _marked(given: ArrayAttr[DictionaryAttr] | None, number: int) -> str | None:

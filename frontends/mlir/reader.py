@@ -6,7 +6,7 @@ import importlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,23 @@ class Program:
     lines: Mapping[Operation, int] = field(default_factory=dict)
     resources: Resources = field(default_factory=dict)
 
+    @cached_property
+    def functions(self) -> Mapping[str, func.FuncOp]:
+        """Functions of the module, and of modules in it, by name."""
+        return {op.sym_name.data: op for op in _functions(self.module)}
+
     def place(self, op: Operation) -> str:
         """Return an operation's name and line."""
         line = self.lines.get(op)
         return name_of(op) if line is None else f"line {line}: {name_of(op)}"
+
+
+def _functions(module: ModuleOp) -> Iterator[func.FuncOp]:
+    for op in module.ops:
+        if isinstance(op, func.FuncOp):
+            yield op
+        elif isinstance(op, ModuleOp):
+            yield from _functions(op)
 
 
 def name_of(op: Operation) -> str:

@@ -66,6 +66,11 @@ def tensor_shape(kind: Attribute) -> tuple[int, ...]:
     return shape
 
 
+def is_empty(kind: Attribute) -> bool:
+    """True for the type of a tensor without elements."""
+    return isinstance(kind, TensorType) and 0 in kind.get_shape()
+
+
 def tensor_dtype(kind: Attribute) -> str:
     """Return the element type of a tensor or a scalar."""
     return element_dtype(kind.get_element_type() if isinstance(kind, TensorType) else kind)

@@ -54,10 +54,14 @@ def erase(op: Operation) -> None:
     op.parent.erase_op(op)
 
 
+def networks(module: ModuleOp) -> list[FuncOp]:
+    """Return the functions of a module that may be networks: those with a body of one block."""
+    return [op for op in module.ops if isinstance(op, FuncOp) and len(op.body.blocks) == 1]
+
+
 def applied(module: ModuleOp) -> list[ApplyOp]:
     """Return the operators of all networks in a module, in order, those in groups left out."""
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    return [op for f in functions for op in f.body.block.ops if isinstance(op, ApplyOp)]
+    return [op for f in networks(module) for op in f.body.block.ops if isinstance(op, ApplyOp)]
 
 
 def producer(value: SSAValue, *names: str) -> ApplyOp | None:
@@ -86,6 +90,18 @@ def is_constant(value: SSAValue) -> bool:
             return False
         waiting.extend(owner.inputs)
     return True
+
+
+def number_of(value: SSAValue) -> float | None:
+    """Return the number that a constant of one element is."""
+    owner = value.owner
+    return float(owner.value) if isinstance(owner, ConstantOp) and owner.value is not None else None
+
+
+def either_way(op: ApplyOp) -> tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]]:
+    """Return the two inputs of an operator in both orders, to match what may be written either way."""
+    first, second = op.inputs
+    return (first, second), (second, first)
 
 
 def root_label(value: SSAValue) -> str:

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects.graph import ApplyOp, ConstantOp
 from ..operator import operator
 from ..types import infer, shape_of
-from ._rewrite import Before, erase, option
+from ._rewrite import Before, erase, networks, option
 
 _WEIGHTS = {
     "conv2d": (2, 3, 1, 0),
@@ -42,9 +42,8 @@ class ConvertLayout(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.layout not in ("NCHW", "NHWC"):
             raise PassFailedException(f"{self}: layout is NCHW or NHWC, got '{self.layout}'")
-        for function in list(op.ops):
-            if isinstance(function, FuncOp):
-                _Conversion(function, self.layout == "NHWC").run()
+        for function in networks(op):
+            _Conversion(function, self.layout == "NHWC").run()
 
 
 @dataclass

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp
-from ._rewrite import root_label
+from ._rewrite import networks, root_label
 
 FUNCTION = "lw_constants"
 """The function that computes the constants which the pass made."""
@@ -30,7 +30,7 @@ class FoldConstants(ModulePass):
     name: ClassVar[str] = "lw-graph-fold-constants"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = [f for f in op.ops if isinstance(f, FuncOp)]
+        functions = networks(op)
         if any(f.sym_name.data == FUNCTION for f in functions):
             return
         taken = {c.label.data for c in op.walk() if isinstance(c, ConstantOp)}

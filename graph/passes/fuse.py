@@ -17,7 +17,7 @@ from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
 from ..operator import Kind, operator
 from ..types import shape_of
 from ._dominators import post_dominators, region_between
-from ._rewrite import group_label
+from ._rewrite import group_label, networks
 
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
 """Operators that read an element more than once: what comes before them is computed first."""
@@ -38,12 +38,11 @@ class Fuse(ModulePass):
     depth: int = 64
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in list(op.ops):
-            if isinstance(function, FuncOp):
-                grouping = _Grouping(function, self.depth)
-                grouping.run()
-                for members in grouping.groups():
-                    _make_group(members)
+        for function in networks(op):
+            grouping = _Grouping(function, self.depth)
+            grouping.run()
+            for members in grouping.groups():
+                _make_group(members)
 
 
 Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
@@ -112,7 +111,7 @@ class _Grouping:
         kind, head = kind_of(op), self._heads(op)
         if is_end and head is op and (kind is Kind.REDUCTION or self._gives_rows(start, op)):
             return True
-        if head is not None or len(self.members[self.group[op]]) > 1:
+        if head is not None:
             return False
         if kind is Kind.ELEMENTWISE:
             return shape_of(op.outputs[0]) == shape_of(_last_shape(self.members[self.group[start]], self.order))

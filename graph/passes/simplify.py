@@ -15,7 +15,8 @@ from ...dialects.graph import ApplyOp, ConstantOp
 from ...topi.arguments import padding_of, spread
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
-from ._rewrite import Before, applied, option, producer, replace, with_options
+from ._arithmetic import ARITHMETIC, join_numbers
+from ._rewrite import Before, applied, option, producer, replace, used_once, with_options
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,15 @@ class Simplify(ModulePass):
 
     Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one; a
     transpose that moves axes of extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution
-    of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding.
+    of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding. Equal numbers
+    become one; arithmetic with a number that changes nothing goes, a sum by its count is a mean, 1 / (1 + exp(-x)) a
+    sigmoid. An einsum gives its axes in the order that they are transposed to.
     """
 
     name: ClassVar[str] = "lw-graph-simplify"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        join_numbers(op)
         for found in applied(op):
             rule = _RULES.get(_kind(found))
             value = rule(found) if rule is not None else None
@@ -73,8 +77,19 @@ def _transpose(op: ApplyOp) -> SSAValue | None:
     moved = [k for k in order if shape[k] > 1]
     if moved == sorted(moved):
         return Before(op).reshape(source, [shape[k] for k in order])
+    if (product := producer(source, "einsum")) is not None and source is op.inputs[0] and used_once(source):
+        return _turned(op, product, order)
     same = source is op.inputs[0] and option(op, "axes") == order
     return None if same else Before(op).apply("transpose", source, axes=order)
+
+
+def _turned(op: ApplyOp, product: ApplyOp, order: tuple[int, ...]) -> SSAValue | None:
+    """Return a sum of products that gives its axes in another order."""
+    terms, arrow, letters = str(option(product, "equation")).partition("->")
+    if not arrow or "." in letters:
+        return None
+    equation = f"{terms}->{''.join(letters[k] for k in order)}"
+    return Before(op).apply("einsum", *product.inputs, equation=equation)
 
 
 def _order(op: ApplyOp) -> tuple[int, ...]:
@@ -164,4 +179,5 @@ _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "conv2d": _conv2d,
     "depthwise_conv2d": _convolution,
     "conv3d": _convolution,
+    **ARITHMETIC,
 }

@@ -1,5 +1,6 @@
 """JAX functions on our kernels; needs JAX."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,8 @@ def test_static_arguments_numbers_and_types() -> None:
 
 
 def test_what_cannot_be_imported_is_said() -> None:
-    with pytest.raises(lw.MlirImportError, match=r"stablehlo.sort: sorting is not supported"):
-        lw.jax.jit(jnp.sort)(jnp.ones(4))
+    with pytest.raises(lw.MlirImportError, match=r"stablehlo.fft: Fourier transforms are not supported"):
+        lw.jax.jit(jnp.fft.rfft)(jnp.ones(4))
 
 
 def test_results_are_not_overwritten_by_the_next_call() -> None:
@@ -77,3 +78,74 @@ def test_results_are_not_overwritten_by_the_next_call() -> None:
     first = ours(jnp.zeros(8))
     ours(jnp.ones(8))
     require_same(first, jnp.ones(8))
+
+
+def network(p: Any, x: Any) -> Any:
+    h = jax.nn.gelu(x @ p["w"] + p["b"])
+    return {"y": h * 2, "best": jnp.argmax(h, -1)}
+
+
+def parameters() -> tuple[Any, Any]:
+    random = np.random.default_rng(1)
+    p = {"w": jnp.asarray(random.standard_normal((8, 4)), "float32"), "b": jnp.ones(4)}
+    return p, jnp.asarray(random.standard_normal((5, 8)), "float32")
+
+
+def test_derivatives_are_those_of_the_function() -> None:
+    ours, (p, x) = lw.jax.jit(network), parameters()
+
+    def loss(f: Any) -> Any:
+        return lambda p, x: (f(p, x)["y"] ** 2).sum()
+
+    require_same(jax.grad(loss(ours))(p, x), jax.grad(loss(network))(p, x))
+    require_same(jax.jit(jax.grad(loss(ours), 1))(p, x), jax.grad(loss(network), 1)(p, x))
+    given = jax.tree.map(jnp.ones_like, p)
+    for one, other in zip(
+        jax.jvp(lambda p: loss(ours)(p, x), (p,), (given,)),
+        jax.jvp(lambda p: loss(network)(p, x), (p,), (given,)),
+        strict=True,
+    ):
+        require_same(one, other)
+    require_same(jax.vmap(jax.grad(loss(ours)), (None, 0))(p, x), jax.vmap(jax.grad(loss(network)), (None, 0))(p, x))
+
+
+def test_vmap_compiles_for_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from loopwright.frontends.jax import jitted as module
+
+    shapes = []
+    run = module._run
+    monkeypatch.setattr(module, "_run", lambda low, leaves: shapes.append(leaves[-1].shape) or run(low, leaves))
+    ours, (p, x) = lw.jax.jit(network), parameters()
+    require_same(jax.vmap(ours, (None, 0))(p, x), jax.vmap(network, (None, 0))(p, x))
+    require_same(jax.jit(jax.vmap(ours, (None, 1)))(p, x.T), jax.vmap(network, (None, 0))(p, x))
+    assert shapes == [(5, 8), (5, 8)]
+    nested = jax.vmap(jax.vmap(ours, (None, 0)), (None, 0))
+    require_same(nested(p, x[None]), jax.tree.map(lambda y: y[None], network(p, x)))
+
+
+def test_threads_get_the_results_of_their_own_arguments() -> None:
+    ours = lw.jax.jit(lambda x: (jnp.tanh(x), x.sum()))
+    inputs = [jnp.full((64, 64), float(k)) for k in range(8)]
+    wanted = [(jnp.tanh(x), x.sum()) for x in inputs]
+    with ThreadPoolExecutor(4) as threads:
+        for found, right in zip(threads.map(ours, inputs * 5), wanted * 5, strict=True):
+            require_same(found, right)
+
+
+def test_arguments_may_be_one_array_and_results_an_argument() -> None:
+    ours = lw.jax.jit(lambda x, y: (x, x + y, (y,)))
+    x = jnp.arange(16.0)
+    first = ours(x, x)
+    require_same(first, (x, 2 * x, (x,)))
+    ours(x + 1, x)
+    require_same(first, (x, 2 * x, (x,)))
+
+
+def test_arrays_may_be_given_away() -> None:
+    ours = lw.jax.jit(lambda x: x * 2)
+    donated = jax.jit(lambda x: ours(x) + 1, donate_argnums=0)
+    x = jnp.arange(8.0)
+    require_same(donated(x), jnp.arange(8.0) * 2 + 1)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        ours(x)

@@ -94,6 +94,17 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "mlp": lambda x, w, b: relu(x @ w.T + b),
     "named_elementwise": lambda x, y: (np.exp(x + y), np.exp(x + y) * y, np.maximum(abs(x), y)),
     "packed_matmul": lambda x, y, z: z + np.einsum("mkij,nklj->mnil", x, y),
+    "packing": lambda x: (
+        tiled := np.pad(x, ((0, 1), (0, 1)), constant_values=2.5).reshape(3, 2, 2, 4).transpose(0, 2, 1, 3),
+        x,
+        tiled.transpose(1, 0, 2, 3).reshape(2, 6, 4)[:, :5],
+    ),
+    "places": lambda x, i, s: (
+        x[i[:, 0], i[:, 1]],
+        x[i[:, 1]][:, None],
+        np.where(np.arange(6).reshape(2, 3) == 5, np.float32(7), s),
+        np.arange(2)[:, None] * 2 + np.arange(3),
+    ),
     "reductions": lambda x: (1 + abs(x).sum(2).T, relu(x.max(1)), x.prod(), (x > 1).any((1, 2))),
     "softmax": softmax,
     "transposed_matmul": lambda x, y, z: z + y @ x,

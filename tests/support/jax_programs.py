@@ -197,6 +197,101 @@ def constants(x: Any) -> Any:
     return x @ table, x + np.arange(12, dtype="float32").reshape(3, 4), jnp.full((2,), -jnp.inf), lax.top_k(x, 2)
 
 
+@program(floats(4, 16), floats(16), floats(16))
+def normalisations(x: Any, gain: Any, shift: Any) -> Any:
+    """As Flax and Keras write them; each is one kernel."""
+    spread = jnp.maximum((x * x).mean(-1) - x.mean(-1) ** 2, 0.0)
+    scale = lax.rsqrt(spread[:, None] + 1e-6) * gain
+    flax = (x - x.mean(-1)[:, None]) * scale + shift
+    rms = x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * gain
+    pre_activation = x - jnp.max(x, 0)
+    columns = pre_activation - jnp.log(jnp.exp(pre_activation).sum(0))
+    return flax, rms, jax.nn.standardize(x), jax.nn.softmax(x, 0), jax.nn.log_softmax(x), columns
+
+
+@program(jnp.asarray(floats(2, 6, 4, 8), jnp.bfloat16), jnp.asarray(floats(8), jnp.bfloat16))
+def bfloat16_layers(x: Any, gain: Any) -> Any:
+    """Means and sums are taken in single precision."""
+    centred = x - x.mean(-1, keepdims=True)
+    norm = centred * lax.rsqrt(x.var(-1, keepdims=True) + jnp.bfloat16(1e-5)) * gain
+    wide = x.astype("float32")
+    rms = (wide * lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-6)).astype(x.dtype) * gain
+    return jax.nn.dot_product_attention(x, x, x), norm, rms, jax.nn.log_softmax(x)
+
+
+@program(floats(3, 9), ints(4, 9))
+def sorting(x: Any, i: Any) -> Any:
+    x = x.at[0, 2].set(jnp.nan).at[1, 1].set(-jnp.inf)
+    plain = jnp.sort(x), jnp.argsort(x, 0), jnp.sort(x, descending=True), jnp.argsort(i, descending=True)
+    several = lax.sort((x, x + 1, x > 2), num_keys=2), lax.sort_key_val(i, jnp.arange(9))
+    return *plain, *several, lax.top_k(x[2], 4), jnp.searchsorted(jnp.sort(x[2]), x[1:].ravel())
+
+
+@program(floats(2, 7, 7, 3))
+def pooling_gradients(x: Any) -> Any:
+    def gradient(start: float, join: Any, window: Any, strides: Any, padding: Any) -> Any:
+        return jax.grad(lambda x: (lax.reduce_window(x, start, join, window, strides, padding) ** 2).sum())(
+            jnp.round(x)
+        )
+
+    largest = gradient(-jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+    uneven = gradient(-jnp.inf, lax.max, (1, 2, 3, 1), (1, 3, 2, 1), ((0, 0), (1, 1), (2, 1), (0, 0)))
+    smallest = gradient(jnp.inf, lax.min, (1, 3, 2, 1), (1, 1, 1, 1), "VALID")
+    return largest, uneven, smallest, gradient(0.0, lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+
+
+@program(floats(4, 9))
+def windows(x: Any) -> Any:
+    def further(a: Any, b: Any) -> Any:
+        first = (b[0] > a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
+        return jnp.where(first, b[0], a[0]), jnp.where(first, b[1], a[1])
+
+    places = lax.broadcasted_iota("int32", x.shape, 1)
+    best = lax.reduce_window((x, places), (-np.inf, np.int32(99)), further, (1, 3), (1, 2), "SAME")
+    norms = lax.reduce_window(x, 0.0, lambda a, b: jnp.sqrt(a * a + b * b), (2, 3), (1, 2), "SAME")
+    so_far = lax.cumlogsumexp(x, 1), lax.cummax(x, 1), lax.cumprod(x, 0), lax.cummin(x, 1, reverse=True)
+    return *best, norms, lax.reduce_window(x > 0, False, lax.bitwise_or, (2, 3), (1, 2), "SAME"), *so_far
+
+
+@program(floats(5, 6, 7), ints(5, 5, 3), floats(5, 3, 7), floats(1, 2, 3, 7))
+def general_places(x: Any, i: Any, u: Any, w: Any) -> Any:
+    """Gathers and scatters of windows, with batch axes, of places outside."""
+    odd = np.asarray([-9, 2, 8, -1], "int32")
+    numbers = lax.ScatterDimensionNumbers((1, 2, 3), (), (0, 1))
+    read = x[i, :, i], x.at[odd].get(mode="fill", fill_value=7), x[odd[1:]], x.at[odd].get(mode="clip")
+    rows = jnp.tile(i[:1], (5, 1))
+    moved = jax.vmap(lambda x, k: x[k])(x, rows), jnp.take_along_axis(x, jnp.tile(i[:, :, None], (1, 1, 7)), 1)
+    parts = jax.vmap(lambda x, k: lax.dynamic_slice(x, (k, 0), (2, 7)))(x, i[:, 0])
+    put = jax.vmap(lambda x, p, k: lax.dynamic_update_slice(x, p, (k, 0)))(x, u, i[:, 0])
+    added = jax.vmap(lambda x, k, u: x.at[k].add(u))(x, rows, u)
+    window = (
+        lax.scatter_add(x, np.asarray([[1, 2]], "int32"), w, numbers),
+        x.at[i, i].subtract(1.0),
+        x[0].at[i, i].mul(2),
+    )
+    dropped = x.at[odd].add(1.0, mode="drop"), (x > 0).at[odd].set(True), jax.ops.segment_max(x[:, 0], i[:, 0], 4)
+    return *read, *moved, parts, put, added, *window, *dropped, jax.grad(lambda t: (t[i] ** 2).sum())(x)
+
+
+@program(floats(2, 3, 4, 5), floats(5, 2, 3, 6), floats(9, 3))
+def general_products(x: Any, y: Any, z: Any) -> Any:
+    several = lax.dot_general(x, y, (((1, 3), (2, 0)), ((0,), (1,))))
+    chain = jnp.einsum("bij,bjk,kl->lib", x[0], x[1].transpose(0, 2, 1), x[0, 0])
+    return several, chain, lax.dot_general(x[0], x[1, 0], (((), ()), ((), ()))), lax.associative_scan(jnp.add, z)
+
+
+@program(floats(2, 4, 8, 8), floats(4, 2, 3, 3))
+def convolution_gradients(x: Any, w: Any) -> Any:
+    def loss(x: Any, w: Any) -> Any:
+        return (lax.conv_general_dilated(x, w, (2, 1), "SAME", feature_group_count=2) ** 2).sum()
+
+    def batches(w: Any) -> Any:
+        return (lax.conv_general_dilated(x[:, :2], w, (1, 1), "SAME", batch_group_count=2) ** 2).sum()
+
+    both = lax.conv_general_dilated(x, w[:, :1], (1, 1), ((1, 2), (0, 3)), (2, 3), (2, 1), feature_group_count=4)
+    return *jax.grad(loss, (0, 1))(x, w), jax.grad(batches)(w), both, lax.conv(x[:, :2], w[:, :, ::-1], (1, 1), "SAME")
+
+
 CONVOLUTIONS: dict[str, tuple[tuple[str, str, str], tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "nchw": (("NCHW", "OIHW", "NCHW"), (2, 4, 9, 9), (6, 4, 3, 3), {}),
     "grouped": (("NHWC", "HWIO", "NHWC"), (2, 9, 9, 4), (3, 3, 2, 6), {"feature_group_count": 2}),

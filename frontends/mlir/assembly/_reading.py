@@ -40,8 +40,15 @@ def clauses(parser: Parser) -> Clauses:
             return found
 
 
+_ATTRIBUTES = ("affine_map", "array", "dense")
+"""Words that attributes begin with."""
+
+
 def value(parser: Parser) -> Any:
-    """Read a number, a word, or a list; `[..] x [..]` is a pair of lists."""
+    """Read a number, a word, or a list; `[..] x [..]` is a pair of lists, `<a = 1, ..>` a list of words."""
+    pairs = parser.parse_optional_comma_separated_list(parser.Delimiter.ANGLE, lambda: _pair(parser))
+    if pairs is not None:
+        return pairs
     several = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: value(parser))
     if several is not None:
         return (several, value(parser)) if parser.parse_optional_keyword("x") else several
@@ -52,10 +59,14 @@ def value(parser: Parser) -> Any:
     number = parser.parse_optional_integer(allow_boolean=False)
     if number is not None:
         return number
-    word = parser.parse_optional_identifier()
-    if word is not None:
-        return word
-    return parser.parse_attribute()
+    word = None if parser._current_token.text in _ATTRIBUTES else parser.parse_optional_identifier()
+    return parser.parse_attribute() if word is None else word
+
+
+def _pair(parser: Parser) -> str:
+    key = parser.parse_identifier()
+    parser.parse_punctuation("=")
+    return f"{key} = {value(parser)}"
 
 
 def integers(numbers: Sequence[int]) -> DenseArrayBase[Any]:

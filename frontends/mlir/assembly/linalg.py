@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
 from ._reading import Format, Make, integer, integers, make, type_list, types, value
+from .tensor import packed
 
 _BY_NAME = ("map", "reduce")
 """Operations whose region may be an operation's name, `{ arith.addf }`."""
@@ -145,4 +146,4 @@ def yield_(parser: Parser, name: str, kind: Make) -> Operation:
     return make(parser, kind, operands, types(parser), [])
 
 
-FORMATS: dict[str, Format] = {"index": index, "yield": yield_}
+FORMATS: dict[str, Format] = {"index": index, "yield": yield_, "pack": packed, "unpack": packed}

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DenseIntOrFPElementsAttr, StringAttr, TensorType, i1, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    ComplexType,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    StringAttr,
+    TensorType,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser
 
@@ -12,6 +21,7 @@ from ._reading import Format, Make, clauses, integer, integers, make, parsed, si
 
 _LISTS = {
     ("broadcast_in_dim", "dims"): "broadcast_dimensions",
+    ("dynamic_broadcast_in_dim", "dims"): "broadcast_dimensions",
     ("transpose", "dims"): "permutation",
     ("reverse", "dims"): "dimensions",
     ("dynamic_slice", "sizes"): "slice_sizes",
@@ -20,7 +30,13 @@ _LISTS = {
     ("pad", "interior"): "interior_padding",
     ("fft", "length"): "fft_length",
 }
-_NUMBERS = {("concatenate", "dim"): "dimension", ("iota", "dim"): "iota_dimension"}
+_NUMBERS = {
+    ("concatenate", "dim"): "dimension",
+    ("iota", "dim"): "iota_dimension",
+    ("dynamic_iota", "dim"): "iota_dimension",
+    ("get_dimension_size", "dim"): "dimension",
+    ("set_dimension_size", "dim"): "dimension",
+}
 
 
 def common(parser: Parser, name: str, kind: Make) -> Operation:
@@ -45,6 +61,9 @@ def common(parser: Parser, name: str, kind: Make) -> Operation:
         results = []
     elif short == "select" and len(given_types) == 2:
         given_types, results = [given_types[0], given_types[1], given_types[1]], [given_types[1]]
+    elif short == "complex" and isinstance(results[0], TensorType) and isinstance(results[0].element_type, ComplexType):
+        parts = TensorType(results[0].element_type.element_type, results[0].get_shape())
+        given_types, results = [parts, parts], results[:1]
     elif len(given_types) == count and len(results) == count > 1 and short != "optimization_barrier":
         results = results[:1]
     return make(parser, kind, found.operands, given_types, results, properties)

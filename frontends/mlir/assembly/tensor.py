@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser, UnresolvedOperand
 
@@ -151,6 +151,60 @@ def extract(parser: Parser, name: str, kind: Make) -> Operation:
     return make(parser, kind, [source, *places], kinds, [given.get_element_type()])
 
 
+def gather(parser: Parser, name: str, kind: Make) -> Operation:
+    """`gather %a[%places] gather_dims([0, 1]) unique : (type, type) -> type`."""
+    source = parser.parse_unresolved_operand()
+    (places,) = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+    parser.parse_keyword("gather_dims")
+    parser.parse_punctuation("(")
+    properties: dict[str, Attribute] = {"gather_dims": integers(value(parser))}
+    parser.parse_punctuation(")")
+    if parser.parse_optional_keyword("unique"):
+        properties["unique"] = UnitAttr()
+    properties.update(parser.parse_optional_attr_dict())
+    parser.parse_punctuation(":")
+    signature = parser.parse_function_type()
+    return make(parser, kind, [source, places], signature.inputs.data, signature.outputs.data, properties)
+
+
+def insert(parser: Parser, name: str, kind: Make) -> Operation:
+    """`insert %s into %a[%i, %j] : type`."""
+    scalar = parser.parse_unresolved_operand()
+    parser.parse_keyword("into")
+    target = parser.parse_unresolved_operand()
+    places = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+    parser.parse_punctuation(":")
+    given: Any = parser.parse_type()
+    kinds = [given.get_element_type(), given, *[IndexType()] * len(places)]
+    return make(parser, kind, [scalar, target, *places], kinds, [given])
+
+
+def packed(parser: Parser, name: str, kind: Make) -> Operation:
+    """`pack %a padding_value(%c : f32) inner_dims_pos = [0] inner_tiles = [8] into %b : type -> type`, and `unpack`."""
+    source = parser.parse_unresolved_operand()
+    extra: list[tuple[UnresolvedOperand, Attribute]] = []
+    if parser.parse_optional_keyword("padding_value"):
+        parser.parse_punctuation("(")
+        scalar = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        extra.append((scalar, parser.parse_type()))
+        parser.parse_punctuation(")")
+    properties: dict[str, Attribute] = {}
+    names = {"inner_tiles": "static_inner_tiles"}
+    while not parser.parse_optional_keyword("into"):
+        key = parser.parse_identifier()
+        parser.parse_punctuation("=")
+        properties[names.get(key, key)] = integers(value(parser))
+    target = parser.parse_unresolved_operand()
+    properties.update(parser.parse_optional_attr_dict())
+    parser.parse_punctuation(":")
+    given = parser.parse_type()
+    parser.parse_punctuation("->")
+    result = parser.parse_type()
+    operands, kinds = [source, target, *(o for o, _ in extra)], [given, result, *(t for _, t in extra)]
+    return make(parser, kind, operands, kinds, [result], properties)
+
+
 def from_elements(parser: Parser, name: str, kind: Make) -> Operation:
     """`from_elements %a, %b : type`, `splat %a : type`."""
     operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
@@ -205,6 +259,10 @@ FORMATS: dict[str, Format] = {
     "pad": pad,
     "concat": concat,
     "extract": extract,
+    "gather": gather,
+    "insert": insert,
+    "pack": packed,
+    "unpack": packed,
     "from_elements": from_elements,
     "splat": from_elements,
     "reshape": reshape,

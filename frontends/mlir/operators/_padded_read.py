@@ -35,9 +35,9 @@ class PaddedRead:
         self.conditions.append(self.line(f"equal {rest} 0:int32"))
         return self.line(f"floor_divide {place} {gap}:int32")
 
-    def element(self, places: Sequence[str], outside: str | None, kind: str | None = None) -> str:
-        """Read the first tensor at places, as an element of type `kind`; the token `outside` where that is padding."""
-        element = self.line(" ".join(["read:0", *places]))
+    def element(self, places: Sequence[str], outside: str | None, kind: str | None = None, tensor: int = 0) -> str:
+        """Read a tensor at places, as an element of type `kind`; the token `outside` where that is padding."""
+        element = self.line(" ".join([f"read:{tensor}", *places]))
         if kind is not None:
             element = self.line(f"cast:{kind} {element}")
         if not self.conditions or outside is None:

@@ -1,4 +1,4 @@
-"""Reductions on tensors of a network, shared by dialects: named combiners, combiners of a region, windows."""
+"""Reductions on tensors of a network, shared by dialects: named combiners, and combiners of a region."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ....graph.operators.formula import number
 from ..bodies import combiner_of, custom_combiner
 from ..errors import UnsupportedOperation
 from ..node import Builder, Node, known_values
-from ._padded_read import PaddedRead
 
 _OPERATORS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 _JOIN = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
@@ -105,79 +104,3 @@ def custom(
         identity=tuple(identity),
     )
     return [made] if isinstance(made, Value) else list(made)
-
-
-def window_reduced(
-    build: Builder,
-    combiner: str,
-    x: Value,
-    window: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    gaps: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-) -> Value:
-    """Reduce windows over all axes; `gaps` are the base dilation. Padding does not count."""
-    rank = len(x.shape)
-    spread = [(n - 1) * g + 1 for n, g in zip(x.shape, gaps, strict=True)]
-    extents = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
-    shape = [(n + sum(p) - e) // s + 1 for n, p, e, s in zip(spread, padding, extents, strides, strict=True)]
-    if (
-        combiner == "max"
-        and x.dtype != "bool"
-        and (pooled := _pooled(build, x, window, strides, dilations, gaps, padding))
-    ):
-        return pooled
-    kind = "int8" if x.dtype == "bool" else working_type(x.dtype) if combiner in ("add", "mul") else x.dtype
-    read = PaddedRead()
-    places = []
-    moving = [d for d in range(rank) if window[d] > 1]
-    for d in range(rank):
-        place = read.line(f"multiply i{d} {strides[d]}:int32") if strides[d] != 1 else f"i{d}"
-        if d in moving:
-            place = read.line(f"add {place} {read.line(f'multiply k{moving.index(d)} {dilations[d]}:int32')}")
-        highest = (shape[d] - 1) * strides[d] + extents[d] - 1
-        places.append(read.place(place, x.shape[d], gaps[d], padding[d][0], highest))
-    outside = number(neutral(combiner, kind), kind)
-    element = read.element(places, outside, kind if kind != x.dtype else None)
-    if not moving:
-        return build.cast(build.apply("map_formula", x, shape=tuple(shape), lines=tuple(read.lines)), x.dtype)
-    made: Value = build.apply(
-        "reduce_formula",
-        x,
-        shape=tuple(shape),
-        reduced=tuple(window[d] for d in moving),
-        lines=tuple(read.lines),
-        values=(element,),
-        combiner=(combiner,),
-    )
-    return build.cast(made, x.dtype)
-
-
-def _pooled(
-    build: Builder,
-    x: Value,
-    window: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    gaps: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-) -> Value | None:
-    """Return what max pooling over all axes but two gives, which are the first, and the second or the last."""
-    rank = len(x.shape)
-    still = [d for d in range(rank) if window[d] == strides[d] == 1 and tuple(padding[d]) == (0, 0)]
-    if rank not in (3, 4, 5) or set(gaps) != {1} or 0 not in still or min(min(p) for p in padding) < 0:
-        return None
-    letters = "DHW"[5 - rank :]
-    for layout, spatial in ((f"N{letters}C", range(1, rank - 1)), (f"NC{letters}", range(2, rank))):
-        if all(d in still for d in range(rank) if d not in spatial):
-            sides = [padding[d][0] for d in spatial] + [padding[d][1] for d in spatial]
-            options = {"kernel": [window[d] for d in spatial], "stride": [strides[d] for d in spatial]}
-            try:
-                made: Value = build.apply(
-                    "max_pool", x, padding=sides, dilation=[dilations[d] for d in spatial], layout=layout, **options
-                )
-            except ValueError:  # padding wider than the window: some windows see nothing
-                return None
-            return made
-    return None

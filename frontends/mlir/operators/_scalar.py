@@ -36,6 +36,17 @@ def compare(build: Builder, direction: str, x: Value, y: Value) -> Value:
     return build.elementwise(names[direction], x, y)
 
 
+def in_total_order(build: Builder, direction: str, x: Value, y: Value) -> Value:
+    """Compare floats as sorting does: NaN is larger than all else, and equal to itself; zeros are equal."""
+    if direction in ("GT", "LE"):
+        x, y = y, x
+    of_x = build.elementwise("not_equal" if direction in ("EQ", "NE") else "equal", x, x)
+    last = build.elementwise("logical_and", of_x, build.elementwise("not_equal", y, y))
+    plain = compare(build, "EQ" if direction in ("EQ", "NE") else "LT", x, y)
+    found = build.elementwise("logical_or", plain, last)
+    return found if direction in ("EQ", "LT", "GT") else build.elementwise("logical_not", found)
+
+
 def add(build: Builder, x: Value, y: Value) -> Value:
     """Add; of conditions, one of them holds."""
     return build.elementwise("logical_or" if x.dtype == "bool" else "add", x, y)

@@ -14,6 +14,7 @@ from ..errors import UnsupportedOperation
 from ..node import Node
 from . import _scalar
 from ._generic import Loops, generic_node, product_of, read_operand
+from ._packing import packed, unpacked
 from ._reductions import custom, joined, reduced
 
 
@@ -109,6 +110,10 @@ def reduce(node: Node) -> list[Value]:
     if len(inputs) == 1 and named is not None:
         return [reduced(node.build, named, inputs[0], axes, starts[0])]
     return custom(node, block, inputs, starts, axes, held_first=False)
+
+
+pack = Converter(packed)
+unpack = Converter(unpacked)
 
 
 @Converter

@@ -10,7 +10,8 @@ from ..errors import UnsupportedOperation
 from ..node import Node
 from ._generic import product_of
 from ._products import Convolution, convolved
-from ._reductions import joined, window_reduced
+from ._reductions import joined
+from ._windows import Windows, window_reduced
 from .linalg import contraction, operands_of
 
 _PRODUCTS = {
@@ -162,7 +163,7 @@ def _pooling(data: str, how: str) -> Converter:
             dilations[axis] = (node.ints("dilations", ones) * len(space))[k]
         if x.dtype != starts[0].dtype:
             x = node.build.cast(x, starts[0].dtype)
-        made = window_reduced(node.build, combiner, x, window, strides, dilations, [1] * rank, [(0, 0)] * rank)
+        made = window_reduced(node.build, combiner, x, Windows(window, strides, dilations, [1] * rank, [(0, 0)] * rank))
         if made.shape != starts[0].shape:
             raise UnsupportedOperation(f"it gives {list(made.shape)}, its output has {list(starts[0].shape)}")
         return joined(node.build, combiner, made, starts[0])

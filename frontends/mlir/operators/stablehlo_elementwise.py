@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....dialects.numpy_types import FLOATS
 from ....graph.network import Value
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
@@ -63,9 +64,10 @@ def clamp(node: Node) -> Value:
 @Converter
 def compare(node: Node) -> Value:
     direction = str(node.need("comparison_direction")).split()[-1]
-    if "TOTALORDER" in str(node.get("compare_type")):
-        raise UnsupportedOperation("floats are not compared in total order")
-    return _scalar.compare(node.build, direction, node.value(0), node.value(1))
+    x, y = node.value(0), node.value(1)
+    if "TOTALORDER" in str(node.get("compare_type")) and x.dtype in FLOATS:
+        return _scalar.in_total_order(node.build, direction, x, y)
+    return _scalar.compare(node.build, direction, x, y)
 
 
 @Converter

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from xdsl.ir import Block
 
 from ....graph.network import Value
 from ..bodies import combiner_of
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
 from ..node import Builder, Node
+from ..reader import name_of
 from ..values import named_lists
 from ._movement import taken
 
@@ -129,9 +131,12 @@ def gather(node: Node) -> Value:
     return build.transpose(made, [kept.index(name) for name in order])
 
 
-@Converter
-def dynamic_gather(node: Node) -> Value:
-    raise UnsupportedOperation("sizes of windows must be attributes: use stablehlo.gather")
+def _subtracts(block: Block) -> bool:
+    """True where a block takes its second argument from its first."""
+    first, last = block.first_op, block.last_op
+    if first is None or last is None or first.next_op is not last or name_of(first) != "stablehlo.subtract":
+        return False
+    return list(first.operands) == list(block.args) and list(last.operands) == list(first.results)
 
 
 @Converter
@@ -161,9 +166,11 @@ def scatter(node: Node) -> Value:
     last = block.last_op
     combiner = combiner_of(block, node.program)
     replaces = combiner is None and last is not None and len(list(block.ops)) == 1 and last.operands[0] is block.args[1]
+    if combiner is None and _subtracts(block):
+        combiner, updates = "add", build.elementwise("negative", updates)
     if combiner is None and not replaces:
         raise UnsupportedOperation(
-            "updates replace elements, or are joined by an add, a multiply, a maximum or a minimum"
+            "updates replace elements, are subtracted, or joined by an add, a multiply, a maximum or a minimum"
         )
     places, whole = _flat_places(build, starts, windows, x.shape, clamp=False)
     rest = [d for d in range(len(x.shape)) if d not in axes]
@@ -175,9 +182,10 @@ def scatter(node: Node) -> Value:
     new = build.reshape(build.transpose(updates, order), (count, *extents))
     flat = _front(build, x, axes)
     at = build.broadcast(build.reshape(places, (count, *(1,) * len(rest))), (count, *extents))
-    if x.dtype == "bool":
-        raise UnsupportedOperation("conditions are not scattered: cast them to int8 first")
+    kind = "int8" if x.dtype == "bool" else x.dtype
+    flat, new = build.cast(flat, kind), build.cast(new, kind)
     made: Value = build.apply("scatter_elements", flat, at, new, axis=0, reduction=combiner or "none")
+    made = build.cast(made, x.dtype)
     made = build.reshape(made, (*(x.shape[a] for a in axes), *extents))
     now = [*axes, *rest]
     return build.transpose(made, [now.index(d) for d in range(len(now))])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 from ....graph.network import Value
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
 from ..node import Node
-from ..values import named_lists
+from ..reader import name_of
+from ..values import attributes, named_lists, python
 from ._products import Convolution, contracted, convolved
 
 
@@ -24,7 +27,26 @@ def dot_general(node: Node) -> Value:
         known.setdefault(key, node.ints(key))
     batch = (known["lhs_batching_dimensions"], known["rhs_batching_dimensions"])
     summed = (known["lhs_contracting_dimensions"], known["rhs_contracting_dimensions"])
-    return contracted(node.build, node.value(0), node.value(1), batch, summed, node.dtype)
+    x, y, count = node.value(0), node.value(1), len(batch[0])
+    own = len(x.shape) - count - len(summed[0])
+    if not _is_turned(node, count, own):
+        return contracted(node.build, x, y, batch, summed, node.dtype)
+    made = contracted(node.build, y, x, batch[::-1], summed[::-1], node.dtype)
+    rank = len(made.shape)
+    return node.build.transpose(made, [*range(count), *range(rank - own, rank), *range(count, rank - own)])
+
+
+def _is_turned(node: Node, batch: int, own: int) -> bool:
+    """True where all that reads a product is a transpose that ends with an axis of its first operand.
+
+    JAX puts the operand with fewer axes first, and moves its axes back: the product is then the other way round.
+    """
+    users = {use.operation for use in node.op.results[0].uses}
+    op = next(iter(users), None)
+    if op is None or len(users) > 1 or name_of(op) != "stablehlo.transpose":
+        return False
+    order = [int(v) for v in np.asarray(python(attributes(op)["permutation"], node.program.resources)).reshape(-1)]
+    return bool(order) and batch <= order[-1] < batch + own
 
 
 @Converter

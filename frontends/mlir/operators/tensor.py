@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ....graph.network import Value
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
-from ..node import Node, known_values
+from ..node import Builder, Node, known_values
 from ._movement import pad_value, padded, taken
+from ._packing import packed, unpacked
 
 _DYNAMIC = -(2**63)
 
@@ -65,7 +68,7 @@ def from_elements(node: Node) -> Value:
 def generate(node: Node) -> Value:
     block = node.region()
     axes = [node.build.iota(node.shape, d) for d in range(len(block.args))]
-    return node.build.broadcast(node.inline(block, axes)[0], node.shape)
+    return node.build.broadcast(node.with_indices(node.shape).inline(block, axes)[0], node.shape)
 
 
 @Converter
@@ -79,6 +82,43 @@ def extract(node: Node) -> Value:
         moved = build.elementwise("multiply", flat, build.like(extent, flat))
         flat = build.elementwise("add", moved, build.cast(place, "int32"))
     return taken(build, build.reshape(x, (int(np.prod(x.shape)),)), flat, 0)
+
+
+pack = Converter(packed)
+unpack = Converter(unpacked)
+
+
+@Converter
+def gather(node: Node) -> Value:
+    """Return the slices at places, whose last axis numbers the axes that they are along."""
+    x, places, build = node.value(0), node.value(1), node.build
+    axes = node.ints("gather_dims")
+    rest = [d for d in range(len(x.shape)) if d not in axes]
+    columns = [build.reshape(_column(build, places, k), places.shape[:-1]) for k in range(len(axes))]
+    flat = build.cast(columns[0], "int32")
+    for column, axis in zip(columns[1:], axes[1:], strict=True):
+        moved = build.elementwise("multiply", flat, build.like(x.shape[axis], flat))
+        flat = build.elementwise("add", moved, build.cast(column, "int32"))
+    front = build.transpose(x, [*axes, *rest])
+    front = build.reshape(front, (prod(front.shape[: len(axes)]), *front.shape[len(axes) :]))
+    return build.reshape(taken(build, front, flat, 0), node.shape)
+
+
+def _column(build: Builder, places: Value, k: int) -> Value:
+    begin, end = [0] * len(places.shape), list(places.shape)
+    begin[-1], end[-1] = k, k + 1
+    return build.slice(places, begin, end, [1] * len(begin))
+
+
+@Converter
+def insert(node: Node) -> Value:
+    """Replace the element at one place."""
+    scalar, x, places, build = node.value(0), node.value(1), node.operands[2:], node.build
+    here: Value | None = None
+    for axis, place in enumerate(places):
+        own = build.elementwise("equal", build.iota(x.shape, axis), build.cast(place, "int64"))
+        here = own if here is None else build.elementwise("logical_and", here, own)
+    return scalar if here is None else build.elementwise("where", here, scalar, x)
 
 
 @Converter

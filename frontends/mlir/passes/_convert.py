@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from ....dialects.graph import ConstantOp
 from ....graph.module import dense_values
 from ....graph.network import Network
 from ..errors import MlirImportError
-from ..importer import functions_of, import_function
+from ..importer import import_function
 from ..reader import Program, name_of
 from ..values import symbol
 
@@ -46,7 +46,8 @@ class ConvertToGraph(ModulePass):
     dialects: ClassVar[frozenset[str]]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        known = functions_of(op)
+        program = Program(op)
+        known = program.functions
         owned = {name: f for name, f in known.items() if f.body.blocks and _dialects(f) & self.dialects}
         owned = {name: f for name, f in owned.items() if _dialects(f) <= self.dialects | _COMMON}
         owned = {name: f for name, f in owned.items() if not _has_buffers(f)}
@@ -57,7 +58,7 @@ class ConvertToGraph(ModulePass):
                 _mend_bits(function)
         for name, function in owned.items():
             try:
-                made[name] = import_function(Program(op), function, name)
+                made[name] = import_function(program, function, name)
             except MlirImportError as error:
                 if not self.skip:
                     raise PassFailedException(f"{self.name}: {error}") from error
@@ -78,7 +79,7 @@ def _callees(function: FuncOp) -> set[str]:
     return {symbol(op.callee) for op in function.walk() if isinstance(op, CallOp)}
 
 
-def _is_plain(name: str, known: dict[str, FuncOp], dialects: Collection[str]) -> bool:
+def _is_plain(name: str, known: Mapping[str, FuncOp], dialects: Collection[str]) -> bool:
     """True for a function that can become part of its caller."""
     function = known.get(name)
     return function is not None and bool(function.body.blocks) and _dialects(function) <= {*dialects, *_COMMON}

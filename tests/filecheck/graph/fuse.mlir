@@ -75,3 +75,15 @@ func.func @rows(%x: tensor<4x8xf32>, %r: tensor<4x8xf32>, %g: tensor<8xf32>) -> 
   %m = lw_graph.apply "rms_norm" (%e) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   func.return %b, %s, %e, %m : tensor<4x8xf32>, tensor<8x4xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// Two chains from one tensor that meet are one kernel, also where the shorter one reached the end first.
+// CHECK-LABEL: func.func @meeting
+func.func @meeting(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK-NEXT: %y = lw_graph.group "relu_negative_erf_abs_multiply" (
+  %r = lw_graph.apply "relu" (%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %n = lw_graph.apply "negative" (%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %e = lw_graph.apply "erf" (%n) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %a = lw_graph.apply "abs" (%e) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = lw_graph.apply "multiply" (%r, %a) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  func.return %y : tensor<4x8xf32>
+}
