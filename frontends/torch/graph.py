@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .importer import FxNode
@@ -29,7 +30,8 @@ class CompiledGraph:
         for node in self.module.graph.nodes:
             if node.op == "call_module":
                 self._replace(node, kept, options, kernels)
-        self._forward = self.module.forward
+        self.run: Callable[..., Any] = _plain_forward(self.module)
+        """The graph as a function of its inputs that returns a tuple."""
 
     def _replace(self, node: FxNode, kept: set[FxNode], options: TorchOptions, kernels: bool) -> None:
         """Put a region in the place of a submodule."""
@@ -42,4 +44,12 @@ class CompiledGraph:
             object.__setattr__(self.module, node.target, region)
 
     def __call__(self, *inputs: Any) -> Any:
-        return self._forward(*inputs)
+        return self.run(*inputs)
+
+
+def _plain_forward(gm: GraphModule) -> Any:
+    """Return a module's generated function, without the checks that a module's own call makes before it."""
+    from torch.fx._lazy_graph_module import _LazyGraphModule
+
+    _LazyGraphModule.force_recompile(gm)
+    return type(gm).forward.__get__(gm)
