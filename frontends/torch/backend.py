@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .buckets import Buckets
 from .decompositions import decompositions
 from .graph import CompiledGraph
 from .options import TorchOptions
@@ -72,13 +73,15 @@ def _graph(
 ) -> Compiled:
     static = _static_places() if kind == "inference" else frozenset()
 
-    def compiled(graph: GraphModule) -> Compiled:
-        made = CompiledGraph(graph, kind, static, options, kernels)
+    def compiled(graph: GraphModule, padding: str = "") -> Compiled:
+        made = CompiledGraph(graph, kind, static, options, kernels, padding)
         if observe is not None:
             observe(made)
         return made.run
 
-    return Versions(gm, compiled, options.versions) if has_symbols(inputs) else compiled(gm)
+    if not has_symbols(inputs):
+        return compiled(gm)
+    return Versions(gm, compiled, options.versions, Buckets(inputs, options.buckets) if options.buckets else None)
 
 
 def _static_places() -> frozenset[int]:

@@ -16,13 +16,20 @@ GraphModule = Any
 class CompiledGraph:
     """A graph as a function: regions in kernels of ours, and PyTorch's operators between them.
 
-    `kind` is inference, forward or backward; `stays` says of each operator that is PyTorch's why it is.
+    `kind` is inference, forward or backward; `stays` says of each operator that is PyTorch's why it is; `padding` how
+    the graph is padded, or why it is not, where that was asked for.
     """
 
     def __init__(
-        self, gm: GraphModule, kind: str, static: frozenset[int], options: TorchOptions, kernels: bool = True
+        self,
+        gm: GraphModule,
+        kind: str,
+        static: frozenset[int],
+        options: TorchOptions,
+        kernels: bool = True,
+        padding: str = "",
     ) -> None:
-        self.kind = kind
+        self.kind, self.padding = kind, padding
         self.module, self.stays = partitioned(gm)
         self.regions: list[Region] = []
         inputs = [node for node in self.module.graph.nodes if node.op == "placeholder"]
