@@ -66,11 +66,11 @@ def apply_arrays(op: ApplyOp, arrays: Sequence[Array]) -> list[Array]:
     name = op.operator.data
     if operator(name).kind is Kind.VIEW:
         return [arrays[0].reshape(shape_of(op.outputs[0]))]
-    return run_te(_expressions(name, tuple(v.type for v in op.inputs), op.options), list(arrays))
+    return run_te(expressions(name, tuple(v.type for v in op.inputs), op.options), list(arrays))
 
 
 @lru_cache(maxsize=512)
-def _expressions(name: str, kinds: tuple[Attribute, ...], options: OptionsAttr) -> ModuleOp:
+def expressions(name: str, kinds: tuple[Attribute, ...], options: OptionsAttr) -> ModuleOp:
     """Return an operator on tensors of these types as tensor expressions; networks repeat themselves."""
     tensors = [placeholder(kind, f"p{k}") for k, kind in enumerate(kinds)]
     return create_module([*tensors, *apply(name, tensors, options.values)])

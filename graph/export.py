@@ -26,7 +26,7 @@ class CpuNetwork(CompiledNetwork):
     def __init__(self, package: Package, target: Target, workloads: Sequence[str]) -> None:
         super().__init__(package)
         self._target = target
-        self._workloads = tuple(workloads)
+        self.workloads = tuple(workloads)
 
     def export_library(self, path: str | PathLike[str], name: str | None = None) -> Path:
         """Write the network as an object file (`.o`) or a shared library (`.so`), and a C header beside it.
@@ -59,7 +59,7 @@ class CpuNetwork(CompiledNetwork):
         """Lower the kernels again: their artifacts are machine code for a process that loads it."""
         texts = [
             emit(scheduled_kernel(workload, kernel.schedule))
-            for workload, kernel in zip(self._workloads, self.plan.kernels, strict=True)
+            for workload, kernel in zip(self.workloads, self.plan.kernels, strict=True)
         ]
         for text, artifact in zip(texts, self.package.kernels, strict=True):
             assert Signature(text.arguments, (text.workspace_bytes,)) == signature_of("llvm", artifact)

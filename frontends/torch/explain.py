@@ -28,6 +28,8 @@ class GraphReport:
     flops: int
     all_flops: int
     stays: Mapping[tuple[str, str], int]
+    padding: str = ""
+    """The shapes that inputs are padded to, or why they are not; empty where the option `buckets` asks for nothing."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Explanation:
             f"{_counted(regions, 'region')}, {self.flops_share:.1%} of the floating-point operations"
         ]
         lines += [f"  stays PyTorch's: {n} x {name}: {why}" for (name, why), n in sorted(self.stays.items())]
+        lines += [f"  {graph.padding}" for graph in self.graphs if graph.padding]
         lines += [f"  graph break: {n} x {why}" for why, n in sorted(self.breaks.items())]
         return "\n".join(lines)
 
@@ -67,14 +70,17 @@ class Explanation:
 def explain(model: Callable[..., Any], *inputs: Any, options: Mapping[str, Any] | None = None) -> Explanation:
     """Report what `torch.compile(model, backend="loopwright")` would compile, for inputs; all of it runs in PyTorch.
 
-    Gradients are computed, or not, as they would be: put `torch.no_grad()` around the call to see inference.
+    Gradients are computed, or not, as they would be: put `torch.no_grad()` around the call to see inference. With the
+    option `buckets`, all extents of the inputs are taken to be open (`dynamic=True`).
     """
     import torch
     from torch._dynamo.utils import counters
 
     graphs: list[CompiledGraph] = []
     before = Counter(counters["graph_break"])
-    torch.compile(model, backend=compiled_by(TorchOptions.of(options), graphs.append, kernels=False))(*inputs)
+    known = TorchOptions.of(options)
+    is_open = True if known.buckets else None
+    torch.compile(model, backend=compiled_by(known, graphs.append, kernels=False), dynamic=is_open)(*inputs)
     breaks = Counter(counters["graph_break"]) - before
     return Explanation(tuple(map(_report, graphs)), {why.splitlines()[0]: n for why, n in breaks.items()})
 
@@ -89,6 +95,7 @@ def _report(graph: CompiledGraph) -> GraphReport:
         operators=sum(map(len, regions)) + len(outside),
         flops=ours,
         all_flops=ours + sum(map(_flops, outside)),
+        padding=graph.padding,
         stays=Counter((name_of(node), why) for node, why in graph.stays.items()),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .importer import FxNode
@@ -15,13 +16,20 @@ GraphModule = Any
 class CompiledGraph:
     """A graph as a function: regions in kernels of ours, and PyTorch's operators between them.
 
-    `kind` is inference, forward or backward; `stays` says of each operator that is PyTorch's why it is.
+    `kind` is inference, forward or backward; `stays` says of each operator that is PyTorch's why it is; `padding` how
+    the graph is padded, or why it is not, where that was asked for.
     """
 
     def __init__(
-        self, gm: GraphModule, kind: str, static: frozenset[int], options: TorchOptions, kernels: bool = True
+        self,
+        gm: GraphModule,
+        kind: str,
+        static: frozenset[int],
+        options: TorchOptions,
+        kernels: bool = True,
+        padding: str = "",
     ) -> None:
-        self.kind = kind
+        self.kind, self.padding = kind, padding
         self.module, self.stays = partitioned(gm)
         self.regions: list[Region] = []
         inputs = [node for node in self.module.graph.nodes if node.op == "placeholder"]
@@ -29,7 +37,8 @@ class CompiledGraph:
         for node in self.module.graph.nodes:
             if node.op == "call_module":
                 self._replace(node, kept, options, kernels)
-        self._forward = self.module.forward
+        self.run: Callable[..., Any] = _plain_forward(self.module)
+        """The graph as a function of its inputs that returns a tuple."""
 
     def _replace(self, node: FxNode, kept: set[FxNode], options: TorchOptions, kernels: bool) -> None:
         """Put a region in the place of a submodule."""
@@ -42,4 +51,12 @@ class CompiledGraph:
             object.__setattr__(self.module, node.target, region)
 
     def __call__(self, *inputs: Any) -> Any:
-        return self._forward(*inputs)
+        return self.run(*inputs)
+
+
+def _plain_forward(gm: GraphModule) -> Any:
+    """Return a module's generated function, without the checks that a module's own call makes before it."""
+    from torch.fx._lazy_graph_module import _LazyGraphModule
+
+    _LazyGraphModule.force_recompile(gm)
+    return type(gm).forward.__get__(gm)

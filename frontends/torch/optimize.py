@@ -73,8 +73,11 @@ def _module_class() -> Any:
                 if not _fits(example, leaf):
                     raise ValueError(f"the module is compiled for {_shown(example)}, got {_shown(leaf)}")
                 inputs[place] = leaf
-            with torch.no_grad():
-                results = self.graph(*inputs)
+            if torch.is_grad_enabled():
+                with torch.no_grad():
+                    results = self.graph.run(*inputs)
+            else:
+                results = self.graph.run(*inputs)
             return results[0] if self._returns_one else pytree.tree_unflatten(results, self._spec.out_spec)
 
     return OptimizedModule

@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+BACKGROUND = "background"
+"""The option `tune` for tuning beside the program."""
 
 
 @dataclass(frozen=True)
 class TorchOptions:
     """Options of `torch.compile(model, backend="loopwright", options={...})` and of `lw.torch.optimize`.
 
-    `records` is a file of tuning records, which kernels take their schedules from; with `tune`, so many seconds of
-    tuning are spent on each graph before it is compiled, and the records are added to that file. `freeze` takes
-    parameters as constants where no gradients are computed. `versions` is how many shapes of one graph are compiled;
-    further ones run in PyTorch. With `check` each kernel is held to the interpreter's results when it is compiled.
+    `records` is a file of tuning records, which kernels take their schedules from: unless given, one in the cache
+    folder, by a key of the graph. With `tune`, so many seconds of tuning are spent on each graph before it is compiled,
+    and the records are added to that file; "background" tunes in a process beside, and kernels change between calls as
+    better ones are found. `freeze` takes parameters as constants where no gradients are computed. `versions` is how
+    many shapes of one graph are compiled; further ones run in PyTorch. With `buckets`, open extents of a dimension are
+    padded to the next of those it names, as in `{0: (1, 8, 32)}`, where that is shown to change no result. With `check`
+    each kernel is held to the interpreter's results when it is compiled.
     """
 
     target: str = "llvm"
     records: str | os.PathLike[str] | None = None
-    tune: float = 0.0
+    tune: float | str = 0.0
     freeze: bool = True
     versions: int = 8
+    buckets: Mapping[int, Sequence[int]] = field(default_factory=dict)
     check: bool = False
 
     def __post_init__(self) -> None:
         if self.target.split()[:1] != ["llvm"]:
             raise ValueError(f"graphs of PyTorch are compiled for CPUs, of kind llvm; got target {self.target!r}")
-        if self.tune and self.records is None:
-            raise ValueError("option tune needs the option records, a file that keeps what is found")
+        if self.tune != BACKGROUND and (isinstance(self.tune, str) or self.tune < 0):
+            raise ValueError(f"option tune is seconds or '{BACKGROUND}', got {self.tune!r}")
+        for dimension, steps in self.buckets.items():
+            if not isinstance(dimension, int) or not steps or steps[0] < 1 or sorted(set(steps)) != list(steps):
+                raise ValueError(
+                    f"option buckets is extents of at least 1 in increasing order, by the dimension's number, as in "
+                    f"{{0: (1, 8, 32)}}; got {self.buckets!r}"
+                )
         if self.versions < 1:
             raise ValueError(f"option versions is a number of at least 1, got {self.versions}")
 

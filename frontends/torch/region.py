@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
-from collections.abc import Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 from ...backends.missing import MissingRequirement
 from ...graph.builders import BuildError
 from ...graph.chosen_schedules import UntunedWarning
 from ...graph.compiler import compile
+from ...graph.export import CpuNetwork
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from ...graph.runtime.network import CompiledNetwork
 from ...graph.runtime.on_llvm import LlvmFrame, LlvmNetwork
+from .background import tune_beside
+from .fused_steps import count_fused_steps
 from .importer import FxNode, GraphImport
-from .options import TorchOptions
+from .model_key import records_of
+from .options import BACKGROUND, TorchOptions
 from .tuning import tune_network
 from .types import Tensor, array_of, kind_of, memory_order
 
+_FAILURES = (BuildError, MissingRequirement, ValueError, MemoryError)
+"""Errors of compiling a region."""
 _MOST_UPDATES = 2
 """Parameters that were written so often since they were packed are inputs from then on."""
 _MOST_MODULES = 64
@@ -70,6 +80,11 @@ class _Port:
         """The shape of the elements as they lie in memory."""
         return tuple(self.shape[d] for d in self.order)
 
+    def empty(self) -> Tensor:
+        """Return a new tensor of this port, by the function of PyTorch that takes least time to call."""
+        made: Tensor = _empty_strided()(self.shape, self.strides, self.dtype)
+        return made
+
     def value(self, value: Value) -> Value:
         """From a tensor as it lies in memory to the one that PyTorch sees."""
         if self.is_plain:
@@ -83,6 +98,14 @@ class _Port:
             return value
         made: Value = value.net.transpose(value, axes=self.order)
         return made
+
+
+@cache
+def _empty_strided() -> Any:
+    """PyTorch's own allocation for code it compiles: 0.5 us, where `torch.empty_strided` takes 1.0 (AMD EPYC)."""
+    import torch
+
+    return torch._C._dynamo.guards._empty_strided_cpu
 
 
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
@@ -99,20 +122,31 @@ class _Bound:
 
     network: CompiledNetwork
     loaded: LlvmNetwork
-    frozen: tuple[int, ...]
-    parameters: list[Tensor]
-    """Kept alive, as constants may lie in their memory."""
-    addresses: list[int]
-    versions: list[int]
+    memory: list[Tensor]
+    """Tensors on the memory of the parameters: it stays theirs as long as their addresses say who they are."""
+    watched: list[weakref.ref[Tensor]]
+    """Of the parameters: what is compiled for some is dropped when one of them is gone."""
+    packed: list[tuple[int, int, int]]
+    """The place of each parameter among the region's arguments, its address, and its version."""
     given: list[tuple[int, _Port]]
     """The inputs, by their places among the region's arguments."""
     made: list[_Port]
     frames: list[LlvmFrame] = field(default_factory=list)
 
+    def taken_frame(self) -> LlvmFrame:
+        """Return a frame that no other thread runs."""
+        try:
+            return self.frames.pop()
+        except IndexError:
+            return self.loaded.frame()
+
     def holds(self, arguments: Sequence[Tensor]) -> bool:
         """True where the parameters are those that were packed, and nobody has written them since."""
-        found = [arguments[place] for place in self.frozen]
-        return self.addresses == [t.data_ptr() for t in found] and self.versions == [t._version for t in found]
+        for place, address, version in self.packed:
+            tensor = arguments[place]
+            if tensor.data_ptr() != address or tensor._version != version:
+                return False
+        return True
 
 
 class Region:
@@ -146,8 +180,6 @@ class Region:
         return self._run(bound, arguments)
 
     def _run(self, bound: _Bound, arguments: Sequence[Tensor]) -> Any:
-        import torch
-
         addresses, alive = [], []
         for place, port in bound.given:
             tensor = arguments[place]
@@ -155,9 +187,9 @@ class Region:
                 tensor = self._in_order(tensor, port)
                 alive.append(tensor)
             addresses.append(tensor.data_ptr())
-        results = [torch.empty_strided(port.shape, port.strides, dtype=port.dtype) for port in bound.made]
+        results = [port.empty() for port in bound.made]
         addresses += [result.data_ptr() for result in results]
-        frame = bound.frames.pop() if bound.frames else bound.loaded.frame()
+        frame = bound.taken_frame()
         frame.run(addresses)
         bound.frames.append(frame)
         return results[0] if len(results) == 1 else tuple(results)
@@ -185,21 +217,22 @@ class Region:
                 self._of_modules.clear()
             try:
                 self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments)
-            except (BuildError, MissingRequirement, ValueError, MemoryError) as error:
+            except _FAILURES as error:
                 self.failure = str(error)
                 warnings.warn(f"{self.name} runs in PyTorch: {error}", RegionWarning, stacklevel=4)
             return self._bound if self.failure is None else None
 
-    def _parameters(self, arguments: Sequence[Tensor]) -> tuple[int, ...]:
-        """The identities of the parameters, which are kept alive as long as they stand for a compiled region."""
+    def _parameters(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> tuple[int, ...]:
+        """The identities of the parameters: nothing is kept of those that are gone, whose numbers others may get."""
         return tuple(id(arguments[place]) for place in sorted(self.static))
 
-    def _compiled(self, arguments: Sequence[Tensor]) -> _Bound:
+    def _compiled(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> _Bound:
         frozen = tuple(
             place for place in sorted(self.static) if self.options.freeze and not arguments[place].is_inference()
         )
         parameters = [arguments[place] for place in frozen]
-        addresses, versions = [t.data_ptr() for t in parameters], [t._version for t in parameters]
+        count_fused_steps()
+        packed = [(place, arguments[place].data_ptr(), arguments[place]._version) for place in frozen]
         net, given, made = self.network(dict(zip(frozen, parameters, strict=True)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntunedWarning)
@@ -207,13 +240,64 @@ class Region:
         self.statistics.compilations += 1
         loaded = compiled.loaded()
         assert isinstance(loaded, LlvmNetwork)
-        return _Bound(compiled, loaded, frozen, parameters, addresses, versions, given, made)
+        memory = [tensor.detach() for tensor in parameters]
+        return _Bound(compiled, loaded, memory, self._watched(arguments), packed, given, made)
+
+    def _watched(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> list[weakref.ref[Tensor]]:
+        """Have what is compiled for parameters be forgotten when one of them is gone."""
+        key, region = self._parameters(arguments), weakref.ref(self)
+
+        def forget(_: object) -> None:
+            found = region()
+            if found is not None:
+                found._forget(key)
+
+        return [weakref.ref(arguments[place], forget) for place in sorted(self.static)]
+
+    def _forget(self, key: tuple[int, ...]) -> None:
+        bound = self._of_modules.pop(key, None)
+        if bound is not None and self._bound is bound:
+            self._bound = None
+
+    @cached_property
+    def records(self) -> str | None:
+        """The file of tuning records: the one that was asked for, else that of the graph in the cache folder."""
+        given = self.options.records or records_of(self.graph.graph, self.options.target)
+        return None if given is None else os.fspath(given)
 
     def _tuned(self, net: Network) -> CompiledNetwork:
-        options = self.options
-        if options.tune and not self.statistics.compilations:
-            tune_network(net, options)
-        return compile(net, options.target, options.records, check=options.check, copy_constants=False)
+        options, records, is_first = self.options, self.records, not self.statistics.compilations
+        if options.tune and records is None:
+            raise ValueError(
+                "option tune keeps records in the cache folder, and this user has none: name a file of them"
+            )
+        if isinstance(options.tune, int | float) and options.tune and is_first:
+            assert records is not None
+            tune_network(net, options.target, records, options.tune)
+        must_exist = options.records is not None and not options.tune
+        known = records if must_exist or (records is not None and Path(records).is_file()) else None
+        made = compile(net, options.target, known, check=options.check, copy_constants=False)
+        if options.tune == BACKGROUND and is_first:
+            assert records is not None and isinstance(made, CpuNetwork)
+            tune_beside(self, made, records)
+        return made
+
+    def renew(self) -> None:
+        """Compile again with the schedules that are on record now; calls take the new kernels from then on."""
+        with self._lock:
+            for key, bound in list(self._of_modules.items()):
+                parameters = [watched() for watched in bound.watched]
+                if any(each is None for each in parameters):
+                    continue
+                arguments = dict(zip(sorted(self.static), parameters, strict=True))
+                try:
+                    made = self._compiled(arguments)
+                except _FAILURES as error:
+                    warnings.warn(f"{self.name} keeps its kernels: {error}", RegionWarning, stacklevel=2)
+                    return
+                self._of_modules[key] = made
+                if self._bound is bound:
+                    self._bound = made
 
     def network(self, parameters: dict[int, Tensor]) -> tuple[Network, list[tuple[int, _Port]], list[_Port]]:
         """Import the region, with some arguments as constants; returns also its inputs by place, and its outputs."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from ...graph.network import Network
 from ...graph.tasks import extract_tasks
 from ...search.tune.options import TuningOptions
 from ...search.tune.scheduler import TaskScheduler
-from .options import TorchOptions
 
 _MOST_TRIALS = 1000
 """Trials a kernel: the time ends tuning before."""
 
 
-def tune_network(net: Network, options: TorchOptions) -> None:
-    """Tune the kernels of a network for the seconds asked for, into the file of records."""
-    tasks, weights = extract_tasks(net, options.target)
+def tune_network(net: Network, target: str, records: str | os.PathLike[str], time_s: float) -> None:
+    """Tune the kernels of a network for a time, into a file of records."""
+    tasks, weights = extract_tasks(net, target)
     if tasks:
-        more = TuningOptions(more_trials=_MOST_TRIALS * len(tasks), time_limit_s=options.tune, progress=False)
-        TaskScheduler(tasks, weights, options.records).tune(more)
+        more = TuningOptions(more_trials=_MOST_TRIALS * len(tasks), time_limit_s=time_s, progress=False)
+        TaskScheduler(tasks, weights, records).tune(more)

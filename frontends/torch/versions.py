@@ -6,8 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .buckets import Buckets, Padded, Shapes, padded, results_of, why_not_padded
+
 GraphModule = Any
 Compiled = Callable[..., Any]
+Key = tuple[Any, ...]
+"""Shapes and strides of inputs, and numbers among them."""
 
 
 def has_symbols(inputs: Sequence[Any]) -> bool:
@@ -25,31 +29,60 @@ def has_symbols(inputs: Sequence[Any]) -> bool:
 class Versions:
     """A graph of open shapes: each shape that it is called with is traced and compiled, the first `most` of them.
 
-    Others run in PyTorch, as the graph is.
+    Others run in PyTorch, as the graph is. With `buckets`, shapes are padded to those of a few versions where that is
+    shown to change nothing; `compiled` is told how a version is padded, or why it is not.
     """
 
-    def __init__(self, gm: GraphModule, compiled: Callable[[GraphModule], Compiled], most: int) -> None:
-        self._gm, self._compiled, self._most = gm, compiled, most
-        self._known: dict[tuple[Any, ...], Compiled] = {}
+    def __init__(
+        self, gm: GraphModule, compiled: Callable[[GraphModule, str], Compiled], most: int, buckets: Buckets | None
+    ) -> None:
+        self._gm, self._compiled, self._most, self._buckets = gm, compiled, most, buckets
+        self._known: dict[Key, Compiled] = {}
+        self._versions: dict[Key, Compiled] = {}
+        """Of those known, the ones that are no padding of another."""
         self._lock = threading.Lock()
 
     def __call__(self, *inputs: Any) -> Any:
-        key = tuple(map(_key, inputs))
+        key = _key(inputs)
         found = self._known.get(key)
         if found is None:
-            found = self._version(key, inputs)
-        return found(*inputs)
+            with self._lock:
+                found = self._known.get(key) or self._made(inputs)
+                if found is not None:
+                    self._known[key] = found
+        return (found or self._gm.forward)(*inputs)
 
-    def _version(self, key: tuple[Any, ...], inputs: Sequence[Any]) -> Compiled:
+    def _made(self, inputs: Sequence[Any]) -> Compiled | None:
+        shapes = None if self._buckets is None else self._buckets.shapes(inputs)
+        graph = self._traced(inputs)
+        if shapes is None:
+            return self._version(inputs, graph)
+        wide_inputs = padded(inputs, shapes)
+        wide = self._traced(wide_inputs)
+        reason = why_not_padded(graph, wide)
+        if reason is not None:
+            return self._version(inputs, graph, f"not padded: {reason}")
+        version = self._version(wide_inputs, wide, f"padded: {_shown(inputs, shapes)}")
+        return None if version is None else Padded(version, shapes, results_of(graph))
+
+    def _version(self, inputs: Sequence[Any], graph: GraphModule, padding: str = "") -> Compiled | None:
+        """Return the graph compiled for the shapes of inputs; None where there are as many versions as may be."""
+        key = _key(inputs)
+        if key not in self._versions and len(self._versions) < self._most:
+            self._versions[key] = self._compiled(graph, padding)
+        return self._versions.get(key)
+
+    def _traced(self, inputs: Sequence[Any]) -> GraphModule:
         from torch.fx.experimental.proxy_tensor import make_fx
 
-        with self._lock:
-            if key not in self._known:
-                if len(self._known) >= self._most:
-                    return self._gm.forward  # type: ignore[no-any-return]
-                self._known[key] = self._compiled(make_fx(self._gm, tracing_mode="fake")(*inputs))
-            return self._known[key]
+        return make_fx(self._gm, tracing_mode="fake")(*inputs)
 
 
-def _key(value: Any) -> Any:
-    return (value.shape, value.stride()) if hasattr(value, "stride") else value
+def _key(inputs: Sequence[Any]) -> Key:
+    return tuple((each.shape, each.stride()) if hasattr(each, "stride") else each for each in inputs)
+
+
+def _shown(inputs: Sequence[Any], shapes: Shapes) -> str:
+    pairs = zip(inputs, shapes, strict=True)
+    shown = [f"{[*given.shape]} to {[*shape]}" for given, shape in pairs if getattr(given, "shape", shape) != shape]
+    return ", ".join(dict.fromkeys(shown))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from ...backends.llvm.bound_calls import Copy, Slot
 from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.jit import LoadedObject
+from ...backends.llvm.sequence import KernelSequence
 from ...backends.time_evaluator import HostCaches
 from ...dialects.cpu_models import CPU_MODELS
 from .binding import Binding, bound
@@ -26,7 +27,6 @@ from .plan import Place, Plan, Port
 from .signature import signature_of
 
 Array = npt.NDArray[Any]
-Call = tuple[Callable[[Any], None], Any]
 ANY_MODEL = "generic"
 """The model of targets that name none."""
 
@@ -42,8 +42,7 @@ class LlvmNetwork:
         if (reason := why_not_here(tuple(features))) is not None:
             raise PackageError(f"network {self.plan.name} {reason}")
         self._codes = [LoadedObject(artifact.object_code, artifact.threads) for artifact in artifacts]
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        self.functions = [kind(code.run) for code in self._codes]
+        self.addresses = [code.run for code in self._codes]
         self.constants = [_aligned(array) for array in package.constants]
 
     def session(self) -> LlvmSession:
@@ -65,7 +64,7 @@ class LlvmNetwork:
 
 
 class LlvmFrame:
-    """A workspace, and each step as a function and the pointers it takes: those of arguments are set in each run.
+    """A workspace, and the steps on it with the pointers they take: those of arguments are set in each run.
 
     One frame is for one thread at a time. It keeps what it runs in memory.
     """
@@ -74,20 +73,21 @@ class LlvmFrame:
         binding, count = network.binding, len(network.plan.inputs) + len(network.plan.outputs)
         self._network = network
         self._workspace = aligned_empty((max(1, binding.workspace_bytes),), np.uint8)
-        self._holes: list[list[tuple[Any, int]]] = [[] for _ in range(count)]
-        self._calls: list[Call] = []
-        self._copies: list[tuple[Slot, Slot, int]] = []
-        for step in binding.steps:
-            if isinstance(step, Copy):
-                self._copies.append((step.target, step.source, step.nbytes))
-                continue
-            pointers = (ctypes.c_void_p * (len(step.slots) + 1))()
-            for position, slot in enumerate(step.slots):
-                if slot.kind == "argument":
-                    self._holes[slot.number].append((pointers, position))
-                else:
-                    pointers[position] = self._address(slot, ())
-            self._calls.append((network.functions[step.kernel], pointers))
+        self._copies = [(s.target, s.source, s.nbytes) for s in binding.steps if isinstance(s, Copy)]
+        calls = [step for step in binding.steps if not isinstance(step, Copy)]
+        self._sequence = KernelSequence(
+            [
+                (network.addresses[c.kernel], [0 if _is_open(s) else self._address(s, ()) for s in c.slots])
+                for c in calls
+            ]
+        )
+        self._pointers = self._sequence.pointers
+        holes: list[list[int]] = [[] for _ in range(count)]
+        for first, call in zip(self._sequence.first, calls, strict=True):
+            for position, slot in enumerate(call.slots):
+                if _is_open(slot):
+                    holes[slot.number].append(first + position)
+        self._holes = [(argument, place) for argument, places in enumerate(holes) for place in places]
 
     def _address(self, slot: Slot, addresses: Sequence[int]) -> int:
         if slot.kind == "argument":
@@ -98,27 +98,31 @@ class LlvmFrame:
 
     def run(self, addresses: Sequence[int]) -> None:
         """Run once on arrays at these addresses, inputs then outputs: contiguous, of the plan's types and shapes."""
-        for holes, address in zip(self._holes, addresses, strict=True):
-            for pointers, position in holes:
-                pointers[position] = address
-        for function, pointers in self._calls:
-            function(pointers)
+        pointers = self._pointers
+        for argument, place in self._holes:
+            pointers[place] = addresses[argument]
+        self._sequence.run()
         for target, source, nbytes in self._copies:
             ctypes.memmove(self._address(target, addresses), self._address(source, addresses), nbytes)
 
 
+def _is_open(slot: Slot) -> bool:
+    return slot.kind == "argument"
+
+
 class LlvmSession:
-    """An arena, and each step as a function and the pointers it takes."""
+    """An arena, and the steps on it with the pointers they take."""
 
     def __init__(self, network: LlvmNetwork) -> None:
         self._network = network
         self._arena = _arena(network.plan)
-        self._calls: list[Call] = []
         self._caches: tuple[int, HostCaches] | None = None
-        for step in network.plan.steps:
-            addresses = [self._address(place) for place in (*step.places, *step.workspaces)]
-            pointers = (ctypes.c_void_p * (len(addresses) + 1))(*addresses)
-            self._calls.append((network.functions[step.kernel], pointers))
+        self._sequence = KernelSequence(
+            [
+                (network.addresses[step.kernel], [self._address(place) for place in (*step.places, *step.workspaces)])
+                for step in network.plan.steps
+            ]
+        )
 
     def _address(self, place: Place) -> int:
         if place.is_constant:
@@ -138,8 +142,7 @@ class LlvmSession:
         array[...] = self._array(port)
 
     def run(self) -> None:
-        for function, pointers in self._calls:
-            function(pointers)
+        self._sequence.run()
 
     def finish(self) -> None:
         """Do nothing: `run` returns when all is complete."""
@@ -155,13 +158,14 @@ class LlvmSession:
 
     def time(self, number: int) -> float:
         start_s = time.perf_counter()
-        for _ in range(number):
-            self.run()
+        self._sequence.run_often(number)
         return time.perf_counter() - start_s
 
     def time_steps(self) -> list[float]:
-        times_s = []
-        for function, pointers in self._calls:
+        times_s, kind = [], ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        functions = [kind(address) for address in self._network.addresses]
+        for number, step in enumerate(self._network.plan.steps):
+            function, pointers = functions[step.kernel], self._sequence.arguments_of(number)
             start_s = time.perf_counter()
             function(pointers)
             times_s.append(time.perf_counter() - start_s)

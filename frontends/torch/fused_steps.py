@@ -1,0 +1,26 @@
+"""Steps of fused optimizers as writes to their parameters, which PyTorch's version counters leave out."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+
+@cache
+def count_fused_steps() -> None:
+    """From now on, have each step of a fused optimizer count as a write to the parameters that it changed.
+
+    Steps that are not fused are counted by PyTorch itself. `torch.optim.Adam(..., fused=True)` writes all elements, and
+    leaves `parameter._version` as it was (PyTorch 2.13).
+    """
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    register_optimizer_step_post_hook(_count)
+
+
+def _count(optimizer: Any, args: Any, kwargs: Any) -> None:
+    from torch.autograd.graph import increment_version
+
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            increment_version([each for each in group["params"] if each.grad is not None])

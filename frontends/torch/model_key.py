@@ -1,0 +1,46 @@
+"""The stable key of a graph, and the file in the cache folder that its tuning records are in."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from ...storage.folders import cache_folder
+from .importer import FxNode, name_of
+
+
+def records_of(graph: Any, target: str) -> Path | None:
+    """Return the file for the records of a graph on a target; None where this user has no home folder."""
+    folder = cache_folder("records")
+    return None if folder is None else folder / f"{graph_key(graph, target)}.jsonl"
+
+
+def graph_key(graph: Any, target: str) -> str:
+    """Return a key of an FX graph: operators, arguments, shapes and types count, and neither names nor values do."""
+    numbers: dict[FxNode, int] = {}
+    rows = [target]
+    for node in graph.nodes:
+        operator = name_of(node) if node.op == "call_function" else node.op
+        rows.append(f"{operator} {_shown(node.args, numbers)} {_shown(node.kwargs, numbers)} {_kinds(node)}")
+        numbers[node] = len(numbers)
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:32]
+
+
+def _shown(given: Any, numbers: dict[FxNode, int]) -> str:
+    if isinstance(given, dict):
+        return f"{{{', '.join(f'{name}: {_shown(value, numbers)}' for name, value in sorted(given.items()))}}}"
+    if isinstance(given, list | tuple):
+        return f"[{', '.join(_shown(each, numbers) for each in given)}]"
+    if hasattr(given, "op") and hasattr(given, "users"):
+        return f"%{numbers[given]}"
+    return repr(given)
+
+
+def _kinds(node: FxNode) -> str:
+    value = node.meta.get("val")
+    return " ".join(
+        f"{each.dtype}{list(each.shape)}{list(each.stride())}"
+        for each in (value if isinstance(value, list | tuple) else [value])
+        if hasattr(each, "stride")
+    )
