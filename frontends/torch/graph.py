@@ -22,7 +22,7 @@ class CompiledGraph:
         self, gm: GraphModule, kind: str, static: frozenset[int], options: TorchOptions, kernels: bool = True
     ) -> None:
         self.kind = kind
-        self.module, self.stays = partitioned(gm)
+        self.module, self.stays = partitioned(gm, options.takes)
         self.regions: list[Region] = []
         inputs = [node for node in self.module.graph.nodes if node.op == "placeholder"]
         kept = {node for k, node in enumerate(inputs) if k in static}

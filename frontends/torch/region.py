@@ -1,25 +1,27 @@
-"""A region of a graph on the CPU: compiled when it is first called, and run on the memory of PyTorch's tensors."""
+"""A region of a graph on one device: compiled when it is first called, and run on the memory of PyTorch's tensors."""
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...backends.missing import MissingRequirement
+from ...dialects.target import Target
 from ...graph.builders import BuildError
 from ...graph.chosen_schedules import UntunedWarning
 from ...graph.compiler import compile
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from ...graph.runtime.network import CompiledNetwork
-from ...graph.runtime.on_llvm import LlvmFrame, LlvmNetwork
+from .devices import Frame, Loaded, RegionDevice, region_device
 from .importer import FxNode, GraphImport
 from .options import TorchOptions
+from .partition import devices_of
 from .tuning import tune_network
-from .types import Tensor, array_of, kind_of, memory_order
+from .types import Array, Tensor, array_of, kind_of, memory_order
 
 _MOST_UPDATES = 2
 """Parameters that were written so often since they were packed are inputs from then on."""
@@ -98,7 +100,7 @@ class _Bound:
     """A compiled region, with the parameters that its constants were made of."""
 
     network: CompiledNetwork
-    loaded: LlvmNetwork
+    loaded: Loaded
     frozen: tuple[int, ...]
     parameters: list[Tensor]
     """Kept alive, as constants may lie in their memory."""
@@ -107,7 +109,7 @@ class _Bound:
     given: list[tuple[int, _Port]]
     """The inputs, by their places among the region's arguments."""
     made: list[_Port]
-    frames: list[LlvmFrame] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
 
     def holds(self, arguments: Sequence[Tensor]) -> bool:
         """True where the parameters are those that were packed, and nobody has written them since."""
@@ -127,9 +129,12 @@ class Region:
         self.name, self.graph, self.static, self.options = name, graph, static, options
         self.statistics = RegionStatistics()
         self.failure: str | None = None
+        (self.device,) = {device for node in graph.graph.nodes for device in devices_of(node)}
         self._bound: _Bound | None = None
         self._of_modules: dict[tuple[int, ...], _Bound] = {}
         """By the parameters themselves: modules of one class share a graph under torch.compile."""
+        self._captured: list[_Bound] = []
+        """Replaced ones that CUDA graphs read."""
         self._lock = threading.Lock()
 
     @property
@@ -146,30 +151,36 @@ class Region:
         return self._run(bound, arguments)
 
     def _run(self, bound: _Bound, arguments: Sequence[Tensor]) -> Any:
-        import torch
-
-        addresses, alive = [], []
+        addresses, alive, alignment = [], [], bound.loaded.alignment
         for place, port in bound.given:
             tensor = arguments[place]
-            if tensor.stride() != port.strides:
-                tensor = self._in_order(tensor, port)
+            address = tensor.data_ptr()
+            if tensor.stride() != port.strides or address % alignment:
+                tensor = self._in_order(tensor, port, alignment)
                 alive.append(tensor)
-            addresses.append(tensor.data_ptr())
-        results = [torch.empty_strided(port.shape, port.strides, dtype=port.dtype) for port in bound.made]
+                address = tensor.data_ptr()
+            addresses.append(address)
+        results = [self._empty(port) for port in bound.made]
         addresses += [result.data_ptr() for result in results]
-        frame = bound.frames.pop() if bound.frames else bound.loaded.frame()
+        try:
+            frame = bound.frames.pop()
+        except IndexError:
+            frame = bound.loaded.frame()
         frame.run(addresses)
         bound.frames.append(frame)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _in_order(self, tensor: Tensor, port: _Port) -> Tensor:
-        """Return a tensor in memory as the port says: a copy, but where only axes of extent 1 differ."""
+    def _empty(self, port: _Port) -> Tensor:
         import torch
 
-        if memory_order(port.shape, tensor.stride()) == port.order:
+        return torch.empty_strided(port.shape, port.strides, dtype=port.dtype, device=self.device)
+
+    def _in_order(self, tensor: Tensor, port: _Port, alignment: int) -> Tensor:
+        """Return a tensor in memory as the port says: a copy, but where only axes of extent 1 differ."""
+        if memory_order(port.shape, tensor.stride()) == port.order and tensor.data_ptr() % alignment == 0:
             return tensor
         self.statistics.copied_inputs += 1
-        return torch.empty_strided(port.shape, port.strides, dtype=port.dtype).copy_(tensor)
+        return self._empty(port).copy_(tensor)
 
     def _bind(self, arguments: Sequence[Tensor]) -> _Bound | None:
         with self._lock:
@@ -179,12 +190,20 @@ class Region:
             if found is not None and found.holds(arguments):
                 self._bound = found
                 return found
-            self.statistics.updates += found is not None
+            device = region_device(self.device)
+            if device.must_wait():
+                text = f"{self.name} runs in PyTorch in this CUDA graph: call it with these parameters before a capture"
+                warnings.warn(text, RegionWarning, stacklevel=4)
+                return None
+            if found is not None:
+                self.statistics.updates += 1
+                self._captured += [found] if found.loaded.captured else []
             if self.statistics.updates > _MOST_UPDATES or len(self._of_modules) >= _MOST_MODULES:
                 self.static = frozenset()
+                self._captured += [each for each in self._of_modules.values() if each.loaded.captured]
                 self._of_modules.clear()
             try:
-                self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments)
+                self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments, device)
             except (BuildError, MissingRequirement, ValueError, MemoryError) as error:
                 self.failure = str(error)
                 warnings.warn(f"{self.name} runs in PyTorch: {error}", RegionWarning, stacklevel=4)
@@ -194,29 +213,32 @@ class Region:
         """The identities of the parameters, which are kept alive as long as they stand for a compiled region."""
         return tuple(id(arguments[place]) for place in sorted(self.static))
 
-    def _compiled(self, arguments: Sequence[Tensor]) -> _Bound:
+    def _compiled(self, arguments: Sequence[Tensor], device: RegionDevice) -> _Bound:
         frozen = tuple(
             place for place in sorted(self.static) if self.options.freeze and not arguments[place].is_inference()
         )
         parameters = [arguments[place] for place in frozen]
         addresses, versions = [t.data_ptr() for t in parameters], [t._version for t in parameters]
-        net, given, made = self.network(dict(zip(frozen, parameters, strict=True)))
+        net, given, made = self.network(dict(zip(frozen, parameters, strict=True)), device.array_of)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntunedWarning)
-            compiled = self._tuned(in_layout(net, "auto"))
+            compiled = self._tuned(in_layout(net, "auto"), device.target(self.options.target))
         self.statistics.compilations += 1
-        loaded = compiled.loaded()
-        assert isinstance(loaded, LlvmNetwork)
-        return _Bound(compiled, loaded, frozen, parameters, addresses, versions, given, made)
+        return _Bound(compiled, device.load(compiled), frozen, parameters, addresses, versions, given, made)
 
-    def _tuned(self, net: Network) -> CompiledNetwork:
+    def _tuned(self, net: Network, target: str | Target) -> CompiledNetwork:
         options = self.options
         if options.tune and not self.statistics.compilations:
-            tune_network(net, options)
-        return compile(net, options.target, options.records, check=options.check, copy_constants=False)
+            tune_network(net, target, options)
+        return compile(net, target, options.records, check=options.check, copy_constants=False)
 
-    def network(self, parameters: dict[int, Tensor]) -> tuple[Network, list[tuple[int, _Port]], list[_Port]]:
-        """Import the region, with some arguments as constants; returns also its inputs by place, and its outputs."""
+    def network(
+        self, parameters: dict[int, Tensor], array: Callable[[Tensor], Array] = array_of
+    ) -> tuple[Network, list[tuple[int, _Port]], list[_Port]]:
+        """Import the region, with some arguments as constants; returns also its inputs by place, and its outputs.
+
+        `array` makes the arrays of constants.
+        """
         nodes = list(self.graph.graph.nodes)
         places = {node: k for k, node in enumerate(n for n in nodes if n.op == "placeholder")}
         net, given = Network(self.name), []
@@ -224,7 +246,7 @@ class Region:
         def value_of(node: FxNode) -> Value:
             place, port = places[node], _Port.of(node)
             if place in parameters:
-                return constant_of(net, node.name, parameters[place])
+                return constant_of(net, node.name, parameters[place], array)
             given.append((place, port))
             return port.value(net.input(node.name, port.physical, kind_of(node.meta["val"]).dtype))
 
@@ -239,10 +261,10 @@ class Region:
         return net, given, made
 
 
-def constant_of(net: Network, name: str, tensor: Tensor) -> Value:
-    """Return a constant on the memory of a tensor, where its elements are dense in memory."""
+def constant_of(net: Network, name: str, tensor: Tensor, array: Callable[[Tensor], Array] = array_of) -> Value:
+    """Return a constant on the memory of a tensor, where its elements are dense in memory, as `array` makes it."""
     order = memory_order(tensor.shape, tensor.stride())
     if order is None:
-        return net.constant(array_of(tensor.contiguous()), name)
+        return net.constant(array(tensor.contiguous()), name)
     port = _Port(tuple(tensor.shape), tuple(tensor.stride()), order, tensor.dtype)
-    return port.value(net.constant(array_of(tensor.permute(order)), name))
+    return port.value(net.constant(array(tensor.permute(order)), name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dialects.target import Target
 from ...graph.network import Network
 from ...graph.tasks import extract_tasks
 from ...search.tune.options import TuningOptions
@@ -12,9 +13,9 @@ _MOST_TRIALS = 1000
 """Trials a kernel: the time ends tuning before."""
 
 
-def tune_network(net: Network, options: TorchOptions) -> None:
+def tune_network(net: Network, target: str | Target, options: TorchOptions) -> None:
     """Tune the kernels of a network for the seconds asked for, into the file of records."""
-    tasks, weights = extract_tasks(net, options.target)
+    tasks, weights = extract_tasks(net, target)
     if tasks:
         more = TuningOptions(more_trials=_MOST_TRIALS * len(tasks), time_limit_s=options.tune, progress=False)
         TaskScheduler(tasks, weights, options.records).tune(more)

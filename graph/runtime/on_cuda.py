@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -12,9 +14,13 @@ from ...backends.c_family.artifact import Artifact
 from ...backends.cuda.arrays import CudaDevice
 from ...backends.cuda.driver import current, device_at
 from ...backends.cuda.graph import Graph, can_replay
+from ...backends.cuda.launches import BoundLaunch, DeviceCopy, LoadedFunction, enqueue
 from ...backends.cuda.runtime import CudaRuntime
+from ...backends.llvm.bound_calls import Call, Copy, Slot
+from .binding import Binding, bound
 from .package import Package, require_memory
 from .plan import Place, Port
+from .signature import Signature
 
 Array = npt.NDArray[Any]
 
@@ -27,17 +33,103 @@ class _Kernel(CudaRuntime):
 
 
 class CudaNetwork(CudaDevice):
-    """The kernels and the constants of a network on a device."""
+    """The kernels and the constants of a network on a device, each there when it is first needed."""
 
     def __init__(self, package: Package, index: int) -> None:
         super().__init__(index)
         self.plan = package.plan
-        self.kernels = [_Kernel(Artifact.from_bytes(data, "cuda"), index) for data in package.kernels]
-        self.constants = [self.array(array).buffer for array in package.constants]
+        self._package = package
+        self._artifacts = [Artifact.from_bytes(data, "cuda") for data in package.kernels]
+
+    @cached_property
+    def kernels(self) -> list[_Kernel]:
+        """The kernels as pycuda loads them, for sessions."""
+        return [_Kernel(artifact, self.index) for artifact in self._artifacts]
+
+    @cached_property
+    def functions(self) -> list[LoadedFunction]:
+        """The kernels as the driver loads them, for frames."""
+        return [LoadedFunction(artifact, self.index) for artifact in self._artifacts]
+
+    @cached_property
+    def constants(self) -> list[Any]:
+        """The constants in memory of pycuda's."""
+        return [self.array(array).buffer for array in self._package.constants]
+
+    @cached_property
+    def binding(self) -> Binding:
+        """The steps on arguments, constants and a workspace."""
+        return bound(self.plan, [Signature(a.kernel.arguments, a.kernel.workspaces) for a in self._artifacts])
 
     def session(self) -> CudaSession:
         """Return a session with an arena and a stream of its own."""
         return CudaSession(self)
+
+    def frame(self, constants: Sequence[int]) -> CudaFrame:
+        """Return a frame, which runs the steps on memory and streams of a caller's; it has the constants' addresses."""
+        return CudaFrame(self, constants)
+
+
+class CudaFrame:
+    """Each step as launches and the addresses that they take: those of arguments and workspace are set in each run.
+
+    One frame is for one thread at a time. It waits for nothing and allocates nothing, so that runs may be captured.
+    """
+
+    def __init__(self, network: CudaNetwork, constants: Sequence[int]) -> None:
+        binding, count = network.binding, len(network.plan.inputs) + len(network.plan.outputs)
+        self._network, self._constants = network, constants
+        self._holes: list[list[tuple[Any, int]]] = [[] for _ in range(count)]
+        self._spaces: list[tuple[Any, int, int]] = []
+        self._arrays: list[Any] = []
+        self._launches: list[BoundLaunch] = []
+        self._copies: list[Copy] = []
+        self._workspace = -1
+        for step in binding.steps:
+            if isinstance(step, Copy):
+                self._copies.append(step)
+            else:
+                self._bind(step)
+
+    def _bind(self, step: Call) -> None:
+        function = self._network.functions[step.kernel]
+        assert len(step.slots) == len(function.kernel.arguments) + len(function.kernel.workspaces)
+        pointers = (ctypes.c_uint64 * len(step.slots))()
+        for position, slot in enumerate(step.slots):
+            if slot.kind == "argument":
+                self._holes[slot.number].append((pointers, position))
+            elif slot.kind == "workspace":
+                self._spaces.append((pointers, position, slot.number))
+            else:
+                pointers[position] = self._constants[slot.number]
+        self._arrays.append(pointers)
+        self._launches += function.bound(pointers)
+
+    def run(self, addresses: Sequence[int], workspace: int, stream: int) -> None:
+        """Put one run into a stream, by its handle.
+
+        `addresses` are those of inputs, then of outputs: contiguous, of the plan's types and shapes, on multiples of 16
+        bytes; `workspace` is that of the binding's bytes, which are free again after what the stream holds then.
+        """
+        for holes, address in zip(self._holes, addresses, strict=True):
+            for pointers, position in holes:
+                pointers[position] = address
+        if workspace != self._workspace:
+            self._workspace = workspace
+            for pointers, position, offset in self._spaces:
+                pointers[position] = workspace + offset
+        copies = [
+            DeviceCopy(self._address(each.target, addresses), self._address(each.source, addresses), each.nbytes)
+            for each in self._copies
+        ]
+        enqueue(self._network.index, self._launches, copies, stream)
+
+    def _address(self, slot: Slot, addresses: Sequence[int]) -> int:
+        if slot.kind == "argument":
+            return addresses[slot.number]
+        if slot.kind == "constant":
+            return self._constants[slot.number]
+        return self._workspace + slot.number
 
 
 class CudaSession:

@@ -11,12 +11,13 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from torch_models import NAMES, model  # noqa: E402
+from torch_watched import Watched, close  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
-from loopwright.frontends.torch.region import Region, RegionWarning  # noqa: E402
+from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
 from loopwright.graph.builders import BuildError  # noqa: E402
 
 nn: Any = torch.nn
@@ -28,30 +29,6 @@ def nothing_compiled() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
-
-
-class Watched:
-    """A function or a module under torch.compile, and the graphs that it took."""
-
-    def __init__(self, function: Any, *, dynamic: bool | None = None, **options: Any) -> None:
-        self.graphs: list[CompiledGraph] = []
-        backend = compiled_by(TorchOptions.of(options), self.graphs.append)
-        self.call = torch.compile(function, backend=backend, dynamic=dynamic)
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.call(*inputs)
-
-    @property
-    def regions(self) -> list[Region]:
-        return [region for graph in self.graphs for region in graph.regions]
-
-    @property
-    def stays(self) -> list[str]:
-        return sorted(node.name for graph in self.graphs for node in graph.stays)
-
-
-def close(found: Any, wanted: Any) -> None:
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.few(3)
@@ -78,7 +55,7 @@ def test_backend_is_found_by_its_name() -> None:
     ("options", "sentence"),
     [
         ({"tuned": 1}, "has no option 'tuned'; it has target, records, tune, freeze, versions, check"),
-        ({"target": "cuda"}, "compiled for CPUs, of kind llvm; got target 'cuda'"),
+        ({"target": "opencl"}, "for targets of kind llvm or cuda, got target 'opencl'"),
         ({"tune": 1.0}, "option tune needs the option records"),
         ({"versions": 0}, "option versions is a number of at least 1, got 0"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_pycuda import Bindings, FakeDriver
+from fake_pycuda import Bindings, FakeDriver, Library
 from packages import grow, parts_of, with_header, write_parts
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
-from loopwright.backends.cuda import driver
+from loopwright.backends.cuda import driver, launches
+from loopwright.backends.device_lost import DeviceLost
 from loopwright.dialects.numpy_types import ELEMENT_TYPES, teach_numpy
 from loopwright.graph.runtime.package import PackageError
 
@@ -106,10 +108,10 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArenaDriver]:
     package.__spec__ = sys.__spec__
     monkeypatch.setitem(sys.modules, "pycuda", package)
     monkeypatch.setitem(sys.modules, "pycuda.driver", fake)
-    for cached in (driver.pycuda_driver, driver._context):
+    for cached in (driver.pycuda_driver, driver._context, driver.context_handle):
         cached.cache_clear()
     yield fake
-    for cached in (driver.pycuda_driver, driver._context):
+    for cached in (driver.pycuda_driver, driver._context, driver.context_handle):
         cached.cache_clear()
     assert fake.stack == []
 
@@ -173,6 +175,82 @@ def test_network_on_cuda_is_replayed(
     assert executor.benchmark(repeat=2, min_repeat_ms=10).mean == pytest.approx(2e-3)  # a millisecond a kernel
     del executor
     assert not bindings.alive
+
+
+@pytest.fixture
+def library(cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch) -> Library:
+    made = Library(cuda)
+    monkeypatch.setattr(launches, "library", lambda: made)
+    return made
+
+
+def placed(cuda: ArenaDriver, values: np.ndarray[Any, Any]) -> int:
+    """The address of an array on the device, made by another package."""
+    address = next(cuda.addresses)
+    cuda.memory[address] = values.copy().reshape(-1).view(np.uint8)
+    return address
+
+
+def values_at(cuda: ArenaDriver, address: int) -> np.ndarray[Any, Any]:
+    return cuda.memory[address].view(np.float32)
+
+
+def test_frame_on_cuda_runs_on_memory_and_streams_of_a_caller(cuda: ArenaDriver, library: Library) -> None:
+    """Nothing is allocated, uploaded or waited for in a run, and the context is on nobody's stack after it."""
+    net = lw.Network("steps")
+    y = net.softmax(net.input("data", (1, 8)))
+    net.output(net.softmax(net.softmax(y)), y)
+    compiled = lw.compile(net, H200, processes=1)
+    loaded: Any = compiled.loaded()
+    frame = loaded.frame([])
+    assert library.loaded == ["main_k0"] * len(compiled.package.kernels), "loaded before a capture"
+    memory, data = dict(cuda.memory), np.arange(8, dtype=np.float32)
+    cuda.log.clear()
+    for number, stream in enumerate((0, 7)):
+        addresses = [placed(cuda, data + number), *(placed(cuda, np.zeros(8, np.float32)) for _ in range(2))]
+        workspace = placed(cuda, np.zeros(loaded.binding.workspace_bytes, np.uint8))
+        library.streams.clear()
+        frame.run(addresses, workspace, stream)
+        assert set(library.streams) == {stream} and not cuda.stack
+        assert (values_at(cuda, addresses[2]) == data + number + 1).all()
+        assert (values_at(cuda, addresses[1]) == data + number + 3).all()
+        assert (values_at(cuda, workspace)[:8] == data + number + 2).all()
+    assert cuda.log == 6 * ["main_k0"]
+    assert memory.keys() <= cuda.memory.keys()
+    del frame, loaded, compiled
+    gc.collect()
+    assert library.modules == 0
+
+
+def test_frame_on_cuda_copies_what_no_kernel_computes(cuda: ArenaDriver, library: Library) -> None:
+    net = lw.Network("copies")
+    x = net.input("data", (8,))
+    y = net.relu(x)
+    net.output(y, net.reshape(x, shape=(2, 4)), net.reshape(y, shape=(4, 2)), net.constant(np.full(3, 7, np.float32)))
+    compiled = lw.compile(net, H200, processes=1)
+    loaded: Any = compiled.loaded()
+    frame = loaded.frame([placed(cuda, array) for array in compiled.package.constants])
+    data = np.arange(8, dtype=np.float32)
+    addresses = [placed(cuda, data), *(placed(cuda, np.zeros(n, np.float32)) for n in (8, 8, 8, 3))]
+    frame.run(addresses, 0, 5)
+    assert [values_at(cuda, a).tolist() for a in addresses[1:]] == [
+        (data + 1).tolist(),
+        data.tolist(),
+        (data + 1).tolist(),
+        [7, 7, 7],
+    ]
+    assert library.streams == [5] * 4
+
+
+def test_a_launch_that_fails_is_the_drivers_sentence(cuda: ArenaDriver, library: Library) -> None:
+    loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
+    frame = loaded.frame([])
+    addresses = [placed(cuda, np.zeros(8, np.float32)) for _ in range(3)]
+    for status, error, text in ((2, RuntimeError, "^CUDA: out of memory$"), (700, DeviceLost, "illegal memory access")):
+        library.status = status
+        with pytest.raises(error, match=text):
+            frame.run(addresses, placed(cuda, np.zeros(4096, np.uint8)), 0)
+        assert not cuda.stack
 
 
 def test_small_network_compiles_for_cuda() -> None:

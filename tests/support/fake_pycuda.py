@@ -1,8 +1,9 @@
 """A CUDA driver in memory with pycuda's names: kernels are Python functions on bytes, time is counted in launches.
 
-`Bindings` has the calls of `cuda.bindings.driver` that graphs take.
+`Bindings` has the calls of `cuda.bindings.driver` that graphs take, `Library` those of `libcuda.so` that frames take.
 """
 
+import ctypes
 import itertools
 import struct
 from types import ModuleType
@@ -47,7 +48,7 @@ class FakeDriver(ModuleType):
 
         class Context:
             def __init__(self, index: int) -> None:
-                self.index = index
+                self.index, self.handle = index, 1000 + index
 
             def push(self) -> None:
                 driver.stack.append(self.index)
@@ -268,3 +269,68 @@ class Bindings(ModuleType):
         assert self.fake.stack
         del self.alive[graph]
         return (0,)
+
+
+class Library:
+    """Stands for the driver's library, as ctypes opens it, on a FakeDriver; `streams` has the stream of each launch."""
+
+    def __init__(self, fake: FakeDriver) -> None:
+        self.fake = fake
+        self.modules = 0
+        self.loaded: list[str] = []
+        self.names: dict[int, str] = {}
+        self.streams: list[int] = []
+        self.status = 0
+
+    def cuModuleLoadData(self, module: Any, code: bytes) -> int:
+        assert self.fake.stack and code[:4] == b"\x7fELF"
+        self.modules += 1
+        module._obj.value = self.modules
+        return 0
+
+    def cuModuleUnload(self, module: Any) -> int:
+        assert self.fake.stack and module.value
+        self.modules -= 1
+        return 0
+
+    def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:
+        handle = len(self.names) + 1
+        self.names[handle] = name.decode()
+        function._obj.value = handle
+        return 0
+
+    def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
+        self.fake.log.append((attribute, value))
+        return 0
+
+    def cuFuncLoad(self, function: Any) -> int:
+        self.loaded.append(self.names[function.value])
+        return 0
+
+    def cuCtxPushCurrent_v2(self, context: Any) -> int:
+        self.fake.stack.append(context.value - 1000)
+        return 0
+
+    def cuCtxPopCurrent_v2(self, context: Any) -> int:
+        self.fake.stack.pop()
+        return 0
+
+    def cuLaunchKernel(self, function: Any, *how: Any) -> int:
+        *sizes, stream, parameters, extra = how
+        assert self.fake.stack and extra is None and [each.__class__ for each in sizes] == [ctypes.c_uint] * 7
+        if self.status:
+            return self.status
+        self.streams.append(stream.value or 0)
+        x, y, z, *block, shared_size = (each.value for each in sizes)
+        addresses = [ctypes.c_uint64.from_address(parameter).value for parameter in parameters]
+        self.fake.launched(self.names[function.value], (x, y, z), tuple(block), tuple(addresses), shared_size)
+        return 0
+
+    def cuMemcpyDtoDAsync_v2(self, target: Any, source: Any, nbytes: Any, stream: Any) -> int:
+        self.streams.append(stream.value or 0)
+        self.fake.memcpy_dtod(target.value, source.value, nbytes.value)
+        return 0
+
+    def cuGetErrorString(self, status: int, text: Any) -> int:
+        text._obj.value = {2: b"out of memory", 700: b"an illegal memory access was encountered"}[status]
+        return 0

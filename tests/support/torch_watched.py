@@ -1,0 +1,34 @@
+"""Functions and modules under torch.compile, with the graphs that the backend took."""
+
+from typing import Any
+
+import torch
+
+from loopwright.frontends.torch.backend import compiled_by
+from loopwright.frontends.torch.graph import CompiledGraph
+from loopwright.frontends.torch.options import TorchOptions
+from loopwright.frontends.torch.region import Region
+
+
+class Watched:
+    """A function or a module under torch.compile, and the graphs that it took."""
+
+    def __init__(self, function: Any, *, dynamic: bool | None = None, **options: Any) -> None:
+        self.graphs: list[CompiledGraph] = []
+        backend = compiled_by(TorchOptions.of(options), self.graphs.append)
+        self.call = torch.compile(function, backend=backend, dynamic=dynamic)
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.call(*inputs)
+
+    @property
+    def regions(self) -> list[Region]:
+        return [region for graph in self.graphs for region in graph.regions]
+
+    @property
+    def stays(self) -> list[str]:
+        return sorted(node.name for graph in self.graphs for node in graph.stays)
+
+
+def close(found: Any, wanted: Any) -> None:
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
