@@ -7,20 +7,24 @@ import gc
 import threading
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 torch: Any = pytest.importorskip("torch")
 
+from fake_pycuda import FakeDriver, Library, installed  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
 from torch_watched import Watched, close  # noqa: E402
 
 import loopwright as lw  # noqa: E402
+from loopwright.backends.cuda import launches  # noqa: E402
 from loopwright.backends.cuda.driver import MissingCuda  # noqa: E402
 from loopwright.frontends.torch import devices  # noqa: E402
+from loopwright.frontends.torch import region as region_module  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
@@ -119,6 +123,64 @@ def test_without_a_driver_regions_run_in_pytorch(monkeypatch: pytest.MonkeyPatch
         (region,) = graph.regions
         inputs = torch.empty(2, 3, 8, 8, device="cuda"), torch.empty(4, 3, 3, 3, device="cuda")
         assert region(*inputs).shape == (2, 4, 6, 6)
+
+
+class Recorded(FakeDriver):
+    """A driver that runs nothing: it keeps the addresses of each launch."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.launches: list[tuple[int, ...]] = []
+
+    def launched(self, name: str, grid: Any, block: Any, args: tuple[int, ...], shared_size: int) -> None:
+        self.launches.append(args)
+
+
+class MainMemory(devices.Cuda):
+    """A CUDA device whose memory is the CPU's: what runs there is only told."""
+
+    def target(self, asked: str | None) -> str:
+        return H200
+
+
+def test_launches_take_the_memory_of_tensors_and_the_current_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    fake, streams, capturing, waits = Recorded(), [3], [False], []
+    library = Library(fake)
+    stream = SimpleNamespace(synchronize=lambda: waits.append("upload"))
+    monkeypatch.setattr(launches, "library", lambda: library)
+    monkeypatch.setattr(region_module, "region_device", MainMemory)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[-1])
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: streams[-1], raising=False)
+    recorded: list[Any] = []
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, given: recorded.append(given))
+    module = nn.Sequential(nn.Embedding(64, 48), nn.LayerNorm(48), nn.Softmax(-1)).eval()
+    watched, tokens = Watched(module), torch.arange(16)
+    with installed(fake), torch.no_grad():
+        found = watched(tokens)
+        (region,) = compiled_regions(watched)
+        bound: Any = region._bound
+        given = {address for launch in fake.launches for address in launch}
+        assert {tokens.data_ptr(), module[0].weight.data_ptr(), found.data_ptr()} <= given
+        assert len(fake.launches) == len(library.streams) and set(library.streams) == {3} and waits == ["upload"]
+        assert len(recorded) == 1 and not bound.loaded.captured
+        first = len(fake.launches)
+        streams.append(4)
+        capturing.append(True)
+        watched(torch.arange(18)[1:17])
+        assert region.statistics.copied_inputs == 1, "8 bytes after a multiple of 16"
+        assert set(library.streams[first:]) == {4} and len(recorded) == 2 and bound.loaded.captured
+        module[0].weight.mul_(2)
+        with pytest.warns(RegionWarning, match="fused_0 runs in PyTorch in this CUDA graph"):
+            close(watched(tokens), module(tokens))
+        capturing.append(False)
+        watched(tokens)
+        assert region._captured == [bound] and region._bound is not bound
+        del watched, region, bound
+        torch._dynamo.reset()
+        gc.collect()
+    assert waits == ["upload"] * 2
 
 
 # -- on a device ------------------------------------------------------------------------------------------------------

@@ -7,17 +7,16 @@ import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_pycuda import Bindings, FakeDriver, Library
+from fake_pycuda import Bindings, FakeDriver, Library, installed
 from packages import grow, parts_of, with_header, write_parts
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
-from loopwright.backends.cuda import driver, launches
+from loopwright.backends.cuda import launches
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.dialects.numpy_types import ELEMENT_TYPES, teach_numpy
 from loopwright.graph.runtime.package import PackageError
@@ -100,20 +99,11 @@ class ArenaDriver(FakeDriver):
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArenaDriver]:
+def cuda() -> Iterator[ArenaDriver]:
     pytest.importorskip("cuda.bindings.nvrtc")
     fake = ArenaDriver()
-    package = ModuleType("pycuda")
-    package.driver = fake  # type: ignore[attr-defined]
-    package.__spec__ = sys.__spec__
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", fake)
-    for cached in (driver.pycuda_driver, driver._context, driver.context_handle):
-        cached.cache_clear()
-    yield fake
-    for cached in (driver.pycuda_driver, driver._context, driver.context_handle):
-        cached.cache_clear()
-    assert fake.stack == []
+    with installed(fake):
+        yield fake
 
 
 def steps_net() -> lw.Network:

@@ -6,10 +6,16 @@
 import ctypes
 import itertools
 import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+
+from loopwright.backends.cuda import driver as real
 
 
 class FakeDriver(ModuleType):
@@ -221,6 +227,22 @@ class FakeDriver(ModuleType):
     def memset_d8_async(self, address: int, value: int, size: int, stream: Any) -> None:
         assert stream is not None
         self.memset_d8(address, value, size)
+
+
+@contextmanager
+def installed(fake: FakeDriver) -> Iterator[None]:
+    """Have a FakeDriver stand for pycuda's; no context is left on its stack."""
+    package = ModuleType("pycuda")
+    package.driver = fake  # type: ignore[attr-defined]
+    package.__spec__ = sys.__spec__
+    caches = (real.pycuda_driver, real._context, real.context_handle)
+    with patch.dict(sys.modules, {"pycuda": package, "pycuda.driver": fake}):
+        for cached in caches:
+            cached.cache_clear()
+        yield
+        for cached in caches:
+            cached.cache_clear()
+    assert fake.stack == []
 
 
 class Bindings(ModuleType):
