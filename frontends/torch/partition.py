@@ -63,6 +63,8 @@ def partitioned(gm: GraphModule, takes: Callable[[Any], bool]) -> tuple[GraphMod
     ours = [n for n in gm.graph.nodes if n.op == "call_function" and n not in refused]
     for device in sorted({str(device) for node in ours for device in devices_of(node)}):
         gm = _partitioned_on(device, gm, refused)
+        reasons = {node.name: why for node, why in refused.items()}  # by name: fusing may copy the nodes
+        refused = {node: reasons[node.name] for node in gm.graph.nodes if node.name in reasons}
     return gm, refused
 
 

@@ -15,8 +15,10 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from fake_pycuda import FakeDriver, Library, installed  # noqa: E402
+from torch._subclasses import fake_tensor  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
 from torch_watched import Watched, close  # noqa: E402
 
@@ -94,7 +96,35 @@ def test_a_region_is_on_one_device() -> None:
     assert stays(graph) == {("_to_copy", "it has tensors on cpu and cuda:0")}
 
 
-def test_a_target_that_is_named_leaves_other_devices_to_pytorch() -> None:
+def test_reasons_outlive_the_copies_that_fusing_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch may sort a graph by copying it, once regions are fused: those of another device come after that."""
+    fuse = CapabilityBasedPartitioner.fuse_partitions
+
+    def copied(partitioner: Any, *arguments: Any, **options: Any) -> Any:
+        gm, copy = fuse(partitioner, *arguments, **options), torch.fx.Graph()
+        copy.output(copy.graph_copy(gm.graph, {}))
+        gm.graph = copy
+        return gm
+
+    monkeypatch.setattr(CapabilityBasedPartitioner, "fuse_partitions", copied)
+
+    def function(x: Any, y: Any) -> Any:
+        ordered = torch.softmax(y * 2, -1).sort(-1)[0]
+        return torch.softmax(x * 2, -1), torch.softmax(ordered * 3, -1)
+
+    with FakeTensorMode():
+        x, y = torch.empty(3, 4), torch.empty(3, 4, device="cuda:0")
+        gm = make_fx(function, decomposition_table=dict(decompositions()))(x, y)
+    graph = CompiledGraph(gm, "inference", frozenset(), TorchOptions())
+    assert stays(graph) == {("sort", "operator sort.default is not supported")}
+    assert graph.stays.keys() <= set(graph.module.graph.nodes)
+    inside = {str(node.target) for region in graph.regions for node in region.graph.graph.nodes}
+    assert sorted(str(region.device) for region in graph.regions) == ["cpu", "cuda:0", "cuda:0"]
+    assert "aten.sort.default" not in inside
+
+
+def test_a_target_that_is_named_leaves_other_devices_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_tensor, "init_gpu_context", lambda device: None)  # there may be one device, or none
     shapes = ((2, 3, 8, 8), (4, 3, 3, 3))
     assert not graph_of(small, *shapes, target="llvm").regions
     assert {why for _, why in stays(graph_of(small, *shapes, target="llvm"))} == {"tensors on cuda:0 stay PyTorch's"}

@@ -4,6 +4,7 @@
 """
 
 import ctypes
+import gc
 import itertools
 import struct
 import sys
@@ -231,7 +232,11 @@ class FakeDriver(ModuleType):
 
 @contextmanager
 def installed(fake: FakeDriver) -> Iterator[None]:
-    """Have a FakeDriver stand for pycuda's; no context is left on its stack."""
+    """Have a FakeDriver stand for pycuda's; no context is left on its stack.
+
+    What tests before left on a device is freed there first.
+    """
+    gc.collect()
     package = ModuleType("pycuda")
     package.driver = fake  # type: ignore[attr-defined]
     package.__spec__ = sys.__spec__
