@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,6 +38,9 @@ class Loaded(Protocol):
     @property
     def captured(self) -> bool:
         """True where a CUDA graph has runs of it, which read its constants whenever it is replayed."""
+
+    def empty(self, shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Tensor:
+        """Return a new tensor on the device."""
 
     def frame(self) -> Frame:
         """Return a frame."""
@@ -81,7 +84,7 @@ class _OnCpu:
     alignment, captured = 1, False
 
     def __init__(self, network: LlvmNetwork) -> None:
-        self.frame = network.frame
+        self.frame, self.empty = network.frame, _allocator("cpu")
 
 
 class Cuda:
@@ -142,23 +145,34 @@ class _OnCuda:
     """A region on a CUDA device, with its constants, which each stream that reads them is known to PyTorch for."""
 
     def __init__(self, network: CudaNetwork, device: Any, constants: _Constants) -> None:
+        import torch
+
         self.network, self.device, self.constants = network, device, constants
         self.index, self.alignment = device.index or 0, ALIGNMENT
-        self.workspace_bytes = network.binding.workspace_bytes
+        self.workspace = (network.binding.workspace_bytes,)
         self.captured = False
         self._streams: set[int] = set()
+        self._empty, self._slow_empty = _allocator("cuda"), torch.empty_strided
+        self._current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
     def frame(self) -> Frame:
         return _CudaRun(self, self.network.frame(self.constants.addresses))
+
+    def empty(self, shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Tensor:
+        if self._current_device() == self.index:
+            return self._empty(shape, strides, dtype)
+        return self._slow_empty(shape, strides, dtype=dtype, device=self.device)
 
     def enter(self, stream: int) -> None:
         """Have the constants kept, once nobody needs them, until what a stream holds by then is done."""
         import torch
 
-        self.captured = self.captured or torch.cuda.is_current_stream_capturing()
-        if stream not in self._streams:
-            self.constants.own.record_stream(torch.cuda.current_stream(self.device))
-            self._streams.add(stream)
+        self.constants.own.record_stream(torch.cuda.current_stream(self.device))
+        self._streams.add(stream)
+
+    def knows(self, stream: int) -> bool:
+        """True for a stream that was entered."""
+        return stream in self._streams
 
 
 class _CudaRun:
@@ -171,16 +185,35 @@ class _CudaRun:
         import torch
 
         self._region, self._frame = region, frame
-        self._options = {"dtype": torch.uint8, "device": region.device}
-        self._empty, self._stream_of = torch.empty, torch._C._cuda_getCurrentRawStream
+        self._stream_of, self._is_capturing = (
+            torch._C._cuda_getCurrentRawStream,
+            torch.cuda.is_current_stream_capturing,
+        )
+        self._byte, self._strides = torch.uint8, (1,)
 
     def run(self, addresses: Sequence[int]) -> None:
         region = self._region
-        stream = self._stream_of(region.index)
-        region.enter(stream)
-        nbytes = region.workspace_bytes
-        workspace = self._empty(nbytes, **self._options) if nbytes else None
-        self._frame.run(addresses, 0 if workspace is None else workspace.data_ptr(), stream)
+        stream, captured = self._stream_of(region.index), self._is_capturing()
+        region.captured = region.captured or captured
+        if not region.knows(stream):
+            region.enter(stream)
+        if region.workspace[0]:
+            workspace = region.empty(region.workspace, self._strides, self._byte)
+            self._frame.run(addresses, workspace.data_ptr(), stream, captured)
+        else:
+            self._frame.run(addresses, 0, stream, captured)
+
+
+def _allocator(kind: str) -> Callable[[Sequence[int], Sequence[int], Any], Tensor]:
+    """Return a function that makes a tensor of a shape, strides and a type, on the current device of a kind.
+
+    PyTorch has one for its own compiled code that takes 0.9 us here, where `torch.empty_strided` takes 2.3 us.
+    """
+    import torch
+
+    quick: Callable[[Sequence[int], Sequence[int], Any], Tensor] | None
+    quick = getattr(torch._C._dynamo.guards, f"_empty_strided_{kind}", None)
+    return quick or (lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=kind))
 
 
 def region_device(device: Any) -> RegionDevice:

@@ -106,9 +106,12 @@ class _Bound:
     """Kept alive, as constants may lie in their memory."""
     addresses: list[int]
     versions: list[int]
-    given: list[tuple[int, _Port]]
+    ports: dict[int, _Port]
     """The inputs, by their places among the region's arguments."""
-    made: list[_Port]
+    given: list[tuple[int, tuple[int, ...]]]
+    """The places of the inputs, and their strides."""
+    made: list[tuple[tuple[int, ...], tuple[int, ...], Any]]
+    """The shapes, strides and types of the outputs."""
     frames: list[Frame] = field(default_factory=list)
 
     def holds(self, arguments: Sequence[Tensor]) -> bool:
@@ -151,36 +154,32 @@ class Region:
         return self._run(bound, arguments)
 
     def _run(self, bound: _Bound, arguments: Sequence[Tensor]) -> Any:
-        addresses, alive, alignment = [], [], bound.loaded.alignment
-        for place, port in bound.given:
+        addresses, alive, loaded = [], [], bound.loaded
+        alignment, empty = loaded.alignment, loaded.empty
+        for place, strides in bound.given:
             tensor = arguments[place]
             address = tensor.data_ptr()
-            if tensor.stride() != port.strides or address % alignment:
-                tensor = self._in_order(tensor, port, alignment)
+            if tensor.stride() != strides or address % alignment:
+                tensor = self._in_order(tensor, bound.ports[place], loaded)
                 alive.append(tensor)
                 address = tensor.data_ptr()
             addresses.append(address)
-        results = [self._empty(port) for port in bound.made]
+        results = [empty(shape, strides, dtype) for shape, strides, dtype in bound.made]
         addresses += [result.data_ptr() for result in results]
         try:
             frame = bound.frames.pop()
         except IndexError:
-            frame = bound.loaded.frame()
+            frame = loaded.frame()
         frame.run(addresses)
         bound.frames.append(frame)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _empty(self, port: _Port) -> Tensor:
-        import torch
-
-        return torch.empty_strided(port.shape, port.strides, dtype=port.dtype, device=self.device)
-
-    def _in_order(self, tensor: Tensor, port: _Port, alignment: int) -> Tensor:
+    def _in_order(self, tensor: Tensor, port: _Port, loaded: Loaded) -> Tensor:
         """Return a tensor in memory as the port says: a copy, but where only axes of extent 1 differ."""
-        if memory_order(port.shape, tensor.stride()) == port.order and tensor.data_ptr() % alignment == 0:
+        if memory_order(port.shape, tensor.stride()) == port.order and tensor.data_ptr() % loaded.alignment == 0:
             return tensor
         self.statistics.copied_inputs += 1
-        return self._empty(port).copy_(tensor)
+        return loaded.empty(port.shape, port.strides, port.dtype).copy_(tensor)
 
     def _bind(self, arguments: Sequence[Tensor]) -> _Bound | None:
         with self._lock:
@@ -224,7 +223,17 @@ class Region:
             warnings.simplefilter("ignore", UntunedWarning)
             compiled = self._tuned(in_layout(net, "auto"), device.target(self.options.target))
         self.statistics.compilations += 1
-        return _Bound(compiled, device.load(compiled), frozen, parameters, addresses, versions, given, made)
+        return _Bound(
+            network=compiled,
+            loaded=device.load(compiled),
+            frozen=frozen,
+            parameters=parameters,
+            addresses=addresses,
+            versions=versions,
+            ports=dict(given),
+            given=[(place, port.strides) for place, port in given],
+            made=[(port.shape, port.strides, port.dtype) for port in made],
+        )
 
     def _tuned(self, net: Network, target: str | Target) -> CompiledNetwork:
         options = self.options

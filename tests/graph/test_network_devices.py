@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import bisect
 import gc
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_pycuda import Bindings, FakeDriver, Library, installed
+from fake_pycuda import FakeDriver, Library, installed
 from packages import grow, parts_of, with_header, write_parts
 from small_networks import SMALL, feeds_of
 
@@ -109,8 +108,9 @@ def cuda() -> Iterator[ArenaDriver]:
 def steps_net() -> lw.Network:
     net = lw.Network("steps")
     x = net.input("data", (8,))
-    y = net.relu(x)
-    net.output(y, net.exp(y))
+    y = net.softmax(net.reshape(x, shape=(1, 8)))
+    z = net.softmax(y)
+    net.output(y, z, net.softmax(z))
     return net
 
 
@@ -139,12 +139,8 @@ def test_networks_and_arrays_of_every_element_type(opencl: str, dtype: str) -> N
 def test_network_on_cuda_is_replayed(
     cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, graphs: bool
 ) -> None:
-    bindings = Bindings(cuda)
-    import cuda.bindings as package
-
-    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
-    monkeypatch.setattr(package, "driver", bindings, raising=False)
-    monkeypatch.setattr("loopwright.graph.runtime.on_cuda.can_replay", lambda: graphs)
+    library = Library(cuda, graphs)
+    monkeypatch.setattr(launches, "library", lambda: library)
     compiled = lw.compile(steps_net(), H200, processes=1)
     executor = compiled.executor()
     compiled.save(tmp_path / "net.lw")
@@ -154,17 +150,18 @@ def test_network_on_cuda_is_replayed(
     executor.run()
     cuda.log.clear()
     executor.run()
-    assert cuda.log == ["main_k0", "main_k0"]
-    assert bindings.made == (1 if graphs else 0)
-    assert (executor.get_output(0) == data + 1).all()
-    assert (executor.get_output(1) == data + 2).all()
+    assert cuda.log == ["main_k0"] * 3
+    assert library.replayed == (1 if graphs else 0)
+    assert [(executor.get_output(number) == data + 1 + number).all() for number in range(3)] == [True] * 3
     executor.set_input("data", data + 10)
     executor.run()
-    assert (executor.get_output(1) == data + 12).all()
-    assert bindings.made == (1 if graphs else 0)
-    assert executor.benchmark(repeat=2, min_repeat_ms=10).mean == pytest.approx(2e-3)  # a millisecond a kernel
-    del executor
-    assert not bindings.alive
+    assert (executor.get_output(2) == data + 13).all()
+    assert library.replayed == (2 if graphs else 0) and not library.updated
+    assert executor.benchmark(repeat=2, min_repeat_ms=10).mean == pytest.approx(3e-3)  # a millisecond a kernel
+    assert [row.time_s for row in executor.profile(repeat=1).rows] == pytest.approx([1e-3] * 3)
+    del executor, compiled
+    gc.collect()
+    assert not library.graphs and library.modules == 0
 
 
 @pytest.fixture
@@ -232,10 +229,55 @@ def test_frame_on_cuda_copies_what_no_kernel_computes(cuda: ArenaDriver, library
     assert library.streams == [5] * 4
 
 
+def test_a_frame_on_cuda_replays_a_graph_with_the_addresses_of_each_run(cuda: ArenaDriver, library: Library) -> None:
+    """Only the kernels that take another address are told; streams have graphs of their own, captures none."""
+    compiled = lw.compile(steps_net(), H200, processes=1)
+    loaded: Any = compiled.loaded()
+    frames = [loaded.frame([])]
+    x, other = (placed(cuda, np.arange(8, dtype=np.float32) + number) for number in (0, 100))
+    outputs = [placed(cuda, np.zeros(8, np.float32)) for _ in range(3)]
+    workspace = placed(cuda, np.zeros(64, np.uint8))
+
+    def run(source: int, stream: int = 7, captured: bool = False) -> tuple[int, int]:
+        replayed, updated = library.replayed, library.updated
+        for address in outputs:
+            values_at(cuda, address)[:] = 0
+        library.streams.clear()
+        frames[0].run([source, *outputs], workspace, stream, captured)
+        assert library.streams == [stream] * 3
+        first = values_at(cuda, source)
+        assert [(values_at(cuda, y) == first + 1 + n).all() for n, y in enumerate(outputs)] == [True] * 3
+        return library.replayed - replayed, library.updated - updated
+
+    assert [run(x), run(x), run(x)] == [(0, 0), (1, 0), (1, 0)], "a graph is made of the first run"
+    assert [run(other), run(other)] == [(1, 1), (1, 0)]
+    assert [run(x, captured=True), run(x), run(x)] == [(0, 0), (1, 1), (1, 0)]
+    assert [run(other, 8), run(x, 8), run(x)] == [(0, 0), (1, 1), (1, 0)]
+    outputs.reverse()
+    assert run(x) == (1, 3), "the second one's output is in the same place, but the one it reads is not"
+    for stream in range(20, 40):
+        run(x, stream)
+    assert len(library.graphs) == 2 * 8, "those of streams that came first are gone"
+    frames.clear()
+    del loaded, compiled
+    gc.collect()
+    assert not library.graphs and library.modules == 0
+
+
+def test_no_graph_where_the_driver_makes_none(cuda: ArenaDriver, library: Library) -> None:
+    loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
+    frame = loaded.frame([])
+    addresses = [placed(cuda, np.arange(8, dtype=np.float32)), *(placed(cuda, np.zeros(8)) for _ in range(3))]
+    library.cuGraphInstantiateWithFlags = lambda *arguments: 2  # type: ignore[method-assign]
+    for _ in range(3):
+        frame.run(addresses, 0, 3)
+    assert cuda.log == ["main_k0"] * 9 and not library.replayed and not cuda.stack
+
+
 def test_a_launch_that_fails_is_the_drivers_sentence(cuda: ArenaDriver, library: Library) -> None:
     loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
     frame = loaded.frame([])
-    addresses = [placed(cuda, np.zeros(8, np.float32)) for _ in range(3)]
+    addresses = [placed(cuda, np.zeros(8, np.float32)) for _ in range(4)]
     for status, error, text in ((2, RuntimeError, "^CUDA: out of memory$"), (700, DeviceLost, "illegal memory access")):
         library.status = status
         with pytest.raises(error, match=text):

@@ -1,6 +1,7 @@
 """A CUDA driver in memory with pycuda's names: kernels are Python functions on bytes, time is counted in launches.
 
-`Bindings` has the calls of `cuda.bindings.driver` that graphs take, `Library` those of `libcuda.so` that frames take.
+`Bindings` has the calls of `cuda.bindings.driver` that kernels take to be timed, `Library` those of `libcuda.so` that
+networks take.
 """
 
 import ctypes
@@ -17,6 +18,7 @@ from unittest.mock import patch
 import numpy as np
 
 from loopwright.backends.cuda import driver as real
+from loopwright.backends.cuda.launcher import Launch
 
 
 class FakeDriver(ModuleType):
@@ -298,16 +300,116 @@ class Bindings(ModuleType):
         return (0,)
 
 
-class Library:
-    """Stands for the driver's library, as ctypes opens it, on a FakeDriver; `streams` has the stream of each launch."""
+_POINTER = ctypes.c_void_p
 
-    def __init__(self, fake: FakeDriver) -> None:
+
+class Library:
+    """Stands for the driver's library, as ctypes opens it, on a FakeDriver; `streams` has the stream of each launch.
+
+    Machine code calls some of it by address. What a call from there raises is raised where its status is asked about.
+    """
+
+    def __init__(self, fake: FakeDriver, graphs: bool = True) -> None:
         self.fake = fake
         self.modules = 0
         self.loaded: list[str] = []
         self.names: dict[int, str] = {}
         self.streams: list[int] = []
         self.status = 0
+        self.nodes: dict[int, Launched] = {}
+        self.graphs: dict[int, list[int]] = {}
+        """The nodes of graphs, and of those that can be launched, by their handles."""
+        self.handles = itertools.count(1)
+        self.replayed, self.updated = 0, 0
+        self.error: BaseException | None = None
+        self.cuCtxGetCurrent = self._callback(self._get_current, _POINTER)
+        self.cuCtxPushCurrent_v2 = self._callback(self._push, _POINTER)
+        self.cuCtxPopCurrent_v2 = self._callback(self._pop, _POINTER)
+        self.cuLaunchKernel = self._callback(self._launch_kernel, _POINTER, *[ctypes.c_uint] * 7, *[_POINTER] * 3)
+        self.cuMemcpyDtoDAsync_v2 = self._callback(self._copy, *[ctypes.c_uint64] * 2, ctypes.c_size_t, _POINTER)
+        self.cuGraphLaunch = self._callback(self._launch_graph, _POINTER, _POINTER)
+        if graphs:
+            self.cuGraphExecKernelNodeSetParams_v2 = self._callback(self._update, _POINTER, _POINTER, _POINTER)
+
+    def _callback(self, function: Any, *kinds: Any) -> Any:
+        def guarded(*arguments: Any) -> int:
+            try:
+                return int(function(*arguments) or 0)
+            except BaseException as error:
+                self.error = error
+                return 999
+
+        return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(guarded)
+
+    def _get_current(self, context: int) -> None:
+        stack = self.fake.stack
+        ctypes.c_void_p.from_address(context).value = 1000 + stack[-1] if stack else None
+
+    def _push(self, context: int) -> None:
+        self.fake.stack.append(context - 1000)
+
+    def _pop(self, context: int) -> None:
+        self.fake.stack.pop()
+
+    def _launch_kernel(self, function: int, *how: Any) -> int:
+        *sizes, stream, parameters, extra = how
+        if self.status:
+            return self.status
+        assert self.fake.stack and extra is None
+        self.streams.append(stream or 0)
+        self.fake.launched(self.names[function], tuple(sizes[:3]), tuple(sizes[3:6]), _addresses(parameters), sizes[6])
+        return 0
+
+    def _copy(self, target: int, source: int, nbytes: int, stream: int | None) -> None:
+        self.streams.append(stream or 0)
+        self.fake.memcpy_dtod(target, source, nbytes)
+
+    def _launch_graph(self, graph: int, stream: int | None) -> int:
+        if self.status:
+            return self.status
+        assert self.fake.stack
+        self.replayed += 1
+        for node in self.graphs[graph]:
+            self.streams.append(stream or 0)
+            self.fake.launched(*self.nodes[node])
+        return 0
+
+    def _update(self, graph: int, node: int, launch: int) -> None:
+        assert self.fake.stack and node in self.graphs[graph]
+        self.updated += 1
+        self.nodes[node] = self._node(Launch.from_address(launch))
+
+    def _node(self, launch: Any) -> "Launched":
+        addresses = _addresses(launch.parameters)
+        return self.names[launch.function], tuple(launch.grid), tuple(launch.block), addresses, launch.shared_bytes
+
+    def cuGraphCreate(self, graph: Any, flags: int) -> int:
+        assert self.fake.stack
+        graph._obj.value = next(self.handles)
+        self.graphs[graph._obj.value] = []
+        return 0
+
+    def cuGraphAddKernelNode_v2(self, node: Any, graph: Any, before: Any, count: Any, launch: Any) -> int:
+        nodes = self.graphs[graph.value]
+        assert [before._obj.value] * count.value == nodes[-1:], "one after the other"
+        node._obj.value = next(self.handles)
+        self.nodes[node._obj.value] = self._node(launch._obj)
+        nodes.append(node._obj.value)
+        return 0
+
+    def cuGraphInstantiateWithFlags(self, made: Any, graph: Any, flags: Any) -> int:
+        if self.status:
+            return self.status
+        made._obj.value = next(self.handles)
+        self.graphs[made._obj.value] = self.graphs[graph.value]
+        return 0
+
+    def cuGraphDestroy(self, graph: Any) -> int:
+        assert self.fake.stack
+        del self.graphs[graph.value]
+        return 0
+
+    cuGraphExecDestroy = cuGraphDestroy
 
     def cuModuleLoadData(self, module: Any, code: bytes) -> int:
         assert self.fake.stack and code[:4] == b"\x7fELF"
@@ -334,30 +436,21 @@ class Library:
         self.loaded.append(self.names[function.value])
         return 0
 
-    def cuCtxPushCurrent_v2(self, context: Any) -> int:
-        self.fake.stack.append(context.value - 1000)
-        return 0
-
-    def cuCtxPopCurrent_v2(self, context: Any) -> int:
-        self.fake.stack.pop()
-        return 0
-
-    def cuLaunchKernel(self, function: Any, *how: Any) -> int:
-        *sizes, stream, parameters, extra = how
-        assert self.fake.stack and extra is None and [each.__class__ for each in sizes] == [ctypes.c_uint] * 7
-        if self.status:
-            return self.status
-        self.streams.append(stream.value or 0)
-        x, y, z, *block, shared_size = (each.value for each in sizes)
-        addresses = [ctypes.c_uint64.from_address(parameter).value for parameter in parameters]
-        self.fake.launched(self.names[function.value], (x, y, z), tuple(block), tuple(addresses), shared_size)
-        return 0
-
-    def cuMemcpyDtoDAsync_v2(self, target: Any, source: Any, nbytes: Any, stream: Any) -> int:
-        self.streams.append(stream.value or 0)
-        self.fake.memcpy_dtod(target.value, source.value, nbytes.value)
-        return 0
-
     def cuGetErrorString(self, status: int, text: Any) -> int:
+        if self.error is not None:
+            raise self.error
         text._obj.value = {2: b"out of memory", 700: b"an illegal memory access was encountered"}[status]
         return 0
+
+
+Launched = tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]
+"""A kernel's name, its grid and block, the addresses that it takes, and its shared bytes."""
+
+
+def _addresses(parameters: int) -> tuple[int, ...]:
+    """The addresses that pointers, which a null ends, lead to."""
+    found: list[int] = []
+    size = ctypes.sizeof(ctypes.c_void_p)
+    while (pointer := ctypes.c_void_p.from_address(parameters + size * len(found)).value) is not None:
+        found.append(ctypes.c_uint64.from_address(pointer).value)
+    return tuple(found)
