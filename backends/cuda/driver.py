@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -76,6 +77,17 @@ def _context(index: int) -> Any:
     return device_at(index).retain_primary_context()
 
 
+@cache
+def context_handle(index: int) -> Any:
+    """Return the address of a device's primary context, as calls of the driver's library take it."""
+    return ctypes.c_void_p(_context(index).handle)
+
+
+def is_fatal(text: str) -> bool:
+    """True for the text of an error after which a context is of no use."""
+    return any(word in text for word in _FATAL)
+
+
 @contextmanager
 def current(index: int) -> Iterator[Any]:
     """Make a device's primary context current, and give pycuda's driver module.
@@ -89,7 +101,7 @@ def current(index: int) -> Iterator[Any]:
     try:
         yield driver
     except driver.Error as error:
-        if any(word in str(error) for word in _FATAL):
+        if is_fatal(str(error)):
             raise DeviceLost(f"CUDA device {index}: {error}") from error
         raise
     finally:

@@ -23,7 +23,7 @@ class CudaRuntime(CudaDevice):
     def __init__(self, artifact: Artifact, index: int = 0) -> None:
         super().__init__(index)
         self.artifact = artifact
-        _check_device(artifact, index)
+        check_device(artifact, index)
         self.replays = can_replay()
         self._flush: Any = None
         self._stream: Any = None
@@ -119,7 +119,8 @@ class CudaRuntime(CudaDevice):
                     graph.close()
 
 
-def _check_device(artifact: Artifact, index: int) -> None:
+def check_device(artifact: Artifact, index: int) -> None:
+    """MissingCuda where a device does not run what an artifact holds."""
     major, minor = device_at(index).compute_capability()
     wanted = int(artifact.architecture.removeprefix("sm_"))
     if wanted // 10 != major or wanted % 10 > minor:

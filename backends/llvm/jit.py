@@ -150,13 +150,13 @@ def _run(passes: Any, on: Any, builder: Any) -> None:
     passes.detach()
 
 
-class LoadedObject:
-    """An object file in memory; `run` and `time` are addresses, valid until `close`, and so is `trap` if it is there.
+class LoadedSymbols:
+    """An object file in memory; `addresses` of its symbols are valid until `close`.
 
     RuntimeError names the symbols that this process does not have.
     """
 
-    def __init__(self, object_code: bytes, threads: int, has_trap: bool = False) -> None:
+    def __init__(self, object_code: bytes, symbols: Sequence[str], threads: int = 1) -> None:
         import llvmlite.binding as llvm
 
         with _LOCK:
@@ -164,15 +164,22 @@ class LoadedObject:
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
             for symbol, address in (*conversion_symbols(object_code), *(openmp_symbols() if threads > 1 else ())):
                 library.import_symbol(symbol, address)
-            for symbol in (RUN_SYMBOL, TIME_SYMBOL, *([TRAP_SYMBOL] if has_trap else ())):
+            for symbol in symbols:
                 library.export_symbol(symbol)
             self._tracker = library.link(self._engine, "kernel")
-            self.run = self._tracker[RUN_SYMBOL]
-            self.time = self._tracker[TIME_SYMBOL]
-            self.trap = self._tracker[TRAP_SYMBOL] if has_trap else None
+            self.addresses = {symbol: self._tracker[symbol] for symbol in symbols}
 
     def close(self) -> None:
         """Free the code."""
         with _LOCK:
             self._tracker.close()
             self._engine.close()
+
+
+class LoadedObject(LoadedSymbols):
+    """A kernel in memory; `run` and `time` are addresses, valid until `close`, and so is `trap` if it is there."""
+
+    def __init__(self, object_code: bytes, threads: int, has_trap: bool = False) -> None:
+        super().__init__(object_code, (RUN_SYMBOL, TIME_SYMBOL, *([TRAP_SYMBOL] if has_trap else ())), threads)
+        self.run, self.time = self.addresses[RUN_SYMBOL], self.addresses[TIME_SYMBOL]
+        self.trap = self.addresses.get(TRAP_SYMBOL)

@@ -30,7 +30,7 @@ class CompiledGraph:
         padding: str = "",
     ) -> None:
         self.kind, self.padding = kind, padding
-        self.module, self.stays = partitioned(gm)
+        self.module, self.stays = partitioned(gm, options.takes)
         self.regions: list[Region] = []
         inputs = [node for node in self.module.graph.nodes if node.op == "placeholder"]
         kept = {node for k, node in enumerate(inputs) if k in static}

@@ -21,7 +21,7 @@ def optimize(
     *,
     options: Mapping[str, Any] | None = None,
 ) -> Module:
-    """Return a module that computes what another one does, for inputs of the shapes and types of the example.
+    """Return a module that computes what another one does, for inputs of the shapes, types and devices of the example.
 
     It is traced by torch.export, shares the parameters of the original, sees that they are written in place, and
     computes no gradients. ValueError for a module that writes buffers, and for inputs of another shape or type.
@@ -85,21 +85,27 @@ def _module_class() -> Any:
 
 @dataclass(frozen=True)
 class _Example:
-    """The shape and the type of a tensor that a module is compiled for."""
+    """The shape, the type and the device of a tensor that a module is compiled for."""
 
     shape: Any
     dtype: Any
+    device: Any
 
 
 def _example(value: Any) -> Any:
-    return _Example(value.shape, value.dtype) if hasattr(value, "dtype") else value
+    return _Example(value.shape, value.dtype, value.device) if hasattr(value, "dtype") else value
 
 
 def _fits(example: Any, given: Any) -> bool:
     if not isinstance(example, _Example):
         return bool(example == given)
-    return example.dtype is getattr(given, "dtype", None) and bool(example.shape == given.shape)
+    if example.dtype is not getattr(given, "dtype", None) or example.device != given.device:
+        return False
+    return bool(example.shape == given.shape)
 
 
 def _shown(value: Any) -> str:
-    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
+    if not hasattr(value, "dtype"):
+        return repr(value)
+    where = "" if value.device.type == "cpu" else f" on {value.device}"
+    return f"{value.dtype}{list(value.shape)}{where}"

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .types import TARGET_KINDS
+
 BACKGROUND = "background"
 """The option `tune` for tuning beside the program."""
 
@@ -15,16 +17,17 @@ BACKGROUND = "background"
 class TorchOptions:
     """Options of `torch.compile(model, backend="loopwright", options={...})` and of `lw.torch.optimize`.
 
+    `target` is that of the tensors' device; one that is named leaves tensors on other kinds of devices to PyTorch.
     `records` is a file of tuning records, which kernels take their schedules from: unless given, one in the cache
     folder, by a key of the graph. With `tune`, so many seconds of tuning are spent on each graph before it is compiled,
     and the records are added to that file; "background" tunes in a process beside, and kernels change between calls as
-    better ones are found. `freeze` takes parameters as constants where no gradients are computed. `versions` is how
-    many shapes of one graph are compiled; further ones run in PyTorch. With `buckets`, open extents of a dimension are
-    padded to the next of those it names, as in `{0: (1, 8, 32)}`, where that is shown to change no result. With `check`
-    each kernel is held to the interpreter's results when it is compiled.
+    better ones are found, on CPUs. `freeze` takes parameters as constants where no gradients are computed. `versions`
+    is how many shapes of one graph are compiled; further ones run in PyTorch. With `buckets`, open extents of a
+    dimension are padded to the next of those it names, as in `{0: (1, 8, 32)}`, where that is shown to change no
+    result. With `check` each kernel is held to the interpreter's results when it is compiled.
     """
 
-    target: str = "llvm"
+    target: str | None = None
     records: str | os.PathLike[str] | None = None
     tune: float | str = 0.0
     freeze: bool = True
@@ -33,8 +36,9 @@ class TorchOptions:
     check: bool = False
 
     def __post_init__(self) -> None:
-        if self.target.split()[:1] != ["llvm"]:
-            raise ValueError(f"graphs of PyTorch are compiled for CPUs, of kind llvm; got target {self.target!r}")
+        if self.target is not None and self.target.split()[:1] not in [[kind] for kind in TARGET_KINDS.values()]:
+            kinds = " or ".join(TARGET_KINDS.values())
+            raise ValueError(f"graphs of PyTorch are compiled for targets of kind {kinds}, got target {self.target!r}")
         if self.tune != BACKGROUND and (isinstance(self.tune, str) or self.tune < 0):
             raise ValueError(f"option tune is seconds or '{BACKGROUND}', got {self.tune!r}")
         for dimension, steps in self.buckets.items():
@@ -45,6 +49,11 @@ class TorchOptions:
                 )
         if self.versions < 1:
             raise ValueError(f"option versions is a number of at least 1, got {self.versions}")
+
+    def takes(self, device: Any) -> bool:
+        """True where tensors on a device of PyTorch's are compiled for."""
+        kind = TARGET_KINDS.get(device.type)
+        return kind is not None and (self.target is None or self.target.split()[0] == kind)
 
     @staticmethod
     def of(given: Mapping[str, Any] | TorchOptions | None) -> TorchOptions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .importer import FxNode, is_getitem, name_of, refusal
@@ -53,19 +53,32 @@ _TOO_SMALL = "a region of one such operator gains nothing"
 _IS_VIEW = "a view that PyTorch makes of a result"
 
 
-def partitioned(gm: GraphModule) -> tuple[GraphModule, dict[FxNode, str]]:
-    """Replace regions of a graph by submodules `fused_N`; returns the graph and why each other operator stays."""
+def partitioned(gm: GraphModule, takes: Callable[[Any], bool]) -> tuple[GraphModule, dict[FxNode, str]]:
+    """Replace regions of a graph by submodules `fused_N`; returns the graph and why each other operator stays.
+
+    A region is on one device, of those that `takes` says are taken.
+    """
+    separate_returned_views(gm)
+    refused = {n: why for n in gm.graph.nodes if n.op == "call_function" and (why := _refusal(n, takes)) is not None}
+    ours = [n for n in gm.graph.nodes if n.op == "call_function" and n not in refused]
+    for device in sorted({str(device) for node in ours for device in devices_of(node)}):
+        gm = _partitioned_on(device, gm, refused)
+        reasons = {node.name: why for node, why in refused.items()}  # by name: fusing may copy the nodes
+        refused = {node: reasons[node.name] for node in gm.graph.nodes if node.name in reasons}
+    return gm, refused
+
+
+def _partitioned_on(device: str, gm: GraphModule, refused: dict[FxNode, str]) -> GraphModule:
+    """Replace the regions on one device, and add to what is refused; regions on other devices stay as they are."""
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
     from torch.fx.passes.operator_support import OperatorSupportBase
-
-    separate_returned_views(gm)
-    refused = {n: why for n in gm.graph.nodes if n.op == "call_function" and (why := refusal(n)) is not None}
 
     class Supported(OperatorSupportBase):  # type: ignore[misc]
         """Nodes that can be converted."""
 
         def is_node_supported(self, submodules: Mapping[str, Any], node: FxNode) -> bool:
-            return node.op == "call_function" and node not in refused and not _result_of(node, refused)
+            is_ours = node.op == "call_function" and node not in refused and not _result_of(node, refused)
+            return is_ours and {device} == set(map(str, devices_of(node)))
 
     partitioner = CapabilityBasedPartitioner(gm, Supported(), allows_single_node_partition=True)
     kept = []
@@ -77,7 +90,26 @@ def partitioned(gm: GraphModule) -> tuple[GraphModule, dict[FxNode, str]]:
             kept.append(partition)
         else:
             refused.update({node: _TOO_SMALL for node in partition.nodes if not is_getitem(node)})
-    return partitioner.fuse_partitions(kept), refused
+    before = sum(node.op == "call_module" for node in gm.graph.nodes)
+    return partitioner.fuse_partitions(kept, prefix=f"fused_{before}_" if before else "fused_")
+
+
+def devices_of(node: FxNode) -> set[Any]:
+    """Return the devices of the tensors that a node reads and gives."""
+    values = [each.meta.get("val") for each in (*node.all_input_nodes, node)]
+    flat = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
+    return {each.device for each in flat if hasattr(each, "device")}
+
+
+def _refusal(node: FxNode, takes: Callable[[Any], bool]) -> str | None:
+    """Return why a node stays PyTorch's, None where it is compiled if its region is worth it."""
+    devices = sorted(devices_of(node), key=str)
+    for device in devices:
+        if not takes(device):
+            return f"tensors on {device} stay PyTorch's"
+    if len(devices) > 1 and not is_getitem(node):
+        return f"it has tensors on {' and '.join(map(str, devices))}"
+    return refusal(node)
 
 
 def _result_of(node: FxNode, refused: Mapping[FxNode, str]) -> bool:

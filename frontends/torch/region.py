@@ -1,4 +1,4 @@
-"""A region of a graph on the CPU: compiled when it is first called, and run on the memory of PyTorch's tensors."""
+"""A region of a graph on one device: compiled when it is first called, and run on the memory of PyTorch's tensors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from ...backends.missing import MissingRequirement
+from ...dialects.target import Target
 from ...graph.builders import BuildError
 from ...graph.chosen_schedules import UntunedWarning
 from ...graph.compiler import compile
@@ -20,14 +20,15 @@ from ...graph.export import CpuNetwork
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from ...graph.runtime.network import CompiledNetwork
-from ...graph.runtime.on_llvm import LlvmFrame, LlvmNetwork
 from .background import tune_beside
+from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
 from .importer import FxNode, GraphImport
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
+from .partition import devices_of
 from .tuning import tune_network
-from .types import Tensor, array_of, kind_of, memory_order
+from .types import Array, Tensor, array_of, kind_of, memory_order
 
 _FAILURES = (BuildError, MissingRequirement, ValueError, MemoryError)
 """Errors of compiling a region."""
@@ -80,11 +81,6 @@ class _Port:
         """The shape of the elements as they lie in memory."""
         return tuple(self.shape[d] for d in self.order)
 
-    def empty(self) -> Tensor:
-        """Return a new tensor of this port, by the function of PyTorch that takes least time to call."""
-        made: Tensor = _empty_strided()(self.shape, self.strides, self.dtype)
-        return made
-
     def value(self, value: Value) -> Value:
         """From a tensor as it lies in memory to the one that PyTorch sees."""
         if self.is_plain:
@@ -100,14 +96,6 @@ class _Port:
         return made
 
 
-@cache
-def _empty_strided() -> Any:
-    """PyTorch's own allocation for code it compiles: 0.5 us, where `torch.empty_strided` takes 1.0 (AMD EPYC)."""
-    import torch
-
-    return torch._C._dynamo.guards._empty_strided_cpu
-
-
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     strides, step = [], 1
     for n in reversed(shape):
@@ -121,19 +109,22 @@ class _Bound:
     """A compiled region, with the parameters that its constants were made of."""
 
     network: CompiledNetwork
-    loaded: LlvmNetwork
+    loaded: Loaded
     memory: list[Tensor]
     """Tensors on the memory of the parameters: it stays theirs as long as their addresses say who they are."""
     watched: list[weakref.ref[Tensor]]
     """Of the parameters: what is compiled for some is dropped when one of them is gone."""
     packed: list[tuple[int, int, int]]
     """The place of each parameter among the region's arguments, its address, and its version."""
-    given: list[tuple[int, _Port]]
+    ports: dict[int, _Port]
     """The inputs, by their places among the region's arguments."""
-    made: list[_Port]
-    frames: list[LlvmFrame] = field(default_factory=list)
+    given: list[tuple[int, tuple[int, ...]]]
+    """The places of the inputs, and their strides."""
+    made: list[tuple[tuple[int, ...], tuple[int, ...], Any]]
+    """The shapes, strides and types of the outputs."""
+    frames: list[Frame] = field(default_factory=list)
 
-    def taken_frame(self) -> LlvmFrame:
+    def taken_frame(self) -> Frame:
         """Return a frame that no other thread runs."""
         try:
             return self.frames.pop()
@@ -161,9 +152,12 @@ class Region:
         self.name, self.graph, self.static, self.options = name, graph, static, options
         self.statistics = RegionStatistics()
         self.failure: str | None = None
+        (self.device,) = {device for node in graph.graph.nodes for device in devices_of(node)}
         self._bound: _Bound | None = None
         self._of_modules: dict[tuple[int, ...], _Bound] = {}
         """By the parameters themselves: modules of one class share a graph under torch.compile."""
+        self._captured: list[_Bound] = []
+        """Replaced ones that CUDA graphs read."""
         self._lock = threading.Lock()
 
     @property
@@ -180,28 +174,29 @@ class Region:
         return self._run(bound, arguments)
 
     def _run(self, bound: _Bound, arguments: Sequence[Tensor]) -> Any:
-        addresses, alive = [], []
-        for place, port in bound.given:
+        addresses, alive, loaded = [], [], bound.loaded
+        alignment, empty = loaded.alignment, loaded.empty
+        for place, strides in bound.given:
             tensor = arguments[place]
-            if tensor.stride() != port.strides:
-                tensor = self._in_order(tensor, port)
+            address = tensor.data_ptr()
+            if tensor.stride() != strides or address % alignment:
+                tensor = self._in_order(tensor, bound.ports[place], loaded)
                 alive.append(tensor)
-            addresses.append(tensor.data_ptr())
-        results = [port.empty() for port in bound.made]
+                address = tensor.data_ptr()
+            addresses.append(address)
+        results = [empty(shape, strides, dtype) for shape, strides, dtype in bound.made]
         addresses += [result.data_ptr() for result in results]
         frame = bound.taken_frame()
         frame.run(addresses)
         bound.frames.append(frame)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _in_order(self, tensor: Tensor, port: _Port) -> Tensor:
+    def _in_order(self, tensor: Tensor, port: _Port, loaded: Loaded) -> Tensor:
         """Return a tensor in memory as the port says: a copy, but where only axes of extent 1 differ."""
-        import torch
-
-        if memory_order(port.shape, tensor.stride()) == port.order:
+        if memory_order(port.shape, tensor.stride()) == port.order and tensor.data_ptr() % loaded.alignment == 0:
             return tensor
         self.statistics.copied_inputs += 1
-        return torch.empty_strided(port.shape, port.strides, dtype=port.dtype).copy_(tensor)
+        return loaded.empty(port.shape, port.strides, port.dtype).copy_(tensor)
 
     def _bind(self, arguments: Sequence[Tensor]) -> _Bound | None:
         with self._lock:
@@ -211,12 +206,20 @@ class Region:
             if found is not None and found.holds(arguments):
                 self._bound = found
                 return found
-            self.statistics.updates += found is not None
+            device = region_device(self.device)
+            if device.must_wait():
+                text = f"{self.name} runs in PyTorch in this CUDA graph: call it with these parameters before a capture"
+                warnings.warn(text, RegionWarning, stacklevel=4)
+                return None
+            if found is not None:
+                self.statistics.updates += 1
+                self._retire(found)
             if self.statistics.updates > _MOST_UPDATES or len(self._of_modules) >= _MOST_MODULES:
                 self.static = frozenset()
+                self._retire(*self._of_modules.values())
                 self._of_modules.clear()
             try:
-                self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments)
+                self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments, device)
             except _FAILURES as error:
                 self.failure = str(error)
                 warnings.warn(f"{self.name} runs in PyTorch: {error}", RegionWarning, stacklevel=4)
@@ -226,22 +229,28 @@ class Region:
         """The identities of the parameters: nothing is kept of those that are gone, whose numbers others may get."""
         return tuple(id(arguments[place]) for place in sorted(self.static))
 
-    def _compiled(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> _Bound:
+    def _compiled(self, arguments: Sequence[Tensor] | Mapping[int, Tensor], device: RegionDevice) -> _Bound:
         frozen = tuple(
             place for place in sorted(self.static) if self.options.freeze and not arguments[place].is_inference()
         )
         parameters = [arguments[place] for place in frozen]
         count_fused_steps()
         packed = [(place, arguments[place].data_ptr(), arguments[place]._version) for place in frozen]
-        net, given, made = self.network(dict(zip(frozen, parameters, strict=True)))
+        net, given, made = self.network(dict(zip(frozen, parameters, strict=True)), device.array_of)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntunedWarning)
-            compiled = self._tuned(in_layout(net, "auto"))
+            compiled = self._tuned(in_layout(net, "auto"), device.target(self.options.target))
         self.statistics.compilations += 1
-        loaded = compiled.loaded()
-        assert isinstance(loaded, LlvmNetwork)
-        memory = [tensor.detach() for tensor in parameters]
-        return _Bound(compiled, loaded, memory, self._watched(arguments), packed, given, made)
+        return _Bound(
+            network=compiled,
+            loaded=device.load(compiled),
+            memory=[tensor.detach() for tensor in parameters],
+            watched=self._watched(arguments),
+            packed=packed,
+            ports=dict(given),
+            given=[(place, port.strides) for place, port in given],
+            made=[(port.shape, port.strides, port.dtype) for port in made],
+        )
 
     def _watched(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> list[weakref.ref[Tensor]]:
         """Have what is compiled for parameters be forgotten when one of them is gone."""
@@ -256,31 +265,43 @@ class Region:
 
     def _forget(self, key: tuple[int, ...]) -> None:
         bound = self._of_modules.pop(key, None)
-        if bound is not None and self._bound is bound:
-            self._bound = None
+        if bound is not None:
+            self._retire(bound)
+            if self._bound is bound:
+                self._bound = None
 
-    @cached_property
-    def records(self) -> str | None:
+    def _retire(self, *bounds: _Bound) -> None:
+        """Keep those of what is replaced that CUDA graphs read."""
+        self._captured += [each for each in bounds if each.loaded.captured]
+
+    def records(self, target: str | Target) -> str | None:
         """The file of tuning records: the one that was asked for, else that of the graph in the cache folder."""
-        given = self.options.records or records_of(self.graph.graph, self.options.target)
+        given = self.options.records or records_of(self.graph.graph, str(target))
         return None if given is None else os.fspath(given)
 
-    def _tuned(self, net: Network) -> CompiledNetwork:
-        options, records, is_first = self.options, self.records, not self.statistics.compilations
+    def _tuned(self, net: Network, target: str | Target) -> CompiledNetwork:
+        options, records, is_first = self.options, self.records(target), not self.statistics.compilations
         if options.tune and records is None:
             raise ValueError(
                 "option tune keeps records in the cache folder, and this user has none: name a file of them"
             )
         if isinstance(options.tune, int | float) and options.tune and is_first:
             assert records is not None
-            tune_network(net, options.target, records, options.tune)
+            tune_network(net, target, records, options.tune)
         must_exist = options.records is not None and not options.tune
         known = records if must_exist or (records is not None and Path(records).is_file()) else None
-        made = compile(net, options.target, known, check=options.check, copy_constants=False)
+        made = compile(net, target, known, check=options.check, copy_constants=False)
         if options.tune == BACKGROUND and is_first:
-            assert records is not None and isinstance(made, CpuNetwork)
-            tune_beside(self, made, records)
+            assert records is not None
+            self._tune_beside(made, records)
         return made
+
+    def _tune_beside(self, made: CompiledNetwork, records: str) -> None:
+        if isinstance(made, CpuNetwork):
+            tune_beside(self, made, records)
+        else:
+            text = f"{self.name} is not tuned: tuning beside a program is for CPUs; name seconds in the option tune"
+            warnings.warn(text, RegionWarning, stacklevel=5)
 
     def renew(self) -> None:
         """Compile again with the schedules that are on record now; calls take the new kernels from then on."""
@@ -291,16 +312,22 @@ class Region:
                     continue
                 arguments = dict(zip(sorted(self.static), parameters, strict=True))
                 try:
-                    made = self._compiled(arguments)
+                    made = self._compiled(arguments, region_device(self.device))
                 except _FAILURES as error:
                     warnings.warn(f"{self.name} keeps its kernels: {error}", RegionWarning, stacklevel=2)
                     return
+                self._retire(bound)
                 self._of_modules[key] = made
                 if self._bound is bound:
                     self._bound = made
 
-    def network(self, parameters: dict[int, Tensor]) -> tuple[Network, list[tuple[int, _Port]], list[_Port]]:
-        """Import the region, with some arguments as constants; returns also its inputs by place, and its outputs."""
+    def network(
+        self, parameters: dict[int, Tensor], array: Callable[[Tensor], Array] = array_of
+    ) -> tuple[Network, list[tuple[int, _Port]], list[_Port]]:
+        """Import the region, with some arguments as constants; returns also its inputs by place, and its outputs.
+
+        `array` makes the arrays of constants.
+        """
         nodes = list(self.graph.graph.nodes)
         places = {node: k for k, node in enumerate(n for n in nodes if n.op == "placeholder")}
         net, given = Network(self.name), []
@@ -308,7 +335,7 @@ class Region:
         def value_of(node: FxNode) -> Value:
             place, port = places[node], _Port.of(node)
             if place in parameters:
-                return constant_of(net, node.name, parameters[place])
+                return constant_of(net, node.name, parameters[place], array)
             given.append((place, port))
             return port.value(net.input(node.name, port.physical, kind_of(node.meta["val"]).dtype))
 
@@ -323,10 +350,10 @@ class Region:
         return net, given, made
 
 
-def constant_of(net: Network, name: str, tensor: Tensor) -> Value:
-    """Return a constant on the memory of a tensor, where its elements are dense in memory."""
+def constant_of(net: Network, name: str, tensor: Tensor, array: Callable[[Tensor], Array] = array_of) -> Value:
+    """Return a constant on the memory of a tensor, where its elements are dense in memory, as `array` makes it."""
     order = memory_order(tensor.shape, tensor.stride())
     if order is None:
-        return net.constant(array_of(tensor.contiguous()), name)
+        return net.constant(array(tensor.contiguous()), name)
     port = _Port(tuple(tensor.shape), tuple(tensor.stride()), order, tensor.dtype)
-    return port.value(net.constant(array_of(tensor.permute(order)), name))
+    return port.value(net.constant(array(tensor.permute(order)), name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...dialects.target import Target
 from ...graph.network import Network
 from ...graph.tasks import extract_tasks
 from ...search.tune.options import TuningOptions
@@ -13,7 +14,7 @@ _MOST_TRIALS = 1000
 """Trials a kernel: the time ends tuning before."""
 
 
-def tune_network(net: Network, target: str, records: str | os.PathLike[str], time_s: float) -> None:
+def tune_network(net: Network, target: str | Target, records: str | os.PathLike[str], time_s: float) -> None:
     """Tune the kernels of a network for a time, into a file of records."""
     tasks, weights = extract_tasks(net, target)
     if tasks:

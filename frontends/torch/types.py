@@ -17,6 +17,10 @@ Tensor = Any
 """A torch.Tensor: torch is loaded by those who call."""
 
 
+TARGET_KINDS = {"cpu": "llvm", "cuda": "cuda"}
+"""The kind of target for each kind of device whose tensors are taken."""
+
+
 @dataclass(frozen=True)
 class TensorKind:
     """The shape and the element type of a tensor."""
@@ -41,7 +45,7 @@ def dtype_of(value: Tensor) -> str:
 
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_quantized:
         raise UnsupportedNode("only dense tensors are supported")
-    if value.device.type != "cpu":
+    if value.device.type not in TARGET_KINDS:
         raise UnsupportedNode(f"tensors on {value.device} stay PyTorch's")
     return dtype_name(value.dtype)
 
@@ -71,10 +75,10 @@ def memory_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...
 
 
 def array_of(tensor: Tensor) -> Array:
-    """Return a tensor on the CPU as an array on the same memory."""
+    """Return a tensor as an array: on the same memory if it is on the CPU, else a copy."""
     import torch
 
-    plain = tensor.detach()
+    plain = tensor.detach().cpu()
     if plain.dtype is torch.bfloat16:
         teach_numpy("bfloat16")
         found: Array = plain.view(torch.int16).numpy().view(np.dtype("bfloat16"))

@@ -1,9 +1,10 @@
-"""Networks on a CUDA device: recorded once in a graph, and replayed."""
+"""Networks on a CUDA device: each run is one call, which replays a graph."""
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -11,48 +12,115 @@ import numpy.typing as npt
 from ...backends.c_family.artifact import Artifact
 from ...backends.cuda.arrays import CudaDevice
 from ...backends.cuda.driver import current, device_at
-from ...backends.cuda.graph import Graph, can_replay
-from ...backends.cuda.runtime import CudaRuntime
+from ...backends.cuda.launches import NO_BASES, Address, DeviceCopy, Launches, LoadedFunction
+from ...backends.llvm.bound_calls import Call, Copy, Slot
+from .binding import Binding, bound
 from .package import Package, require_memory
 from .plan import Place, Port
+from .signature import Signature
 
 Array = npt.NDArray[Any]
 
 
-class _Kernel(CudaRuntime):
-    """A loaded kernel that can be put into a stream."""
-
-    def enqueue(self, pointers: Sequence[int], stream: Any) -> None:
-        self._launch(pointers, stream)
+_MOST_STREAMS = 8
+"""A frame keeps its launches on so many streams."""
+_REPEATS = 20
+"""Runs of a step that is timed."""
 
 
 class CudaNetwork(CudaDevice):
-    """The kernels and the constants of a network on a device."""
+    """The kernels and the constants of a network on a device, each there when it is first needed."""
 
     def __init__(self, package: Package, index: int) -> None:
         super().__init__(index)
         self.plan = package.plan
-        self.kernels = [_Kernel(Artifact.from_bytes(data, "cuda"), index) for data in package.kernels]
-        self.constants = [self.array(array).buffer for array in package.constants]
+        self._package = package
+        self._artifacts = [Artifact.from_bytes(data, "cuda") for data in package.kernels]
+
+    @cached_property
+    def functions(self) -> list[LoadedFunction]:
+        """The kernels, loaded."""
+        return [LoadedFunction(artifact, self.index) for artifact in self._artifacts]
+
+    @cached_property
+    def constants(self) -> list[Any]:
+        """The constants in memory of pycuda's."""
+        return [self.array(array).buffer for array in self._package.constants]
+
+    @cached_property
+    def binding(self) -> Binding:
+        """The steps on arguments, constants and a workspace."""
+        return bound(self.plan, [Signature(a.kernel.arguments, a.kernel.workspaces) for a in self._artifacts])
 
     def session(self) -> CudaSession:
         """Return a session with an arena and a stream of its own."""
         return CudaSession(self)
 
+    def frame(self, constants: Sequence[int]) -> CudaFrame:
+        """Return a frame, which runs the steps on memory and streams of a caller's; it has the constants' addresses."""
+        return CudaFrame(self, constants)
+
+
+class CudaFrame:
+    """The steps as launches on bases: arguments and workspace, whose addresses are set in each run.
+
+    One frame is for one thread at a time. It waits for nothing and allocates nothing, so that runs may be captured.
+    """
+
+    def __init__(self, network: CudaNetwork, constants: Sequence[int]) -> None:
+        self._network, self._constants = network, constants
+        binding, self._arguments = network.binding, len(network.plan.inputs) + len(network.plan.outputs)
+        self._bases = (ctypes.c_uint64 * (self._arguments + 2))()
+        calls = [step for step in binding.steps if isinstance(step, Call)]
+        self._calls = [(network.functions[call.kernel], [*map(self._address, call.slots)]) for call in calls]
+        self._copies = [
+            DeviceCopy(self._address(step.target), self._address(step.source), step.nbytes)
+            for step in binding.steps
+            if isinstance(step, Copy)
+        ]
+        self._on: dict[int, Launches] = {}
+
+    def _address(self, slot: Slot) -> Address:
+        if slot.kind == "argument":
+            return Address(1 + slot.number, 0)
+        if slot.kind == "workspace":
+            return Address(1 + self._arguments, slot.number)
+        return Address(0, self._constants[slot.number])
+
+    def run(self, addresses: Sequence[int], workspace: int, stream: int, captured: bool = False) -> None:
+        """Put one run into a stream, by its handle, which is `captured` or not.
+
+        `addresses` are those of inputs, then of outputs: contiguous, of the plan's types and shapes, on multiples of 16
+        bytes; `workspace` is that of the binding's bytes, which are free again after what the stream holds then.
+        """
+        self._bases[1:] = [*addresses, workspace]
+        launches = self._on.get(stream) or self._launches_on(stream)
+        launches.start(self._bases, stream, captured)
+
+    def _launches_on(self, stream: int) -> Launches:
+        """Return new launches for a stream; those of the stream that came first go where there are many."""
+        while len(self._on) >= _MOST_STREAMS:
+            self._on.pop(next(iter(self._on)))
+        made = self._on[stream] = Launches(self._network.index, self._calls, self._copies)
+        return made
+
 
 class CudaSession:
-    """An arena, a stream, and a graph of all steps; without `cuda-bindings` the steps are launched one by one."""
+    """An arena, a stream, and the launches of all steps."""
 
     def __init__(self, network: CudaNetwork) -> None:
         self._network = network
-        self._graph: Graph | None = None
         self._flush: tuple[int, Any] | None = None
         require_memory(network.plan, device_at(network.index).total_memory(), network.name)
         self._base = network.allocate(max(1, network.plan.arena_bytes))
-        self._calls = []
-        for step in network.plan.steps:
-            pointers = [self._address(place) for place in (*step.places, *step.workspaces)]
-            self._calls.append((network.kernels[step.kernel], pointers))
+        self._calls = [
+            (
+                network.functions[step.kernel],
+                [Address(0, self._address(place)) for place in (*step.places, *step.workspaces)],
+            )
+            for step in network.plan.steps
+        ]
+        self._launches = Launches(network.index, self._calls)
         with current(network.index) as driver:
             self._stream = driver.Stream()
 
@@ -72,23 +140,7 @@ class CudaSession:
             self._stream.synchronize()
 
     def run(self) -> None:
-        with current(self._network.index):
-            self._start()
-
-    def _start(self) -> None:
-        """Put one run into the stream."""
-        if self._graph is None and can_replay():
-            self._enqueue()  # once as it is: kernels are loaded when they are first launched
-            self._stream.synchronize()
-            self._graph = Graph(self._stream.handle, self._enqueue)
-        if self._graph is not None:
-            self._graph.launch()
-        else:
-            self._enqueue()
-
-    def _enqueue(self) -> None:
-        for kernel, pointers in self._calls:
-            kernel.enqueue(pointers, self._stream)
+        self._launches.start(NO_BASES, self._stream.handle)
 
     def finish(self) -> None:
         with current(self._network.index):
@@ -106,27 +158,26 @@ class CudaSession:
             self._stream.synchronize()
 
     def time(self, number: int) -> float:
+        return self._timed(self._launches, number)
+
+    def time_steps(self) -> list[float]:
+        """Each step by itself, many times in a graph where that is possible, so that no launch is counted."""
+        self.finish()
+        alone = [Launches(self._network.index, [call] * _REPEATS) for call in self._calls]
+        return [self._timed(launches, 1) / _REPEATS for launches in alone]
+
+    def _timed(self, launches: Launches, number: int) -> float:
+        """Return the seconds that runs take, after one that a graph is made of."""
         with current(self._network.index) as driver:
-            if self._graph is None:
-                self._start()
+            if not launches.started:
+                launches.start(NO_BASES, self._stream.handle)
             start, end = driver.Event(), driver.Event()
             start.record(self._stream)
             for _ in range(number):
-                self._start()
+                launches.start(NO_BASES, self._stream.handle)
             end.record(self._stream)
             end.synchronize()
             return float(end.time_since(start)) * 1e-3
-
-    def time_steps(self) -> list[float]:
-        """Each step by itself, replayed in a graph where that is possible, so that no launch is counted."""
-        self.finish()
-        repeats = 20
-        return [kernel.time(pointers, repeats, graph=can_replay()) / repeats for kernel, pointers in self._calls]
-
-    def __del__(self) -> None:
-        if (graph := getattr(self, "_graph", None)) is not None:
-            with contextlib.suppress(Exception), current(self._network.index):
-                graph.close()
 
 
 def load(package: Package, index: int = 0) -> CudaNetwork:

@@ -4,12 +4,11 @@ import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import ml_dtypes
 import numpy as np
 import pytest
-from fake_pycuda import Bindings, FakeDriver
+from fake_pycuda import Bindings, FakeDriver, installed
 from gpu_programs import parse
 
 from loopwright.backends.build import build
@@ -58,21 +57,11 @@ def add_one(y: np.ndarray, ws: np.ndarray) -> None:
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
+def cuda() -> Iterator[FakeDriver]:
     """What every test leaves behind: no context on the stack."""
     fake = FakeDriver({"f_k0": double, "f_k1": add_one})
-    package = ModuleType("pycuda")
-    package.driver = fake  # type: ignore[attr-defined]
-    package.__spec__ = sys.__spec__
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", fake)
-    caches = (driver.pycuda_driver, driver._context)
-    for cached in caches:
-        cached.cache_clear()
-    yield fake
-    for cached in caches:
-        cached.cache_clear()
-    assert fake.stack == []
+    with installed(fake):
+        yield fake
     assert fake.deepest <= 2
 
 

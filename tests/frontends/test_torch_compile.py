@@ -55,7 +55,7 @@ def test_backend_is_found_by_its_name() -> None:
     ("options", "sentence"),
     [
         ({"tuned": 1}, "has no option 'tuned'; it has target, records, tune, freeze, versions, buckets, check"),
-        ({"target": "cuda"}, "compiled for CPUs, of kind llvm; got target 'cuda'"),
+        ({"target": "opencl"}, "for targets of kind llvm or cuda, got target 'opencl'"),
         ({"tune": "beside"}, "option tune is seconds or 'background', got 'beside'"),
         ({"tune": -1.0}, "option tune is seconds or 'background', got -1.0"),
         ({"buckets": {0: (8, 1)}}, "option buckets is extents of at least 1 in increasing order"),

@@ -106,7 +106,7 @@ def test_seconds_of_tuning_are_kept_by_model_or_in_a_file(tmp_path: Path) -> Non
         torch._dynamo.reset()
         watched = Watched(module, tune=0.1)
         watched(x)
-    assert [str(path) for path in folder.glob("*.jsonl")] == [watched.regions[0].records]
+    assert [str(path) for path in folder.glob("*.jsonl")] == [watched.regions[0].records("llvm")]
 
 
 @pytest.mark.slow

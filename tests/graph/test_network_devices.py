@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import bisect
-import sys
+import gc
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_pycuda import Bindings, FakeDriver
+from fake_pycuda import FakeDriver, Library, installed
 from packages import grow, parts_of, with_header, write_parts
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
-from loopwright.backends.cuda import driver
+from loopwright.backends.cuda import launches
+from loopwright.backends.device_lost import DeviceLost
 from loopwright.dialects.numpy_types import ELEMENT_TYPES, teach_numpy
 from loopwright.graph.runtime.package import PackageError
 
@@ -98,27 +98,19 @@ class ArenaDriver(FakeDriver):
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArenaDriver]:
+def cuda() -> Iterator[ArenaDriver]:
     pytest.importorskip("cuda.bindings.nvrtc")
     fake = ArenaDriver()
-    package = ModuleType("pycuda")
-    package.driver = fake  # type: ignore[attr-defined]
-    package.__spec__ = sys.__spec__
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", fake)
-    for cached in (driver.pycuda_driver, driver._context):
-        cached.cache_clear()
-    yield fake
-    for cached in (driver.pycuda_driver, driver._context):
-        cached.cache_clear()
-    assert fake.stack == []
+    with installed(fake):
+        yield fake
 
 
 def steps_net() -> lw.Network:
     net = lw.Network("steps")
     x = net.input("data", (8,))
-    y = net.relu(x)
-    net.output(y, net.exp(y))
+    y = net.softmax(net.reshape(x, shape=(1, 8)))
+    z = net.softmax(y)
+    net.output(y, z, net.softmax(z))
     return net
 
 
@@ -147,12 +139,8 @@ def test_networks_and_arrays_of_every_element_type(opencl: str, dtype: str) -> N
 def test_network_on_cuda_is_replayed(
     cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, graphs: bool
 ) -> None:
-    bindings = Bindings(cuda)
-    import cuda.bindings as package
-
-    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
-    monkeypatch.setattr(package, "driver", bindings, raising=False)
-    monkeypatch.setattr("loopwright.graph.runtime.on_cuda.can_replay", lambda: graphs)
+    library = Library(cuda, graphs)
+    monkeypatch.setattr(launches, "library", lambda: library)
     compiled = lw.compile(steps_net(), H200, processes=1)
     executor = compiled.executor()
     compiled.save(tmp_path / "net.lw")
@@ -162,17 +150,139 @@ def test_network_on_cuda_is_replayed(
     executor.run()
     cuda.log.clear()
     executor.run()
-    assert cuda.log == ["main_k0", "main_k0"]
-    assert bindings.made == (1 if graphs else 0)
-    assert (executor.get_output(0) == data + 1).all()
-    assert (executor.get_output(1) == data + 2).all()
+    assert cuda.log == ["main_k0"] * 3
+    assert library.replayed == (1 if graphs else 0)
+    assert [(executor.get_output(number) == data + 1 + number).all() for number in range(3)] == [True] * 3
     executor.set_input("data", data + 10)
     executor.run()
-    assert (executor.get_output(1) == data + 12).all()
-    assert bindings.made == (1 if graphs else 0)
-    assert executor.benchmark(repeat=2, min_repeat_ms=10).mean == pytest.approx(2e-3)  # a millisecond a kernel
-    del executor
-    assert not bindings.alive
+    assert (executor.get_output(2) == data + 13).all()
+    assert library.replayed == (2 if graphs else 0) and not library.updated
+    assert executor.benchmark(repeat=2, min_repeat_ms=10).mean == pytest.approx(3e-3)  # a millisecond a kernel
+    assert [row.time_s for row in executor.profile(repeat=1).rows] == pytest.approx([1e-3] * 3)
+    del executor, compiled
+    gc.collect()
+    assert not library.graphs and library.modules == 0
+
+
+@pytest.fixture
+def library(cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch) -> Library:
+    made = Library(cuda)
+    monkeypatch.setattr(launches, "library", lambda: made)
+    return made
+
+
+def placed(cuda: ArenaDriver, values: np.ndarray[Any, Any]) -> int:
+    """The address of an array on the device, made by another package."""
+    address = next(cuda.addresses)
+    cuda.memory[address] = values.copy().reshape(-1).view(np.uint8)
+    return address
+
+
+def values_at(cuda: ArenaDriver, address: int) -> np.ndarray[Any, Any]:
+    return cuda.memory[address].view(np.float32)
+
+
+def test_frame_on_cuda_runs_on_memory_and_streams_of_a_caller(cuda: ArenaDriver, library: Library) -> None:
+    """Nothing is allocated, uploaded or waited for in a run, and the context is on nobody's stack after it."""
+    net = lw.Network("steps")
+    y = net.softmax(net.input("data", (1, 8)))
+    net.output(net.softmax(net.softmax(y)), y)
+    compiled = lw.compile(net, H200, processes=1)
+    loaded: Any = compiled.loaded()
+    frame = loaded.frame([])
+    assert library.loaded == ["main_k0"] * len(compiled.package.kernels), "loaded before a capture"
+    memory, data = dict(cuda.memory), np.arange(8, dtype=np.float32)
+    cuda.log.clear()
+    for number, stream in enumerate((0, 7)):
+        addresses = [placed(cuda, data + number), *(placed(cuda, np.zeros(8, np.float32)) for _ in range(2))]
+        workspace = placed(cuda, np.zeros(loaded.binding.workspace_bytes, np.uint8))
+        library.streams.clear()
+        frame.run(addresses, workspace, stream)
+        assert set(library.streams) == {stream} and not cuda.stack
+        assert (values_at(cuda, addresses[2]) == data + number + 1).all()
+        assert (values_at(cuda, addresses[1]) == data + number + 3).all()
+        assert (values_at(cuda, workspace)[:8] == data + number + 2).all()
+    assert cuda.log == 6 * ["main_k0"]
+    assert memory.keys() <= cuda.memory.keys()
+    del frame, loaded, compiled
+    gc.collect()
+    assert library.modules == 0
+
+
+def test_frame_on_cuda_copies_what_no_kernel_computes(cuda: ArenaDriver, library: Library) -> None:
+    net = lw.Network("copies")
+    x = net.input("data", (8,))
+    y = net.relu(x)
+    net.output(y, net.reshape(x, shape=(2, 4)), net.reshape(y, shape=(4, 2)), net.constant(np.full(3, 7, np.float32)))
+    compiled = lw.compile(net, H200, processes=1)
+    loaded: Any = compiled.loaded()
+    frame = loaded.frame([placed(cuda, array) for array in compiled.package.constants])
+    data = np.arange(8, dtype=np.float32)
+    addresses = [placed(cuda, data), *(placed(cuda, np.zeros(n, np.float32)) for n in (8, 8, 8, 3))]
+    frame.run(addresses, 0, 5)
+    assert [values_at(cuda, a).tolist() for a in addresses[1:]] == [
+        (data + 1).tolist(),
+        data.tolist(),
+        (data + 1).tolist(),
+        [7, 7, 7],
+    ]
+    assert library.streams == [5] * 4
+
+
+def test_a_frame_on_cuda_replays_a_graph_with_the_addresses_of_each_run(cuda: ArenaDriver, library: Library) -> None:
+    """Only the kernels that take another address are told; streams have graphs of their own, captures none."""
+    compiled = lw.compile(steps_net(), H200, processes=1)
+    loaded: Any = compiled.loaded()
+    frames = [loaded.frame([])]
+    x, other = (placed(cuda, np.arange(8, dtype=np.float32) + number) for number in (0, 100))
+    outputs = [placed(cuda, np.zeros(8, np.float32)) for _ in range(3)]
+    workspace = placed(cuda, np.zeros(64, np.uint8))
+
+    def run(source: int, stream: int = 7, captured: bool = False) -> tuple[int, int]:
+        replayed, updated = library.replayed, library.updated
+        for address in outputs:
+            values_at(cuda, address)[:] = 0
+        library.streams.clear()
+        frames[0].run([source, *outputs], workspace, stream, captured)
+        assert library.streams == [stream] * 3
+        first = values_at(cuda, source)
+        assert [(values_at(cuda, y) == first + 1 + n).all() for n, y in enumerate(outputs)] == [True] * 3
+        return library.replayed - replayed, library.updated - updated
+
+    assert [run(x), run(x), run(x)] == [(0, 0), (1, 0), (1, 0)], "a graph is made of the first run"
+    assert [run(other), run(other)] == [(1, 1), (1, 0)]
+    assert [run(x, captured=True), run(x), run(x)] == [(0, 0), (1, 1), (1, 0)]
+    assert [run(other, 8), run(x, 8), run(x)] == [(0, 0), (1, 1), (1, 0)]
+    outputs.reverse()
+    assert run(x) == (1, 3), "the second one's output is in the same place, but the one it reads is not"
+    for stream in range(20, 40):
+        run(x, stream)
+    assert len(library.graphs) == 2 * 8, "those of streams that came first are gone"
+    frames.clear()
+    del loaded, compiled
+    gc.collect()
+    assert not library.graphs and library.modules == 0
+
+
+def test_no_graph_where_the_driver_makes_none(cuda: ArenaDriver, library: Library) -> None:
+    loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
+    frame = loaded.frame([])
+    addresses = [placed(cuda, np.arange(8, dtype=np.float32)), *(placed(cuda, np.zeros(8)) for _ in range(3))]
+    library.cuGraphInstantiateWithFlags = lambda *arguments: 2  # type: ignore[method-assign]
+    for _ in range(3):
+        frame.run(addresses, 0, 3)
+    assert cuda.log == ["main_k0"] * 9 and not library.replayed and not cuda.stack
+
+
+def test_a_launch_that_fails_is_the_drivers_sentence(cuda: ArenaDriver, library: Library) -> None:
+    loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
+    frame = loaded.frame([])
+    addresses = [placed(cuda, np.zeros(8, np.float32)) for _ in range(4)]
+    for status, error, text in ((2, RuntimeError, "^CUDA: out of memory$"), (700, DeviceLost, "illegal memory access")):
+        library.status = status
+        with pytest.raises(error, match=text):
+            frame.run(addresses, placed(cuda, np.zeros(4096, np.uint8)), 0)
+        assert not cuda.stack
 
 
 def test_small_network_compiles_for_cuda() -> None:

@@ -1,14 +1,24 @@
 """A CUDA driver in memory with pycuda's names: kernels are Python functions on bytes, time is counted in launches.
 
-`Bindings` has the calls of `cuda.bindings.driver` that graphs take.
+`Bindings` has the calls of `cuda.bindings.driver` that kernels take to be timed, `Library` those of `libcuda.so` that
+networks take.
 """
 
+import ctypes
+import gc
 import itertools
 import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+
+from loopwright.backends.cuda import driver as real
+from loopwright.backends.cuda.launcher import Launch
 
 
 class FakeDriver(ModuleType):
@@ -47,7 +57,7 @@ class FakeDriver(ModuleType):
 
         class Context:
             def __init__(self, index: int) -> None:
-                self.index = index
+                self.index, self.handle = index, 1000 + index
 
             def push(self) -> None:
                 driver.stack.append(self.index)
@@ -222,6 +232,26 @@ class FakeDriver(ModuleType):
         self.memset_d8(address, value, size)
 
 
+@contextmanager
+def installed(fake: FakeDriver) -> Iterator[None]:
+    """Have a FakeDriver stand for pycuda's; no context is left on its stack.
+
+    What tests before left on a device is freed there first.
+    """
+    gc.collect()
+    package = ModuleType("pycuda")
+    package.driver = fake  # type: ignore[attr-defined]
+    package.__spec__ = sys.__spec__
+    caches = (real.pycuda_driver, real._context, real.context_handle)
+    with patch.dict(sys.modules, {"pycuda": package, "pycuda.driver": fake}):
+        for cached in caches:
+            cached.cache_clear()
+        yield
+        for cached in caches:
+            cached.cache_clear()
+    assert fake.stack == []
+
+
 class Bindings(ModuleType):
     """Stands for `cuda.bindings.driver`: graphs of launches on a FakeDriver."""
 
@@ -268,3 +298,159 @@ class Bindings(ModuleType):
         assert self.fake.stack
         del self.alive[graph]
         return (0,)
+
+
+_POINTER = ctypes.c_void_p
+
+
+class Library:
+    """Stands for the driver's library, as ctypes opens it, on a FakeDriver; `streams` has the stream of each launch.
+
+    Machine code calls some of it by address. What a call from there raises is raised where its status is asked about.
+    """
+
+    def __init__(self, fake: FakeDriver, graphs: bool = True) -> None:
+        self.fake = fake
+        self.modules = 0
+        self.loaded: list[str] = []
+        self.names: dict[int, str] = {}
+        self.streams: list[int] = []
+        self.status = 0
+        self.nodes: dict[int, Launched] = {}
+        self.graphs: dict[int, list[int]] = {}
+        """The nodes of graphs, and of those that can be launched, by their handles."""
+        self.handles = itertools.count(1)
+        self.replayed, self.updated = 0, 0
+        self.error: BaseException | None = None
+        self.cuCtxGetCurrent = self._callback(self._get_current, _POINTER)
+        self.cuCtxPushCurrent_v2 = self._callback(self._push, _POINTER)
+        self.cuCtxPopCurrent_v2 = self._callback(self._pop, _POINTER)
+        self.cuLaunchKernel = self._callback(self._launch_kernel, _POINTER, *[ctypes.c_uint] * 7, *[_POINTER] * 3)
+        self.cuMemcpyDtoDAsync_v2 = self._callback(self._copy, *[ctypes.c_uint64] * 2, ctypes.c_size_t, _POINTER)
+        self.cuGraphLaunch = self._callback(self._launch_graph, _POINTER, _POINTER)
+        if graphs:
+            self.cuGraphExecKernelNodeSetParams_v2 = self._callback(self._update, _POINTER, _POINTER, _POINTER)
+
+    def _callback(self, function: Any, *kinds: Any) -> Any:
+        def guarded(*arguments: Any) -> int:
+            try:
+                return int(function(*arguments) or 0)
+            except BaseException as error:
+                self.error = error
+                return 999
+
+        return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(guarded)
+
+    def _get_current(self, context: int) -> None:
+        stack = self.fake.stack
+        ctypes.c_void_p.from_address(context).value = 1000 + stack[-1] if stack else None
+
+    def _push(self, context: int) -> None:
+        self.fake.stack.append(context - 1000)
+
+    def _pop(self, context: int) -> None:
+        self.fake.stack.pop()
+
+    def _launch_kernel(self, function: int, *how: Any) -> int:
+        *sizes, stream, parameters, extra = how
+        if self.status:
+            return self.status
+        assert self.fake.stack and extra is None
+        self.streams.append(stream or 0)
+        self.fake.launched(self.names[function], tuple(sizes[:3]), tuple(sizes[3:6]), _addresses(parameters), sizes[6])
+        return 0
+
+    def _copy(self, target: int, source: int, nbytes: int, stream: int | None) -> None:
+        self.streams.append(stream or 0)
+        self.fake.memcpy_dtod(target, source, nbytes)
+
+    def _launch_graph(self, graph: int, stream: int | None) -> int:
+        if self.status:
+            return self.status
+        assert self.fake.stack
+        self.replayed += 1
+        for node in self.graphs[graph]:
+            self.streams.append(stream or 0)
+            self.fake.launched(*self.nodes[node])
+        return 0
+
+    def _update(self, graph: int, node: int, launch: int) -> None:
+        assert self.fake.stack and node in self.graphs[graph]
+        self.updated += 1
+        self.nodes[node] = self._node(Launch.from_address(launch))
+
+    def _node(self, launch: Any) -> "Launched":
+        addresses = _addresses(launch.parameters)
+        return self.names[launch.function], tuple(launch.grid), tuple(launch.block), addresses, launch.shared_bytes
+
+    def cuGraphCreate(self, graph: Any, flags: int) -> int:
+        assert self.fake.stack
+        graph._obj.value = next(self.handles)
+        self.graphs[graph._obj.value] = []
+        return 0
+
+    def cuGraphAddKernelNode_v2(self, node: Any, graph: Any, before: Any, count: Any, launch: Any) -> int:
+        nodes = self.graphs[graph.value]
+        assert [before._obj.value] * count.value == nodes[-1:], "one after the other"
+        node._obj.value = next(self.handles)
+        self.nodes[node._obj.value] = self._node(launch._obj)
+        nodes.append(node._obj.value)
+        return 0
+
+    def cuGraphInstantiateWithFlags(self, made: Any, graph: Any, flags: Any) -> int:
+        if self.status:
+            return self.status
+        made._obj.value = next(self.handles)
+        self.graphs[made._obj.value] = self.graphs[graph.value]
+        return 0
+
+    def cuGraphDestroy(self, graph: Any) -> int:
+        assert self.fake.stack
+        del self.graphs[graph.value]
+        return 0
+
+    cuGraphExecDestroy = cuGraphDestroy
+
+    def cuModuleLoadData(self, module: Any, code: bytes) -> int:
+        assert self.fake.stack and code[:4] == b"\x7fELF"
+        self.modules += 1
+        module._obj.value = self.modules
+        return 0
+
+    def cuModuleUnload(self, module: Any) -> int:
+        assert self.fake.stack and module.value
+        self.modules -= 1
+        return 0
+
+    def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:
+        handle = len(self.names) + 1
+        self.names[handle] = name.decode()
+        function._obj.value = handle
+        return 0
+
+    def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
+        self.fake.log.append((attribute, value))
+        return 0
+
+    def cuFuncLoad(self, function: Any) -> int:
+        self.loaded.append(self.names[function.value])
+        return 0
+
+    def cuGetErrorString(self, status: int, text: Any) -> int:
+        if self.error is not None:
+            raise self.error
+        text._obj.value = {2: b"out of memory", 700: b"an illegal memory access was encountered"}[status]
+        return 0
+
+
+Launched = tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]
+"""A kernel's name, its grid and block, the addresses that it takes, and its shared bytes."""
+
+
+def _addresses(parameters: int) -> tuple[int, ...]:
+    """The addresses that pointers, which a null ends, lead to."""
+    found: list[int] = []
+    size = ctypes.sizeof(ctypes.c_void_p)
+    while (pointer := ctypes.c_void_p.from_address(parameters + size * len(found)).value) is not None:
+        found.append(ctypes.c_uint64.from_address(pointer).value)
+    return tuple(found)

@@ -54,7 +54,7 @@ class GptBlock(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         n, length = tokens.shape
-        x = self.words(tokens) + self.places(torch.arange(length))
+        x = self.words(tokens) + self.places(torch.arange(length, device=tokens.device))
         q, k, v = (
             part.view(n, length, self.heads, -1).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=-1)
         )
@@ -72,7 +72,7 @@ class LstmByHand(nn.Module):
         self.given, self.kept = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        h = c = torch.zeros(x.shape[0], x.shape[2])
+        h = c = torch.zeros(x.shape[0], x.shape[2], device=x.device)
         states = []
         for step in x.unbind(1):
             i, f, g, o = (self.given(step) + self.kept(h)).chunk(4, dim=-1)

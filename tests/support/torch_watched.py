@@ -1,4 +1,4 @@
-"""Models under torch.compile by our backend, with the graphs that it takes."""
+"""Functions and modules under torch.compile, with the graphs that the backend took."""
 
 from __future__ import annotations
 

@@ -1,0 +1,209 @@
+"""Kernels put into streams: those of an artifact, loaded, and launches in order, which are one call of machine code."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from ..c_family.artifact import Artifact
+from ..device_lost import DeviceLost
+from .driver import MissingCuda, context_handle, current, is_fatal
+from .language import STATIC_SHARED_BYTES
+from .launcher import DRIVER_CALLS, Copied, Launch, Parameter, Program, starter
+from .runtime import check_device
+
+_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES in cuda.h."""
+LEAST_REPLAYED = 3
+"""So many launches are replayed as a graph; fewer take the driver as long one by one."""
+
+
+class Address(NamedTuple):
+    """Bytes from a base on, which is known by its number when launches start; base 0 is address 0."""
+
+    base: int
+    offset: int
+
+
+NO_BASES = (ctypes.c_uint64 * 1)()
+"""The bases of launches whose addresses are all known when they are made."""
+
+
+class DeviceCopy(NamedTuple):
+    """A copy of so many bytes from one address to another."""
+
+    target: Address
+    source: Address
+    nbytes: int
+
+
+@cache
+def library() -> Any:
+    """Return the driver's library; raises MissingCuda where there is none."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise MissingCuda(f"CUDA's driver does not load ({error}): install NVIDIA's driver") from error
+
+
+def checked(status: int) -> None:
+    """Raise the words of the driver for a status that is an error: DeviceLost where the context is lost by it."""
+    if status == 0:
+        return
+    text = ctypes.c_char_p()
+    library().cuGetErrorString(status, ctypes.byref(text))
+    why = (text.value or b"").decode() or f"error {status}"
+    if is_fatal(why):
+        raise DeviceLost(f"CUDA: {why}")
+    raise RuntimeError(f"CUDA: {why}")
+
+
+class LoadedFunction:
+    """The kernels of an artifact in a device's primary context, loaded whole, so that a capture may launch them."""
+
+    def __init__(self, artifact: Artifact, index: int) -> None:
+        check_device(artifact, index)
+        self.kernel, self._context = artifact.kernel, context_handle(index)
+        self._driver, self._module = library(), ctypes.c_void_p()
+        self.handles: list[Any] = []
+        with current(index):
+            checked(self._driver.cuModuleLoadData(ctypes.byref(self._module), artifact.binary))
+            self.handles += [self._loaded(launch.name, launch.dynamic_shared_bytes) for launch in self.kernel.launches]
+
+    def _loaded(self, name: str, shared_bytes: int) -> Any:
+        driver, function = self._driver, ctypes.c_void_p()
+        checked(driver.cuModuleGetFunction(ctypes.byref(function), self._module, name.encode()))
+        if shared_bytes > STATIC_SHARED_BYTES:
+            checked(driver.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes))
+        if hasattr(driver, "cuFuncLoad"):  # from CUDA 12.4 on; before it, the first launch loads a kernel
+            checked(driver.cuFuncLoad(function))
+        return function
+
+    def __del__(self) -> None:
+        if module := getattr(self, "_module", None):
+            with contextlib.suppress(Exception), _entered(self._driver, self._context):  # the device may be ending
+                self._driver.cuModuleUnload(module)
+
+
+@contextlib.contextmanager
+def _entered(driver: Any, context: Any) -> Iterator[None]:
+    """Make a context the thread's current one."""
+    checked(driver.cuCtxPushCurrent_v2(context))
+    try:
+        yield
+    finally:
+        driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+
+class Launches:
+    """The launches of functions on addresses, in order, then copies; `start` puts them into a stream.
+
+    From the second start on they are a graph, where that is quicker, whose nodes are given the addresses that are
+    others than before. A graph runs once at a time: one object is for one stream, and for one thread at a time.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        calls: Sequence[tuple[LoadedFunction, Sequence[Address]]],
+        copies: Sequence[DeviceCopy] = (),
+    ) -> None:
+        self._driver, self._context, self._functions = library(), context_handle(index), [each for each, _ in calls]
+        self._replays, self.started = (
+            hasattr(self._driver, "cuGraphExecKernelNodeSetParams_v2"),
+            False,
+        )  # from CUDA 12 on
+        self._graph, self._replay = ctypes.c_void_p(), ctypes.c_void_p()
+        self._keep: list[Any] = []
+        self._launches = self._lay_out(calls)
+        moved = [(*copy.target, *copy.source, copy.nbytes) for copy in copies]
+        self._program = Program(
+            driver=self._kept((ctypes.c_void_p * len(DRIVER_CALLS))(*map(self._address_of, DRIVER_CALLS))),
+            context=self._context.value,
+            parameter_count=len(self._parameters),
+            parameters=self._kept(self._parameters),
+            values=ctypes.addressof(self._values),
+            launch_count=len(self._launches),
+            launches=ctypes.addressof(self._launches),
+            copy_count=len(moved),
+            copies=self._kept((Copied * len(moved))(*(Copied(*each) for each in moved))),
+        )
+        self._at, self._start = ctypes.addressof(self._program), starter()
+
+    def _lay_out(self, calls: Sequence[tuple[LoadedFunction, Sequence[Address]]]) -> Any:
+        """Return the launches, each with pointers to its parameters' values, which are in one array, and a null."""
+        found = [
+            (handle, launch, [addresses[number] for number in launch.buffers])
+            for function, addresses in calls
+            for handle, launch in zip(function.handles, function.kernel.launches, strict=True)
+        ]
+        taken = [(*address, number) for number, (_, _, given) in enumerate(found) for address in given]
+        self._parameters = (Parameter * len(taken))(*(Parameter(*each) for each in taken))
+        self._values = (ctypes.c_uint64 * len(taken))()
+        first, size = ctypes.addressof(self._values), ctypes.sizeof(ctypes.c_uint64)
+        made = []
+        for handle, launch, given in found:
+            pointers = (ctypes.c_void_p * (len(given) + 1))(*(first + size * place for place in range(len(given))))
+            first += size * len(given)
+            made.append(
+                Launch(
+                    function=handle.value,
+                    grid=launch.grid,
+                    block=launch.block,
+                    shared_bytes=launch.dynamic_shared_bytes,
+                    parameters=self._kept(pointers),
+                    context=self._context.value,
+                )
+            )
+        return (Launch * len(made))(*made)
+
+    def _kept(self, array: Any) -> int:
+        self._keep.append(array)
+        return ctypes.addressof(array)
+
+    def _address_of(self, name: str) -> int | None:
+        found = getattr(self._driver, name, None)
+        return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
+
+    def start(self, bases: Any, stream: int, direct: bool = False) -> None:
+        """Put one run into a stream, by its handle; it waits for nothing.
+
+        `bases` is an array of 64-bit addresses, the first of which is 0. `direct` is for streams in a capture, which
+        graphs cannot be launched in: each kernel is launched.
+        """
+        replay = None if direct else self._replay
+        if status := self._start(self._at, bases, stream, replay):
+            checked(status)
+        if not (direct or self.started):
+            self.started = True
+            if self._replays and len(self._launches) >= LEAST_REPLAYED:
+                self._record()
+
+    def _record(self) -> None:
+        """Make a graph, of the addresses of the last run; where the driver does not, launches stay single."""
+        driver = self._driver
+        with _entered(driver, self._context):
+            try:
+                checked(driver.cuGraphCreate(ctypes.byref(self._graph), 0))
+                before = ctypes.c_void_p()
+                for launch in self._launches:
+                    node = ctypes.c_void_p()
+                    how = (ctypes.byref(before), ctypes.c_size_t(1 if before else 0), ctypes.byref(launch))
+                    checked(driver.cuGraphAddKernelNode_v2(ctypes.byref(node), self._graph, *how))
+                    launch.node, launch.changed, before = node.value, 0, node
+                flags = ctypes.c_ulonglong(0)
+                checked(driver.cuGraphInstantiateWithFlags(ctypes.byref(self._replay), self._graph, flags))
+            except RuntimeError:
+                self._replay = ctypes.c_void_p()
+
+    def __del__(self) -> None:
+        graph, replay = getattr(self, "_graph", None), getattr(self, "_replay", None)
+        if graph or replay:
+            with contextlib.suppress(Exception), _entered(self._driver, self._context):  # the device may be ending
+                if replay:
+                    self._driver.cuGraphExecDestroy(replay)  # once it has run to its end
+                if graph:
+                    self._driver.cuGraphDestroy(graph)
