@@ -4,11 +4,16 @@ Kernels are not tuned unless `--tune` gives seconds a region: what is compared h
 kernels. `host` is the time until a call returns, its kernels being queued; `call` is a call among many, back to back;
 `replay` is a run of a CUDA graph that was captured of it. `launches` counts our kernels. Ours and the peer take turns;
 figures are medians of alternating rounds.
+
+The second table is of a region's launches alone, without PyTorch's tensors: one by one, as a graph, and as a graph
+whose inputs and outputs lie elsewhere than in the call before. `--attention` compares attention taken apart with
+PyTorch's kernel for it.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import sys
 import tempfile
@@ -16,11 +21,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import loopwright as lw
+from loopwright.backends.cuda import launches as launches_module
+from loopwright.frontends.torch import decompositions as decompositions_module
 from loopwright.frontends.torch.backend import compiled_by
 from loopwright.frontends.torch.graph import CompiledGraph
 from loopwright.frontends.torch.options import TorchOptions
+from loopwright.frontends.torch.region import Region
 from loopwright.graph.runtime.on_cuda import CudaNetwork
 
 ROUNDS = 9
@@ -52,6 +61,7 @@ CASES = (
         ),
         (4, 16, 32, 32),
     ),
+    Case("ten kernels", lambda nn: nn.Sequential(*(nn.Softmax(-1) for _ in range(10))), (8, 64)),
     Case(
         "encoder layer",
         lambda nn: nn.TransformerEncoderLayer(64, 4, 128, batch_first=True),
@@ -104,32 +114,102 @@ def alternating(torch: Any, timed: Callable[[Any, Callable[[], Any]], float], ca
     return [statistics.median(times) * 1e6 for times in zip(*rounds, strict=True)]
 
 
-def row(torch: Any, case: Case, options: TorchOptions) -> str:
-    """Return the row of a case."""
-    torch.manual_seed(0)
-    torch._dynamo.reset()
-    module, x = case.make(torch.nn).eval().cuda(), torch.randn(case.shape, device="cuda")
+def compiled_case(torch: Any, module: Any, x: Any, options: TorchOptions) -> tuple[Callable[[Any], Any], list[Region]]:
+    """Return a compiled module, and its regions, all of which run in our kernels."""
     graphs: list[CompiledGraph] = []
     compiled = torch.compile(module, backend=compiled_by(options, graphs.append))
     torch.testing.assert_close(compiled(x), module(x), rtol=1e-3, atol=1e-4)
     regions = [region for graph in graphs for region in graph.regions]
     assert regions and all(region.failure is None for region in regions), [region.failure for region in regions]
-    launches = 0
-    for region in regions:
-        assert region.compiled is not None
-        loaded = region.compiled.loaded(region.device.index)
-        assert isinstance(loaded, CudaNetwork)
-        launches += sum(len(loaded.functions[step.kernel].kernel.launches) for step in loaded.plan.steps)
+    return compiled, regions
+
+
+def loaded(region: Region) -> CudaNetwork:
+    """Return a region's network on its device."""
+    assert region.compiled is not None
+    network = region.compiled.loaded(region.device.index)
+    assert isinstance(network, CudaNetwork)
+    return network
+
+
+def launches_of(region: Region) -> int:
+    """Return how many kernels a region launches."""
+    network = loaded(region)
+    return sum(len(network.functions[step.kernel].kernel.launches) for step in network.plan.steps)
+
+
+def row(torch: Any, case: Case, options: TorchOptions) -> tuple[str, str]:
+    """Return the rows of a case in both tables."""
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    module, x = case.make(torch.nn).eval().cuda(), torch.randn(case.shape, device="cuda")
+    compiled, regions = compiled_case(torch, module, x, options)
     calls = [lambda: module(x), lambda: compiled(x)]
     host = alternating(torch, host_s, calls)
     whole = alternating(torch, call_s, calls)
     replays = alternating(torch, call_s, [captured(torch, call) for call in calls])
-    alone = [""]
-    if len(regions) == 1 and len(graphs) == 1:
-        (region,), arguments = regions, _arguments(compiled, regions[0], x)
-        alone = [f"{alternating(torch, host_s, [lambda: region(*arguments)])[0]:.1f}"]
-    figures = [f"{us:.1f}" for pair in (host, whole, replays) for us in pair]
-    return f"| {case.name} | {len(regions)} | {launches} | {' | '.join([*figures, *alone])} |"
+    region, arguments = regions[0], _arguments(compiled, regions[0], x)
+    alone = alternating(torch, host_s, [lambda: region(*arguments)])
+    figures = [f"{us:.1f}" for us in (*(each for pair in (host, whole, replays) for each in pair), *alone)]
+    launches = [launches_of(each) for each in regions]
+    first = f"| {case.name} | {len(regions)} | {sum(launches)} | {' | '.join(figures)} |"
+    return first, f"| {case.name} | {launches[0]} | {' | '.join(f'{us:.1f}' for us in launches_alone(torch, region))} |"
+
+
+def launches_alone(torch: Any, region: Region) -> list[float]:
+    """Return the microseconds of a region's launches, for the host and for a call among many, in three ways."""
+    network = loaded(region)
+    bound: Any = region._bound
+    with patch.object(launches_module, "LEAST_REPLAYED", 1):
+        frame = network.frame(bound.loaded.constants.addresses)
+        sizes = [port.nbytes for port in (*network.plan.inputs, *network.plan.outputs)]
+        given = [[torch.zeros(size, dtype=torch.uint8, device="cuda") for size in sizes] for _ in range(2)]
+        places = [[tensor.data_ptr() for tensor in tensors] for tensors in given]
+        workspace = torch.zeros(max(1, network.binding.workspace_bytes), dtype=torch.uint8, device="cuda")
+        stream, turns = torch.cuda.current_stream().cuda_stream, itertools.cycle(places)
+        calls = [
+            lambda: frame.run(places[0], workspace.data_ptr(), stream, True),
+            lambda: frame.run(places[0], workspace.data_ptr(), stream),
+            lambda: frame.run(next(turns), workspace.data_ptr(), stream),
+        ]
+        return [*alternating(torch, host_s, calls), *alternating(torch, call_s, calls)]
+
+
+def attention(torch: Any, options: TorchOptions) -> None:
+    """Print a layer of attention, taken apart and not, by the length of its sequences."""
+    nn = torch.nn
+
+    class Layer(nn.Module):  # type: ignore[misc, name-defined]
+        """Attention of 8 heads of 64, between products."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.given, self.made = nn.Linear(512, 3 * 512), nn.Linear(512, 512)
+
+        def forward(self, x: Any) -> Any:
+            n, length, _ = x.shape
+            q, k, v = self.given(x).view(n, length, 3, 8, 64).permute(2, 0, 3, 1, 4).unbind(0)
+            found = nn.functional.scaled_dot_product_attention(q, k, v)
+            return torch.relu(self.made(found.transpose(1, 2).reshape(n, length, 512)))
+
+    print("\n| length | regions | call: PyTorch | PyTorch's kernel | taken apart | replay: PyTorch | ", end="")
+    print("PyTorch's kernel | taken apart |\n|---|---|---|---|---|---|---|---|")
+    for length in (16, 64, 128, 256, 512, 1024):
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        module, x = Layer().eval().cuda(), torch.randn(2, length, 512, device="cuda")
+        calls: list[Callable[[], Any]] = [lambda module=module, x=x: module(x)]  # type: ignore[misc]
+        counts = []
+        for most in (0, 1 << 40):
+            with patch.object(decompositions_module, "MOST_SCORES", most):
+                compiled, regions = compiled_case(torch, module, x, options)
+            calls.append(lambda compiled=compiled, x=x: compiled(x))  # type: ignore[misc]
+            counts.append(str(len(regions)))
+        whole = alternating(torch, call_s, calls)
+        replays = alternating(torch, call_s, [captured(torch, call) for call in calls])
+        print(
+            f"| {length} | {', '.join(counts)} | {' | '.join(f'{us:.1f}' for us in (*whole, *replays))} |", flush=True
+        )
 
 
 def _arguments(compiled: Callable[[Any], Any], region: Any, x: Any) -> Any:
@@ -146,6 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; exit code 2 where there is no device."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tune", type=float, default=0.0, help="seconds of tuning for each region (default: 0)")
+    parser.add_argument("--attention", action="store_true", help="attention alone, by length")
     given = parser.parse_args(arguments)
     import torch
 
@@ -154,16 +235,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     torch.backends.cudnn.allow_tf32 = False
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, loopwright {lw.__version__}; microseconds\n")
-    print(
-        "| model | regions | launches | host: PyTorch | host: ours | call: PyTorch | call: ours | replay: PyTorch ",
-        end="",
-    )
-    print("| replay: ours | host: region alone |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         options = TorchOptions(tune=given.tune, records=f"{folder}/records.jsonl" if given.tune else None)
+        if given.attention:
+            attention(torch, options)
+            return 0
+        columns = [f"{what}: {whose}" for what in ("host", "call", "replay") for whose in ("PyTorch", "ours")]
+        heads = ["model", "regions", "launches", *columns, "host: first region alone"]
+        print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+        second = []
         for case in CASES:
-            print(row(torch, case, options), flush=True)
+            first, alone = row(torch, case, options)
+            print(first, flush=True)
+            second.append(alone)
+    heads = [f"{what}: {how}" for what in ("host", "call") for how in ("one by one", "graph", "graph, addresses move")]
+    print(f"\n| model | launches | {' | '.join(heads)} |\n{'|---' * (len(heads) + 2)}|")
+    print("\n".join(second))
     return 0
 
 

@@ -19,6 +19,7 @@ from torch._subclasses import fake_tensor  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
 from torch_watched import Watched, close  # noqa: E402
 
@@ -56,6 +57,7 @@ def graph_of(function: Any, *shapes: tuple[int, ...], device: str = "cuda:0", **
     with FakeTensorMode():
         inputs = [torch.empty(shape, device=device) for shape in shapes]
         gm = make_fx(function, decomposition_table=dict(decompositions()))(*inputs)
+    gm.graph.eliminate_dead_code()
     return CompiledGraph(gm, "inference", frozenset(), TorchOptions.of(options))
 
 
@@ -140,6 +142,44 @@ def test_products_of_halves_stay_pytorchs_on_cuda_too() -> None:
 
     graph = graph_of(function, (8, 8))
     assert ("mm", "products of matrices of float16 stay PyTorch's") in stays(graph)
+
+
+efficient_attention: Any = torch.ops.aten._scaled_dot_product_efficient_attention.default
+
+
+def attention_layer(log_sumexp: bool = False, **options: Any) -> Any:
+    """A layer of attention, as PyTorch brings it to its operators on CUDA."""
+
+    def layer(x: Any, w: Any) -> Any:
+        n, length, width = x.shape
+        q, k, v = (x @ w).view(n, length, 3, 4, width // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        made = efficient_attention(q, k, v, None, log_sumexp, **options)[0]
+        return torch.relu(made.transpose(1, 2).reshape(n, length, width) + x)
+
+    return layer
+
+
+def test_short_attention_on_cuda_is_one_region() -> None:
+    graph = graph_of(attention_layer(), (2, 16, 64), (64, 192))
+    assert len(graph.regions) == 1 and not graph.stays
+    for length, options in ((1024, {}), (16, {"log_sumexp": True}), (16, {"dropout_p": 0.5})):
+        graph = graph_of(attention_layer(**options), (2, length, 64), (64, 192))
+        assert str(efficient_attention) in {str(node.target) for node in graph.module.graph.nodes}
+        assert len(graph.regions) == 2, "before it and after it"
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}, {"bias": True}])
+def test_attention_taken_apart_is_pytorchs(options: dict[str, Any]) -> None:
+    function = decompositions()[efficient_attention]
+    q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 9, 8), torch.randn(2, 4, 9, 8)
+    bias = torch.randn(2, 1, 6, 9) if options.pop("bias", False) else None
+    found, *others = function(q, k, v, bias, False, **options)
+    close(found, F.scaled_dot_product_attention(q, k, v, bias, **options))
+    with FakeTensorMode():
+        like = [torch.empty(each.shape, device="cuda") for each in (q, k, v)]
+        wanted = efficient_attention(*like, None, False)
+    assert [each.shape for each in (found, *others)] == [each.shape for each in wanted]
+    assert found.stride() == wanted[0].stride()
 
 
 def test_without_a_driver_regions_run_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -524,6 +564,23 @@ def test_parts_that_stay_pytorchs_on_cuda() -> None:
     reasons = set(lw.torch.explain(function, x, w).stays)
     assert ("sort.default", "operator sort.default is not supported") in reasons
     assert ("mm.default", "products of matrices of float16 stay PyTorch's") in reasons
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length, regions", [(32, 1), (600, 2)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_on_cuda(length: int, regions: int, causal: bool) -> None:
+    def function(x: Any, w: Any) -> Any:
+        q, k, v = (x @ w).view(2, length, 3, 4, 16).permute(2, 0, 3, 1, 4).unbind(0)
+        made = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return torch.relu(made.transpose(1, 2).reshape(2, length, 64) @ w[:, :64])
+
+    x, w = torch.randn(2, length, 64, device="cuda"), torch.randn(64, 192, device="cuda") / 8
+    watched = Watched(function)
+    with torch.no_grad(), sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+        close(watched(x, w), function(x, w))
+        close(watched(x, w), function(x, w))
+    assert len(compiled_regions(watched)) == regions
 
 
 @pytest.mark.gpu

@@ -292,3 +292,25 @@ def test_small_network_compiles_for_cuda() -> None:
     assert compiled.plan.kind == "cuda"
     assert len(compiled.package.kernels) == 4 and all(compiled.package.kernels)
     assert compiled.plan.target.startswith("cuda model=h200")
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+def test_network_on_a_device() -> None:
+    """Sessions of their own streams and arenas, launched one by one at first, and then as graphs."""
+    net = lw.testing.network("mlp", **SMALL["mlp"])
+    compiled = lw.compile(net, "cuda", processes=1)
+    first, second = compiled.executor(), compiled.executor()
+    feeds = feeds_of(net)
+    wanted = net.evaluate(**feeds)
+    other = {name: array + 1 for name, array in feeds.items()}
+    for _ in range(3):
+        first.run(**feeds)
+        second.run(**other)
+        for number, want in enumerate(wanted):
+            np.testing.assert_allclose(first.get_output(number), want, rtol=1e-3, atol=1e-4)
+    for number, want in enumerate(net.evaluate(**other)):
+        np.testing.assert_allclose(second.get_output(number), want, rtol=1e-3, atol=1e-4)
+    assert first.benchmark(repeat=1, min_repeat_ms=1).mean > 0
+    assert all(row.time_s > 0 for row in first.profile(repeat=2).rows)
+    assert first.benchmark(number=3, repeat=1, flush=True).mean > 0
