@@ -22,6 +22,7 @@ from ...graph.network import Network, Value
 from ...graph.runtime.network import CompiledNetwork
 from ...graph.runtime.on_llvm import LlvmFrame, LlvmNetwork
 from .background import tune_beside
+from .collector import old_objects_spared
 from .fused_steps import count_fused_steps
 from .importer import FxNode, GraphImport
 from .model_key import records_of
@@ -233,9 +234,9 @@ class Region:
         parameters = [arguments[place] for place in frozen]
         count_fused_steps()
         packed = [(place, arguments[place].data_ptr(), arguments[place]._version) for place in frozen]
-        net, given, made = self.network(dict(zip(frozen, parameters, strict=True)))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), old_objects_spared():
             warnings.simplefilter("ignore", UntunedWarning)
+            net, given, made = self.network(dict(zip(frozen, parameters, strict=True)))
             compiled = self._tuned(in_layout(net, "auto"))
         self.statistics.compilations += 1
         loaded = compiled.loaded()
