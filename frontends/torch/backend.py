@@ -14,6 +14,15 @@ from .versions import Versions, has_symbols
 GraphModule = Any
 Compiled = Callable[..., Any]
 Observer = Callable[[CompiledGraph], None]
+_TO_DO = (
+    "num_mutated_inp_runtime_indices",
+    "num_outputs_aliased",
+    "num_intermediate_bases",
+    "dynamic_outputs",
+    "tokens",
+    "is_rng_op_functionalized",
+)
+"""Notes of AOTAutograd's on a graph that are empty or 0 where nothing has to be done around it."""
 
 
 def backend(
@@ -105,13 +114,8 @@ def _is_whole() -> bool:
     return (
         metadata is not None
         and not torch._C._is_any_autocast_enabled()
-        and not metadata.num_mutated_inp_runtime_indices
-        and not metadata.num_outputs_aliased
-        and not metadata.num_intermediate_bases
-        and not metadata.dynamic_outputs
-        and not metadata.tokens
-        and not metadata.is_rng_op_functionalized
-        and metadata.grad_enabled_mutation is None
+        and not any(getattr(metadata, name, True) for name in _TO_DO)
+        and getattr(metadata, "grad_enabled_mutation", True) is None
         and all(
             type(each).__name__ == "PlainTensorMeta"
             for each in (*metadata.subclass_inp_meta, *metadata.subclass_fw_graph_out_meta)

@@ -22,5 +22,6 @@ def _count(optimizer: Any, args: Any, kwargs: Any) -> None:
     from torch.autograd.graph import increment_version
 
     for group in optimizer.param_groups:
-        if group.get("fused"):
-            increment_version([each for each in group["params"] if each.grad is not None])
+        for parameter in group["params"] if group.get("fused") else ():
+            if parameter.grad is not None:
+                increment_version(parameter)

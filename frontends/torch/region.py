@@ -21,6 +21,7 @@ from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from ...graph.runtime.network import CompiledNetwork
 from .background import tune_beside
+from .collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
 from .importer import FxNode, GraphImport
@@ -236,9 +237,9 @@ class Region:
         parameters = [arguments[place] for place in frozen]
         count_fused_steps()
         packed = [(place, arguments[place].data_ptr(), arguments[place]._version) for place in frozen]
-        net, given, made = self.network(dict(zip(frozen, parameters, strict=True)), device.array_of)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), old_objects_spared():
             warnings.simplefilter("ignore", UntunedWarning)
+            net, given, made = self.network(dict(zip(frozen, parameters, strict=True)), device.array_of)
             compiled = self._tuned(in_layout(net, "auto"), device.target(self.options.target))
         self.statistics.compilations += 1
         return _Bound(

@@ -221,3 +221,20 @@ def test_ways_to_write_parameters_are_seen(write: Any) -> None:
     assert not torch.equal(before, module(x))
     with torch.no_grad():
         close(watched(x), module(x))
+
+
+def test_the_collector_gets_its_objects_back() -> None:
+    module, inputs = model("mlp")
+    gc.unfreeze()
+    with torch.no_grad():
+        Watched(module)(*inputs)
+    assert gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        torch._dynamo.reset()
+        with torch.no_grad():
+            Watched(module)(*inputs)
+        assert 0 < gc.get_freeze_count() <= before, "those of somebody else stay as they are"
+    finally:
+        gc.unfreeze()
