@@ -238,4 +238,5 @@ def custom_combiner(block: Block, program: Program, held_first: bool = True) -> 
     lines.block(block.ops)
     last = block.last_op
     assert last is not None
-    return lines.lines, [lines.tokens[value] for value in last.operands]
+    results = [lines.token(value) for value in last.operands]
+    return lines.lines, results

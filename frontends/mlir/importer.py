@@ -177,6 +177,9 @@ class _Importer:
         except (UnsupportedOperation, ValueError, OverflowError) as error:
             self.reasons.setdefault(f"{self.program.place(op)}: {error}")
             return None
+        except (IndexError, KeyError):  # an attribute names an axis or a place that is not there
+            self.reasons.setdefault(f"{self.program.place(op)}: it is malformed: attributes do not fit its operands")
+            return None
         results = [made] if isinstance(made, Value) else list(made or ())
         if not self.indices:  # within a body on whole tensors, types say what one element is
             self._check(op, results)

@@ -26,6 +26,12 @@ REGISTERED = (builtin.Builtin, func.Func, arith.Arith, math.Math, scf.Scf, cf.Cf
 """Dialects that xDSL reads; operations of all others are read by `assembly/`, and registered nowhere."""
 
 
+_MALFORMED = (
+    VerifyException, NotImplementedError, ValueError, IndexError, KeyError, TypeError, AssertionError, OverflowError,
+)  # fmt: skip
+"""Errors that xDSL's parser raises beside its ParseError."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A module that was read; `lines` are those of its operations, `resources` what `dense_resource` stands for."""
@@ -172,15 +178,19 @@ def _line_starts(text: str) -> Iterator[int]:
 
 def read_text(text: str, program: str) -> Program:
     """Read a module from text; MlirImportError names the line and the operation that cannot be read."""
-    body, resources = without_resources(text)
+    try:
+        body, resources = without_resources(text)
+    except ValueError as error:
+        raise MlirImportError(program, [f"its resources are malformed: {error}"]) from None
     reader = _Reader(body)
     try:
         module = reader.parse_module()
     except ParseError as error:
         position = error.span.start if error.span is not None else reader.pos
         raise MlirImportError(program, [_said(body, reader, position, error.msg)]) from error
-    except (VerifyException, NotImplementedError, ValueError, IndexError, KeyError, TypeError) as error:
-        raise MlirImportError(program, [_said(body, reader, reader.pos, str(error) or "it is malformed")]) from error
+    except _MALFORMED as error:
+        place = reader.current[-1][0] if reader.current else reader.pos
+        raise MlirImportError(program, [_said(body, reader, place, str(error) or "it is malformed")]) from error
     except RecursionError as error:
         raise MlirImportError(program, ["its regions or attributes are nested too deeply"]) from error
     return Program(module, reader.lines, resources)

@@ -180,6 +180,14 @@ REFUSED = {
         "(tensor<0xf32>, tensor<f32>) -> tensor<f32>",
         "line 4: stablehlo.reduce: it reads tensor<0xf32>, which has no elements",
     ),
+    "axes": (
+        "%0 = stablehlo.broadcast_in_dim %x, dims = [3] : (tensor<4xf32>) -> tensor<2x4xf32>",
+        "line 2: stablehlo.broadcast_in_dim: it is malformed: attributes do not fit its operands",
+    ),
+    "number": (
+        "%0 = stablehlo.constant dense<1.0e99> : tensor<f32>",
+        "line 2: stablehlo.constant cannot be read: float too large to pack with f format",
+    ),
     "sort": (SORT, "line 2: stablehlo.sort: its block reads a value from outside"),
     "scatter": (
         '%0 = "stablehlo.scatter"(%x, %i, %s) <{scatter_dimension_numbers = #stablehlo.scatter<'
@@ -211,6 +219,12 @@ def test_an_argument_of_unknown_extents_is_refused_with_the_line_of_its_function
             f"module {{\n{main('%0 = stablehlo.abs %x : tensor<?xf32>', '%x: tensor<?xf32>', 'tensor<?xf32>')}}}"
         )
     assert "line 2: func.func: argument 0 of 'main': tensor<?xf32> has extents that are not known" in str(caught.value)
+
+
+def test_malformed_resources_are_refused() -> None:
+    text = main("%0 = stablehlo.constant dense_resource<a> : tensor<1xf32>", "", "tensor<1xf32>")
+    with pytest.raises(lw.MlirImportError, match="its resources are malformed"):
+        lw.from_mlir(text + '{-# dialect_resources: { builtin: { a: "0x040" } } #-}')
 
 
 @pytest.mark.parametrize("data", (b"\xff\xfe\x00garbage", b"\x18\x00\x00\x00\x80jax"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....graph.network import Value
+from ..errors import UnsupportedOperation
 from ..node import Node
 from ._movement import pad_value, padded
 
@@ -57,5 +58,6 @@ def unpacked(node: Node) -> Value:
     x = build.transpose(x, [places.index(d) for d in range(len(places))])
     whole, split = tiles.whole(rank), iter(x.shape)
     padded_shape = [next(split) * (next(split) if d in tiles.axes else 1) for d in range(rank)]
-    assert all(n % t == 0 for n, t in zip(padded_shape, whole, strict=True))
+    if any(n % t for n, t in zip(padded_shape, whole, strict=True)):
+        raise UnsupportedOperation(f"tiles {tiles.extents} do not fit {list(node.value().shape)}")
     return build.slice(build.reshape(x, padded_shape), [0] * rank, shape, [1] * rank)
