@@ -53,13 +53,21 @@ _TOO_SMALL = "a region of one such operator gains nothing"
 _IS_VIEW = "a view that PyTorch makes of a result"
 
 
-def partitioned(gm: GraphModule) -> tuple[GraphModule, dict[FxNode, str]]:
-    """Replace regions of a graph by submodules `fused_N`; returns the graph and why each other operator stays."""
+def partitioned(gm: GraphModule, frozen: frozenset[FxNode] = frozenset()) -> tuple[GraphModule, dict[FxNode, str]]:
+    """Replace regions of a graph by submodules `fused_N`; returns the graph and why each other operator stays.
+
+    `frozen` are placeholders that are constants of regions.
+    """
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
     from torch.fx.passes.operator_support import OperatorSupportBase
 
     separate_returned_views(gm)
-    refused = {n: why for n in gm.graph.nodes if n.op == "call_function" and (why := refusal(n)) is not None}
+    refused, folded = {}, set(frozen)
+    for node in gm.graph.nodes:
+        if node.op == "get_attr" or (node.op == "call_function" and folded.issuperset(node.all_input_nodes)):
+            folded.add(node)
+        if node.op == "call_function" and (why := refusal(node, node in folded)) is not None:
+            refused[node] = why
 
     class Supported(OperatorSupportBase):  # type: ignore[misc]
         """Nodes that can be converted."""

@@ -16,10 +16,10 @@ from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from ...graph.runtime.network import CompiledNetwork
 from ...graph.runtime.on_llvm import LlvmFrame, LlvmNetwork
-from .importer import FxNode, GraphImport
+from .importer import FxNode, GraphImport, constant_of
 from .options import TorchOptions
 from .tuning import tune_network
-from .types import Tensor, array_of, kind_of, memory_order
+from .types import Tensor, kind_of, memory_order
 
 _MOST_UPDATES = 2
 """Parameters that were written so often since they were packed are inputs from then on."""
@@ -237,12 +237,3 @@ class Region:
         made = [_Port.of(node) for node in outputs]
         net.output(*(port.in_memory(values[node]) for node, port in zip(outputs, made, strict=True)))
         return net, given, made
-
-
-def constant_of(net: Network, name: str, tensor: Tensor) -> Value:
-    """Return a constant on the memory of a tensor, where its elements are dense in memory."""
-    order = memory_order(tensor.shape, tensor.stride())
-    if order is None:
-        return net.constant(array_of(tensor.contiguous()), name)
-    port = _Port(tuple(tensor.shape), tuple(tensor.stride()), order, tensor.dtype)
-    return port.value(net.constant(array_of(tensor.permute(order)), name))
