@@ -29,6 +29,7 @@ def fold_constants(gm: GraphModule, known: Mapping[FxNode, Tensor] | None = None
     """
     with real_tensors():
         _fold(gm, dict(known or {}))
+    _join_without_empty(gm)
     gm.graph.eliminate_dead_code()
     gm.recompile()
 
@@ -43,6 +44,16 @@ def _fold(gm: GraphModule, values: dict[FxNode, Tensor]) -> None:
     for node in reversed(list(gm.graph.nodes)):
         if node.op == "call_function" and node in values and node not in escaping:
             _replace(gm, node, values[node])
+
+
+def _join_without_empty(gm: GraphModule) -> None:
+    """Leave tensors without elements out of joins, as those that a cache of keys and values begins with."""
+    for node in gm.graph.nodes:
+        if node.op != "call_function" or name_of(node) != "cat.default":
+            continue
+        parts = [part for part in node.args[0] if part.meta["val"].numel()]
+        if parts and len(parts) < len(node.args[0]):
+            node.args = (parts, *node.args[1:])
 
 
 def _is_plain_attribute(gm: GraphModule, node: FxNode) -> bool:

@@ -153,6 +153,7 @@ UNARY |= {
     "select": (lambda x: x[:, -1], _X),
     "chunk": (lambda x: x.chunk(2, dim=-1), _X),
     "split": (lambda x: x.split([1, 3], dim=2), _X),
+    "cat with nothing": (lambda x: torch.cat([torch.tensor([]), x, x[:, :0]], dim=1), _X),
     "unbind": (lambda x: torch.stack(x.unbind(1)[::-1], 1), _X),
     "flip": (lambda x: x.flip(0, 2), _X),
     "roll": (lambda x: x.roll(1, 2), _X),

@@ -202,7 +202,7 @@ def _in_order(node: Node, count: int, largest: bool) -> list[Any]:
 
 @aten("bucketize.Tensor", "searchsorted.Tensor")
 def bucketize(node: Node) -> Any:
-    """How many boundaries are below each element, or not above it."""
+    """The number of boundaries below each element, or not above it."""
     bounds = node.value("boundaries" if node.operator.startswith("bucketize") else "sorted_sequence")
     x = node.value()
     if len(bounds.shape) != 1 or node.arguments.get("sorter") is not None or node.arguments.get("side") is not None:
