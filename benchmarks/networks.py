@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from onnx_export import to_onnx
+from rounds import PAUSE_S
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -27,8 +28,6 @@ from loopwright.dialects.target import Target
 from loopwright.search.measure.backend_api import backend_path, load_backend
 from loopwright.testing.pytorch import TorchNetwork
 
-PAUSE_S = 0.02
-"""Between turns on a CPU: the other side's threads go on spinning for a few milliseconds after their last loop."""
 CALLS_A_GRAPH = 10
 
 Timer = Callable[[], float]

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import onnx
 import onnxruntime
 from onnx_models import LIGHT, with_random_weights, without_softmax
+from rounds import in_turn
 
 import loopwright as lw
 from loopwright.graph.chosen_schedules import UntunedWarning
@@ -67,7 +66,8 @@ def measure(name: str, options: argparse.Namespace, threads: int) -> tuple[list[
     error = max(
         float(np.abs(executor.get_output(k) - array).max() / np.abs(array).max()) for k, array in enumerate(wanted)
     )
-    ours_s, ort_s = in_turn(executor.run, lambda: session.run(None, feeds), options.rounds)
+    times_s = in_turn({"ours": executor.run, "ort": lambda: session.run(None, feeds)}, options.rounds)
+    ours_s, ort_s = times_s["ours"], times_s["ort"]
     cells = [
         name,
         str(len(proto.graph.node)),
@@ -80,19 +80,6 @@ def measure(name: str, options: argparse.Namespace, threads: int) -> tuple[list[
         f"{ours_s / ort_s:.2f}",
     ]
     return cells, error
-
-
-def in_turn(ours: Callable[[], object], peer: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Median seconds of two functions that are called in turn, with a pause as the other's threads spin for a while."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for function, found in zip((ours, peer), times, strict=True):
-            time.sleep(0.02)
-            function()
-            start_s = time.perf_counter()
-            function()
-            found.append(time.perf_counter() - start_s)
-    return statistics.median(times[0]), statistics.median(times[1])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,10 +11,17 @@ MOST_SCORES = 1 << 20
 """Attention on CUDA of so many scores (4 MiB) is taken apart; one of more stays PyTorch's kernel, which does not write
 them to memory. Nobody measured other numbers: `benchmarks/torch_cuda.py --attention` compares both forms."""
 
+_KEPT = (
+    "roll",
+    *(f"upsample_{kind}" for kind in ("linear1d", "trilinear3d", "bicubic2d", "nearest1d", "nearest3d")),
+    *(f"_upsample_nearest_exact{axes}d" for axes in (1, 2, 3)),
+)
+"""Operators that stay whole: taken apart they read at places, which have to be found out again."""
+
 
 @cache
 def decompositions(training: bool = False) -> Mapping[Any, Callable[..., Any]]:
-    """Return PyTorch's table for core ATen, with the fused encoder layer taken apart.
+    """Return PyTorch's table for core ATen, with the fused encoder layer and layers of LSTMs taken apart.
 
     In training, attention on a CPU stays one operator: its decomposition does not give the sums that its gradient
     reads, and the gradient would be wrong.
@@ -28,7 +35,12 @@ def decompositions(training: bool = False) -> Mapping[Any, Callable[..., Any]]:
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten._native_multi_head_attention.default: _attention,
         aten._scaled_dot_product_efficient_attention.default: _scaled_attention,
+        aten.mkldnn_rnn_layer.default: _lstm_layer,
     }
+    for kept in _KEPT:
+        packet = getattr(aten, kept)
+        for overload in packet.overloads():
+            table.pop(getattr(packet, overload), None)
     if training:
         del table[aten._scaled_dot_product_flash_attention_for_cpu.default]
     return table
@@ -159,3 +171,44 @@ def _encoder_layer(
         return src + forwarded(norm(src, norm_weight_2, norm_bias_2))
     src = norm(src + attended(src), norm_weight_1, norm_bias_1)
     return norm(src + forwarded(src), norm_weight_2, norm_bias_2)
+
+
+def _lstm_layer(
+    inputs: Tensor,
+    input_weight: Tensor,
+    state_weight: Tensor,
+    input_bias: Tensor,
+    state_bias: Tensor,
+    state: Tensor,
+    cell: Tensor,
+    reverse: bool,
+    batch_sizes: Sequence[int],
+    mode: int,
+    hidden_size: int,
+    num_layers: int,
+    has_biases: bool,
+    *_: Any,
+) -> Any:
+    """A layer of an LSTM in one direction, on (steps, batch, width), unrolled: its outputs and last states."""
+    import torch
+
+    if mode != _LSTM or batch_sizes or inputs.shape[0] > _MOST_STEPS:
+        return NotImplemented
+    bias = input_bias + state_bias if has_biases else None
+    every = torch.nn.functional.linear(inputs, input_weight, bias)
+    h, c = (x.reshape(inputs.shape[1], hidden_size) for x in (state, cell))
+    outputs: dict[int, Tensor] = {}
+    for time in reversed(range(inputs.shape[0])) if reverse else range(inputs.shape[0]):
+        i, f, new, o = (every[time] + h @ state_weight.t()).chunk(4, dim=1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(new)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        outputs[time] = h
+    shape = (1, *h.shape)
+    stacked = torch.stack([outputs[time] for time in range(inputs.shape[0])])
+    return stacked, h.view(shape), c.view(shape), inputs.new_empty(0, dtype=torch.uint8)
+
+
+_LSTM = 2
+"""The number by which ATen's layers of recurrent networks name an LSTM."""
+_MOST_STEPS = 256
+"""So many steps are unrolled, each a dozen operators; compiling longer ones takes minutes."""

@@ -9,8 +9,8 @@ from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from .decompositions import decompositions
 from .errors import TorchImportError
-from .importer import FxNode, GraphImport, add_input
-from .region import constant_of
+from .folding import fold_constants
+from .importer import FxNode, GraphImport, add_input, constant_of
 from .types import Tensor
 
 ExportedProgram = Any
@@ -30,9 +30,12 @@ def from_exported(
     net = Network(name)
 
     def value_of(node: FxNode) -> Value:
+        if node.op == "get_attr":
+            return constant_of(net, node.name, getattr(program.graph_module, node.target))
         return add_input(net, node) if node.name not in kept else constant_of(net, node.name, kept[node.name])
 
     importer = GraphImport(net, value_of)
+    fold_constants(program.graph_module, _tables(program, kept))
     written = program.graph_signature.buffers_to_mutate | program.graph_signature.user_inputs_to_mutate
     if written:
         importer.reasons[f"it writes {', '.join(written.values())}, and networks keep no state"] = None
@@ -44,6 +47,13 @@ def from_exported(
         raise TorchImportError(name, list(importer.reasons))
     net.output(*(values[node] for node in returned), names=[node.name for node in returned])
     return in_layout(net, layout)
+
+
+def _tables(program: ExportedProgram, kept: dict[str, Tensor]) -> dict[FxNode, Tensor]:
+    """Return the placeholders that are buffers and constants, and what they hold; parameters keep their memory."""
+    signature = program.graph_signature
+    names = {*signature.inputs_to_buffers, *signature.inputs_to_lifted_tensor_constants}
+    return {node: kept[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names}
 
 
 def decomposed(program: str | os.PathLike[str] | ExportedProgram) -> ExportedProgram:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .folding import fold_constants, real_tensors
 from .importer import FxNode
 from .options import TorchOptions
 from .partition import partitioned
@@ -30,17 +31,19 @@ class CompiledGraph:
         padding: str = "",
     ) -> None:
         self.kind, self.padding = kind, padding
-        self.module, self.stays = partitioned(gm, options.takes)
+        fold_constants(gm)
+        with real_tensors():
+            frozen = _inputs(gm, static) if options.freeze else frozenset()
+            self.module, self.stays = partitioned(gm, options.takes, frozen)
         self.regions: list[Region] = []
-        inputs = [node for node in self.module.graph.nodes if node.op == "placeholder"]
-        kept = {node for k, node in enumerate(inputs) if k in static}
+        kept = _inputs(self.module, static)
         for node in self.module.graph.nodes:
             if node.op == "call_module":
                 self._replace(node, kept, options, kernels)
         self.run: Callable[..., Any] = _plain_forward(self.module)
         """The graph as a function of its inputs that returns a tuple."""
 
-    def _replace(self, node: FxNode, kept: set[FxNode], options: TorchOptions, kernels: bool) -> None:
+    def _replace(self, node: FxNode, kept: frozenset[FxNode], options: TorchOptions, kernels: bool) -> None:
         """Put a region in the place of a submodule."""
         graph = getattr(self.module, node.target)
         static = frozenset(k for k, given in enumerate(node.args) if given in kept or given.op == "get_attr")
@@ -60,3 +63,9 @@ def _plain_forward(gm: GraphModule) -> Any:
 
     _LazyGraphModule.force_recompile(gm)
     return type(gm).forward.__get__(gm)
+
+
+def _inputs(gm: GraphModule, places: frozenset[int]) -> frozenset[FxNode]:
+    """Return the inputs of a graph at places."""
+    inputs = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    return frozenset(node for k, node in enumerate(inputs) if k in places)

@@ -11,14 +11,14 @@ from ...te import ExpressionError
 from .discovery import converters
 from .errors import UnsupportedNode
 from .node import Node
-from .types import TensorKind, kind_of
+from .types import Array, Tensor, TensorKind, array_of, kind_of, memory_order
 
 FxNode = Any
 """A torch.fx.Node, whose `meta["val"]` is a fake tensor, or several."""
 
 
-_CHECKS = frozenset({"_assert_tensor_metadata.default"})
-"""Operators that compute nothing."""
+_CHECKS = frozenset({"_assert_tensor_metadata.default", "_assert_async.default", "_assert_async.msg"})
+"""Operators that compute nothing; where there is PyTorch to run them, they run."""
 
 
 def name_of(node: FxNode) -> str:
@@ -31,16 +31,19 @@ def name_of(node: FxNode) -> str:
     return f"{name.removeprefix('aten::')}.{packet.overload_name or 'default'}"
 
 
-def convert(net: Network, node: FxNode, values: Mapping[FxNode, Value]) -> list[Value | None]:
+def convert(
+    net: Network, node: FxNode, values: Mapping[FxNode, Value], is_optional: bool = False
+) -> list[Value | None]:
     """Add the operators of a node to a network; returns its results, None for those that are not computed.
 
-    UnsupportedNode says why that cannot be done, be it that PyTorch gives another kind of result.
+    UnsupportedNode says why that cannot be done, be it that PyTorch gives another kind of result, or, of a node that is
+    optional, that PyTorch computes it at less cost.
     """
     name = name_of(node)
     converter = converters().get(name)
     if converter is None:
         raise UnsupportedNode(f"operator {name} is not supported")
-    made = converter(_node(net, name, node, values))
+    made = converter(_node(net, name, node, values, is_optional))
     results = list(made) if isinstance(made, list | tuple) else [made]
     for value, wanted in zip(results, _kinds(node), strict=True):
         if value is not None and wanted is not None and TensorKind(value.shape, value.dtype) != wanted:
@@ -48,7 +51,7 @@ def convert(net: Network, node: FxNode, values: Mapping[FxNode, Value]) -> list[
     return results
 
 
-def _node(net: Network, name: str, node: FxNode, values: Mapping[FxNode, Value]) -> Node:
+def _node(net: Network, name: str, node: FxNode, values: Mapping[FxNode, Value], is_optional: bool) -> Node:
     dense: set[str] = set()
 
     def operand(given: Any, argument: str) -> Any:
@@ -61,7 +64,7 @@ def _node(net: Network, name: str, node: FxNode, values: Mapping[FxNode, Value])
         return values[given]
 
     arguments = {argument: operand(given, argument) for argument, given in arguments_of(node).items()}
-    return Node(net, name, node.name, arguments, _kinds(node), used_results(node), frozenset(dense))
+    return Node(net, name, node.name, arguments, _kinds(node), used_results(node), frozenset(dense), is_optional)
 
 
 def arguments_of(node: FxNode) -> dict[str, Any]:
@@ -93,8 +96,11 @@ def _kinds(node: FxNode) -> list[TensorKind | None]:
     return [kind_of(each) if number in used else None for number, each in enumerate(value)]
 
 
-def refusal(node: FxNode) -> str | None:
-    """Return why a node cannot be converted, None where it can: by converting it in a network of its own."""
+def refusal(node: FxNode, is_folded: bool = False) -> str | None:
+    """Return why a node stays PyTorch's, None where it is converted: by converting it in a network of its own.
+
+    One that is folded, as it depends on parameters alone, costs nothing in a run.
+    """
     if node.op != "call_function":
         return f"{node.op} is not supported"
     if is_getitem(node):
@@ -105,17 +111,34 @@ def refusal(node: FxNode) -> str | None:
         return f"operator {name_of(node)} writes its arguments"
     net = Network()
     try:
-        inputs = {each: add_input(net, each) for each in node.all_input_nodes}
-        convert(net, node, inputs)
+        inputs = {each: _given(net, each) for each in node.all_input_nodes}
+        convert(net, node, inputs, is_optional=not is_folded)
     except (UnsupportedNode, ExpressionError, ValueError) as error:
         return str(error)
     return None
+
+
+def _given(net: Network, node: FxNode) -> Value:
+    """An input of a node as a constant where the graph holds its values, otherwise as a tensor of its kind."""
+    if node.op == "get_attr":
+        kind_of(node.meta["val"])
+        return constant_of(net, node.name, getattr(node.graph.owning_module, node.target))
+    return add_input(net, node)
 
 
 def add_input(net: Network, node: FxNode) -> Value:
     """Add an input for a tensor."""
     kind = kind_of(node.meta["val"])
     return net.input(node.name, kind.shape, kind.dtype)
+
+
+def constant_of(net: Network, name: str, tensor: Tensor, array: Callable[[Tensor], Array] = array_of) -> Value:
+    """Return a constant on the memory of a tensor, where its elements are dense in memory, as `array` makes it."""
+    order = memory_order(tensor.shape, tensor.stride())
+    if order is None:
+        return net.constant(array(tensor.contiguous()), name)
+    made, plain = net.constant(array(tensor.permute(order)), name), tuple(range(len(order)))
+    return made if order == plain else net.transpose(made, axes=[order.index(d) for d in plain])
 
 
 @dataclass

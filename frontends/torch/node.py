@@ -43,6 +43,8 @@ class Node:
     used: frozenset[int]
     dense: frozenset[str]
     """Tensors among the arguments that are contiguous in PyTorch's memory."""
+    is_optional: bool = False
+    """True where PyTorch runs what is refused."""
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -116,6 +118,11 @@ class Node:
         wide = self.reshaped(value, [1] * (len(shape) - len(value.shape)) + list(value.shape))
         made: Value = wide if wide.shape == tuple(shape) else self.apply("broadcast_to", wide, shape=tuple(shape))
         return made
+
+    def prefer_pytorch(self, steps: int, most: int) -> None:
+        """Refuse the node where PyTorch can run it, and our way takes more steps than are worth it."""
+        if self.is_optional and steps > most:
+            raise UnsupportedNode(f"{steps:,} steps, more than {most:,}, are faster in PyTorch, which needs less")
 
     def asked_dtype(self, name: str = "dtype") -> str | None:
         """Return the element type that an argument asks for."""

@@ -24,7 +24,7 @@ from .background import tune_beside
 from .collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
-from .importer import FxNode, GraphImport
+from .importer import FxNode, GraphImport, constant_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
 from .partition import devices_of
@@ -349,12 +349,3 @@ class Region:
         made = [_Port.of(node) for node in outputs]
         net.output(*(port.in_memory(values[node]) for node, port in zip(outputs, made, strict=True)))
         return net, given, made
-
-
-def constant_of(net: Network, name: str, tensor: Tensor, array: Callable[[Tensor], Array] = array_of) -> Value:
-    """Return a constant on the memory of a tensor, where its elements are dense in memory, as `array` makes it."""
-    order = memory_order(tensor.shape, tensor.stride())
-    if order is None:
-        return net.constant(array(tensor.contiguous()), name)
-    port = _Port(tuple(tensor.shape), tuple(tensor.stride()), order, tensor.dtype)
-    return port.value(net.constant(array(tensor.permute(order)), name))

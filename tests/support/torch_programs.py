@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch_places import READS, RESIZED, SAMPLED, WRITES
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ UNARY |= {
     "select": (lambda x: x[:, -1], _X),
     "chunk": (lambda x: x.chunk(2, dim=-1), _X),
     "split": (lambda x: x.split([1, 3], dim=2), _X),
+    "cat with nothing": (lambda x: torch.cat([torch.tensor([]), x, x[:, :0]], dim=1), _X),
     "unbind": (lambda x: torch.stack(x.unbind(1)[::-1], 1), _X),
     "flip": (lambda x: x.flip(0, 2), _X),
     "roll": (lambda x: x.roll(1, 2), _X),
@@ -187,7 +189,48 @@ UNARY |= {
     "group_norm": (lambda x: F.group_norm(x, 2, torch.arange(4.0), torch.ones(4)), _IMAGE),
     "instance_norm": (F.instance_norm, _IMAGE),
     "rms_norm": (lambda x: F.rms_norm(x, (4,)), _X),
+    "instance_norm of lines": (F.instance_norm, _floats(2, 4, 9)),
+    "batch_norm of its own statistics": (lambda x: F.batch_norm(x, None, None, training=True), _IMAGE),
+    "local_response_norm": (lambda x: F.local_response_norm(x, 3), _IMAGE),
+    "var_mean": (lambda x: torch.var_mean(x, (0, 2)), _X),
+    "std_mean": (lambda x: torch.std_mean(x, 1), _X),
+    "max of all": (torch.max, _X),
+    "max of conditions": (lambda x: x.max(), _B),
+    "min of all": (torch.min, _X),
+    "prod of all": (torch.prod, _X),
+    "norm 1": (lambda x: x.norm(p=1, dim=1), _X),
+    "norm 3": (lambda x: torch.linalg.vector_norm(x, 3, dim=1), _X),
+    "norm 0": (lambda x: torch.linalg.vector_norm(x.relu(), 0, dim=1), _X),
+    "largest norm": (lambda x: torch.linalg.vector_norm(x, torch.inf, dim=1), _X),
+    "smallest norm": (lambda x: torch.linalg.vector_norm(x, -torch.inf, dim=1), _X),
+    "cumprod": (lambda x: x.cumprod(1), _X),
+    "cumsum of a long row": (lambda x: x.cumsum(1), _floats(2, 50)),
+    "pow 4": (lambda x: x**4, _X),
+    "pow 3 of integers": (lambda x: x**3, _N),
+    "power of two": (lambda x: 2.0**x, _X),
+    "power of a number": (lambda x: 0.3**x, _X),
+    "expm1": (lambda x: torch.expm1(x * 0.001) * 1000, _X),
+    "expm1 of large ones": (lambda x: torch.expm1(x * 5), _X),
+    "log10": (torch.log10, _POSITIVE),
+    "erfc": (torch.erfc, _X),
+    "round to decimals": (lambda x: torch.round(x, decimals=2), _X),
+    "signbit": (torch.signbit, _X),
+    "signbit of zeros": (lambda x: torch.signbit(x * 0.0), _X),
+    "selu": (F.selu, _X),
+    "celu": (lambda x: F.celu(x, 0.5), _X),
+    "softsign": (F.softsign, _X),
+    "logsigmoid": (F.logsigmoid, _X),
+    "softshrink": (F.softshrink, _X),
+    "hardshrink": (F.hardshrink, _X),
+    "threshold": (lambda x: F.threshold(x, 0.1, 2.0), _X),
+    "glu": (lambda x: F.glu(x, 2), _X),
+    "shifts": (lambda x: (x.abs() << 2) + (x >> 1), _N),
+    "logic of numbers": (lambda x: torch.logical_and(x, x > 1), _N),
+    "nan_to_num": (lambda x: torch.nan_to_num(x / x.relu(), 1.0, 2.0, 3.0), _X),
+    "repeat_interleave": (lambda x: x.repeat_interleave(2, 1), _X),
+    "rot90": (lambda x: torch.rot90(x, 1, (1, 2)), _X),
 }
+UNARY |= READS | WRITES | RESIZED
 
 BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
     "add": (torch.add, _X, _Y),
@@ -253,7 +296,54 @@ BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
         _floats(4, 3, 3, 3),
     ),
     "conv_transpose1d": (lambda x, y: F.conv_transpose1d(x, y, stride=2), _floats(2, 4, 5), _floats(4, 3, 3)),
+    "conv_transpose2d in groups": (
+        lambda x, y: F.conv_transpose2d(x, y, stride=2, groups=2, dilation=2, output_padding=1),
+        _IMAGE,
+        _floats(4, 3, 3, 3),
+    ),
+    "conv_transpose3d": (
+        lambda x, y: F.conv_transpose3d(x, y, stride=2, groups=2, dilation=(2, 1, 1)),
+        _floats(1, 4, 2, 3, 3),
+        _floats(4, 1, 3, 2, 2),
+    ),
+    "conv3d by channels": (
+        lambda x, y: F.conv3d(x, y, groups=4, dilation=(1, 2, 1)),
+        _floats(1, 4, 4, 6, 5),
+        _floats(4, 1, 3, 3, 3),
+    ),
+    "conv2d of one image": (lambda x, y: F.conv2d(x[0], y, padding="same"), _IMAGE, _floats(3, 4, 4, 3)),
+    "clamp between tensors": (lambda x, y: x.clamp(y - 0.5, y + 0.5), _X, _Y),
+    "atan2": (torch.atan2, _X, _Y),
+    "atan2 along the axes": (
+        torch.atan2,
+        torch.tensor([0.0, 1.0, 0.0, -1.0, 0.0]),
+        torch.tensor([1.0, 0.0, -1.0, 0.0, 0.0]),
+    ),
+    "hypot": (torch.hypot, _X, _Y),
+    "copysign": (torch.copysign, _X, _Y),
+    "cosine_similarity": (lambda x, y: F.cosine_similarity(x, y, dim=1), _X, _Y),
+    "cdist": (torch.cdist, _X, _Y),
+    "cdist 1": (lambda x, y: torch.cdist(x, y, p=1), _X, _Y),
+    "addmv": (lambda x, y: torch.addmv(x[:, 0], x, y[0], alpha=2), _X[0], _Y[0]),
+    "addbmm": (lambda x, y: torch.addbmm(x[0, :, :3], x, y.mT, beta=0.5), _X, _Y),
+    "baddbmm scaled": (lambda x, y: torch.baddbmm(x[:, :, :3], x, y.mT, beta=0.5, alpha=2), _X, _Y),
+    "attention with a mask": (
+        lambda x, y: F.scaled_dot_product_attention(x[None], y[None], y[None], attn_mask=x[:, :, :3]),
+        _X,
+        _Y,
+    ),
+    "attention where": (
+        lambda x, y: F.scaled_dot_product_attention(x[None], y[None], y[None], attn_mask=x[:, :, :3] > -0.5),
+        _X,
+        _Y,
+    ),
+    "attention of groups": (
+        lambda x, y: F.scaled_dot_product_attention(x, y, y, enable_gqa=True, is_causal=True, scale=0.3),
+        _floats(2, 4, 5, 8),
+        _floats(2, 2, 5, 8, seed=1),
+    ),
 }
+BINARY |= SAMPLED
 
 PROGRAMS: dict[str, Program] = {name: Program(function, (x,)) for name, (function, x) in UNARY.items()}
 PROGRAMS |= {name: Program(function, (x, y)) for name, (function, x, y) in BINARY.items()}

@@ -152,9 +152,63 @@ def bitwise(node: Node) -> Any:
 
 @aten("logical_and.default", "logical_or.default", "logical_xor.default")
 def logical(node: Node) -> Any:
-    if any(node.value(name).dtype != "bool" for name in ("self", "other")):
-        raise UnsupportedNode("logic on numbers stays PyTorch's")
-    return node.apply(node.operator.partition(".")[0], node.value(), node.value("other"))
+    truths = [x if x.dtype == "bool" else node.net.not_equal(x, 0) for x in (node.value(), node.value("other"))]
+    return node.apply(node.operator.partition(".")[0], *truths)
+
+
+@aten("__lshift__.Scalar", "__lshift__.Tensor", "bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar")
+def shift_left(node: Node) -> Any:
+    return node.apply("shift_left", *_pair(node))
+
+
+@aten("__rshift__.Scalar", "__rshift__.Tensor", "bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar")
+def shift_right(node: Node) -> Any:
+    return node.apply("shift_right", *_pair(node))
+
+
+@aten("clamp.Tensor")
+def clamp_between(node: Node) -> Any:
+    x = node.cast(node.value(), node.dtype)
+    for name, operator in (("min", "maximum"), ("max", "minimum")):
+        if node[name] is not None:
+            x = node.apply(operator, x, _operand(node, name, node.dtype))
+    return x
+
+
+@aten("hypot.default")
+def hypot(node: Node) -> Any:
+    a, b = (node.net.abs(x) for x in _pair(node))
+    larger, smaller = node.net.maximum(a, b), node.net.minimum(a, b)
+    ratio = node.net.divide(smaller, node.net.maximum(larger, np.asarray(np.finfo(node.dtype).tiny, node.dtype)))
+    return node.apply(
+        "multiply", larger, node.net.sqrt(node.net.add(node.net.square(ratio), np.asarray(1, node.dtype)))
+    )
+
+
+@aten("atan2.default")
+def atan2(node: Node) -> Any:
+    """The angle of (x, y): by the smaller coordinate over the larger one, turned to its octant."""
+    y, x = _pair(node)
+    net, kind = node.net, node.dtype
+    tall = net.greater(net.abs(y), net.abs(x))
+    over, under = net.where(tall, x, y), net.where(tall, y, x)
+    nowhere = net.equal(under, np.asarray(0, kind))
+    flat = net.atan(net.divide(over, net.where(nowhere, np.asarray(1, kind), under)))
+    half, zero = np.asarray(np.pi / 2, kind), np.asarray(0, kind)
+    upright = net.subtract(net.where(net.less(y, zero), -half, half), flat)
+    turned = net.where(net.less(y, zero), np.asarray(-np.pi, kind), np.asarray(np.pi, kind))
+    wide = net.where(net.less(x, zero), net.add(flat, turned), flat)
+    return node.apply("where", tall, upright, wide)
+
+
+@aten("copysign.Tensor")
+def copysign(node: Node) -> Any:
+    """By the sign of the reciprocal, which tells -0 from 0."""
+    a, b = _pair(node)
+    zero = np.asarray(0, node.dtype)
+    below = node.net.logical_or(node.net.less(b, zero), node.net.less(node.net.reciprocal(b), zero))
+    magnitude = node.net.abs(a)
+    return node.apply("where", below, node.net.negative(magnitude), magnitude)
 
 
 @aten("where.self")

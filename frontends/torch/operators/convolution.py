@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
 from typing import Any
 
-from ....graph.network import Value
-from ...onnx.errors import UnsupportedNode as UnsupportedOnnxNode
-from ...onnx.node import Node as OnnxNode
+import numpy as np
+
 from ...onnx.operators.convolution import Conv, ConvTranspose
 from ...onnx.operators.pooling import AveragePool, MaxPool
 from ..errors import UnsupportedNode
 from ..node import Converter, Node, aten
-
-_VERSION = 22
-"""The operator set whose words are used."""
-
-
-def _as_onnx(node: Node, convert: Any, operands: list[Value], attributes: dict[str, Any], results: int = 1) -> Any:
-    onnx = OnnxNode(
-        net=node.net,
-        operator=convert.__name__,
-        version=_VERSION,
-        label=node.label,
-        names=[operand.name for operand in operands],
-        operands=operands,
-        attributes=attributes,
-        results=[node.label] * results,
-        lift=node.net.constant,
-    )
-    try:
-        return convert(onnx)
-    except UnsupportedOnnxNode as error:
-        raise UnsupportedNode(str(error)) from None
+from ..onnx_form import as_onnx
 
 
 @aten("convolution.default")
@@ -49,18 +30,25 @@ def convolution(node: Node) -> Any:
     }
     operands = [x, weight, *([node["bias"]] if node["bias"] is not None else [])]
     if not node["transposed"]:
-        return _as_onnx(node, Conv, operands, attributes)
+        return as_onnx(node, Conv, operands, attributes)
     attributes["output_padding"] = list(node.spatial("output_padding", count))
-    return _as_onnx(node, ConvTranspose, operands, attributes)
+    return as_onnx(node, ConvTranspose, operands, attributes)
 
 
 def _batched(convert: Converter, count: int) -> Converter:
     """Convert a pool whose data may lack the axis of samples."""
 
     def converted(node: Node) -> Any:
-        if len(node.value().shape) != count + 2:
-            raise UnsupportedNode("data without an axis of samples stays PyTorch's")
-        return convert(node)
+        x = node.value()
+        if len(x.shape) == count + 2:
+            return convert(node)
+        made = convert(replace(node, arguments={**node.arguments, "self": node.reshaped(x, [1, *x.shape])}))
+        found = (
+            [None if each is None else node.reshaped(each, each.shape[1:]) for each in made]
+            if (isinstance(made, list))
+            else node.reshaped(made, made.shape[1:])
+        )
+        return found
 
     return converted
 
@@ -79,17 +67,24 @@ def _window(node: Node, count: int) -> dict[str, Any]:
 def _max_pool(node: Node) -> list[Any]:
     count = len(node.value().shape) - 2
     attributes = {**_window(node, count), "dilations": list(node.spatial("dilation", count, [1]))}
-    if 1 in node.used:
-        raise UnsupportedNode("places of the largest elements stay PyTorch's")
-    return [_as_onnx(node, MaxPool, [node.value()], attributes), None]
+    if 1 not in node.used:
+        return [as_onnx(node, MaxPool, [node.value()], attributes), None]
+    made, places = as_onnx(node, MaxPool, [node.value()], attributes, results=2)
+    plane = np.asarray(prod(node.value().shape[2:]), places.dtype)
+    return [made, node.net.mod(places, plane)]  # ONNX counts through all samples and channels
 
 
 def _average_pool(node: Node) -> Any:
     count = len(node.value().shape) - 2
-    if node["divisor_override"] is not None:
-        raise UnsupportedNode("a divisor of one's own stays PyTorch's")
     attributes = {**_window(node, count), "count_include_pad": int(node["count_include_pad"])}
-    return _as_onnx(node, AveragePool, [node.value()], attributes)
+    divisor = node.arguments.get("divisor_override")
+    if divisor is None:
+        return as_onnx(node, AveragePool, [node.value()], attributes)
+    if node["ceil_mode"]:
+        raise UnsupportedNode("a divisor of one's own for windows that are cut off stays PyTorch's")
+    mean = as_onnx(node, AveragePool, [node.value()], {**attributes, "count_include_pad": 1})
+    scale = prod(attributes["kernel_shape"]) / divisor
+    return node.net.multiply(mean, np.asarray(scale, mean.dtype))
 
 
 max_pool2d = aten("max_pool2d_with_indices.default")(_batched(_max_pool, 2))
@@ -98,16 +93,27 @@ average_pool2d = aten("avg_pool2d.default")(_batched(_average_pool, 2))
 average_pool3d = aten("avg_pool3d.default")(_batched(_average_pool, 3))
 
 
-@aten("avg_pool1d.default")
-def average_pool1d(node: Node) -> Any:
-    if len(node.value().shape) != 3:
-        raise UnsupportedNode("data without an axis of samples stays PyTorch's")
-    attributes = {**_window(node, 1), "count_include_pad": int(node["count_include_pad"])}
-    return _as_onnx(node, AveragePool, [node.value()], attributes)
+average_pool1d = aten("avg_pool1d.default")(_batched(_average_pool, 1))
 
 
-@aten("_adaptive_avg_pool2d.default")
-def adaptive_average(node: Node) -> Any:
-    if len(node.value().shape) != 4:
-        raise UnsupportedNode("data without an axis of samples stays PyTorch's")
-    return node.apply("adaptive_avg_pool", node.value(), output_size=node.ints("output_size"))
+def _adaptive(node: Node, name: str) -> Any:
+    count = len(node.value().shape) - 2
+    return node.apply(
+        name, node.value(), output_size=node.spatial("output_size", count), layout="NCDHW"[:2] + "DHW"[-count:]
+    )
+
+
+def _adaptive_average(node: Node) -> Any:
+    return _adaptive(node, "adaptive_avg_pool")
+
+
+def _adaptive_max(node: Node) -> list[Any]:
+    if 1 in node.used:
+        raise UnsupportedNode("places of the largest elements stay PyTorch's")
+    return [_adaptive(node, "adaptive_max_pool"), None]
+
+
+adaptive_average2d = aten("_adaptive_avg_pool2d.default")(_batched(_adaptive_average, 2))
+adaptive_average3d = aten("_adaptive_avg_pool3d.default")(_batched(_adaptive_average, 3))
+adaptive_max2d = aten("adaptive_max_pool2d.default")(_batched(_adaptive_max, 2))
+adaptive_max3d = aten("adaptive_max_pool3d.default")(_batched(_adaptive_max, 3))

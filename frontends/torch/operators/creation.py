@@ -24,8 +24,9 @@ def scalar_tensor(node: Node) -> Any:
     return _filled(node, node["s"])
 
 
-@aten("zeros.default", "zeros_like.default", "new_zeros.default")
+@aten("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format", "empty_permuted.default")
 def zeros(node: Node) -> Any:
+    """Zeros, as tensors whose elements nobody reads may have them, too."""
     return _filled(node, 0)
 
 

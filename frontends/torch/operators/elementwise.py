@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node, aten
@@ -122,9 +124,11 @@ def leaky_relu(node: Node) -> Any:
 
 @aten("elu.default")
 def elu(node: Node) -> Any:
-    if node["scale"] != 1 or node["input_scale"] != 1:
-        raise UnsupportedNode("scaled elu stays PyTorch's")
-    return node.apply("elu", node.value(), alpha=float(node["alpha"]))
+    x, scale = node.value(), float(node["scale"])
+    if node["input_scale"] != 1:
+        raise UnsupportedNode("elu of scaled data stays PyTorch's")
+    made = node.apply("elu", x, alpha=float(node["alpha"]))
+    return made if scale == 1 else node.net.multiply(made, np.asarray(scale, x.dtype))
 
 
 @aten("hardsigmoid.default")
@@ -168,8 +172,55 @@ def power(node: Node) -> Any:
     names = {1: "identity", 2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
     if exponent in names and ("float" in x.dtype or exponent in (1, 2)):
         return node.apply(names[exponent], x)
-    if "float" not in x.dtype:
-        raise UnsupportedNode("powers of whole numbers stay PyTorch's")
     if exponent == 3:
         return node.apply("multiply", node.net.square(x), x)
+    if exponent == 4:
+        return node.apply("square", node.net.square(x))
+    if "float" not in x.dtype:
+        raise UnsupportedNode("powers of whole numbers stay PyTorch's")
     return node.apply("power", x, float(exponent))
+
+
+@aten("pow.Scalar")
+def power_of_number(node: Node) -> Any:
+    base, exponent = node["self"], node.cast(node.value("exponent"), node.dtype)
+    if "float" not in node.dtype or base <= 0:
+        raise UnsupportedNode("powers of whole numbers, and of ones below zero, stay PyTorch's")
+    if base == 2:
+        return node.apply("exp2", exponent)
+    return node.apply("exp", node.net.multiply(exponent, np.asarray(math.log(base), node.dtype)))
+
+
+@aten("expm1.default")
+def expm1(node: Node) -> Any:
+    """2 sinh(x / 2) e^(x / 2), which loses nothing near 0."""
+    half = node.net.multiply(_operand(node), np.asarray(0.5, node.dtype))
+    twice = node.net.multiply(node.net.sinh(half), np.asarray(2, node.dtype))
+    return node.apply("multiply", twice, node.net.exp(half))
+
+
+@aten("log10.default")
+def log10(node: Node) -> Any:
+    return node.apply("multiply", node.net.log(_operand(node)), np.asarray(1 / math.log(10), node.dtype))
+
+
+@aten("erfc.default")
+def erfc(node: Node) -> Any:
+    """1 - erf(x): of a large x, whose result is all but 0, few digits are right."""
+    return node.apply("subtract", np.asarray(1, node.dtype), node.net.erf(_operand(node)))
+
+
+@aten("round.decimals")
+def round_decimals(node: Node) -> Any:
+    scale = np.asarray(10.0 ** node["decimals"], node.dtype)
+    return node.apply("divide", node.net.round(node.net.multiply(_operand(node), scale)), scale)
+
+
+@aten("signbit.default")
+def signbit(node: Node) -> Any:
+    """By the reciprocal, of which that of -0 is below 0 too."""
+    x = node.value()
+    if "float" not in x.dtype:
+        return node.apply("less", x, np.asarray(0, x.dtype))
+    zero = np.asarray(0, x.dtype)
+    return node.apply("logical_or", node.net.less(x, zero), node.net.less(node.net.reciprocal(x), zero))

@@ -65,6 +65,31 @@ def bmm(node: Node) -> Any:
 def baddbmm(node: Node) -> Any:
     a = node.value("batch1")
     _require_float(node, a)
-    if node["alpha"] != 1 or node["beta"] != 1:
-        raise UnsupportedNode("scaled sums stay PyTorch's")
-    return node.apply("add", node.net.batch_matmul(a, node.value("batch2")), node.value())
+    return _plus(node, node.net.batch_matmul(a, node.value("batch2")))
+
+
+@aten("addbmm.default")
+def addbmm(node: Node) -> Any:
+    a = node.value("batch1")
+    _require_float(node, a)
+    return _plus(node, node.net.sum(node.net.batch_matmul(a, node.value("batch2")), axis=0))
+
+
+@aten("addmv.default")
+def addmv(node: Node) -> Any:
+    a, v = node.value("mat"), node.value("vec")
+    _require_float(node, a)
+    return _plus(node, node.reshaped(node.net.dense(node.reshaped(v, [1, *v.shape]), a), a.shape[:1]))
+
+
+def _plus(node: Node, product: Value) -> Any:
+    """alpha times a product, and beta times what is added to it."""
+    scaled = []
+    for value, name in ((product, "alpha"), (node.value(), "beta")):
+        factor = node[name]
+        if factor == 0:
+            continue
+        scaled.append(value if factor == 1 else node.net.multiply(value, np.asarray(factor, dtype=value.dtype)))
+    if len(scaled) < 2:
+        raise UnsupportedNode("sums of which nothing is left stay PyTorch's")
+    return node.apply("add", *scaled)

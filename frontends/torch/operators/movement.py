@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ....graph.network import Value
+from ....graph.operators.formula import number
 from ..errors import UnsupportedNode
 from ..node import Node, aten
 from ..types import memory_order
@@ -52,15 +55,81 @@ def expand(node: Node) -> Any:
 
 @aten("as_strided.default")
 def as_strided(node: Node) -> Any:
-    """A view of all elements in another order of axes; the data is contiguous, as all tensors of networks are."""
+    """Elements at a step of memory an axis; the data is contiguous, as all tensors of networks are."""
     x, strides = node.value(), node.ints("stride")
-    order = memory_order(node.shape, strides)
-    if order is None or prod(node.shape) != prod(x.shape) or node["storage_offset"]:
-        raise UnsupportedNode("as_strided that is no view of all elements stays PyTorch's")
+    order, offset = memory_order(node.shape, strides), int(node["storage_offset"] or 0)
     if "self" not in node.dense:
         raise UnsupportedNode("as_strided of a tensor that is not contiguous stays PyTorch's")
+    if order is None or prod(node.shape) != prod(x.shape) or offset:
+        return _read(node, node.reshaped(x, [prod(x.shape)]), [_Affine(offset, tuple(enumerate(strides)))])
     physical = node.reshaped(x, [node.shape[d] for d in order])
     return node.apply("transpose", physical, axes=[order.index(d) for d in range(len(order))])
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """A place `start + sum of step * i` of axes `i` of the result."""
+
+    start: int
+    steps: tuple[tuple[int, int], ...]
+
+    def token(self, lines: list[str]) -> str:
+        """Add lines of a formula; returns the token of the place."""
+        place = number(self.start, "int32")
+        for axis, step in self.steps:
+            lines.append(f"multiply i{axis} {number(step, 'int32')}")
+            lines.append(f"add {place} t{len(lines) - 1}")
+            place = f"t{len(lines) - 1}"
+        return place
+
+
+def _read(node: Node, x: Value, places: Sequence[_Affine]) -> Value:
+    """Read each element at places, one an axis of the data."""
+    lines: list[str] = []
+    tokens = [place.token(lines) for place in places]
+    lines.append(" ".join(["read:0", *tokens]))
+    made: Value = node.apply("map_formula", x, shape=node.shape, lines=tuple(lines))
+    return made
+
+
+@aten("unfold.default")
+def unfold(node: Node) -> Any:
+    """Windows of an axis, whose elements are a new last axis."""
+    x, axis = node.value(), node.axis("dimension")
+    if not x.shape:
+        return node.reshaped(x, node.shape)
+    places = [_Affine(0, ((d, 1),)) for d in range(len(x.shape))]
+    places[axis] = _Affine(0, ((axis, int(node["step"])), (len(x.shape), 1)))
+    return _read(node, x, places)
+
+
+@aten("diagonal.default")
+def diagonal(node: Node) -> Any:
+    """The elements whose places along two axes differ by an offset, as a new last axis."""
+    x, offset, last = node.value(), int(node["offset"]), len(node.shape) - 1
+    first, second = node.axis("dim1"), node.axis("dim2")
+    others = iter(range(last))
+    starts = {first: max(-offset, 0), second: max(offset, 0)}
+    return _read(node, x, [
+        _Affine(starts[d], ((last, 1),)) if d in starts else _Affine(0, ((next(others), 1),))
+        for d in range(len(x.shape))
+    ])  # fmt: skip
+
+
+@aten("roll.default")
+def roll(node: Node) -> Any:
+    """The end of each axis before its beginning."""
+    x, shifts, axes = node.value(), node.ints("shifts"), node.ints("dims")
+    if not axes:
+        x, axes = node.reshaped(x, [prod(x.shape)]), [0]
+    for shift, axis in zip(shifts, axes, strict=True):
+        extent = x.shape[axis]
+        cut = -shift % extent
+        if cut:
+            x = node.apply(
+                "concatenate", *(_slice(node, x, axis % len(x.shape), *b) for b in ((cut, extent), (0, cut))), axis=axis
+            )
+    return node.reshaped(x, node.shape)
 
 
 def _slice(node: Node, x: Value, axis: int, begin: int, end: int, step: int = 1) -> Value:
@@ -122,11 +191,26 @@ def put(node: Node) -> Any:
         begin, end = _within(node["start"], extent, 0), _within(node["end"], extent, extent)
         step = int(node["step"])
     if step != 1:
-        raise UnsupportedNode("a piece with gaps stays PyTorch's")
+        return _put_with_gaps(node, x, source, axis, begin, end, step)
     parts = [_slice(node, x, axis, 0, begin)] if begin else []
     parts.append(source)
     parts += [_slice(node, x, axis, end, extent)] if end < extent else []
     return node.apply("concatenate", *parts, axis=axis) if len(parts) > 1 else node.apply("identity", source)
+
+
+def _put_with_gaps(node: Node, x: Value, source: Value, axis: int, begin: int, end: int, step: int) -> Value:
+    """The piece with each element as often as the step is long, where a mask of the places holds."""
+    extent, count = x.shape[axis], source.shape[axis]
+    wide = _slice(node, node.net.repeat(source, repeats=step, axis=axis), axis, 0, min(count * step, extent - begin))
+    before, after = ([0] * len(x.shape) for _ in range(2))
+    before[axis], after[axis] = begin, extent - begin - wide.shape[axis]
+    moved = node.net.pad(wide, before=before, after=after) if any((*before, *after)) else wide
+    shape = [1] * len(x.shape)
+    shape[axis] = extent
+    places = np.arange(extent)
+    mask = (places >= begin) & (places < end) & ((places - begin) % step == 0)
+    made: Value = node.apply("where", node.net.constant(mask.reshape(shape), "places"), moved, x)
+    return made
 
 
 @aten("copy.default")
@@ -177,53 +261,3 @@ def pad(node: Node) -> Any:
         return node.apply("identity", x)
     value = node["value"]
     return node.apply("pad", x, before=before, after=after, value=float(value))
-
-
-@aten("embedding.default")
-def embedding(node: Node) -> Any:
-    return node.apply("take", node.value("weight"), _places(node, node.value("indices")), axis=0)
-
-
-@aten("index_select.default")
-def index_select(node: Node) -> Any:
-    return node.apply("take", node.value(), _places(node, node.value("index")), axis=node.axis())
-
-
-def _places(node: Node, indices: Value) -> Value:
-    if indices.dtype not in ("int32", "int64"):
-        raise UnsupportedNode(f"indices of type {indices.dtype} stay PyTorch's")
-    return indices
-
-
-@aten("index.Tensor")
-def index(node: Node) -> Any:
-    """Elements at places along neighbouring axes, as one axis."""
-    x, given = node.value(), node["indices"]
-    axes = [d for d, found in enumerate(given) if found is not None]
-    if axes != list(range(axes[0], axes[0] + len(axes))):
-        raise UnsupportedNode("indices of axes that are no neighbours stay PyTorch's")
-    first, extents = axes[0], [x.shape[d] for d in axes]
-    flat: Value | None = None
-    for axis in axes:
-        places, extent = _places(node, given[axis]), x.shape[axis]
-        from_end = node.net.less(places, np.asarray(0, places.dtype))
-        from_start = node.net.where(from_end, node.net.add(places, np.asarray(extent, places.dtype)), places)
-        scaled = from_start if flat is None else node.net.multiply(flat, np.asarray(extent, places.dtype))
-        flat = scaled if flat is None else node.net.add(scaled, from_start)
-    merged = node.reshaped(x, [*x.shape[:first], prod(extents), *x.shape[axes[-1] + 1 :]])
-    return node.apply("take", merged, flat, axis=first)
-
-
-@aten("gather.default")
-def gather(node: Node) -> Any:
-    x, indices, axis = node.value(), node.value("index"), node.axis()
-    if x.shape[axis] > _MOST_GATHERED:
-        raise UnsupportedNode(f"gather along more than {_MOST_GATHERED} elements is faster in PyTorch")
-    shapes = [[n for d, n in enumerate(v.shape) if d != axis] for v in (x, indices)]
-    if not x.shape or shapes[0] != shapes[1]:
-        raise UnsupportedNode("gather of a part of the data stays PyTorch's")
-    return node.apply("take_along_axis", x, indices, axis=axis)
-
-
-_MOST_GATHERED = 16
-"""Each element of `take_along_axis` looks at all of its row."""

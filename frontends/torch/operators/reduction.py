@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import prod
 from typing import Any
 
@@ -36,19 +37,25 @@ def total(node: Node) -> Any:
     return _reduced(node, "sum", node.cast(node.value(), node.dtype))
 
 
-@aten("prod.dim_int")
+@aten("prod.dim_int", "prod.default")
 def product(node: Node) -> Any:
     return _reduced(node, "prod", node.cast(node.value(), node.dtype))
 
 
-@aten("amax.default")
+@aten("amax.default", "max.default")
 def largest(node: Node) -> Any:
-    return _reduced(node, "max", _number(node))
+    return _extreme(node, "max")
 
 
-@aten("amin.default")
+@aten("amin.default", "min.default")
 def smallest(node: Node) -> Any:
-    return _reduced(node, "min", _number(node))
+    return _extreme(node, "min")
+
+
+def _extreme(node: Node, operator: str) -> Any:
+    if node.value().dtype == "bool":
+        return _of_conditions(node, operator)
+    return _reduced(node, operator, node.value())
 
 
 def _number(node: Node) -> Value:
@@ -95,6 +102,15 @@ def with_place(node: Node) -> list[Any]:
 
 @aten("var.correction")
 def variance(node: Node) -> Any:
+    return _variance(node)
+
+
+@aten("var_mean.correction")
+def variance_and_mean(node: Node) -> list[Any]:
+    return [_variance(node), _reduced(node, "mean", node.value())]
+
+
+def _variance(node: Node) -> Any:
     x, axes = node.value(), _axes(node)
     count = prod(x.shape[d] for d in axes)
     correction = 1 if node["correction"] is None else node["correction"]
@@ -107,18 +123,91 @@ def variance(node: Node) -> Any:
 
 @aten("linalg_vector_norm.default")
 def vector_norm(node: Node) -> Any:
-    if node["ord"] != 2:
-        raise UnsupportedNode("norms other than the Euclidean one stay PyTorch's")
-    return node.apply("sqrt", _reduced(node, "sum", node.net.square(node.cast(node.value(), node.dtype))))
+    x, order = node.cast(node.value(), node.dtype), float(node["ord"])
+    if order == 2:
+        return node.apply("sqrt", _reduced(node, "sum", node.net.square(x)))
+    if order == 0:
+        return _reduced(node, "sum", node.cast(node.net.not_equal(x, 0), node.dtype))
+    size = node.net.abs(x)
+    if order in (math.inf, -math.inf, 1):
+        return _reduced(node, {math.inf: "max", -math.inf: "min", 1.0: "sum"}[order], size)
+    return node.apply("power", _reduced(node, "sum", node.net.power(size, order)), 1 / order)
 
 
-@aten("cumsum.default")
-def cumulative_sum(node: Node) -> Any:
+@aten("dist.default")
+def distance(node: Node) -> Any:
+    if node["p"] != 2:
+        raise UnsupportedNode("distances other than the Euclidean one stay PyTorch's")
+    apart = node.net.square(node.net.subtract(node.value(), node.value("other")))
+    return node.apply("sqrt", node.apply("sum", apart, axis=tuple(range(len(apart.shape)))))
+
+
+@aten("_cdist_forward.default")
+def distances(node: Node) -> Any:
+    """Euclidean distances, or sums of absolute differences, of all pairs of rows."""
+    a, b = node.value("x1"), node.value("x2")
+    if node["p"] not in (1, 2):
+        raise UnsupportedNode(f"distances of order {node['p']} stay PyTorch's")
+    rows = node.reshaped(a, [*a.shape[:-1], 1, a.shape[-1]])
+    columns = node.reshaped(b, [*b.shape[:-2], 1, *b.shape[-2:]])
+    apart = node.net.subtract(rows, columns)
+    if node["p"] == 1:
+        return node.apply("sum", node.net.abs(apart), axis=-1)
+    return node.apply("sqrt", node.net.sum(node.net.square(apart), axis=-1))
+
+
+@aten("cumsum.default", "cumprod.default")
+def so_far(node: Node) -> Any:
+    x, name = node.value(), node.operator.partition(".")[0]
+    if not x.shape:
+        return node.apply("identity", node.cast(x, node.dtype))
+    if x.shape[node.axis()] > _MOST_IN_A_ROW:
+        node.prefer_pytorch(prod(x.shape) * x.shape[node.axis()], _MOST_STEPS)
+    return node.apply(name, node.cast(x, node.dtype), axis=node.axis())
+
+
+_MOST_IN_A_ROW = 32
+"""Each element of `cumsum` looks at all of its row; rows up to this length are taken in any number."""
+_MOST_STEPS = 1 << 18
+"""So many looks at elements of a row are taken where rows are longer.
+
+On two threads of a loaded Xeon (2026-11-23) sorting takes 0.05 ms of them (PyTorch 0.01 to 0.03), and sums so far
+0.015 ms (PyTorch 0.003).
+"""
+
+
+@aten("topk.default")
+def top_k(node: Node) -> list[Any]:
     x = node.value()
-    if not x.shape or x.shape[node.axis()] > _MOST_SUMMED:
-        raise UnsupportedNode(f"sums so far of more than {_MOST_SUMMED} elements are faster in PyTorch")
-    return node.apply("cumsum", node.cast(x, node.dtype), axis=node.axis())
+    if not x.shape:
+        raise UnsupportedNode("the largest of a number stays PyTorch's")
+    return _in_order(node, int(node["k"]), bool(node["largest"]))
 
 
-_MOST_SUMMED = 32
-"""Each element of `cumsum` looks at all of its row."""
+@aten("sort.default", "sort.stable")
+def sort(node: Node) -> list[Any]:
+    x = node.value()
+    if not x.shape:
+        raise UnsupportedNode("sorting a number stays PyTorch's")
+    return _in_order(node, x.shape[node.axis()], bool(node["descending"]))
+
+
+def _in_order(node: Node, count: int, largest: bool) -> list[Any]:
+    """The first elements of each row in order, and their places: each is compared with all of its row."""
+    x, axis = _number(node), node.axis()
+    node.prefer_pytorch(prod(x.shape) * x.shape[axis], _MOST_STEPS)
+    values, places = node.apply("top_k", x, k=count, axis=axis, largest=largest)
+    return [values, node.cast(places, "int64") if 1 in node.used else None]
+
+
+@aten("bucketize.Tensor", "searchsorted.Tensor")
+def bucketize(node: Node) -> Any:
+    """The number of boundaries below each element, or not above it."""
+    bounds = node.value("boundaries" if node.operator.startswith("bucketize") else "sorted_sequence")
+    x = node.value()
+    if len(bounds.shape) != 1 or node.arguments.get("sorter") is not None or node.arguments.get("side") is not None:
+        raise UnsupportedNode("a search in several rows stays PyTorch's")
+    node.prefer_pytorch(prod(x.shape) * bounds.shape[0], _MOST_STEPS)
+    below = node.net.less_equal if node["right"] else node.net.less
+    found = below(node.cast(bounds, x.dtype), node.reshaped(x, [*x.shape, 1]))
+    return node.cast(node.net.sum(node.net.cast(found, dtype="int32"), axis=-1), node.dtype)

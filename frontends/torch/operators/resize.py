@@ -1,27 +1,107 @@
-"""Resizing of images."""
+"""Resizing of images, and sampling of them at places."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ....graph.network import Value
+from ...onnx.operators.resize import Resize
+from ...onnx.operators.sampling import GridSample
 from ..errors import UnsupportedNode
 from ..node import Node, aten
+from ..onnx_form import as_onnx
+
+
+def _image(node: Node) -> Value:
+    return node.value("input" if "input" in node.arguments else "self")
 
 
 def _resized(node: Node, method: str, mode: str) -> Any:
-    x, size = node.value("input"), node.shape[2:]
-    factors = node.arguments.get("scale_factors")
-    exact = factors is None or all(f * n == o for f, n, o in zip(factors, x.shape[2:], size, strict=True))
-    if not exact:
-        raise UnsupportedNode("factors that do not give whole extents stay PyTorch's")
-    return node.apply("resize2d", x, size=size, method=method, coordinate_mode=mode)
+    x, size = _image(node), node.shape[2:]
+    if method != "cubic" and len(size) == 2 and _is_exact(node):
+        return node.apply(
+            "resize2d", x, size=size, method={"linear": "bilinear"}.get(method, method), coordinate_mode=mode
+        )
+    return _by_matrices(node, method, mode, {})
 
 
-@aten("upsample_bilinear2d.vec")
-def bilinear(node: Node) -> Any:
-    return _resized(node, "bilinear", "align_corners" if node["align_corners"] else "half_pixel")
+def _scales(node: Node) -> list[float] | None:
+    """The factors that say where elements are looked for; None where extents do."""
+    if "scale_factors" in node.arguments:
+        found = node["scale_factors"]
+    else:
+        found = [node[name] for name in ("scales", "scales_d", "scales_h", "scales_w") if name in node.arguments]
+    return [float(f) for f in found] if found and all(f is not None for f in found) else None
 
 
-@aten("upsample_nearest2d.vec")
+def _is_exact(node: Node) -> bool:
+    extents = zip(_scales(node) or (), _image(node).shape[2:], node.shape[2:], strict=False)
+    return all(factor * n == made for factor, n, made in extents)
+
+
+def _by_matrices(node: Node, method: str, mode: str, more: dict[str, Any]) -> Any:
+    x, size = _image(node), node.shape[2:]
+    if "float" not in x.dtype:
+        raise UnsupportedNode(f"resizing of {x.dtype} stays PyTorch's")
+    scales = _scales(node) if mode != "align_corners" else None
+    attributes = {
+        "mode": method,
+        "coordinate_transformation_mode": mode,
+        "cubic_coeff_a": -0.75,
+        "nearest_mode": "floor" if mode == "asymmetric" else "round_prefer_ceil",
+        "axes": list(range(2, len(x.shape))),
+        **more,
+    }
+    if scales is not None and not more:
+        return as_onnx(node, Resize, [x, None, np.asarray(scales, np.float32)], attributes)
+    return as_onnx(node, Resize, [x, None, None, np.asarray(size, np.int64)], attributes)
+
+
+def _linear(node: Node) -> Any:
+    return _resized(node, "linear", "align_corners" if node["align_corners"] else "half_pixel")
+
+
+linear = aten(
+    *(f"upsample_{name}.{form}" for name in ("linear1d", "bilinear2d", "trilinear3d") for form in ("vec", "default"))
+)(_linear)
+
+
+@aten("upsample_bicubic2d.vec", "upsample_bicubic2d.default")
+def bicubic(node: Node) -> Any:
+    return _resized(node, "cubic", "align_corners" if node["align_corners"] else "half_pixel")
+
+
+@aten(
+    *(f"_upsample_{name}2d_aa.{form}" for name in ("bilinear", "bicubic") for form in ("vec", "default")),
+)
+def smoothed(node: Node) -> Any:
+    """Averages over so much of the image as one pixel of the result covers."""
+    if node["align_corners"]:
+        raise UnsupportedNode("smooth resizing with aligned corners stays PyTorch's")
+    cubic = "bicubic" in node.operator
+    more = {"antialias": 1, "cubic_coeff_a": -0.5, "exclude_outside": 1}
+    return _by_matrices(node, "cubic" if cubic else "linear", "half_pixel", more)
+
+
+@aten(*(f"upsample_nearest{axes}d.{form}" for axes in (1, 2, 3) for form in ("vec", "default")))
 def nearest(node: Node) -> Any:
     return _resized(node, "nearest", "asymmetric")
+
+
+@aten(*(f"_upsample_nearest_exact{axes}d.{form}" for axes in (1, 2, 3) for form in ("vec", "default")))
+def nearest_exact(node: Node) -> Any:
+    return _resized(node, "nearest", "half_pixel")
+
+
+@aten("grid_sampler_2d.default", "grid_sampler_3d.default")
+def grid_sampler(node: Node) -> Any:
+    """Elements at places that a tensor gives, by products with the weights of each row and column."""
+    x, grid = node.value("input"), node.value("grid")
+    attributes = {
+        "mode": ("linear", "nearest", "cubic")[node["interpolation_mode"]],
+        "padding_mode": ("zeros", "border", "reflection")[node["padding_mode"]],
+        "align_corners": int(node["align_corners"]),
+    }
+    return as_onnx(node, GridSample, [x, grid], attributes)

@@ -1,0 +1,261 @@
+"""Networks that nobody here wrote, untuned, beside PyTorch: are the results right, how much of them is ours, how fast.
+
+    python benchmarks/models_in_the_wild.py tv_ hf_ --sizes real --peers inductor --output wild.jsonl
+
+Each model (`wild_models.py`; names or beginnings of names choose some) runs in a process of its own, with an empty
+cache and a limit of time, from random weights. Results are a line of JSON each, and a table at the end; a file that
+is there is gone on with. `error` is the largest deviation from eager PyTorch in fp32 (TF32 off) over the largest
+value of that output, on inputs that the model was not compiled for; more than 1e-3 is wrong, since networks of 50
+layers on random weights leave 2e-4 between PyTorch and onnxruntime. `FLOPs` is the share of matrix products and
+convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of torch.export and
+ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn; `first` is the
+seconds until the first result is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rounds import in_turn
+
+TOLERANCE = 1e-3
+"""Of the largest value of an output."""
+LEAST_CHANGE = 1e-3
+"""Outputs that change less with the inputs, as a part of the largest value, say nothing about what computed them."""
+
+Tensors = list[Any]
+Row = dict[str, Any]
+
+
+def main() -> int:
+    options = _options()
+    if options.worker:
+        print(json.dumps(measured(options.models[0], options)), flush=True)
+        return 0
+    from wild_models import MODELS
+
+    chosen = [name for name in MODELS if not options.models or name.startswith(tuple(options.models))]
+    done = _read(options.output, options)
+    for name in chosen:
+        if name not in done:
+            done[name] = _in_a_process(name, options)
+            print(_line(done[name]), flush=True)
+            if options.output:
+                with Path(options.output).open("a") as file:
+                    file.write(json.dumps(done[name]) + "\n")
+    print(_table([done[name] for name in chosen], options))
+    return int(any(done[name]["status"] != "right" for name in chosen))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", help="names, or beginnings of names (default: all)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--sizes", choices=["small", "real"], default="small", help="of images, texts and depth")
+    parser.add_argument("--via", choices=list(_WAYS), default="torch.compile")
+    parser.add_argument("--peers", nargs="*", choices=["inductor"], default=[])
+    parser.add_argument("--limit-s", type=float, default=120, help="a model; it is ended then")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _read(path: str | None, options: argparse.Namespace) -> dict[str, Row]:
+    """The rows of a file that were measured in the way that is asked for, by model."""
+    if not path or not Path(path).exists():
+        return {}
+    rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    wanted = (options.device, options.sizes, options.via)
+    return {row["model"]: row for row in rows if (row["device"], row["sizes"], row["via"]) == wanted}
+
+
+def _in_a_process(name: str, options: argparse.Namespace) -> Row:
+    """Measure a model in a process of its own; its end, be it a crash, is a row."""
+    command = [sys.executable, __file__, name, "--worker", "--device", options.device, "--sizes", options.sizes]
+    command += ["--via", options.via, "--rounds", str(options.rounds), "--peers", *options.peers]
+    row = {"model": name, "device": options.device, "sizes": options.sizes, "via": options.via}
+    with tempfile.TemporaryDirectory() as cache:
+        try:
+            ended = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=options.limit_s,
+                env={**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor"},
+            )
+        except subprocess.TimeoutExpired:
+            return {**row, "status": "too slow", "why": f"not done after {options.limit_s:.0f} s"}
+    try:
+        return {**row, **json.loads(ended.stdout.splitlines()[-1])}
+    except (IndexError, ValueError):
+        said = ended.stderr.strip().splitlines() or ["no word"]
+        return {**row, "status": "failed", "why": f"exit {ended.returncode}: {said[-1][:400]}"}
+
+
+# -- one model --------------------------------------------------------------------------------------------------------
+
+
+def measured(name: str, options: argparse.Namespace) -> Row:
+    """Compile, compare and time a model."""
+    import torch
+    from wild_models import built, other_inputs
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch._dynamo.config.allow_rnn = True  # otherwise nn.LSTM and nn.GRU stay out of graphs
+    model, inputs = built(name, options.sizes == "small")
+    model, inputs = model.to(options.device), [x.to(options.device) for x in inputs]
+    others = other_inputs(inputs)
+    with torch.no_grad(), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        first, wanted = _flat(model(*inputs)), _flat(model(*others))
+        change = max(_deviation(a, b) for a, b in zip(first, wanted, strict=True))
+        if change < LEAST_CHANGE:
+            return {"status": "failed", "why": f"the outputs change by {change:.0e} with the inputs"}
+        start_s = time.perf_counter()
+        try:
+            run, described = _WAYS[options.via](model, inputs, options.device)
+            run(*inputs)
+        except Exception as error:  # of compilers that take all there is: a row of the table
+            return {"status": "failed", "why": f"{type(error).__name__}: {error}"[:600]}
+        first_s = time.perf_counter() - start_s
+        error = max(_deviation(a, b) for a, b in zip(_flat(run(*others)), wanted, strict=True))
+        row = {"status": "right" if error < TOLERANCE else "wrong", "error": error, "first_s": first_s}
+        row |= _timed(model, run, inputs, options)
+        row |= described()
+    left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
+    return {**row, "left": left} if left else row
+
+
+def _timed(model: Any, run: Callable[..., Any], inputs: Sequence[Any], options: argparse.Namespace) -> Row:
+    import torch
+
+    functions = {"eager_ms": model, "ours_ms": run}
+    functions |= {f"{peer}_ms": torch.compile(model, backend=peer) for peer in options.peers}
+
+    def call(function: Callable[..., Any]) -> None:
+        function(*inputs)
+        if options.device == "cuda":
+            torch.cuda.synchronize()
+
+    calls = {name: lambda function=function: call(function) for name, function in functions.items()}
+    for warm in calls.values():
+        warm()
+    return {name: seconds * 1e3 for name, seconds in in_turn(calls, options.rounds).items()}
+
+
+def _by_compile(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+    import torch
+
+    import loopwright as lw
+
+    options = {} if device == "cpu" else {"target": device}
+
+    def described() -> Row:
+        found = lw.torch.explain(model, *inputs, options=options)
+        return {
+            "flops": found.flops_share,
+            "regions": sum(len(graph.regions) for graph in found.graphs),
+            "breaks": sum(found.breaks.values()),
+            "stays": {f"{name}: {why}": n for (name, why), n in found.stays.items()},
+        }
+
+    return torch.compile(model, backend="loopwright", options=options), described
+
+
+def _by_export(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+    import torch
+
+    import loopwright as lw
+
+    return _network(lw.from_exported(torch.export.export(model, tuple(inputs))), device)
+
+
+def _by_onnx(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+    import torch
+
+    import loopwright as lw
+
+    program = torch.onnx.export(model, tuple(inputs), dynamo=True, verbose=False)
+    return _network(lw.from_onnx(program.model_proto), device)
+
+
+def _network(net: Any, device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+    """A network as a function of tensors, by way of arrays."""
+    import torch
+
+    import loopwright as lw
+
+    compiled = lw.compile(net, "llvm" if device == "cpu" else device)
+    executor = compiled.executor()
+
+    def run(*tensors: Any) -> Tensors:
+        for k, tensor in enumerate(tensors):
+            executor.set_input(k, tensor.cpu().numpy())
+        executor.run()
+        return [torch.from_numpy(executor.get_output(k)).to(device) for k in range(len(executor.output_names))]
+
+    return run, lambda: {"flops": 1.0, "regions": len(compiled.plan.steps)}
+
+
+_WAYS = {"torch.compile": _by_compile, "export": _by_export, "onnx": _by_onnx}
+
+
+def _flat(results: Any) -> Tensors:
+    """The tensors of a result, in order."""
+    from torch.utils._pytree import tree_leaves
+
+    return [each.detach().clone() for each in tree_leaves(results) if hasattr(each, "detach")]
+
+
+def _deviation(found: Any, wanted: Any) -> float:
+    """The largest difference, over the largest value; infinite where shapes differ, or numbers are none."""
+    if found.shape != wanted.shape:
+        return float("inf")
+    if not wanted.numel():
+        return 0.0
+    worst = (found.double() - wanted.double()).abs().max() / wanted.double().abs().max().clamp(min=1e-30)
+    return float(worst) if worst == worst else float("inf")
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def _line(row: Row) -> str:
+    if row["status"] in ("failed", "too slow"):
+        return f"| {row['model']} | {row['status']}: {row['why'].splitlines()[0][:200]} |"
+    times = " | ".join(f"{value:.2f}" for key, value in row.items() if key.endswith("_ms"))
+    return (
+        f"| {row['model']} | {row['status']} | {row['error']:.0e} | {row['flops']:.1%} | {row['regions']} | {times} "
+        f"| {row['eager_ms'] / row['ours_ms']:.2f}x | {row['first_s']:.1f} |"
+    )
+
+
+def _table(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    peers = [f"{peer} (ms)" for peer in options.peers]
+    heads = ["model", "result", "error", "FLOPs", "regions", "eager (ms)", "ours, untuned (ms)", *peers, "eager / ours"]
+    heads.append("first (s)")
+    right = sum(row["status"] == "right" for row in rows)
+    lines = [
+        f"{right} of {len(rows)} models right, by {options.via}, on {options.device}, {options.sizes} sizes",
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|" + " --- |" * len(heads),
+        *map(_line, rows),
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What a graph computes from numbers alone is a constant, and what is dear at places stays PyTorch's."""
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from torch_programs import Wrapped  # noqa: E402
+
+import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
+from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
+from loopwright.frontends.torch.importer import name_of  # noqa: E402
+from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
+
+nn: Any = torch.nn
+F: Any = torch.nn.functional
+
+
+def compiled(function: Any, *inputs: Any, kernels: bool = True) -> tuple[Any, list[CompiledGraph]]:
+    torch._dynamo.reset()
+    graphs: list[CompiledGraph] = []
+    call = torch.compile(function, backend=compiled_by(TorchOptions(), graphs.append, kernels))
+    with torch.no_grad():
+        call(*inputs)
+    return call, graphs
+
+
+def operators(graphs: list[CompiledGraph]) -> list[str]:
+    """The operators of all regions, and those outside."""
+    inside = [node for graph in graphs for region in graph.regions for node in region.graph.graph.nodes]
+    outside = [node for graph in graphs for node in graph.module.graph.nodes]
+    return [name_of(node) for node in (*inside, *outside) if node.op == "call_function"]
+
+
+def test_places_and_masks_are_constants_of_a_graph() -> None:
+    def function(x: Any) -> Any:
+        mask = torch.ones(5, 5).tril().bool() & (torch.arange(5)[:, None] % 2 == 0)
+        return (x @ x.T).masked_fill(mask, 0.0).relu()
+
+    x = torch.randn(5, 3)
+    call, graphs = compiled(function, x)
+    torch.testing.assert_close(call(x), function(x))
+    assert not {"arange.start_step", "tril.default", "ge.Tensor", "remainder.Scalar"} & set(operators(graphs))
+    assert all(region.failure is None for graph in graphs for region in graph.regions)
+
+
+def test_a_returned_constant_is_the_callers_own() -> None:
+    def function(x: Any) -> tuple[Any, Any]:
+        places = torch.arange(3) * 2
+        return x.relu() + places, places.view(3, 1)
+
+    call, _ = compiled(function, torch.randn(2, 3))
+    call(torch.randn(2, 3))[1].zero_()
+    assert call(torch.randn(2, 3))[1].flatten().tolist() == [0, 2, 4]
+
+
+def test_random_operators_are_not_folded() -> None:
+    call, _ = compiled(lambda x: (x + 1).relu() + torch.rand(1000), torch.zeros(1000))
+    first, second = call(torch.zeros(1000)), call(torch.zeros(1000))
+    assert (first != second).any()
+
+
+def test_large_constants_stay_operators() -> None:
+    _, graphs = compiled(lambda x: (x + torch.ones(2000, 2000)).relu(), torch.zeros(2000), kernels=False)
+    assert "full.default" in operators(graphs)
+
+
+def test_buffers_of_an_exported_program_are_known() -> None:
+    class Biased(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("places", torch.arange(0, 8, 2)[None])
+
+        def forward(self, x: Any) -> Any:
+            return x[:, self.places[0] + 1] * 2
+
+    x = torch.randn(2, 8)
+    net = lw.from_exported(torch.export.export(Biased(), (x,)))
+    assert "map_formula" in str(net.module) and "take" not in str(net.module)
+    torch.testing.assert_close(torch.from_numpy(net.evaluate(x=x.numpy())[0]), Biased()(x))
+
+
+def test_an_embedding_of_many_words_stays_pytorchs_where_there_is_pytorch() -> None:
+    model, tokens = nn.Sequential(nn.Embedding(5000, 64), nn.LayerNorm(64), nn.Linear(64, 8)), torch.arange(40)
+    call, graphs = compiled(model, tokens)
+    assert [name_of(node) for graph in graphs for node in graph.stays] == ["embedding.default"]
+    with torch.no_grad():
+        torch.testing.assert_close(call(tokens), model(tokens), rtol=1e-4, atol=1e-5)
+    net = lw.from_exported(torch.export.export(model, (tokens,)))
+    assert "take" in str(net.module)
+
+
+def test_a_table_read_at_known_places_is_folded_however_large() -> None:
+    class Table(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(400, 12))
+            self.register_buffer("places", torch.randint(0, 400, (64 * 64,)))
+
+        def forward(self, x: Any) -> Any:
+            return x + self.table[self.places].view(64, 64, 12).permute(2, 0, 1)
+
+    model, x = Table(), torch.randn(12, 64, 64)
+    call, graphs = compiled(model, x)
+    assert not [node for graph in graphs for node in graph.stays]
+    with torch.no_grad():
+        torch.testing.assert_close(call(x), model(x))
+
+
+@pytest.mark.parametrize("options", [{"num_layers": 2}, {"bidirectional": True, "batch_first": True}, {"bias": False}])
+def test_an_lstm_is_taken_where_dynamo_traces_it(options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    layer, x = nn.LSTM(6, 5, **options).eval(), torch.randn(4, 3, 6)
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        call, graphs = compiled(layer, x)
+        names = operators(graphs)
+        assert "mkldnn_rnn_layer.default" not in names and "mm.default" in names
+        torch.testing.assert_close(call(x), layer(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest-exact"])
+def test_resizing_that_pytorch_takes_apart_is_read_at_affine_places(mode: str) -> None:
+    """AOTAutograd makes of it elements at places that it computes from numbers."""
+    x, w = torch.randn(1, 3, 6, 7), torch.randn(4, 3, 1, 1)
+
+    def function(x: Any) -> Any:
+        return F.conv2d(F.interpolate(x, size=(9, 11), mode=mode), w).relu()
+
+    call, graphs = compiled(function, x)
+    torch.testing.assert_close(call(x), function(x), rtol=1e-4, atol=1e-5)
+    (region,) = graphs[0].regions
+    assert region.compiled is not None and region.failure is None
+
+
+def test_windows_of_known_places_are_no_search() -> None:
+    net = lw.from_exported(torch.export.export(Wrapped(lambda x: F.unfold(x, 3)), (torch.randn(1, 2, 20, 20),)))
+    assert "map_formula" in str(net.module) and '"take"' not in str(net.module)
