@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from ...backends.forkable import ForkableLock
 from ...backends.missing import MissingRequirement
 from ...graph.builders import BuildError
 from ...graph.chosen_schedules import UntunedWarning
@@ -165,7 +165,7 @@ class Region:
         self._bound: _Bound | None = None
         self._of_modules: dict[tuple[int, ...], _Bound] = {}
         """By the parameters themselves: modules of one class share a graph under torch.compile."""
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     @property
     def compiled(self) -> CompiledNetwork | None:
