@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import warnings
@@ -31,12 +32,12 @@ def tune_beside(tunable: Tunable, network: CpuNetwork, records: str) -> None:
     The kernels of the network are those that the tunable runs.
     """
     job = TuningJob.of(network, records, TRIALS * len(network.workloads), PAUSE_S)
-    _waiting().put((weakref.ref(tunable), job))
+    _waiting(os.getpid()).put((weakref.ref(tunable), job))
 
 
 @cache
-def _waiting() -> queue.SimpleQueue[tuple[weakref.ref[Tunable], TuningJob]]:
-    """The jobs to come, of the thread that sees to them."""
+def _waiting(process: int) -> queue.SimpleQueue[tuple[weakref.ref[Tunable], TuningJob]]:
+    """The jobs to come of a process, for a thread that sees to them, which a forked child has to start anew."""
     waiting: queue.SimpleQueue[tuple[weakref.ref[Tunable], TuningJob]] = queue.SimpleQueue()
     threading.Thread(target=_serve, args=(waiting,), name="tuning", daemon=True).start()
     return waiting

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...backends.forkable import ForkableLock
 from ...backends.missing import MissingRequirement
 from ...dialects.target import Target
 from ...graph.builders import BuildError
@@ -159,7 +159,7 @@ class Region:
         """By the parameters themselves: modules of one class share a graph under torch.compile."""
         self._captured: list[_Bound] = []
         """Replaced ones that CUDA graphs read."""
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     @property
     def compiled(self) -> CompiledNetwork | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...backends.forkable import ForkableLock
 from .buckets import Buckets, Padded, Shapes, padded, results_of, why_not_padded
 
 GraphModule = Any
@@ -40,7 +40,7 @@ class Versions:
         self._known: dict[Key, Compiled] = {}
         self._versions: dict[Key, Compiled] = {}
         """Of those known, the ones that are no padding of another."""
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     def __call__(self, *inputs: Any) -> Any:
         key = _key(inputs)

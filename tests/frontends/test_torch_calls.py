@@ -1,6 +1,7 @@
 """Calls of compiled models: what lies between PyTorch and the kernels, and what stays of a call."""
 
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +29,6 @@ def nothing_compiled() -> Iterator[None]:
 
 def python_functions_called(call: Any) -> set[str]:
     """The code that runs in a call, as `file:function`."""
-    import sys
-
     found: set[str] = set()
 
     def note(frame: Any, event: str, argument: Any) -> None:

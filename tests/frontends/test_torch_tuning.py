@@ -1,6 +1,10 @@
 """Tuning of models under torch.compile: before the first call, or beside, with records kept by model."""
 
 import contextlib
+import os
+import queue
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -129,9 +133,6 @@ def test_models_that_are_gone_are_not_tuned(monkeypatch: pytest.MonkeyPatch) -> 
         def renew(self) -> None:
             raise AssertionError
 
-    import queue
-    import weakref
-
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
     waiting.put((weakref.ref(Gone()), None))
     waiting.put(None)
@@ -162,3 +163,28 @@ def test_keys_are_of_graphs_and_not_of_values_or_names() -> None:
     gelu = [key_of(nn.Sequential(nn.Linear(32, 8), nn.GELU(how)), x) for how in ("none", "tanh")]
     others = {key_of(perceptron(), x[:2]), key_of(perceptron().double(), x.double()), *gelu, key}
     assert len(others) == 5
+
+
+def test_a_child_forked_while_kernels_change_is_not_held_up() -> None:
+    watched, x = Watched(perceptron()), torch.randn(4, 32)
+    with torch.no_grad():
+        watched(x)
+    (region,) = watched.regions
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with region._lock:
+            begun.set()
+            ended.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait()
+    child = os.fork()
+    if not child:
+        with region._lock:
+            os._exit(7)
+    assert wait_until(lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
+    ended.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
