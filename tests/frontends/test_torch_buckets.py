@@ -69,7 +69,7 @@ REFUSED = {
     "last": (lambda x: torch.relu(x)[-1:] * 2, {0: (8,)}, "depends on the extent"),
     "inner": (lambda x: torch.relu(x).reshape(-1) + 1, {1: (8,)}, "depends on the extent"),
     "neighbours": (lambda x: F.avg_pool1d(x[None], 3, 1, 1) + 1, {1: (8,)}, "depends on the extent"),
-    "unknown": (lambda x: torch.relu(x).sort(-1)[0] * 2, {0: (8,)}, "operator sort.default is not supported"),
+    "unknown": (lambda x: torch.lgamma(torch.relu(x) + 1) * 2, {0: (8,)}, "operator lgamma.default is not supported"),
 }
 
 
