@@ -15,6 +15,7 @@ seconds until the first result is there.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import subprocess
@@ -23,6 +24,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +48,14 @@ def main() -> int:
 
     chosen = [name for name in MODELS if not options.models or name.startswith(tuple(options.models))]
     done = _read(options.output, options)
-    for name in chosen:
-        if name not in done:
-            done[name] = _in_a_process(name, options)
-            print(_line(done[name]), flush=True)
+    left = [name for name in chosen if name not in done]
+    with tempfile.NamedTemporaryFile() as turn, ThreadPoolExecutor(options.jobs) as pool:
+        for row in pool.map(lambda name: _in_a_process(name, options, turn.name), left):
+            done[row["model"]] = row
+            print(_line(row), flush=True)
             if options.output:
                 with Path(options.output).open("a") as file:
-                    file.write(json.dumps(done[name]) + "\n")
+                    file.write(json.dumps(row) + "\n")
     print(_table([done[name] for name in chosen], options))
     return int(any(done[name]["status"] != "right" for name in chosen))
 
@@ -65,9 +68,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--via", choices=list(_WAYS), default="torch.compile")
     parser.add_argument("--peers", nargs="*", choices=["inductor"], default=[])
     parser.add_argument("--limit-s", type=float, default=120, help="a model; it is ended then")
+    parser.add_argument("--jobs", type=int, default=1, help="so many models at once, one of which is timed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", metavar="FILE", help=argparse.SUPPRESS)  # which is locked to time
     return parser.parse_args()
 
 
@@ -80,9 +84,9 @@ def _read(path: str | None, options: argparse.Namespace) -> dict[str, Row]:
     return {row["model"]: row for row in rows if (row["device"], row["sizes"], row["via"]) == wanted}
 
 
-def _in_a_process(name: str, options: argparse.Namespace) -> Row:
-    """Measure a model in a process of its own; its end, be it a crash, is a row."""
-    command = [sys.executable, __file__, name, "--worker", "--device", options.device, "--sizes", options.sizes]
+def _in_a_process(name: str, options: argparse.Namespace, turn: str) -> Row:
+    """Measure a model in a process of its own; its end, be it a crash, is a row. Who holds the file `turn` may time."""
+    command = [sys.executable, __file__, name, "--worker", turn, "--device", options.device, "--sizes", options.sizes]
     command += ["--via", options.via, "--rounds", str(options.rounds), "--peers", *options.peers]
     row = {"model": name, "device": options.device, "sizes": options.sizes, "via": options.via}
     with tempfile.TemporaryDirectory() as cache:
@@ -132,7 +136,9 @@ def measured(name: str, options: argparse.Namespace) -> Row:
         first_s = time.perf_counter() - start_s
         error = max(_deviation(a, b) for a, b in zip(_flat(run(*others)), wanted, strict=True))
         row = {"status": "right" if error < TOLERANCE else "wrong", "error": error, "first_s": first_s}
-        row |= _timed(model, run, inputs, options)
+        with open(options.worker) as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            row |= _timed(model, run, inputs, options)
         row |= described()
     left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
     return {**row, "left": left} if left else row
