@@ -80,7 +80,7 @@ def read_known(node: Node, x: Value, first: int, places: Sequence[Places]) -> Va
     lines: list[str] = []
     tokens = []
     if any(each is None for each in found):
-        return None
+        return _in_runs(node, x, first, places[0]) if len(places) == 1 == places[0].ndim else None
     for position, each in enumerate(found):
         assert each is not None
         line, x = each.within(node, x, first + position, shape)
@@ -90,6 +90,23 @@ def read_known(node: Node, x: Value, first: int, places: Sequence[Places]) -> Va
     lines.append(" ".join(["read:0", *before, *tokens, *behind]))
     whole = (*x.shape[:first], *shape, *x.shape[first + len(places) :])
     made: Value = node.apply("map_formula", x, shape=whole, lines=tuple(lines))
+    return made
+
+
+_MOST_RUNS = 4
+"""So many pieces are joined: what mirrored borders and rotations have."""
+
+
+def _in_runs(node: Node, x: Value, axis: int, places: Places) -> Value | None:
+    """Read places that go on in equal steps, and turn a few times, piece by piece."""
+    places = np.where(places < 0, places + x.shape[axis], places)
+    turns = np.flatnonzero(np.diff(places, 2)) + 2
+    begins = [0, *(int(t) for k, t in enumerate(turns) if k == 0 or t > turns[k - 1] + 1)]
+    runs = np.split(places, begins[1:])
+    if not 1 < len(runs) <= _MOST_RUNS or any(_affine(run) is None for run in runs):
+        return None
+    parts = [read_known(node, x, axis, [run]) for run in runs]
+    made: Value = node.apply("concatenate", *parts, axis=axis)
     return made
 
 

@@ -50,6 +50,11 @@ READS: dict[str, tuple[Callable[[Tensor], Any], Tensor]] = {
         lambda x: torch.bucketize(x, torch.tensor([-1, 0, 1]), right=True),
         torch.tensor([-2, -1, 0, 5]),
     ),
+    "index by runs": (lambda x: x[:, :, torch.tensor([2, 1, 0, 1, 2, 3, 2, 1])], _X),
+    "index by many runs": (lambda x: x[:, :, torch.tensor([2, 0, 3, 3, 0, 1, 0, 3, 1, 1])], _X),
+    "index around the end": (lambda x: x[:, :, torch.tensor([-1, 0, 1, 2])], _X),
+    "index by places from the end": (lambda x: x[:, :, torch.tensor([-1, 0, -2, 1])], _X),
+    "index by runs of two axes": (lambda x: x[:, torch.tensor([[1], [0], [1], [2]]), torch.tensor([3, 2, 3, 0])], _X),
     "constants in a graph": (lambda x: x + torch.arange(12.0).view(3, 4).flip(1).cumsum(0).triu(1), _X),
     "constant that is returned": (lambda x: (x + 1, torch.arange(3) * 2), _X),
 }

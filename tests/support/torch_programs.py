@@ -154,6 +154,8 @@ UNARY |= {
     "chunk": (lambda x: x.chunk(2, dim=-1), _X),
     "split": (lambda x: x.split([1, 3], dim=2), _X),
     "cat with nothing": (lambda x: torch.cat([torch.tensor([]), x, x[:, :0]], dim=1), _X),
+    "split of which one is read": (lambda x: x.split([1, 2, 1], dim=2)[1] + 1, _X),
+    "chunk of which the last is read": (lambda x: x.chunk(3, dim=2)[-1] + 1, _floats(2, 3, 5)),
     "unbind": (lambda x: torch.stack(x.unbind(1)[::-1], 1), _X),
     "flip": (lambda x: x.flip(0, 2), _X),
     "roll": (lambda x: x.roll(1, 2), _X),

@@ -117,7 +117,10 @@ def _apart(node: Node, x: Value, first: int, places: Sequence[Value]) -> Value |
     if len(places) < 2 or owners != list(range(len(places))):
         return None
     for k, p in enumerate(places):
-        flat = node.reshaped(_from_start(node, p, x.shape[first + k]), [prod(p.shape)])
+        start = p if p.constant is not None else _from_start(node, p, x.shape[first + k])
+        flat = (
+            node.reshaped(start, [prod(p.shape)]) if p.constant is None else node.net.constant(p.constant.reshape(-1))
+        )
         x = taken(node, x, flat, first + k)
     return node.reshaped(x, node.shape)
 

@@ -162,11 +162,17 @@ def select(node: Node) -> Any:
 
 @aten("split.Tensor", "split_with_sizes.default")
 def split(node: Node) -> list[Any]:
+    """Pieces along an axis, of which those that nobody reads are left out."""
     x, axis = node.value(), node.axis()
-    found, begin = [], 0
-    for kind in node.results:
-        end = begin + (0 if kind is None else kind.shape[axis])
-        found.append(_slice(node, x, axis, begin, end))
+    extent = x.shape[axis]
+    sizes = (
+        node.ints("split_sizes") if "split_sizes" in node.arguments else [int(node["split_size"])] * len(node.results)
+    )
+    found: list[Any] = []
+    begin = 0
+    for kind, size in zip(node.results, sizes, strict=True):
+        end = min(begin + size, extent)
+        found.append(None if kind is None else _slice(node, x, axis, begin, end))
         begin = end
     return found
 
