@@ -85,7 +85,7 @@ def _is_foldable(node: FxNode) -> bool:
         target._schema.is_mutable
         or torch.Tag.nondeterministic_seeded in target.tags
         or name_of(node).startswith("empty")
-        or (value.device.type == "cuda" and not torch.cuda.is_available())  # a graph that is only looked at
+        or (value.device.type == "cuda" and (value.device.index or 0) >= torch.cuda.device_count())  # only looked at
     ):
         return False
     return all(isinstance(n, int) for n in value.shape) and 0 < value.numel() <= _MOST_ELEMENTS
