@@ -9,7 +9,8 @@ from typing import Any
 Tensor = Any
 MOST_SCORES = 1 << 20
 """Attention on CUDA of so many scores (4 MiB) is taken apart; one of more stays PyTorch's kernel, which does not write
-them to memory. Nobody measured other numbers: `benchmarks/torch_cuda.py --attention` compares both forms."""
+them to memory. On an H200 a layer takes as long either way with 2^20 scores, 2% longer taken apart with 2^22, 10% with
+2^24; a call with 2^16 takes half as long taken apart (benchmarks/results/torch-h200-2026-11-23.md)."""
 
 _KEPT = (
     "roll",
@@ -211,4 +212,4 @@ def _lstm_layer(
 _LSTM = 2
 """The number by which ATen's layers of recurrent networks name an LSTM."""
 _MOST_STEPS = 256
-"""So many steps are unrolled, each a dozen operators; compiling longer ones takes minutes."""
+"""So many steps are unrolled, each a dozen operators. Nobody measured others: time to compile grows with the number."""
