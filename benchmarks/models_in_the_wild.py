@@ -166,10 +166,8 @@ def _by_compile(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callabl
 
     import loopwright as lw
 
-    options = {} if device == "cpu" else {"target": device}
-
     def described() -> Row:
-        found = lw.torch.explain(model, *inputs, options=options)
+        found = lw.torch.explain(model, *inputs)
         return {
             "flops": found.flops_share,
             "regions": sum(len(graph.regions) for graph in found.graphs),
@@ -177,7 +175,7 @@ def _by_compile(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callabl
             "stays": {f"{name}: {why}": n for (name, why), n in found.stays.items()},
         }
 
-    return torch.compile(model, backend="loopwright", options=options), described
+    return torch.compile(model, backend="loopwright"), described
 
 
 def _by_export(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:

@@ -16,7 +16,7 @@ from ...graph.tuning_process import TuningJob, TuningProcess
 TRIALS = 256
 """Trials a kernel, those on record among them, after which a model counts as tuned. Nobody measured others."""
 PAUSE_S = 10.0
-"""Seconds between two changes of kernels: compiling a ResNet-50 again takes 0.9 s of this process."""
+"""Seconds between two changes of kernels, a guess: compiling a ResNet-50 again takes 0.9 s of this process."""
 
 
 class Tunable(Protocol):

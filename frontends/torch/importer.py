@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,8 +137,16 @@ def constant_of(net: Network, name: str, tensor: Tensor, array: Callable[[Tensor
     order = memory_order(tensor.shape, tensor.stride())
     if order is None:
         return net.constant(array(tensor.contiguous()), name)
-    made, plain = net.constant(array(tensor.permute(order)), name), tuple(range(len(order)))
-    return made if order == plain else net.transpose(made, axes=[order.index(d) for d in plain])
+    return as_seen(net.constant(array(tensor.permute(order)), name), order)
+
+
+def as_seen(value: Value, order: Sequence[int]) -> Value:
+    """Return a tensor as PyTorch sees it, from one as it lies in memory, with its axes in that order."""
+    plain = range(len(order))
+    if tuple(order) == tuple(plain):
+        return value
+    made: Value = value.net.transpose(value, axes=[order.index(d) for d in plain])
+    return made
 
 
 @dataclass

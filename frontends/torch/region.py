@@ -24,7 +24,7 @@ from .background import tune_beside
 from .collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
-from .importer import FxNode, GraphImport, constant_of
+from .importer import FxNode, GraphImport, as_seen, constant_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
 from .partition import devices_of
@@ -84,10 +84,7 @@ class _Port:
 
     def value(self, value: Value) -> Value:
         """From a tensor as it lies in memory to the one that PyTorch sees."""
-        if self.is_plain:
-            return value
-        made: Value = value.net.transpose(value, axes=[self.order.index(d) for d in range(len(self.order))])
-        return made
+        return as_seen(value, self.order)
 
     def in_memory(self, value: Value) -> Value:
         """From a tensor that PyTorch sees to its elements as they lie in memory."""
@@ -203,7 +200,8 @@ class Region:
         with self._lock:
             if self.failure is not None:
                 return None
-            found = self._of_modules.get(self._parameters(arguments))
+            key = self._parameters(arguments)
+            found = self._of_modules.get(key)
             if found is not None and found.holds(arguments):
                 self._bound = found
                 return found
@@ -214,11 +212,11 @@ class Region:
                 return None
             if found is not None:
                 self.statistics.updates += 1
-                self._retire(found)
+                self._retire(key)
             if self.statistics.updates > _MOST_UPDATES or len(self._of_modules) >= _MOST_MODULES:
                 self.static = frozenset()
-                self._retire(*self._of_modules.values())
-                self._of_modules.clear()
+                for each in list(self._of_modules):
+                    self._retire(each)
             try:
                 self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments, device)
             except _FAILURES as error:
@@ -265,15 +263,16 @@ class Region:
         return [weakref.ref(arguments[place], forget) for place in sorted(self.static)]
 
     def _forget(self, key: tuple[int, ...]) -> None:
-        bound = self._of_modules.pop(key, None)
-        if bound is not None:
-            self._retire(bound)
-            if self._bound is bound:
-                self._bound = None
+        bound = self._retire(key)
+        if bound is not None and self._bound is bound:
+            self._bound = None
 
-    def _retire(self, *bounds: _Bound) -> None:
-        """Keep those of what is replaced that CUDA graphs read."""
-        self._captured += [each for each in bounds if each.loaded.captured]
+    def _retire(self, key: tuple[int, ...]) -> _Bound | None:
+        """Take out what is compiled for parameters; it is kept in memory where CUDA graphs read it."""
+        bound = self._of_modules.pop(key, None)
+        if bound is not None and bound.loaded.captured:
+            self._captured.append(bound)
+        return bound
 
     def records(self, target: str | Target) -> str | None:
         """The file of tuning records: the one that was asked for, else that of the graph in the cache folder."""
@@ -317,7 +316,7 @@ class Region:
                 except _FAILURES as error:
                     warnings.warn(f"{self.name} keeps its kernels: {error}", RegionWarning, stacklevel=2)
                     return
-                self._retire(bound)
+                self._retire(key)
                 self._of_modules[key] = made
                 if self._bound is bound:
                     self._bound = made

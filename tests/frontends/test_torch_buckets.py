@@ -1,6 +1,5 @@
 """Open extents that are padded to a few: where results are shown to be the same, and refused where they may not be."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,16 +11,9 @@ from torch_watched import Watched, close  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 nn: Any = torch.nn
 F: Any = torch.nn.functional
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 def paddings(watched: Watched) -> list[str]:

@@ -3,7 +3,6 @@
 import gc
 import sys
 import weakref
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,15 +15,8 @@ from torch_watched import Watched, close  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 nn: Any = torch.nn
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 def python_functions_called(call: Any) -> set[str]:

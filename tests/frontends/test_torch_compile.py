@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from torch_models import NAMES, model  # noqa: E402
-from torch_watched import Watched, close  # noqa: E402
+from torch_watched import Watched, close, with_gradients  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
@@ -20,15 +19,8 @@ from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
 from loopwright.graph.builders import BuildError  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 nn: Any = torch.nn
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.few(3)
@@ -284,16 +276,7 @@ def test_shapes_have_a_version_each_up_to_a_bound() -> None:
 @pytest.mark.parametrize("name", ["gpt", "conv1d", "mlp"])
 def test_gradients_are_those_of_pytorch(name: str) -> None:
     module, inputs = model(name)
-    module.train()
-    watched = Watched(module)
-
-    def gradients(call: Any) -> list[Any]:
-        module.zero_grad()
-        call(*inputs).square().sum().backward()
-        return [parameter.grad.clone() for parameter in module.parameters()]
-
-    for found, wanted in zip(gradients(watched), gradients(module), strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()) + 1e-5)
+    watched = with_gradients(module, inputs)
     assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
     assert all(graph.regions for graph in watched.graphs)
 

@@ -22,7 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
-from torch_watched import Watched, close  # noqa: E402
+from torch_watched import Watched, close, with_gradients  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 from loopwright.backends.cuda import launches  # noqa: E402
@@ -42,15 +42,12 @@ to_copy: Any = torch.ops.aten._to_copy.default
 
 
 @pytest.fixture(autouse=True)
-def nothing_compiled() -> Iterator[None]:
+def full_precision(nothing_compiled: None) -> Iterator[None]:
     """Products of PyTorch's are in full precision, to be compared with."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     yield
     torch.backends.cudnn.allow_tf32 = before
-    torch._dynamo.reset()
 
 
 def graph_of(function: Any, *shapes: tuple[int, ...], device: str = "cuda:0", **options: Any) -> CompiledGraph:
@@ -313,7 +310,7 @@ def test_weights_that_are_not_packed_are_pytorchs() -> None:
 
 @pytest.mark.gpu
 def test_kernels_run_in_the_current_stream() -> None:
-    """What the stream still has to do before is done before: the input is written late."""
+    """The input is written late, by work that the stream has yet to do."""
     module, x = stack(), torch.zeros(2, 3, 16, 16, device="cuda")
     watched, late = Watched(module), torch.randn(2, 3, 16, 16, device="cuda")
     with torch.no_grad():
@@ -597,17 +594,7 @@ def test_autocast_on_cuda_falls_back() -> None:
 @pytest.mark.parametrize("name", ["mlp", "gpt"])
 def test_gradients_on_cuda_are_those_of_pytorch(name: str) -> None:
     module, inputs = on_cuda(name)
-    module.train()
-    watched = Watched(module)
-
-    def gradients(call: Any) -> list[Any]:
-        module.zero_grad()
-        call(*inputs).square().sum().backward()
-        return [parameter.grad.clone() for parameter in module.parameters()]
-
-    for found, wanted in zip(gradients(watched), gradients(module), strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()) + 1e-5)
-    compiled_regions(watched)
+    compiled_regions(with_gradients(module, inputs))
 
 
 @pytest.mark.gpu

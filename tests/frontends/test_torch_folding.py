@@ -1,4 +1,4 @@
-"""What a graph computes from numbers alone is a constant, and what is dear at places stays PyTorch's."""
+"""Folding of what a graph computes from numbers alone, and reads at places that stay PyTorch's as they are dear."""
 
 from typing import Any
 

@@ -5,7 +5,7 @@ import os
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,8 @@ nn: Any = torch.nn
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_compiled: None) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 class TunedHere:

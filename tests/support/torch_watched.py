@@ -34,3 +34,18 @@ class Watched:
 
 def close(found: Any, wanted: Any) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def with_gradients(module: Any, inputs: Any) -> Watched:
+    """Hold the gradients of a module under torch.compile to PyTorch's own."""
+    module.train()
+    watched = Watched(module)
+
+    def gradients(call: Any) -> list[Any]:
+        module.zero_grad()
+        call(*inputs).square().sum().backward()
+        return [parameter.grad.clone() for parameter in module.parameters()]
+
+    for found, wanted in zip(gradients(watched), gradients(module), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()) + 1e-5)
+    return watched
