@@ -9,7 +9,8 @@ value of that output, on inputs that the model was not compiled for; more than 1
 layers on random weights leave 2e-4 between PyTorch and onnxruntime. `FLOPs` is the share of matrix products and
 convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of torch.export and
 ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn; `first` is the
-seconds until the first result is there.
+seconds until the first result is there, while so many others compile as `--jobs` says; nothing compiles while a model
+is timed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -50,12 +51,15 @@ def main() -> int:
     done = _read(options.output, options)
     left = [name for name in chosen if name not in done]
     with tempfile.NamedTemporaryFile() as turn, ThreadPoolExecutor(options.jobs) as pool:
-        for row in pool.map(lambda name: _in_a_process(name, options, turn.name), left):
-            done[row["model"]] = row
-            print(_line(row), flush=True)
-            if options.output:
-                with Path(options.output).open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+        for start in range(0, len(left), options.jobs):  # nothing may start to compile while another is timed
+            for row in pool.map(
+                lambda name: _in_a_process(name, options, turn.name), left[start : start + options.jobs]
+            ):
+                done[row["model"]] = row
+                print(_line(row), flush=True)
+                if options.output:
+                    with Path(options.output).open("a") as file:
+                        file.write(json.dumps(row) + "\n")
     print(_table([done[name] for name in chosen], options))
     return int(any(done[name]["status"] != "right" for name in chosen))
 
@@ -68,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--via", choices=list(_WAYS), default="torch.compile")
     parser.add_argument("--peers", nargs="*", choices=["inductor"], default=[])
     parser.add_argument("--limit-s", type=float, default=120, help="a model; it is ended then")
-    parser.add_argument("--jobs", type=int, default=1, help="so many models at once, one of which is timed")
+    parser.add_argument("--jobs", type=int, default=1, help="compile so many models at once, then time each alone")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
     parser.add_argument("--worker", metavar="FILE", help=argparse.SUPPRESS)  # which is locked to time
@@ -85,7 +89,10 @@ def _read(path: str | None, options: argparse.Namespace) -> dict[str, Row]:
 
 
 def _in_a_process(name: str, options: argparse.Namespace, turn: str) -> Row:
-    """Measure a model in a process of its own; its end, be it a crash, is a row. Who holds the file `turn` may time."""
+    """Measure a model in a process of its own; its end, be it a crash, is a row.
+
+    The file `turn` is locked together by those who compile, and by each alone who is timed.
+    """
     command = [sys.executable, __file__, name, "--worker", turn, "--device", options.device, "--sizes", options.sizes]
     command += ["--via", options.via, "--rounds", str(options.rounds), "--peers", *options.peers]
     row = {"model": name, "device": options.device, "sizes": options.sizes, "via": options.via}
@@ -115,6 +122,8 @@ def measured(name: str, options: argparse.Namespace) -> Row:
     import torch
     from wild_models import built, other_inputs
 
+    turn = os.open(options.worker, os.O_RDONLY)  # closed, and so unlocked, by the end of the process
+    fcntl.flock(turn, fcntl.LOCK_SH)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch._dynamo.config.allow_rnn = True  # otherwise nn.LSTM and nn.GRU stay out of graphs
@@ -136,22 +145,34 @@ def measured(name: str, options: argparse.Namespace) -> Row:
         first_s = time.perf_counter() - start_s
         error = max(_deviation(a, b) for a, b in zip(_flat(run(*others)), wanted, strict=True))
         row = {"status": "right" if error < TOLERANCE else "wrong", "error": error, "first_s": first_s}
-        with open(options.worker) as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)
-            row |= _timed(model, run, inputs, options)
         row |= described()
+        functions = {"eager_ms": lambda: model(*inputs), "ours_ms": lambda: run(*inputs)}
+        for peer in options.peers:
+            try:
+                functions[f"{peer}_ms"], row[f"{peer}_first_s"] = _peer(peer, model, inputs)
+            except Exception as error:  # the model is still ours to time
+                row[f"{peer}_failed"] = f"{type(error).__name__}: {error}"[:300]
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        row |= _timed(functions, options)
     left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
     return {**row, "left": left} if left else row
 
 
-def _timed(model: Any, run: Callable[..., Any], inputs: Sequence[Any], options: argparse.Namespace) -> Row:
+def _peer(name: str, model: Any, inputs: Sequence[Any]) -> tuple[Callable[[], object], float]:
+    """Compile a model by another backend of `torch.compile`; return a call of it, and the seconds of the first."""
     import torch
 
-    functions = {"eager_ms": model, "ours_ms": run}
-    functions |= {f"{peer}_ms": torch.compile(model, backend=peer) for peer in options.peers}
+    run = torch.compile(model, backend=name)
+    start_s = time.perf_counter()
+    run(*inputs)
+    return lambda: run(*inputs), time.perf_counter() - start_s
 
-    def call(function: Callable[..., Any]) -> None:
-        function(*inputs)
+
+def _timed(functions: Mapping[str, Callable[[], object]], options: argparse.Namespace) -> Row:
+    import torch
+
+    def call(function: Callable[[], object]) -> None:
+        function()
         if options.device == "cuda":
             torch.cuda.synchronize()
 
@@ -239,17 +260,19 @@ def _deviation(found: Any, wanted: Any) -> float:
 def _line(row: Row) -> str:
     if row["status"] in ("failed", "too slow"):
         return f"| {row['model']} | {row['status']}: {row['why'].splitlines()[0][:200]} |"
-    times = " | ".join(f"{value:.2f}" for key, value in row.items() if key.endswith("_ms"))
+    peers = [key.removesuffix("_first_s") for key in row if key.endswith("_first_s")]
+    times = " | ".join(f"{row[f'{name}_ms']:.2f}" for name in ("eager", "ours", *peers))
+    firsts = " | ".join(f"{row[key]:.1f}" for key in ("first_s", *(f"{peer}_first_s" for peer in peers)))
     return (
         f"| {row['model']} | {row['status']} | {row['error']:.0e} | {row['flops']:.1%} | {row['regions']} | {times} "
-        f"| {row['eager_ms'] / row['ours_ms']:.2f}x | {row['first_s']:.1f} |"
+        f"| {row['eager_ms'] / row['ours_ms']:.2f}x | {firsts} |"
     )
 
 
 def _table(rows: Sequence[Row], options: argparse.Namespace) -> str:
     peers = [f"{peer} (ms)" for peer in options.peers]
     heads = ["model", "result", "error", "FLOPs", "regions", "eager (ms)", "ours, untuned (ms)", *peers, "eager / ours"]
-    heads.append("first (s)")
+    heads += ["first (s)", *(f"{peer}'s first (s)" for peer in options.peers)]
     right = sum(row["status"] == "right" for row in rows)
     lines = [
         f"{right} of {len(rows)} models right, by {options.via}, on {options.device}, {options.sizes} sizes",
