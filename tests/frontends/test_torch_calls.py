@@ -122,6 +122,26 @@ def test_deleted_models_are_forgotten() -> None:
     assert region() is None
 
 
+def test_recompiling_keeps_nothing_of_ours() -> None:
+    def ours() -> int:
+        torch._dynamo.reset()
+        gc.collect()
+        return sum(str(type(each).__module__).startswith("loopwright") for each in gc.get_objects())
+
+    def compiled_anew() -> None:
+        torch._dynamo.reset()
+        module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval(), torch.randn(2, 8)
+        with torch.no_grad():
+            close(torch.compile(module, backend="loopwright")(x), module(x))
+
+    for _ in range(3):
+        compiled_anew()
+    held = ours()
+    for _ in range(10):
+        compiled_anew()
+    assert ours() <= held
+
+
 def test_a_first_call_in_two_threads_compiles_once() -> None:
     module = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
     fast, x = lw.torch.optimize(module, (torch.randn(2, 8),)), torch.randn(2, 8)
