@@ -107,7 +107,7 @@ def _compare(case: cases.Case, options: argparse.Namespace, torch: Any) -> Row:
     runs = [_checked(task, result.best.schedule, reference) for result, _ in found]
     number = max(CALLS_A_GRAPH, int(0.02 / max(found[-1][0].best.time_s, 1e-6)))
     with torch.inference_mode():
-        peer = _graphed(torch, case.torch_call(torch, [torch.from_numpy(a).cuda() for a in reference.inputs]))
+        peer = graphed(torch, case.torch_call(torch, [torch.from_numpy(a).cuda() for a in reference.inputs]))
         ours_s: list[list[float]] = [[] for _ in runs]
         peer_s = []
         for _ in range(options.rounds):
@@ -139,7 +139,7 @@ def _checked(task: lw.SearchTask, schedule: str, reference: Any) -> tuple[Any, l
     return executable, executable._upload(arrays, again=True)
 
 
-def _graphed(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
+def graphed(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
     """Seconds of one call, in a graph of several that is replayed."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -169,7 +169,7 @@ def _copy_gbytes_per_s(torch: Any) -> float:
     source = torch.empty(1 << 26, device="cuda")
     destination = torch.empty_like(source)
     calls = (lambda: destination.copy_(source), lambda: torch.neg(source, out=destination))
-    return max(2.0 * source.numel() * 4 / _graphed(torch, call)() / 1e9 for call in calls)
+    return max(2.0 * source.numel() * 4 / graphed(torch, call)() / 1e9 for call in calls)
 
 
 def _line(row: Row, bandwidth: float) -> str:

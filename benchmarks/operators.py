@@ -1,0 +1,216 @@
+"""Operators of real networks (`operator_cases.py`) beside PyTorch, untuned and tuned: a table of both halves.
+
+    python benchmarks/operators.py --target cuda --trials 64 --output operators.jsonl
+
+fp32, TF32 off; each result is checked against the reference first. On a CUDA device both sides are replayed as CUDA
+graphs; on a CPU calls are timed on `--threads` threads of both. Ours and the peer take turns, and a figure is the
+median of the turns; a ratio above 1 means that ours is faster. Several processes (`--jobs`) prepare cases at once, and
+one at a time has the device. Results are a line of JSON each, and a file that is there is gone on with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import gpu
+import numpy as np
+from operator_cases import CASES, Case
+from rounds import PAUSE_S
+
+import loopwright as lw
+
+Row = dict[str, Any]
+AT_LEAST_S = 0.005
+"""Of calls of a CPU in a turn."""
+
+_device: AbstractContextManager[Any] = nullcontext()
+"""Of this process: entered by whoever uses the device."""
+
+
+def main() -> int:
+    options = _options()
+    path = Path(options.output) if options.output else None
+    done: dict[str, Row] = {}
+    if path and path.exists():
+        done = {row["case"]: row for row in map(json.loads, path.read_text().splitlines())}
+    left = [case.name for case in CASES if case.name not in done and _asked(case, options)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, context, _begin, (context.Lock(), options.threads)) as pool:
+        for row in pool.map(_tried, left, [options] * len(left)):
+            done[row["case"]] = row
+            print(_line(row), flush=True)
+            if path:
+                with path.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+    print(table([done[case.name] for case in CASES if case.name in done]))
+    return int(any("failed" in row for row in done.values()))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default="llvm", help="llvm or cuda; a device that is here")
+    parser.add_argument("--trials", type=int, default=0, help="of a search; without, the untuned schedule alone")
+    parser.add_argument("--limit-s", type=float, default=60, help="seconds of a search, at most")
+    parser.add_argument("--threads", type=int, default=1, help="of a CPU, for both sides")
+    parser.add_argument("--kinds", nargs="+", choices=sorted({case.kind for case in CASES}))
+    parser.add_argument("--half", choices=["shown", "held-out"], help="default: both")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--records", default="operator-records", help="folder of record files, one a case")
+    parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
+    return parser.parse_args()
+
+
+def _asked(case: Case, options: argparse.Namespace) -> bool:
+    if options.half and case.held_out != (options.half == "held-out"):
+        return False
+    return not options.kinds or case.kind in options.kinds
+
+
+def _begin(lock: AbstractContextManager[Any], threads: int) -> None:
+    global _device
+    import torch
+
+    _device = lock
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+
+
+# -- one case, in a process of its own --------------------------------------------------------------------------------
+
+
+def _tried(name: str, options: argparse.Namespace) -> Row:
+    case = next(case for case in CASES if case.name == name)
+    row = {"case": name, "kind": case.kind, "held_out": case.held_out}
+    try:
+        return {**row, **measured(case, options)}
+    except Exception as error:  # one case must not cost the others their time
+        return {**row, "failed": f"{type(error).__name__}: {error}"[:500]}
+
+
+def measured(case: Case, options: argparse.Namespace) -> Row:
+    """Tune, check and time a case; seconds."""
+    import torch
+
+    on_gpu = options.target.startswith("cuda")
+    task = lw.SearchTask(case.operator.tensors, target=_target(options))
+    inputs = task.reference.inputs
+    row: Row = {"flops": task.flops}
+    kernels = {"untuned_s": task.build(task.default_schedule)}
+    if options.trials:
+        kernels["tuned_s"], row["tuning_s"], row["trials"] = _tuned(task, case, options)
+    with _device:
+        for kernel in kernels.values():
+            _check(kernel, task)
+        calls = {name: _ours(kernel, inputs, on_gpu) for name, kernel in kernels.items()}
+        arrays = [torch.from_numpy(array) for array in inputs]
+        peer = case.operator.peer(torch, [array.cuda() if on_gpu else array for array in arrays])
+        calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else _repeated(peer)
+        times_s: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(options.turns):
+            for name, call in calls.items():
+                time.sleep(0 if on_gpu else PAUSE_S)
+                times_s[name].append(call())
+    return row | {name: statistics.median(values) for name, values in times_s.items()}
+
+
+def _target(options: argparse.Namespace) -> Any:
+    if options.target == "cuda":
+        from loopwright.backends.cuda.driver import target_of_device
+
+        return target_of_device()
+    return f"{options.target} cores={options.threads}" if options.target == "llvm" else options.target
+
+
+def _tuned(task: lw.SearchTask, case: Case, options: argparse.Namespace) -> tuple[Any, float, int]:
+    """The best kernel, the seconds that finding it took, and the trials; nobody else has the device meanwhile."""
+    os.makedirs(options.records, exist_ok=True)
+    records = Path(options.records) / f"{''.join(c if c.isalnum() else '-' for c in case.name)}.jsonl"
+    asked = lw.TuningOptions(
+        num_measure_trials=options.trials, time_limit_s=options.limit_s, records=records, progress=False
+    )
+    with _device:
+        start_s = time.perf_counter()
+        result = task.tune(asked)
+        return task.apply_best(records), time.perf_counter() - start_s, result.state.done
+
+
+def _check(kernel: Any, task: lw.SearchTask) -> None:
+    reference = task.reference
+    found = kernel(*reference.inputs)
+    for got, wanted in zip(found if isinstance(found, tuple | list) else [found], reference.expected, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=reference.atol, rtol=reference.rtol)
+
+
+def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], float]:
+    replayed = {"graph": True} if on_gpu else {}
+    return lambda: float(kernel.benchmark(*inputs, repeat=3, min_repeat_ms=AT_LEAST_S * 1e3, **replayed).median)
+
+
+def _repeated(call: Callable[[], Any]) -> Callable[[], float]:
+    """Seconds of a call on a CPU, of as many as take a while."""
+
+    def timed() -> float:
+        call()
+        number, start_s = 0, time.perf_counter()
+        while time.perf_counter() - start_s < 3 * AT_LEAST_S:
+            call()
+            number += 1
+        return (time.perf_counter() - start_s) / number
+
+    return timed
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def _line(row: Row) -> str:
+    half = "held out" if row["held_out"] else "shown"
+    if "failed" in row:
+        return f"| {row['kind']} | {row['case']} | {half} | {row['failed'].splitlines()[0][:200]} |"
+    cells = [f"{row['peer_s'] * 1e6:.1f}", f"{row['untuned_s'] * 1e6:.1f}", f"{row['peer_s'] / row['untuned_s']:.2f}x"]
+    if "tuned_s" in row:
+        cells += [f"{row['tuned_s'] * 1e6:.1f}", f"{row['peer_s'] / row['tuned_s']:.2f}x"]
+        cells += [f"{row['trials']} in {row['tuning_s']:.0f} s"]
+    return f"| {row['kind']} | {row['case']} | {half} | {' | '.join(cells)} |"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Lines of both halves, and what each comes to."""
+    tuned = any("tuned_s" in row for row in rows)
+    heads = ["kind", "case", "half", "PyTorch (us)", "untuned (us)", "PyTorch / untuned"]
+    heads += ["tuned (us)", "PyTorch / tuned", "trials"] if tuned else []
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *map(_line, rows), ""]
+    right = [row for row in rows if "failed" not in row]
+    for held_out in (False, True):
+        for key in ("untuned_s", "tuned_s"):
+            ratios = [row["peer_s"] / row[key] for row in right if row["held_out"] == held_out and key in row]
+            if ratios:
+                half = "Held out" if held_out else "Shown"
+                lines.append(f"{half}, {key.removesuffix('_s')}: {_summary(ratios)}.")
+    return "\n".join(lines)
+
+
+def _summary(ratios: Iterable[float]) -> str:
+    values = sorted(ratios)
+    mean = math.exp(statistics.fmean(map(math.log, values)))
+    slower = sum(value < 0.95 for value in values)
+    return f"{len(values)} cases, {mean:.2f}x in geometric mean, {values[0]:.2f}x at least, {slower} below 0.95x"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
