@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
+from ...dialects.loop import ForOp
 from ...dialects.target import Target
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
@@ -21,11 +23,22 @@ from ..estimates.tile_model import TileModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand
+from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._structures import tile_anchors
 from ._tile_plan import TilePlan, Variant, block_limits, plan_tiles, tile_model, variants
 from ._turned_epilogue import turning_cycles
 from .injective import spread
+
+LINE_BYTES = 64
+"""Of a cache of current CPUs: so much of an operand is copied to a panel at a time.
+
+A vector of lanes gathers from as many lines, and where rows are powers of two apart these share a few places of the
+first-level cache, so that each is loaded anew for each of its elements (one core of an AMD EPYC, Zen 3, other work
+beside; a product of 64 x 1024 with a weight of 1024 rows: 12.8 ms in lanes, 2.5 ms in lines, 1.7 ms in oneDNN; of 128 x
+768 with 768 rows: 3.07 and 2.98 ms; of 100 x 700 with 500 rows: 1.47 and 1.38 ms)."""
+SHORTEST_LINE = 4
+"""Elements that are next to each other in an operand, at least, to be copied in lines."""
 
 
 class MultiLevelTiling(SketchRule):
@@ -166,12 +179,50 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
 
 
 def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
-    """Pack a panel in lanes: in each tile, or before all of them, by all threads."""
+    """Pack a panel in lines or in lanes: in each tile, or before all of them, by all threads."""
     if plan.variant.panel == "inner":
         draft.do(ComputeAt, block=panel, loop=loops.blocks, unit_loops=True)  # a panel may be one lane wide
-    around = draft.loops(panel)
-    draft.do(Split, block=panel, loop=around[-1], factors=(0, plan.lanes))
-    draft.do(Vectorize, block=panel, loop=f"{around[-1]}1")
+    if line := _line(draft, panel):
+        _copy_lines(draft, panel, *line)
+    else:
+        around = draft.loops(panel)
+        draft.do(Split, block=panel, loop=around[-1], factors=(0, plan.lanes))
+        draft.do(Vectorize, block=panel, loop=f"{around[-1]}1")
     if plan.variant.panel == "root" and plan.target.cores > 1:
+        around = draft.loops(panel)
         outer = around[: max(1, min(2, len(around) - 1))]
         draft.do(Parallel, block=panel, loop=draft.fuse(panel, outer))
+
+
+def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:
+    """The loops around a panel's lanes along which its operand is contiguous, for a line of a cache, and its elements.
+
+    None where neighbouring lanes are neighbours in the operand too, or nearly: vectors are loaded there.
+    """
+    block = draft.block(panel)
+    *around, lane = block.enclosing_loops
+    reads = [access for access in accesses(block) if not access.is_write]
+    across = reads[0].step(lane.loop_name) if len(reads) == 1 else None
+    if across is None or abs(across) <= WIDEST_STRIDE:
+        return None
+    most = LINE_BYTES // output_bytes(block)
+    run: list[ForOp] = []
+    elements = 1
+    for loop in reversed(around):
+        if loop.size > 1:
+            if elements >= most or reads[0].step(loop.loop_name) != elements:
+                break
+            run.insert(0, loop)
+            elements *= loop.size
+    return (run, most) if elements >= SHORTEST_LINE else None
+
+
+def _copy_lines(draft: Draft, panel: str, run: list[ForOp], most: int) -> None:
+    """Copy a line of the operand's at a time: the loops that run through it innermost, and written out."""
+    lane = draft.loops(panel)[-1]
+    first, *rest = [loop.loop_name for loop in run]
+    inner = prod(loop.size for loop in run[1:])
+    _, first = draft.split(panel, first, (0, -(-most // inner)))
+    draft.order(panel, [lane, first, *rest])
+    for name in (first, *rest):
+        draft.do(Unroll, block=panel, loop=name)
