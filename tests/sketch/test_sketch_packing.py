@@ -40,7 +40,7 @@ def test_constants_are_packed_ahead_and_others_are_copied() -> None:
     assert list(ahead) == ["j_ahead"]
     assert 'buffer="weight" layout="j/<T_dense_panel_width>","k","j%<T_dense_panel_width>"' in ahead["j_ahead"]
     assert "lw-cache-read" not in ahead["j_ahead"]
-    assert set(copied) == {"j_root", "j_inner"} and "lw-transform-layout" not in copied["j_root"]
+    assert set(copied) == {"j_root", "j_inner", "dots"} and "lw-transform-layout" not in copied["j_root"]
     assert set(names(pointwise)) == {"ff_direct", "ff_ahead"}
     assert "lw-transform-layout" not in "".join(names(gram).values())
 

@@ -78,7 +78,7 @@ def test_registering_again_replaces() -> None:
 
 
 def test_rules_of_a_task_drop_and_reorder() -> None:
-    dropped = [rule for rule in lw.sketch_rules() if rule.name != "multi_level_tiling"]
+    dropped = [rule for rule in lw.sketch_rules() if rule.name not in ("few_rows", "multi_level_tiling")]
     task = lw.SearchTask(SAMPLES["dense"], target=CPU, rules=dropped)
     assert [s.name for s in task.sketches] == ["plain"]
     nothing = lw.SearchTask(SAMPLES["dense"], target=CPU, rules=[])

@@ -1,0 +1,69 @@
+"""Products of few rows on CPUs: dot products in lanes where an operand is contiguous along the terms."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+
+CPU = "llvm cores=2 vector_bytes=32"
+
+
+def dense(rows: int, terms: int, columns: int, dtype: str = "float32", constant: bool = False) -> list[te.Tensor]:
+    data = te.placeholder((rows, terms), dtype, name="data")
+    weight = te.placeholder((columns, terms), dtype, name="weight", constant=constant)
+    bias = te.placeholder((columns,), dtype, name="bias")
+    return [data, weight, bias, topi.nn.relu(topi.dense(data, weight, bias))]
+
+
+def scores(heads: int, rows: int, columns: int) -> list[te.Tensor]:
+    q, k = te.placeholder((heads, rows, 64), name="q"), te.placeholder((heads, columns, 64), name="k")
+    return [q, k, topi.batch_matmul(q, k, transpose_b=True)]
+
+
+def many_columns() -> list[te.Tensor]:
+    """The few are on the other side."""
+    data, weight = te.placeholder((50, 90), name="data"), te.placeholder((3, 90), name="weight")
+    return [data, weight, topi.dense(data, weight)]
+
+
+FITTING: dict[str, Callable[[], list[te.Tensor]]] = {
+    "one row": lambda: dense(1, 200, 37),
+    "odd rows": lambda: dense(5, 77, 41),
+    "doubles": lambda: dense(3, 40, 19, "float64"),
+    "batched": lambda: scores(3, 1, 21),
+    "batched rows": lambda: scores(2, 6, 11),
+    "turned": many_columns,
+}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_dot_products_are_right(name: str) -> None:
+    task = lw.SearchTask(FITTING[name], target=CPU)
+    (sketch,) = (s for s in task.sketches if s.name == "dots")
+    assert "lw-cache-read" not in sketch.template and "lw-rfactor" in sketch.template
+    reference = task.reference
+    for row in [sketch.default, *sketch.sample(np.random.default_rng(0), 2)]:
+        schedule = sketch.schedule(row)
+        got = task.build(schedule)(*reference.inputs)
+        np.testing.assert_allclose(
+            got, reference.expected[0], atol=reference.atol, rtol=reference.rtol, err_msg=schedule
+        )
+
+
+def test_one_row_is_never_packed_without_a_search() -> None:
+    assert lw.SearchTask(lambda: dense(1, 512, 256), target=CPU).sketches[0].name == "dots"
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        lambda: dense(64, 200, 300),  # reused often
+        lambda: dense(2, 16, 300),  # joining lanes is most of the work
+        lambda: dense(2, 200, 300, constant=True),  # packed ahead
+    ],
+)
+def test_others_are_tiled(workload: Callable[[], list[te.Tensor]]) -> None:
+    assert all("dots" not in s.name for s in lw.SearchTask(workload, target=CPU).sketches)
