@@ -87,9 +87,9 @@ def parse_index_expr(parser: AttrParser) -> IndexExpr:
     """Parse one index expression from the parser's tokens."""
 
     def symbol(wanted: str) -> bool:
-        if wanted in ("floordiv", "mod"):
+        if wanted in ("floordiv", "mod", "of"):
             return parser.parse_optional_keyword(wanted) is not None
-        return wanted in "-+*()" and parser.parse_optional_punctuation(wanted) is not None  # type: ignore[arg-type]
+        return wanted in "-+*(),?" and parser.parse_optional_punctuation(wanted) is not None  # type: ignore[arg-type]
 
     def integer() -> int | None:
         return parser.parse_optional_integer(allow_boolean=False, allow_negative=False)

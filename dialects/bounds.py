@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from .index import Div, IndexExpr, Ranges
+from .index import Div, IndexExpr, Lookup, Ranges
 
 ENUMERATED_POINTS = 1 << 22
 """Largest number of points that are tried one by one where interval arithmetic does not decide."""
@@ -21,7 +21,7 @@ def outside(index: IndexExpr, extent: int, conditions: Sequence[IndexExpr], rang
     ):
         return None
     names, conditions = _related(index, conditions)
-    if prod(ranges[n][1] - ranges[n][0] + 1 for n in names) > ENUMERATED_POINTS:
+    if index.lookups() or prod(ranges[n][1] - ranges[n][0] + 1 for n in names) > ENUMERATED_POINTS:
         return lowest, highest
     return _enumerate(index, extent, conditions, names, ranges)
 
@@ -77,6 +77,8 @@ def evaluate(
     for atom, factor in expr.terms:
         if isinstance(atom, str):
             value = points[atom]
+        elif isinstance(atom, Lookup):
+            raise ValueError(f"{atom} has a value only while a program runs")
         else:
             inner = evaluate(atom.expr, points)
             value = inner // atom.divisor if isinstance(atom, Div) else inner % atom.divisor

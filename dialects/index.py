@@ -1,9 +1,10 @@
 """Index expressions: integer expressions over named axes, canonical at construction.
 
-An expression is `const + sum(coefficient * atom)`; an atom is an axis name, `expr floordiv c` or `expr mod c`. Loops
-and block iterators are found by name, so expressions hold names, not SSA values. Two expressions built in different
-orders compare equal; the order of construction is kept for printing. Building, substituting and bounding cost about a
-microsecond a term, which is what lets thousands of schedules be applied a minute.
+An expression is `const + sum(coefficient * atom)`; an atom is an axis name, `expr floordiv c`, `expr mod c`, or an
+integer below a bound that the program reads (`Lookup`). Loops and block iterators are found by name, so expressions
+hold names, not SSA values. Two expressions built in different orders compare equal; the order of construction is kept
+for printing. Building, substituting and bounding cost about a microsecond a term, which is what lets thousands of
+schedules be applied a minute.
 """
 
 from __future__ import annotations
@@ -57,7 +58,40 @@ class Mod:
         return f"{_operand(self.expr)} mod {self.divisor}"
 
 
-Atom: TypeAlias = "str | Div | Mod"
+class Lookup:
+    """An integer in `[0, extent)` that the program reads: operand `number` of the operation, clamped into that range.
+
+    All that is known of it is that range, and that it is the same wherever the values of `args` are: an uninterpreted
+    function of them. `?0(i, j) of 30522` in print.
+    """
+
+    __slots__ = ("_hash", "args", "extent", "number")
+
+    def __init__(self, number: int, args: tuple[IndexExpr, ...], extent: int) -> None:
+        self.number = number
+        self.args = args
+        self.extent = extent
+        self._hash = hash(("lookup", number, args, extent))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Lookup or self._hash != other._hash:
+            return False
+        return (self.number, self.args, self.extent) == (other.number, other.args, other.extent)
+
+    def __str__(self) -> str:
+        return f"?{self.number}({', '.join(map(str, self.args))}) of {self.extent}"
+
+    def map(self, change: Callable[[IndexExpr], IndexExpr]) -> Lookup:
+        """The same with `change` done to each of what it depends on; itself where none of them differs."""
+        args = tuple(change(a) for a in self.args)
+        same = all(new is old for new, old in zip(args, self.args, strict=True))
+        return self if same else Lookup(self.number, args, self.extent)
+
+
+Atom: TypeAlias = "str | Div | Mod | Lookup"
 Term: TypeAlias = "tuple[Atom, int]"
 
 
@@ -184,7 +218,7 @@ class IndexExpr:
 
     def is_linear_in(self, axis: str) -> bool:
         """True where `axis` occurs in no floordiv or mod."""
-        return not any(not isinstance(a, str) and axis in a.expr.axes() for a, _ in self.terms)
+        return not any(not isinstance(a, str) and axis in atom_axes(a) for a, _ in self.terms)
 
     def bounds(self, ranges: Ranges) -> tuple[int, int]:
         """Inclusive bounds of the value over `ranges` (interval arithmetic); KeyError where an axis has no range."""
@@ -212,6 +246,11 @@ class IndexExpr:
                 if value is None:
                     result.append((atom, c))
                     continue
+            elif isinstance(atom, Lookup):
+                moved = atom.map(lambda a: a.substitute(values))
+                changed |= moved is not atom
+                result.append((moved, c))
+                continue
             else:
                 inner = atom.expr.substitute(values)
                 if inner is atom.expr:
@@ -222,6 +261,26 @@ class IndexExpr:
             const += value.const * c
             result.extend((a, k * c) for a, k in value.terms)
         return linear(result, const) if changed else self
+
+    def look_up(self, values: Mapping[int, IndexExpr]) -> IndexExpr:
+        """Replace what the program reads, operand by operand."""
+        terms: list[Term] = []
+        const = self.const
+        for atom, c in self.terms:
+            part = _looked_up(atom, values)
+            const += part.const * c
+            terms.extend((a, k * c) for a, k in part.terms)
+        return linear(terms, const)
+
+    def lookups(self) -> tuple[Lookup, ...]:
+        """What of it the program reads."""
+        found: list[Lookup] = []
+        for atom, _ in self.terms:
+            if isinstance(atom, Lookup):
+                found.append(atom)
+            elif not isinstance(atom, str):
+                found.extend(atom.expr.lookups())
+        return tuple(found)
 
     def simplify(self, ranges: Ranges) -> IndexExpr:
         """Drop what `ranges` makes needless: `x floordiv c` and `x mod c` where x stays within one multiple of c."""
@@ -243,11 +302,13 @@ class IndexExpr:
         return linear(result, const)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """Evaluate the expression at one point."""
+        """Evaluate the expression at one point; it must have nothing that the program reads."""
         total = self.const
         for atom, c in self.terms:
             if isinstance(atom, str):
                 total += c * values[atom]
+            elif isinstance(atom, Lookup):
+                raise ValueError(f"{atom} has a value only while a program runs")
             elif isinstance(atom, Div):
                 total += c * (atom.expr.evaluate(values) // atom.divisor)
             else:
@@ -255,11 +316,16 @@ class IndexExpr:
         return total
 
     def python(self, rename: Callable[[str], str] = str) -> str:
-        """Print the expression as Python source, axes spelled by `rename`; it works on integers and NumPy arrays."""
+        """Print the expression as Python source, axes spelled by `rename`; it works on integers and NumPy arrays.
+
+        What the program reads is looked up before (`look_up`).
+        """
         parts = [str(self.const)] if self.const or not self.terms else []
         for atom, c in self.terms:
             if isinstance(atom, str):
                 text = rename(atom)
+            elif isinstance(atom, Lookup):
+                raise ValueError(f"{atom} has a value only while a program runs")
             else:
                 text = f"(({atom.expr.python(rename)}){'//' if isinstance(atom, Div) else '%'}{atom.divisor})"
             parts.append(text if c == 1 else f"{c}*{text}")
@@ -292,19 +358,45 @@ def _divided(rest: tuple[Term, ...], left: int, divisor: int) -> IndexExpr:
     return IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
 
 
+def atom_axes(atom: Atom) -> set[str]:
+    """Every axis name in an atom."""
+    if isinstance(atom, str):
+        return {atom}
+    found: set[str] = set()
+    for expr in _parts(atom):
+        _collect_axes(expr, found)
+    return found
+
+
+def _parts(atom: Div | Mod | Lookup) -> tuple[IndexExpr, ...]:
+    return atom.args if isinstance(atom, Lookup) else (atom.expr,)
+
+
 def _collect_axes(expr: IndexExpr, found: set[str]) -> None:
     for atom, _ in expr.terms:
         if isinstance(atom, str):
             found.add(atom)
         else:
-            _collect_axes(atom.expr, found)
+            for part in _parts(atom):
+                _collect_axes(part, found)
+
+
+def _looked_up(atom: Atom, values: Mapping[int, IndexExpr]) -> IndexExpr:
+    if isinstance(atom, str):
+        return IndexExpr(((atom, 1),), 0)
+    if isinstance(atom, Lookup):
+        return values[atom.number]
+    inner = atom.expr.look_up(values)
+    return inner // atom.divisor if isinstance(atom, Div) else inner % atom.divisor
 
 
 def _operand(expr: IndexExpr) -> str:
     return str(expr) if expr.const == 0 and len(expr.terms) == 1 and expr.as_axis() is not None else f"({expr})"
 
 
-def _atom_bounds(atom: Div | Mod, ranges: Ranges) -> tuple[int, int]:
+def _atom_bounds(atom: Div | Mod | Lookup, ranges: Ranges) -> tuple[int, int]:
+    if isinstance(atom, Lookup):
+        return 0, atom.extent - 1
     lo, hi = atom.expr.bounds(ranges)
     first, last = lo // atom.divisor, hi // atom.divisor
     if isinstance(atom, Div):
@@ -312,7 +404,11 @@ def _atom_bounds(atom: Div | Mod, ranges: Ranges) -> tuple[int, int]:
     return (lo % atom.divisor, hi % atom.divisor) if first == last else (0, atom.divisor - 1)
 
 
-def _simplify_atom(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
+def _simplify_atom(atom: Div | Mod | Lookup, ranges: Ranges) -> IndexExpr:
+    if isinstance(atom, Lookup):
+        if atom.extent == 1:
+            return ZERO
+        return IndexExpr(((atom.map(lambda a: a.simplify(ranges)), 1),), 0)
     inner = atom.expr.simplify(ranges)
     value = inner // atom.divisor if isinstance(atom, Div) else inner % atom.divisor
     rest = [a for a, _ in value.terms if not isinstance(a, str)]
@@ -321,7 +417,7 @@ def _simplify_atom(atom: Div | Mod, ranges: Ranges) -> IndexExpr:
     const = value.const
     terms: list[Term] = []
     for part, c in value.terms:
-        if isinstance(part, str):
+        if isinstance(part, str | Lookup):
             terms.append((part, c))
             continue
         lo, hi = part.expr.bounds(ranges)
@@ -471,13 +567,28 @@ class IndexSyntax:
         value = self.integer()
         if value is not None:
             return constant(value)
+        if self.symbol("?"):
+            return self._lookup(fail)
         name = self.name()
         if name is None:
             fail("expected an axis name, an integer or '('")
         return axis(name)
 
+    def _lookup(self, fail: Callable[[str], NoReturn]) -> IndexExpr:
+        number = self.integer()
+        if number is None or not self.symbol("("):
+            fail("expected '?0(i, j) of 10': the number of an operand and what it depends on")
+        args: list[IndexExpr] = []
+        while not self.symbol(")"):
+            if args and not self.symbol(","):
+                fail("expected ',' or ')'")
+            args.append(self.parse(fail))
+        if not self.symbol("of") or not (extent := self.integer()):
+            fail("expected 'of' and the number of values that are read so")
+        return IndexExpr(((Lookup(number, tuple(args), extent), 1),), 0)
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][A-Za-z0-9_]*)|(//|[-+*%()]))")
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][A-Za-z0-9_]*)|(//|[-+*%(),?]))")
 
 
 def parse_index(text: str) -> IndexExpr:

@@ -340,7 +340,7 @@ class BlockOp(IRDLOperation):
         last = self.body.block.last_op
         if not isinstance(last, YieldOp) or len(last.values) != len(self.outputs):
             raise VerifyException(f"block '{name}': the body yields one value per output")
-        verify_body(f"block '{name}'", self.body.block, iterators, [o.type for o in self.outputs])
+        verify_body(f"block '{name}'", self.body.block, self.axes, [o.type for o in self.outputs])
 
     def _verify_lanes(self) -> None:
         for lanes in self.lanes.data if self.lanes is not None else ():

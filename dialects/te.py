@@ -47,7 +47,8 @@ from .attributes import (
 )
 from .bounds import outside
 from .combiner import NAMED
-from .index import IndexExpr, Ranges, constant
+from .index import IndexExpr, Lookup, Ranges, constant
+from .lookups import parse_positions, print_positions, verify_dependences, verify_positions
 from .names import check_axis_name, check_name, one_line
 
 _INDEX_LIMIT = 1 << 63
@@ -130,19 +131,29 @@ class ReadOp(IRDLOperation):
     """One element of a tensor; zero where a condition fails, in which case the indices may lie outside:
 
     `lw_te.read %data[i0, i1, i2 - 1, i3 - 1] where (i2 - 1 >= 0, 7 - i2 >= 0) : tensor<1x512x7x7xf32>`
+
+    A position may be a number that was computed before, clamped into `[0, n)`; `?0(i) of n` says that it is the first
+    of those behind `at`, and which axes it depends on: `lw_te.read %table[?0(i) of 100, j] at (%3 : i64) : ...`.
     """
 
     name = "lw_te.read"
     tensor = operand_def(TensorType)
+    positions = var_operand_def()
     indices = prop_def(IndicesAttr)
     where = opt_prop_def(IndicesAttr)
     result = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, tensor: SSAValue, indices: Sequence[IndexExpr], where: Sequence[IndexExpr] = ()) -> None:
+    def __init__(
+        self,
+        tensor: SSAValue,
+        indices: Sequence[IndexExpr],
+        where: Sequence[IndexExpr] = (),
+        positions: Sequence[SSAValue] = (),
+    ) -> None:
         assert isinstance(tensor.type, TensorType)
         super().__init__(
-            operands=[tensor],
+            operands=[tensor, positions],
             properties={
                 "indices": IndicesAttr(tuple(indices)),
                 "where": IndicesAttr(tuple(where)) if where else None,
@@ -161,24 +172,28 @@ class ReadOp(IRDLOperation):
             raise VerifyException(f"{len(self.indices.data)} indices for a tensor of rank {rank}")
         if self.result.type != self.tensor.type.get_element_type():
             raise VerifyException(f"an element of {self.tensor.type} is no {self.result.type}")
+        verify_positions(self.indices.data, self.conditions, self.positions)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_ssa_value(self.tensor)
-        printer.print_string(format_indices(self.indices.data) + format_where(self.conditions) + " : ")
+        printer.print_string(format_indices(self.indices.data))
+        print_positions(printer, self.positions)
+        printer.print_string(format_where(self.conditions) + " : ")
         printer.print_attribute(self.tensor.type)
 
     @classmethod
     def parse(cls, parser: Parser) -> ReadOp:
         operand = parser.parse_unresolved_operand()
         indices = parse_indices(parser)
+        positions = parse_positions(parser)
         where = parse_optional_where(parser)
         parser.parse_punctuation(":")
         tensor_type = parser.parse_type()
         if not isinstance(tensor_type, TensorType):
             parser.raise_error("expected a tensor type")
         tensor = parser.resolve_operand(operand, tensor_type)
-        return cls(tensor, indices, where.data if where is not None else ())
+        return cls(tensor, indices, where.data if where is not None else (), positions)
 
 
 @irdl_op_definition
@@ -236,7 +251,6 @@ class ComputeOp(IRDLOperation):
             raise VerifyException(f"'{self.label.data}' has no result")
         verify_axes(f"'{self.label.data}'", self.axes.data)
         shape = tuple(a.extent for a in self.spatial_axes)
-        names = [a.name for a in self.axes.data]
         for output in self.outputs:
             assert isinstance(output.type, TensorType)
             if output.type.get_shape() != shape:
@@ -255,7 +269,9 @@ class ComputeOp(IRDLOperation):
             raise VerifyException(f"'{self.label.data}': the body yields one value per result")
         if self.body.block.args:
             raise VerifyException(f"'{self.label.data}': the body takes no arguments")
-        verify_body(f"'{self.label.data}'", self.body.block, set(names), [o.type for o in self.outputs])
+        verify_body(f"'{self.label.data}'", self.body.block, self.axes.data, [o.type for o in self.outputs])
+        moving = {a.name for a in self.axes.data if a.extent > 1}
+        verify_dependences(f"'{self.label.data}'", self.body.block, moving)
         self._verify_combine()
         ranges = {a.name: (0, a.extent - 1) for a in self.axes.data}
         for op in self.body.block.ops:
@@ -300,14 +316,17 @@ class ComputeOp(IRDLOperation):
         return cls(label, axes, combiner, body, types, identity, combine)
 
 
-def verify_body(what: str, body: Block, axes: set[str], containers: Sequence[Attribute]) -> None:
+def verify_body(what: str, body: Block, axes: Sequence[Axis], containers: Sequence[Attribute]) -> None:
     """Refuse a body that names other axes than `axes`, or yields other elements than tensors or buffers hold."""
+    names = {a.name for a in axes}
     for op in body.ops:
         for name in ("indices", "where", "expr"):
             found = op.properties.get(name)
             for expr in found.data if isinstance(found, IndicesAttr) else ():
-                if missing := expr.axes() - axes:
+                if missing := expr.axes() - names:
                     raise VerifyException(f"{what}: the body names '{min(missing)}', which is no axis of it")
+                if name == "expr" and expr.lookups():
+                    raise VerifyException(f"{what}: {expr} is read, which only a read's indices can be")
     last = body.last_op
     assert last is not None
     for value, container in zip(last.operands, containers, strict=True):
@@ -350,7 +369,11 @@ def _verify_range(what: str, expr: IndexExpr, ranges: Ranges) -> None:
     """Refuse an expression that has a number, itself or a part of it, that 64 bits do not hold."""
     numbers = [expr.const, *(c for _, c in expr.terms), *expr.bounds(ranges)]
     for atom, _ in expr.terms:
-        if not isinstance(atom, str):
+        if isinstance(atom, Lookup):
+            numbers.append(atom.extent)
+            for part in atom.args:
+                _verify_range(what, part, ranges)
+        elif not isinstance(atom, str):
             numbers.append(atom.divisor)
             _verify_range(what, atom.expr, ranges)
     if max(map(abs, numbers)) >= _INDEX_LIMIT:

@@ -109,8 +109,8 @@ def _verify_scalars(what: str, block: Block, own: tuple[type[Operation], ...], t
     """Refuse operations without a meaning, and values that are not there yet: xDSL does not look at their order."""
     depths: dict[SSAValue, int] = dict.fromkeys((*block.args, *tensors), 0)
     for op in block.ops:
-        for operand in op.operands:
-            if operand not in depths or (operand in tensors) != isinstance(op, ReadOp):
+        for position, operand in enumerate(op.operands):
+            if operand not in depths or (operand in tensors) != (isinstance(op, ReadOp) and not position):
                 raise VerifyException(f"{what}: {one_line(op.name)} uses a value that is not computed before it")
         _check_operation(what, op, own)
         depth = 1 + max((depths[operand] for operand in op.operands), default=0)
@@ -124,7 +124,7 @@ def _check_operation(what: str, op: Operation, own: tuple[type[Operation], ...])
         raise VerifyException(f"{what}: operation {one_line(op.name)} has no meaning in an expression")
     if op.regions or op.successors:
         raise VerifyException(f"{what}: operation {one_line(op.name)} has no region in an expression")
-    values = [*op.results, *(() if isinstance(op, ReadOp) else op.operands)]
+    values = [*op.results, *(op.positions if isinstance(op, ReadOp) else op.operands)]
     for value in values:
         _check_scalar(what, value.type)
 

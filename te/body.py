@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.bounds import outside
 from ..dialects.element import DTYPES
-from ..dialects.index import IndexExpr, Ranges
+from ..dialects.index import IndexExpr, Lookup, Ranges, axis
+from ..dialects.lookups import axes_behind
 from ..dialects.numpy_types import FLOATS, NARROW_FLOATS, UNSIGNED
 from ..dialects.te import IndexOp, PredicateOp, ReadOp, unsigned_constant
 from .affine import AxisNames, negate, normalise, prune, split, tidy, to_index
@@ -142,26 +143,37 @@ class BodyBuilder:
         return self._add(arith.ConstantOp(value))
 
     def _read(self, read: Read, mask: Mask) -> SSAValue:
-        indices = self._indices(read)
+        indices, positions = self._indices(read, mask)
         if all(outside(i, n, (), self.ranges) is None for i, n in zip(indices, read.tensor.shape, strict=True)):
             mask = ()
         else:
             self._require_inside(read, indices, mask)
         source = self.tensors[read.tensor]
-        return self._add(ReadOp(source, indices, mask))
+        return self._add(ReadOp(source, indices, mask, positions))
 
-    def _indices(self, read: Read) -> tuple[IndexExpr, ...]:
-        indices = []
-        for axis, expr in enumerate(read.indices):
+    def _indices(self, read: Read, mask: Mask) -> tuple[tuple[IndexExpr, ...], tuple[SSAValue, ...]]:
+        """The indices of a read, and the values of those that data give."""
+        indices: list[IndexExpr] = []
+        positions: list[SSAValue] = []
+        for dimension, expr in enumerate(read.indices):
             index = to_index(expr, self.names)
-            if index is None:
-                self._require_own_axes(expr)
+            if index is not None:
+                indices.append(tidy(index, self.ranges))
+                continue
+            self._require_own_axes(expr)
+            if not _reads(expr):
                 self._refuse(
-                    f"index {axis} of tensor '{read.tensor.name}' is not affine with floordiv and mod by constants "
-                    "over this compute's axes"
+                    f"index {dimension} of tensor '{read.tensor.name}' is not affine with floordiv and mod by "
+                    "constants over this compute's axes"
                 )
-            indices.append(tidy(index, self.ranges))
-        return tuple(indices)
+            positions.append(self.build(expr, mask))
+            indices.append(self._lookup(len(positions) - 1, positions[-1], read.tensor.shape[dimension]))
+        return tuple(indices), tuple(positions)
+
+    def _lookup(self, number: int, position: SSAValue, extent: int) -> IndexExpr:
+        depends = axes_behind(position)
+        args = tuple(axis(name) for name in self.ranges if name in depends)
+        return IndexExpr(((Lookup(number, args, extent), 1),), 0)
 
     def _require_own_axes(self, expr: Expr) -> None:
         if isinstance(expr, IterVar) and expr not in self.names:
@@ -171,7 +183,7 @@ class BodyBuilder:
 
     def _require_inside(self, read: Read, indices: tuple[IndexExpr, ...], mask: Mask) -> None:
         tensor = read.tensor
-        for axis, (index, extent) in enumerate(zip(indices, tensor.shape, strict=True)):
+        for dimension, (index, extent) in enumerate(zip(indices, tensor.shape, strict=True)):
             found = outside(index, extent, mask, self.ranges)
             if found is None:
                 continue
@@ -181,7 +193,7 @@ class BodyBuilder:
                     "conjunction of affine comparisons of axes, so the read may be out of bounds: pad the tensor first"
                 )
             self._refuse(
-                f"tensor '{tensor.name}' is read out of bounds on axis {axis}: index {index} ranges over "
+                f"tensor '{tensor.name}' is read out of bounds on axis {dimension}: index {index} ranges over "
                 f"[{found[0]}, {found[1]}], the shape is {format_shape(tensor.shape)}"
             )
 
@@ -214,12 +226,12 @@ class BodyBuilder:
         if isinstance(value, Cast):
             return self._convert(self._masked(value.operand, mask, kept), value.operand.dtype, value.dtype)
         assert isinstance(value, Read)
-        indices = self._indices(value)
+        indices, positions = self._indices(value, tuple(dict.fromkeys((*mask, *kept))))
         if any(outside(i, n, kept, self.ranges) for i, n in zip(indices, value.tensor.shape, strict=True)):
             kept = tuple(dict.fromkeys((*mask, *kept)))
             self._require_inside(value, indices, kept)
         source = self.tensors[value.tensor]
-        return self._add(ReadOp(source, indices, kept))
+        return self._add(ReadOp(source, indices, kept, positions))
 
     def _conjunction(self, affine: Mask, other: tuple[Expr, ...], mask: Mask) -> SSAValue:
         parts = [self._add(PredicateOp(affine))] if affine else []
@@ -296,6 +308,19 @@ class BodyBuilder:
 
     def _refuse(self, reason: str) -> NoReturn:
         raise ExpressionError(f"compute '{self.label}': {reason}")
+
+
+def _reads(expr: Expr) -> bool:
+    """True where the value of an expression depends on data."""
+    waiting, seen = [expr], set()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Read):
+            return True
+        if id(found) not in seen:
+            seen.add(id(found))
+            waiting.extend(children(found))
+    return False
 
 
 def _is_read(expr: Expr) -> bool:

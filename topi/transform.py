@@ -8,12 +8,11 @@ from math import prod
 from typing import Any
 
 from .. import te
-from ..te import ShapeError, Tensor, broadcast_shape, compute, reduce_axis, select
+from ..te import ShapeError, Tensor, broadcast_shape, compute, select
 from ..te.broadcast import broadcast_indices
 from ..te.errors import format_shape
 from ..te.expr import Expr
 from .arguments import Ints, one_axis, several_axes
-from .elementwise import cast
 
 
 def transpose(data: Tensor, axes: Sequence[int] | None = None) -> Tensor:
@@ -168,22 +167,14 @@ def repeat(data: Tensor, repeats: int, axis: int = 0) -> Tensor:
 
 
 def take(data: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
-    """The slices of `data` at int32 `indices` along an axis; zero where an index is out of range.
-
-    Tensors are read at affine places only, so this is a sum over the axis with all but one term zero.
-    """
+    """The slices of `data` at `indices` (int32 or int64) along an axis; an index out of range is moved to the edge."""
     place = one_axis("take", axis, data.ndim)
     if indices.dtype not in ("int32", "int64"):
         raise ShapeError(f"take: indices must be integers, got {indices.dtype}")
-    if data.dtype == "bool":  # conditions are not summed up
-        return cast(take(cast(data, "int8"), indices, axis), "bool")
-    k = reduce_axis((0, data.shape[place]), "k")
     width = indices.ndim
 
-    def element(*i: Expr) -> Any:
-        wanted = indices[i[place : place + width]]
-        value = data[(*i[:place], k, *i[place + width :])]
-        return te.sum(select(te.cast(k, indices.dtype) == wanted, value, 0), axis=k)
+    def element(*i: Expr) -> Expr:
+        return data[(*i[:place], indices[i[place : place + width]], *i[place + width :])]
 
     return _moved((*data.shape[:place], *indices.shape, *data.shape[place + 1 :]), element, "T_take")
 

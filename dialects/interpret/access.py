@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..index import Div, IndexExpr
+from ..index import Div, IndexExpr, Lookup
 from .vector import Array
 
 Box = Mapping[str, tuple[int, int]]
@@ -34,14 +34,19 @@ class Grid:
             self._points[axis] = np.arange(self.starts[d], self.starts[d] + self.shape[d]).reshape(shape)
         return self._points[axis]
 
-    def evaluate(self, expr: IndexExpr) -> Array:
-        """Evaluate the expression at every point, with extent 1 along the axes it does not use."""
+    def evaluate(self, expr: IndexExpr, positions: Sequence[Array] = ()) -> Array:
+        """Evaluate the expression at every point, with extent 1 along the axes it does not use.
+
+        `positions` are the values of those that the program reads, not clamped yet.
+        """
         total = np.full((1,) * len(self.axes), expr.const, dtype=np.int64)
         for atom, factor in expr.terms:
             if isinstance(atom, str):
                 value = self.points(atom)
+            elif isinstance(atom, Lookup):
+                value = np.clip(positions[atom.number], 0, atom.extent - 1).astype(np.int64)
             else:
-                inner = self.evaluate(atom.expr)
+                inner = self.evaluate(atom.expr, positions)
                 value = inner // atom.divisor if isinstance(atom, Div) else inner % atom.divisor
             total = total + factor * value
         return total
@@ -53,13 +58,19 @@ class Grid:
             result = result & (self.evaluate(condition) >= 0)
         return result
 
-    def read(self, source: Array, indices: Sequence[IndexExpr], where: Sequence[IndexExpr]) -> Array:
+    def read(
+        self,
+        source: Array,
+        indices: Sequence[IndexExpr],
+        where: Sequence[IndexExpr],
+        positions: Sequence[Array] = (),
+    ) -> Array:
         """Gather the elements at `indices`, zero where a condition fails; IndexError for an index beyond the array."""
         if where:
-            return self._masked(source, indices, where)
+            return self._masked(source, indices, where, positions)
         if all(is_affine(e) for e in indices):
             return self.view(source, indices)
-        return self._gather(source, [self.evaluate(e) for e in indices])
+        return self._gather(source, [self.evaluate(e, positions) for e in indices])
 
     def view(self, source: Array, indices: Sequence[IndexExpr]) -> Array:
         """Return a strided view, with extent 1 along the axes that do not matter; indices must be affine."""
@@ -80,14 +91,20 @@ class Grid:
         shape = [n if steps[a] else 1 for a, n in zip(self.axes, self.shape, strict=True)]
         return as_strided(flat, shape, [steps[a] for a in self.axes], writeable=False)
 
-    def _masked(self, source: Array, indices: Sequence[IndexExpr], where: Sequence[IndexExpr]) -> Array:
+    def _masked(
+        self,
+        source: Array,
+        indices: Sequence[IndexExpr],
+        where: Sequence[IndexExpr],
+        positions: Sequence[Array],
+    ) -> Array:
         mask = self.holds(where)
-        positions = [self.evaluate(e) for e in indices]
-        for d, (position, extent) in enumerate(zip(positions, source.shape, strict=True)):
+        places = [self.evaluate(e, positions) for e in indices]
+        for d, (position, extent) in enumerate(zip(places, source.shape, strict=True)):
             wrong = (position < 0) | (position >= extent)
             if wrong.any() and (wrong & mask).any():
                 raise IndexError(f"index {indices[d]} leaves axis {d} of extent {extent} where its conditions hold")
-        safe = [np.clip(p, 0, n - 1) for p, n in zip(positions, source.shape, strict=True)]
+        safe = [np.clip(p, 0, n - 1) for p, n in zip(places, source.shape, strict=True)]
         zero = np.zeros((), dtype=source.dtype)
         return np.where(mask, self._gather(source, safe), zero)
 
@@ -103,5 +120,5 @@ class Grid:
 
 
 def is_affine(expr: IndexExpr) -> bool:
-    """True where no floordiv and no mod occurs."""
+    """True where no floordiv and no mod occurs, nor a position that is read."""
     return all(isinstance(atom, str) for atom, _ in expr.terms)

@@ -21,7 +21,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..combiner import combine_op, identity
 from ..element import dtype_name, is_unsigned
-from ..index import ZERO, IndexExpr, axis, flatten
+from ..index import ZERO, IndexExpr, Lookup, axis, flatten
+from ..lookups import lookups_of
 from ..loop import AllocOp, AtOp, BlockOp, ForOp, IfOp, LoadOp, VersionsOp, blocks_in, buffer_shape
 from ..loop_lanes import LanesAttr, is_in_lanes, lanes_around, step_of
 from ..strides import row_major
@@ -205,7 +206,7 @@ class _Source:
                 return [names[v] for v in op.values]
             name = names[op.results[0]] = self.fresh()
             if isinstance(op, LoadOp):
-                self.load(op, name, depth)
+                self.load(op, name, [names[v] for v in op.positions], depth)
             elif isinstance(op, IndexOp):
                 self.emit(depth, f"{name} = {wrapped(op.value.python(_iterator), op.result.type)}")
             elif isinstance(op, PredicateOp):
@@ -214,18 +215,29 @@ class _Source:
                 self.emit(depth, f"{name} = {python_expression(op, [names[v] for v in op.operands])}")
         raise AssertionError("a body ends with a yield")
 
-    def load(self, op: LoadOp, name: str, depth: int) -> None:
+    def load(self, op: LoadOp, name: str, positions: list[str], depth: int) -> None:
+        places = {
+            k: axis(self.position(found, positions[k], depth)) for k, found in lookups_of(op.indices.data).items()
+        }
+        indices = [e.look_up(places) for e in op.indices.data]
         if op.conditions:
             assert isinstance(op.buffer.type, MemRefType)
             zero = "0" if isinstance(op.buffer.type.element_type, IntegerType) else "0.0"
             self.emit(depth, f"{name} = {zero}")
             self.emit(depth, f"if {_all_hold(op.conditions, _iterator)}:")
             depth += 1
-        self.emit(depth, f"{name} = {self.element(op.buffer, op.indices.data, depth)}")
+        self.emit(depth, f"{name} = {self.element(op.buffer, indices, depth)}")
         self.emit(depth, f"if {name} is None: fail('read of an unwritten element', {op.buffer.name_hint!r}, ())")
         block = op.parent_op()
         assert isinstance(block, BlockOp)
-        self.as_decided(block, op.buffer, op.indices.data, op.lanes, depth)
+        if not places:  # lanes of which each reads where it likes are scattered, or refused when they are written
+            self.as_decided(block, op.buffer, op.indices.data, op.lanes, depth)
+
+    def position(self, found: Lookup, value: str, depth: int) -> str:
+        """Clamp a position that the program reads; return the name of the axis that stands for it."""
+        name = f"read_{self.fresh()}"
+        self.emit(depth, f"{_iterator(name)} = min(max({value}, 0), {found.extent - 1})")
+        return name
 
     def as_decided(
         self, block: BlockOp, buffer: SSAValue, indices: Sequence[IndexExpr], lanes: LanesAttr | None, depth: int

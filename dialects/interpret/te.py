@@ -124,18 +124,20 @@ class _Evaluation:
     def points(self, box: dict[str, tuple[int, int]], held: Values) -> list[Array]:
         """Evaluate the body at every point of a box, dimensions in the axes' order, 1 where an axis does not matter."""
         grid = Grid([a.name for a in (*self.op.spatial_axes, *self.op.reduce_axes)], box)
+        values: Values = {}
 
         def leaf(op: Operation) -> Array | None:
             if isinstance(op, ReadOp):
+                positions = [values[v] for v in op.positions]
                 try:
-                    return grid.read(held[op.tensor], op.indices.data, op.conditions)
+                    return grid.read(held[op.tensor], op.indices.data, op.conditions, positions)
                 except IndexError as error:
                     raise IndexError(f"compute '{self.op.label.data}': {error}") from None
             if isinstance(op, IndexOp):
                 return grid.evaluate(op.value).astype(dtype_name(op.result.type))
             return grid.holds(op.where.data) if isinstance(op, PredicateOp) else None
 
-        return self.arithmetic.body(self.op.body.block.ops, {}, leaf)
+        return self.arithmetic.body(self.op.body.block.ops, values, leaf)
 
     def start(self, shape: tuple[int, ...]) -> list[Array]:
         """Return the combiner's identity for every point."""

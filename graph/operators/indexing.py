@@ -9,24 +9,20 @@ from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
 from ...topi.arguments import Ints, Padding, one_axis, padding_of, spread
-from ..operator import Kind, Operator, anchor
+from ..operator import anchor, injective
 
 
 def _take_along_axis(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    """data[..., indices[i], ...] element by element, a sum over the axis with all but one term zero."""
+    """data[..., indices[i], ...] element by element; an index out of range is moved to the edge."""
     place = one_axis("take_along_axis", axis, data.ndim)
     if indices.ndim != data.ndim:
         raise ShapeError(
             f"take_along_axis: indices {format_shape(indices.shape)} and data {format_shape(data.shape)} "
             "have different numbers of axes"
         )
-    if data.dtype == "bool":  # conditions are not summed up
-        return topi.cast(_take_along_axis(topi.cast(data, "int8"), indices, axis=axis), "bool")
-    k = reduce_axis((0, data.shape[place]), "k")
 
-    def element(*i: Expr) -> Any:
-        value = data[(*i[:place], k, *i[place + 1 :])]
-        return te.sum(te.select(te.cast(k, indices.dtype) == indices[i], value, te.const(0, data.dtype)), axis=k)
+    def element(*i: Expr) -> Expr:
+        return data[(*i[:place], indices[i], *i[place + 1 :])]
 
     result: Tensor = compute(indices.shape, element, "T_take_along_axis")
     return result
@@ -75,5 +71,5 @@ def _max_pool_places(
     return result
 
 
-take_along_axis = Operator(_take_along_axis, Kind.OPAQUE)
+take_along_axis = injective(_take_along_axis)
 max_pool_places = anchor(_max_pool_places)

@@ -8,7 +8,7 @@ from typing import Any
 from ... import topi
 from ...te import Tensor
 from ...topi.arguments import Ints
-from ..operator import Kind, Operator, axis_moves, injective, view
+from ..operator import axis_moves, injective, view
 
 
 def _transpose(data: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
@@ -103,6 +103,6 @@ strided_slice = injective(_strided_slice)
 flip = injective(_flip, axis_moves)
 tile = injective(_tile)
 repeat = injective(_repeat, axis_moves)
-take = Operator(_take, Kind.OPAQUE)
+take = injective(_take)
 pad = injective(_pad, _pad_moves)
 resize2d = injective(_resize2d)

@@ -19,6 +19,8 @@ from ..types import shape_of
 from ._dominators import post_dominators, region_between
 from ._rewrite import group_label, networks
 
+_LOOKING_UP = ("take", "take_along_axis")
+"""Operators that read their first input where data say: what comes before that one is computed first."""
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
 """Operators that read an element more than once: what comes before them is computed first."""
 
@@ -30,8 +32,9 @@ class Fuse(ModulePass):
     An anchor (convolution, matrix product, pooling) and a reduction take in the elementwise operators behind them that
     give tensors of the same shape, across branches that join again; so do operators over rows (softmax, layer_norm). Of
     the rest, chains of elementwise and injective operators become one group, and go before a reduction that alone reads
-    them; those of elementwise operators also before one over rows. Views stay outside: they cost nothing. `depth` is
-    the most operators of a group.
+    them; those of elementwise operators also before one over rows. An operator that reads a table where data say takes
+    in what computes the places, and not what computes the table. Views stay outside: they cost nothing. `depth` is the
+    most operators of a group.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
@@ -93,6 +96,8 @@ class _Grouping:
             if not all(joins(start, op, op is end) for op in region):
                 return
             found = {self.group[start], *(self.group[op] for op in region)}
+            if any(self._looks_up_in(op, found) for op in region):
+                return
             if sum(len(self.members[n]) for n in found) > self.depth:
                 return
             last = self._merge(found, end)
@@ -117,6 +122,8 @@ class _Grouping:
             return shape_of(op.outputs[0]) == shape_of(_last_shape(self.members[self.group[start]], self.order))
         if kind is not Kind.INJECTIVE or op.operator.data in _REPEATING:
             return False
+        if op.operator.data in _LOOKING_UP:  # some integer arithmetic for each element, which is read from far away
+            return True
         return sum(prod(shape_of(v)) for v in op.outputs) <= sum(prod(shape_of(v)) for v in op.inputs)
 
     def _gives_rows(self, start: ApplyOp, op: ApplyOp) -> bool:
@@ -125,6 +132,13 @@ class _Grouping:
         if kind_of(op) is not Kind.ROWS or any(kind_of(m) is not Kind.ELEMENTWISE for m in members):
             return False
         return op.inputs[0].owner is max(members, key=self.order.__getitem__)
+
+    def _looks_up_in(self, op: Operation, found: set[int]) -> bool:
+        """True where an operator reads, where data say, what operators of the groups `found` compute."""
+        if not isinstance(op, ApplyOp) or op.operator.data not in _LOOKING_UP:
+            return False
+        owner = op.inputs[0].owner
+        return isinstance(owner, ApplyOp) and self.group.get(owner) in found
 
     def _merge(self, found: Iterable[int], end: ApplyOp) -> Operation:
         """Join groups under one number; returns the last operator of the result."""

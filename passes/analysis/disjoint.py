@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import TypeAlias
 
-from ...dialects.index import Atom, IndexExpr, Mod, Ranges, axis
+from ...dialects.index import Atom, IndexExpr, Mod, Ranges, atom_axes, axis
 from ...dialects.loop import BlockOp, ForOp
 from .nest import made_up
 from .regions import interval_of, union
@@ -72,7 +72,7 @@ def determines(name: str, exprs: Sequence[IndexExpr], varying: set[str], ranges:
             return False
         if isinstance(atom, str):
             return atom == name or atom in varying
-        return any(is_open(axis_) for axis_ in atom.expr.axes())
+        return any(is_open(axis_) for axis_ in atom_axes(atom))
 
     progress = True
     while progress and name not in fixed:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from ...dialects.index import ZERO, Div, IndexExpr, Mod, Ranges, Term, axis, constant, linear
+from ...dialects.index import ZERO, Div, IndexExpr, Lookup, Mod, Ranges, Term, axis, constant, linear
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | 
 
     Tight for expressions that are linear in the inner axes, and for `floordiv` and `mod` of tiles that never straddle
     a multiple of the divisor, as far as the coefficients of the outer axes tell; at most one element too long at each
-    end of a `floordiv` otherwise.
+    end of a `floordiv` otherwise. A position that the program reads is known nowhere else: it may be any below its
+    bound.
     """
     low: list[Term] = []
     const = expr.const
@@ -36,7 +37,9 @@ def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | 
                 low.append((atom, c))
                 continue
             first, extent = constant(bounds[0]), bounds[1] - bounds[0] + 1
-        elif inner.keys().isdisjoint(atom.expr.axes()):
+        elif isinstance(atom, Lookup):
+            first, extent = ZERO, atom.extent
+        elif not atom.expr.lookups() and inner.keys().isdisjoint(atom.expr.axes()):
             low.append((atom, c))
             continue
         else:

@@ -23,8 +23,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects.index import Div, IndexExpr
+from ...dialects.index import Div, IndexExpr, Lookup
 from ...dialects.kernel import FLOAT_PREDICATES, INTEGER_PREDICATES, element_of, lanes_of
+from ...dialects.lookups import highest_of
 from ._types import number
 
 INDEX = IndexType()
@@ -116,14 +117,18 @@ class Builder:
         found = self.select(is_low, self.constant(low, result), found)
         return self.select(self.compare("uno", value, value), self.constant(0, result), found)
 
-    def index_expression(self, expr: IndexExpr, axes: Callable[[str], SSAValue]) -> SSAValue:
-        """Return the value of an index expression, given those of its axes."""
+    def index_expression(
+        self, expr: IndexExpr, axes: Callable[[str], SSAValue], positions: Sequence[SSAValue] = ()
+    ) -> SSAValue:
+        """Return the value of an index expression, given those of its axes and of the positions that are read."""
         total: SSAValue | None = None
         for atom, factor in expr.terms:
             if isinstance(atom, str):
                 term = axes(atom)
+            elif isinstance(atom, Lookup):
+                term = self._clamped(positions[atom.number], atom.extent)
             else:
-                inner, divisor = self.index_expression(atom.expr, axes), self.constant(atom.divisor)
+                inner, divisor = self.index_expression(atom.expr, axes, positions), self.constant(atom.divisor)
                 term = self.binary(arith.FloorDivSIOp, inner, divisor)
                 if not isinstance(atom, Div):
                     term = self.binary(arith.SubiOp, inner, self.binary(arith.MuliOp, term, divisor))
@@ -131,6 +136,13 @@ class Builder:
                 term = self.binary(arith.MuliOp, term, self.constant(factor))
             total = term if total is None else self.binary(arith.AddiOp, total, term)
         return self.constant(expr.const) if total is None else self.plus(total, expr.const)
+
+    def _clamped(self, value: SSAValue, extent: int) -> SSAValue:
+        """Return an integer as an index in `[0, extent)`."""
+        value = self.binary(arith.MaxSIOp, value, self.constant(0, value.type))
+        if extent - 1 <= highest_of(value.type):
+            value = self.binary(arith.MinSIOp, value, self.constant(extent - 1, value.type))
+        return self.add(arith.IndexCastOp(value, IndexType()))
 
     def conjunction(self, conditions: Sequence[IndexExpr], axes: Callable[[str], SSAValue]) -> SSAValue:
         """Return whether each of the expressions is at least 0."""

@@ -154,7 +154,7 @@ class _Compute:
             (name, factor), *more = expr.terms or (("", 0),)
             if factor == 1 and not more and not expr.const and extents[str(name)] != size:
                 return False
-        return not op.conditions
+        return not op.conditions and not op.positions
 
     def _operand(self, op: te.ReadOp) -> None:
         """Make a read an operand, one for all reads of the same elements."""
@@ -217,7 +217,8 @@ class _Compute:
     def _extracted(self, op: te.ReadOp) -> SSAValue:
         """Return an element at computed indices; zero where a condition fails, the first one being read instead."""
         b, source = self.body.b, self.outer.value(op.tensor)
-        indices = [self._index(expr) for expr in op.indices.data]
+        positions = [self.body.value(v) for v in op.positions]
+        indices = [b.index_expression(expr, self._axis, positions) for expr in op.indices.data]
         element = _element(source.type)
         if not op.conditions:
             return b.add(tensor.ExtractOp(source, indices, element))

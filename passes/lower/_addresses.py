@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.index import Atom, Div, IndexExpr, Mod
+from ...dialects.index import Atom, Div, IndexExpr, Lookup, Mod, atom_axes, axis
 from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
 from ._lanes import lane_step, same_for_lanes
 from ._loop_values import Known, LoopValues
@@ -62,6 +62,9 @@ class Addresses(LoopValues):
         self.lane: str | None = None
         self.lanes = 1
         self.known: frozenset[IndexExpr] = frozenset()
+        self._positions: dict[SSAValue, IndexExpr] = {}
+        self._wide: set[str] = set()
+        """Positions that were read, of which each lane has its own."""
 
     @property
     def here(self) -> Scope:
@@ -96,6 +99,18 @@ class Addresses(LoopValues):
         multiple = gcd(expr.const, *(c for _, c in expr.terms))
         return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, step, None, multiple)
 
+    def position(self, value: SSAValue, extent: int) -> IndexExpr:
+        """A name for an index in `[0, extent)` that was computed here, one in each lane or one for all."""
+        found = self._positions.get(value)
+        if found is None:
+            name = f"?{len(self._positions)}"
+            self.env[name] = Known(value, len(self.scopes) - 1)
+            self.ranges[name] = (0, extent - 1)
+            if isinstance(value.type, VectorType):
+                self._wide.add(name)
+            found = self._positions[value] = axis(name)
+        return found
+
     def scalar(self, expr: IndexExpr) -> SSAValue:
         """The value of an expression in which no lane occurs."""
         return self._sum(expr)[0]
@@ -105,7 +120,7 @@ class Addresses(LoopValues):
         if isinstance(atom, str):
             value = self.env.get(atom)
             return value.depth if isinstance(value, Known) else 0
-        return max((self.depth_of(name) for name in atom.expr.axes()), default=0)
+        return max((self.depth_of(name) for name in atom_axes(atom)), default=0)
 
     def _sum(self, expr: IndexExpr) -> tuple[SSAValue, int]:
         if not expr.terms:
@@ -143,6 +158,7 @@ class Addresses(LoopValues):
             if isinstance(known, int):
                 return self.constant(known), 0
             return known.value, known.depth
+        assert not isinstance(atom, Lookup), "a position gets a name when it is read"
         inner, depth = self._sum(atom.expr)
         lowest, _ = atom.expr.bounds(self.ranges)
         return self._quotient(atom, inner, depth, lowest, self.constant), depth
@@ -181,8 +197,9 @@ class Addresses(LoopValues):
 
     def _vector_sum(self, expr: IndexExpr) -> tuple[SSAValue, int]:
         assert self.lane is not None
-        plain = IndexExpr(tuple(t for t in expr.terms if self.lane not in _axes(t[0])), expr.const)
-        varying = [t for t in expr.terms if self.lane in _axes(t[0])]
+        own = self._wide | {self.lane}
+        plain = IndexExpr(tuple(t for t in expr.terms if own.isdisjoint(atom_axes(t[0]))), expr.const)
+        varying = [t for t in expr.terms if not own.isdisjoint(atom_axes(t[0]))]
         start, depth = self._sum(plain)
         total = self.splat(start, depth)
         done: tuple[object, ...] = ("vector", plain)
@@ -201,8 +218,11 @@ class Addresses(LoopValues):
 
     def _vector_atom(self, atom: Atom) -> tuple[SSAValue, int]:
         if isinstance(atom, str):
+            if atom in self._wide:
+                return self._atom(atom)
             wide = vector_of(INDEX, self.lanes)
             return self._once(0, ("lanes", self.lanes), lambda: LanesOp(wide)), 0
+        assert not isinstance(atom, Lookup), "a position gets a name when it is read"
         inner, depth = self._vector_sum(atom.expr)
         lowest, _ = atom.expr.bounds(self.ranges)
         return self._quotient(atom, inner, depth, lowest, lambda n: self.splat(self.constant(n), 0)), depth
@@ -251,10 +271,6 @@ class Addresses(LoopValues):
 def broadcast(value: SSAValue, wide: Attribute) -> Operation:
     """A scalar in every lane of the vector type."""
     return vector.BroadcastOp.create(operands=[value], result_types=[wide])
-
-
-def _axes(atom: Atom) -> set[str]:
-    return {atom} if isinstance(atom, str) else atom.expr.axes()
 
 
 def _index_constant(value: int) -> Operation:

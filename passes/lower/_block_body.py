@@ -15,11 +15,12 @@ from ...dialects.combiner import combine_op
 from ...dialects.element import element_bytes, is_float, is_unsigned
 from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
+from ...dialects.lookups import highest_of, lookups_of
 from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, step_of
 from ...dialects.target import LINE_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.placement import in_bounds
-from ._addresses import Address, Addresses
+from ._addresses import INDEX, Address, Addresses
 from ._block_plan import Access, BlockPlan
 
 WIDEST_ACCESS_BYTES = 16
@@ -83,7 +84,11 @@ class BodyWriter:
         Elements that the load pads become zero.
         """
         (load,), (write,) = plan.loads.values(), plan.writes
-        if self._masks(plan, lane_conditions) or any(self.at.condition(c) is False for c in load.where):
+        if (
+            load.positions
+            or self._masks(plan, lane_conditions)
+            or any(self.at.condition(c) is False for c in load.where)
+        ):
             return False
         parts = [self.at.condition(c) for c in load.where if c not in self.at.known]
         tests = [p for p in parts if not isinstance(p, bool)]
@@ -161,9 +166,10 @@ class BodyWriter:
             if isinstance(op, YieldOp) or id(op) in skipped:
                 continue
             if op in plan.loads:
-                values[op.results[0]] = self._load(plan.loads[op], masks)
+                access = self._placed(plan.loads[op], values)
+                values[op.results[0]] = self._load(access, masks)
                 if op in plan.ahead:
-                    self._prefetch(plan.loads[op], plan.ahead[op])
+                    self._prefetch(access, plan.ahead[op])
             elif isinstance(op, IndexOp):
                 values[op.result] = self._index(plan.indices[op][0], op.result.type)
             elif isinstance(op, PredicateOp):
@@ -221,6 +227,39 @@ class BodyWriter:
         return joined
 
     # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _placed(self, access: Access, values: Mapping[SSAValue, SSAValue]) -> Access:
+        """The access with the positions that were read before, clamped, in the place of what its indices leave open."""
+        if not access.positions:
+            return access
+        found = lookups_of(access.indices)
+        return access.placed(
+            {k: self._position(values[access.positions[k]], lookup.extent) for k, lookup in found.items()}
+        )
+
+    def _position(self, value: SSAValue, extent: int) -> IndexExpr:
+        """An integer, clamped into `[0, extent)`."""
+        element = kernel.element_of(value.type)
+        assert isinstance(element, IntegerType)
+        value = self._bounded(arith.MaxSIOp, value, IntegerAttr(0, element))
+        if extent - 1 <= highest_of(element):
+            value = self._bounded(arith.MinSIOp, value, IntegerAttr(extent - 1, element))
+        return self.at.position(self._as_index(value), extent)
+
+    def _bounded(self, kind: type[Operation], value: SSAValue, bound: Attribute) -> SSAValue:
+        _, other = self._alike(value, self._constant(bound))
+        made = ("bounded", kind, value, bound)
+        return self.at._once(
+            len(self.at.scopes) - 1, made, lambda: kind.create(operands=[value, other], result_types=[value.type])
+        )
+
+    def _as_index(self, value: SSAValue) -> SSAValue:
+        def cast() -> Operation:
+            if isinstance(value.type, VectorType):
+                return kernel.ConvertOp("index_cast", value, kernel.vector_of(INDEX, self.at.lanes))
+            return arith.IndexCastOp.create(operands=[value], result_types=[INDEX])
+
+        return self.at._once(len(self.at.scopes) - 1, ("index", value), cast)
 
     def _kind(self, access: Access) -> str:
         """The elements that lanes touch in this copy, as was decided."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
@@ -33,6 +33,13 @@ class Access:
     offset: IndexExpr
     where: tuple[IndexExpr, ...]
     lanes: Lanes | None
+    positions: tuple[SSAValue, ...] = ()
+    """The values of the body that are positions in the buffer, which the indices leave open."""
+
+    def placed(self, positions: Mapping[int, IndexExpr]) -> Access:
+        """The same where the positions are known."""
+        indices = tuple(e.look_up(positions) for e in self.indices)
+        return replace(self, indices=indices, offset=self.offset.look_up(positions), positions=())
 
 
 class BlockPlan:
@@ -51,7 +58,8 @@ class BlockPlan:
                 place = placements[op.buffer]
                 at = tuple(e.substitute(bound) for e in op.indices.data)
                 where = tuple(e.substitute(bound) for e in op.conditions)
-                self.loads[op] = Access(place, op.buffer, at, place.offset(at), where, _lanes(op.lanes))
+                positions = tuple(op.positions)
+                self.loads[op] = Access(place, op.buffer, at, place.offset(at), where, _lanes(op.lanes), positions)
             elif isinstance(op, IndexOp):
                 self.indices[op] = (op.value.substitute(bound),)
             elif isinstance(op, PredicateOp):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.index import IndexExpr, axis
+from ...dialects.index import IndexExpr, atom_axes, axis
 from ...dialects.loop import BlockOp, ForOp, is_bound, loops_in
 from ..analysis.disjoint import determines
 from ..analysis.nest import made_up, ranges_of
@@ -155,6 +155,5 @@ def _in_order(exprs: Iterable[IndexExpr], names: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for e in exprs:
         for atom, _ in sorted(e.terms, key=lambda term: -abs(term[1])):
-            inside = {atom} if isinstance(atom, str) else atom.expr.axes()
-            found |= dict.fromkeys(sorted(inside & wanted))
+            found |= dict.fromkeys(sorted(atom_axes(atom) & wanted))
     return list(found)

@@ -190,7 +190,8 @@ def _body(op: ComputeOp, buffers: dict[SSAValue, SSAValue], renamed: Mapping[str
     for inner in op.body.block.ops:
         if isinstance(inner, ReadOp):
             indices, where = ([e.substitute(renamed) for e in es] for es in (inner.indices.data, inner.conditions))
-            load = LoadOp(buffers[inner.tensor], indices, where)
+            positions = [values[v] for v in inner.positions]
+            load = LoadOp(buffers[inner.tensor], indices, where, positions=positions)
             load.result.name_hint = inner.result.name_hint
             values[inner.result] = load.result
             block.add_op(load)

@@ -123,10 +123,11 @@ class _Block:
 
     def decide(self) -> None:
         """Say it of the loads and of the block."""
-        for load in self.block.loads:
-            load.lanes = self._lanes(self.plan.loads[load], strided)
-        self.block.masked = IndicesAttr(self.masks) if self.masks else None
         varying = self._moving()
+        for load in self.block.loads:
+            own = any(v in varying for v in load.positions)
+            load.lanes = LanesAttr(strided(None)) if own else self._lanes(self.plan.loads[load], strided)
+        self.block.masked = IndicesAttr(self.masks) if self.masks else None
         moving = [value in varying for value in self.block.yielded]
         if self.block.combiner.data == "custom":  # which may make each result of all values
             moving = [any(moving)] * len(moving)
@@ -172,7 +173,7 @@ class _Block:
         moving: set[SSAValue] = set()
         for op in self.plan.ops:
             if isinstance(op, LoadOp):
-                moves = self._load_moves(self.plan.loads[op])
+                moves = any(v in moving for v in op.positions) or self._load_moves(self.plan.loads[op])
             elif op in self.plan.indices:
                 moves = any(self.lane in self.at.fixed(e).axes() for e in self.plan.indices[op])
             else:

@@ -33,7 +33,22 @@ class Remainder:
     divisor: Size
 
 
-Atom: TypeAlias = "str | Quotient | Remainder"
+@dataclass(frozen=True)
+class Unknown:
+    """An integer below `extent` that the program reads, which depends on `args`."""
+
+    args: tuple[Index, ...]
+    extent: int
+
+    def stand_in(self, args: Sequence[Size]) -> Size:
+        """A value that lies half of the extent away where an argument is one higher: neighbours share nothing."""
+        value: Size = 0
+        for arg in args:
+            value = value + arg * (self.extent // 2)
+        return value % self.extent
+
+
+Atom: TypeAlias = "str | Quotient | Remainder | Unknown"
 
 
 class Index:
@@ -108,6 +123,8 @@ class Index:
         for atom, c in self.terms:
             if isinstance(atom, str):
                 part = values[atom] if atom in values else Index.axis(atom)
+            elif isinstance(atom, Unknown):
+                part = Index(((Unknown(tuple(a.substitute(values) for a in atom.args), atom.extent), 1),))
             elif isinstance(atom, Quotient):
                 part = atom.expr.substitute(values) // atom.divisor
             else:
@@ -122,6 +139,9 @@ class Index:
             if isinstance(atom, str):
                 if atom in values:
                     result = result + c * values[atom]
+                continue
+            if isinstance(atom, Unknown):
+                result = result + c * atom.stand_in([a.at(values) for a in atom.args])
                 continue
             inside = atom.expr.at(values)
             result = result + c * (inside // atom.divisor if isinstance(atom, Quotient) else inside % atom.divisor)
@@ -138,6 +158,8 @@ def from_ir(expr: ir.IndexExpr) -> Index:
     for atom, c in expr.terms:
         if isinstance(atom, str):
             terms.append((atom, c))
+        elif isinstance(atom, ir.Lookup):
+            terms.append((Unknown(tuple(map(from_ir, atom.args)), atom.extent), c))
         elif isinstance(atom, ir.Div):
             terms.append((Quotient(from_ir(atom.expr), atom.divisor), c))
         else:
@@ -146,7 +168,16 @@ def from_ir(expr: ir.IndexExpr) -> Index:
 
 
 def _names(atom: Atom) -> frozenset[str]:
+    if isinstance(atom, Unknown):
+        return frozenset().union(*(a.names for a in atom.args))
     return frozenset((atom,)) if isinstance(atom, str) else atom.expr.names
+
+
+def _is_unknown(atom: Atom) -> bool:
+    """True where a part of an atom is read by the program."""
+    if isinstance(atom, Unknown):
+        return True
+    return not isinstance(atom, str) and any(_is_unknown(a) for a, _ in atom.expr.terms)
 
 
 def _same(a: Size, b: Size) -> bool:
@@ -162,6 +193,8 @@ def highest(atom: Atom, extents: Extents) -> Size:
     """The largest value of an atom whose names run through their extents (with coefficients that are not negative)."""
     if isinstance(atom, str):
         return extents[atom] - 1
+    if isinstance(atom, Unknown):
+        return atom.extent - 1
     inside, step = atom.expr.const, atom.divisor
     for part, c in atom.expr.terms:
         most = maximum(c, 0) * highest(part, extents)
@@ -212,11 +245,13 @@ def interval_of(index: Index, inner: Extents, outer: Extents, caps: Sequence[Cap
     low = Index.constant(index.const)
     span: Size = 0
     for atom, c in index.terms:
-        if _names(atom).isdisjoint(inner):
+        if not _is_unknown(atom) and _names(atom).isdisjoint(inner):
             low = low + Index(((atom, c),))
             continue
         if isinstance(atom, str):
             first, extent = Index.constant(0), inner[atom]
+        elif isinstance(atom, Unknown):
+            first, extent = Index.constant(0), atom.extent
         else:
             first, extent = _divided(atom, inner, outer, caps)
         start = first if _is_positive(c) else first + Index.constant(less(c, 0) * (extent - 1))
@@ -243,6 +278,8 @@ def depends_on(index: Index, name: str) -> Size:
 def _contains(atom: Atom, name: str) -> Size:
     if isinstance(atom, str):
         return int(atom == name)
+    if isinstance(atom, Unknown):
+        return maximum(0, *(depends_on(a, name) for a in atom.args))
     if isinstance(atom, Quotient):
         return depends_on(atom.expr, name)
     rest = ((part, c % atom.divisor) for part, c in atom.expr.terms)
@@ -253,7 +290,7 @@ def name_of(atom: Atom, extents: Extents) -> tuple[str, Size]:
     """The name that an atom is the same as, and 1 where it is; "" for one that never is."""
     if isinstance(atom, str):
         return atom, 1
-    if len(atom.expr.terms) != 1:
+    if isinstance(atom, Unknown) or len(atom.expr.terms) != 1:
         return "", 0
     ((inner, c),) = atom.expr.terms
     found, same = name_of(inner, extents)

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.element import is_unsigned
 from ...dialects.index import IndexExpr, Ranges
+from ...dialects.lookups import depending_on
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, unsigned_constant
 from ..analysis.nest import simplify_conditions
@@ -77,7 +78,10 @@ def _copy(
     if isinstance(op, LoadOp):
         where = [*mask, *(e.substitute(iterators).simplify(ranges) for e in op.conditions)]
         indices = [e.substitute(iterators).simplify(ranges) for e in op.indices.data]
-        return LoadOp(op.buffer, indices, needed_conditions(where, ranges))
+        positions = [known[v] for v in op.positions]
+        if positions:  # they are zero as well where the mask fails
+            indices = [depending_on(e, set().union(*(c.axes() for c in mask))) for e in indices]
+        return LoadOp(op.buffer, indices, needed_conditions(where, ranges), positions=positions)
     if isinstance(op, IndexOp):
         return IndexOp(op.value.substitute(iterators).simplify(ranges), op.result.type)
     if isinstance(op, PredicateOp):

@@ -120,6 +120,11 @@ class CacheRead(Primitive[Plan]):
         self, block: BlockOp, loads: tuple[LoadOp, ...]
     ) -> tuple[tuple[Axis, ...], tuple[tuple[IndexExpr, ...], tuple[IndexExpr, ...]], tuple[IndexExpr, ...]]:
         load = loads[0]
+        if load.positions:
+            rule = (
+                f"with a layout, '{self.buffer}' must be read where the iterators of '{self.block}' say, not where data"
+            )
+            raise self.error(f"{rule} does; without one, all of it is copied", at=block)
         for other in loads[1:]:
             if other.indices != load.indices or other.conditions != load.conditions:
                 rule = f"with a layout, all reads of '{self.buffer}' in '{self.block}' must be at the same place, "

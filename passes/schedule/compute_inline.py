@@ -42,7 +42,7 @@ class ComputeInline(Primitive[Plan]):
     mask, and its value is replaced by zero unless it is zero then anyway.
 
     Requires: no reduction; one buffer, no output of the function, which the block alone writes, all of it, at plain
-    iterators.
+    iterators; readers that read it at index expressions of their iterators.
     """
 
     name = "lw-compute-inline"
@@ -72,7 +72,15 @@ class ComputeInline(Primitive[Plan]):
         for reader in found:
             require_no_race(self, block, reader.enclosing_loops)
             self._require_safe_mask(block, reader)
+            self._require_known_places(buffer, reader)
         return Plan(block, dimension_of, tuple(found))
+
+    def _require_known_places(self, buffer: SSAValue, reader: BlockOp) -> None:
+        if any(load.buffer is buffer and load.positions for load in reader.loads):
+            rule = (
+                f"'{reader.block_name}' must read '{buffer_name(buffer)}' where its iterators say, not where data does"
+            )
+            raise self.error(rule, at=reader)
 
     def _require_safe_mask(self, block: BlockOp, reader: BlockOp) -> None:
         trapping = next((op for op in block.body.block.ops if op.name in TRAPPING), None)

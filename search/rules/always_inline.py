@@ -13,7 +13,7 @@ from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import anchors_in
+from ..structure.anchor import anchors_in, reads_by_data
 from ..structure.stencils import neighbours_read
 from ..structure.transform_chains import picked_axes
 
@@ -42,10 +42,14 @@ class AlwaysInline(SketchRule):
     costly: tuple[str, ...] = COSTLY
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        pads = {pad for anchor in anchors_in(draft.module) for pad in anchor.pads}
+        anchors = anchors_in(draft.module)
+        pads = {pad for anchor in anchors for pad in anchor.pads}
+        tiled = {anchor.block for anchor in anchors}
         for block in list(blocks_in(draft.module)):
             if block.block_name in pads or block.block_name in draft.settled or not self._is_cheap(block):
                 continue
+            if reads_by_data(block) and any(reader.block_name in tiled for reader in consumers(block)):
+                continue  # of what a tile reads so, nobody knows which part it is
             with suppress(ScheduleError):
                 draft.do(ComputeInline, block=block.block_name)
         return [draft]

@@ -54,7 +54,8 @@ class Anchor:
 def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
     """The block as an anchor; None where it is no sum-like reduction at plain iterators with data reuse.
 
-    None also for a stage of several over rows, such as those of softmax: others read each element of the row, too.
+    None also where it reads where data say, of which no tile is known, and for a stage of several over rows, such as
+    those of softmax: others read each element of the row, too.
     """
     block = find_block(None, module, name)
     if block.combiner.data in ("none", "custom") or len(block.outputs) != 1:
@@ -66,7 +67,7 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
     spatial = tuple(sizes[n] for n in write if n is not None and sizes[n].extent > 1)
     reduce = tuple(a for a in block.axes if a.reduce and a.extent > 1)
     operands = tuple(_operand(load, sizes) for load in block.loads)
-    if not spatial or not reduce or not operands:
+    if not spatial or not reduce or not operands or reads_by_data(block):
         return None
     if all(a.name in operand.axes for a in spatial for operand in operands):
         return None
@@ -90,6 +91,11 @@ def _read_elsewhere(module: ModuleOp, name: str, buffer: SSAValue) -> bool:
     """True where another block than the one named reads a buffer."""
     others = (block for block in blocks_in(module) if block.block_name != name)
     return any(load.buffer is buffer for block in others for load in block.loads)
+
+
+def reads_by_data(block: BlockOp) -> bool:
+    """True for a block that reads a buffer where data say."""
+    return any(load.positions for load in block.loads)
 
 
 def anchors_in(module: ModuleOp) -> list[Anchor]:
@@ -132,6 +138,6 @@ def pads_of(block: BlockOp) -> list[str]:
         for writer in writers(load.buffer):
             if writer is block or writer.is_reduction or is_argument(load.buffer) or len(consumers(writer)) != 1:
                 continue
-            if len(writer.outputs) == 1 and any(inner.conditions for inner in writer.loads):
+            if len(writer.outputs) == 1 and any(x.conditions for x in writer.loads) and not reads_by_data(writer):
                 pads.append(writer.block_name)
     return list(dict.fromkeys(pads))

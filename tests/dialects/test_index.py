@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwright.dialects.index import Div, IndexExpr, Mod, axis, constant, flatten, linear, parse_index
+from loopwright.dialects.index import Div, IndexExpr, Lookup, Mod, axis, constant, flatten, linear, parse_index
 
 NAMES = ("a", "b", "c")
 EXTENTS = {"a": 4, "b": 3, "c": 7}
@@ -86,7 +86,7 @@ def test_text_parses_back(x: IndexExpr) -> None:
 
 
 def _in_order(x: IndexExpr) -> list[object]:
-    return [(a if isinstance(a, str) else (type(a), _in_order(a.expr), a.divisor), c) for a, c in x.terms]
+    return [(a if isinstance(a, str | Lookup) else (type(a), _in_order(a.expr), a.divisor), c) for a, c in x.terms]
 
 
 @given(exprs, points)

@@ -54,6 +54,9 @@ WORKLOADS: dict[str, Callable[[], Tensors]] = {
     "attention": lambda: attention(),
     "winograd": SAMPLES["winograd"],
     "names_in_names": lambda: names_in_names(),
+    "embedding": SAMPLES["embedding"],
+    "gathered_elements": SAMPLES["gathered_elements"],
+    "gathered_product": SAMPLES["gathered_product"],
     "one_fused": lambda: random_workload(Random(61)),
 }
 

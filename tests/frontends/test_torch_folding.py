@@ -82,10 +82,10 @@ def test_buffers_of_an_exported_program_are_known() -> None:
     torch.testing.assert_close(torch.from_numpy(net.evaluate(x=x.numpy())[0]), Biased()(x))
 
 
-def test_an_embedding_of_many_words_stays_pytorchs_where_there_is_pytorch() -> None:
+def test_an_embedding_of_many_words_is_one_kernel_with_what_is_behind_it() -> None:
     model, tokens = nn.Sequential(nn.Embedding(5000, 64), nn.LayerNorm(64), nn.Linear(64, 8)), torch.arange(40)
     call, graphs = compiled(model, tokens)
-    assert [name_of(node) for graph in graphs for node in graph.stays] == ["embedding.default"]
+    assert not [node for graph in graphs for node in graph.stays]
     with torch.no_grad():
         torch.testing.assert_close(call(tokens), model(tokens), rtol=1e-4, atol=1e-5)
     net = lw.from_exported(torch.export.export(model, (tokens,)))

@@ -1,6 +1,7 @@
 """Walk a GPU kernel for every thread, addresses and branches only, and report accesses outside of their buffers.
 
-Accesses under masks that differ from lane to lane are left out.
+Accesses under masks that differ from lane to lane are left out. Integers that are loaded are the largest there are, so
+that a position that is read is the last one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from itertools import product
 from math import prod
 
 from xdsl.dialects import arith, scf, vector
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -65,8 +66,16 @@ def _walk(  # noqa: C901
         elif isinstance(op, vector.BroadcastOp):
             if op.source in values:
                 values[op.vector] = values[op.source]
+        elif isinstance(op, arith.SelectOp):
+            if op.cond in values and (chosen := op.lhs if values[op.cond] else op.rhs) in values:
+                values[op.result] = values[chosen]
+        elif isinstance(op, arith.IndexCastOp | arith.ExtSIOp | arith.TruncIOp):
+            if op.operands[0] in values:
+                values[op.results[0]] = values[op.operands[0]]
         elif isinstance(op, kernel.LoadOp | kernel.StoreOp):
             _check(op, values, found)
+            if isinstance(op, kernel.LoadOp) and isinstance(op.value.type, IntegerType):
+                values[op.value] = (1 << op.value.type.width.data - 1) - 1
         elif isinstance(op, scf.ForOp):
             for i in range(values[op.lb], values[op.ub], values[op.step]):
                 values[op.body.block.args[0]] = i

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from gathered_workloads import gathered
 from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te, topi
@@ -64,7 +65,7 @@ def _window(r: Random) -> list[te.Tensor]:
     return [x, c]
 
 
-WORKLOADS: tuple[Callable[[Random], list[te.Tensor]], ...] = (_matmul, _matmul, _conv, _rows, _chain, _window)
+WORKLOADS: tuple[Callable[[Random], list[te.Tensor]], ...] = (_matmul, _matmul, _conv, _rows, _chain, _window, gathered)
 
 
 def gpu_scheduled(r: Random, workload: ModuleOp | None = None) -> tuple[ModuleOp, ModuleOp, list[Primitive[Any]]]:

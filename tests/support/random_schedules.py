@@ -4,6 +4,7 @@ import dataclasses
 from random import Random
 from typing import Any, TypeVar
 
+from gathered_workloads import gathered
 from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -165,6 +166,7 @@ WORKLOADS = st.one_of(
     moved(),
     grouped(),
     norm(),
+    st.randoms(use_true_random=False).map(gathered),
 )
 
 

@@ -145,6 +145,22 @@ def take_one() -> Tensors:
     return [data, place, topi.take(data, place, 2)]
 
 
+def embedding() -> Tensors:
+    table, ids, place = _in("table", 50, 24), te.placeholder((2, 9), "int64", "ids"), _in("place", 9, 24)
+    return [table, ids, place, topi.take(table, ids) + place]
+
+
+def gathered_elements() -> Tensors:
+    data, ids = _in("data", 13, 40), te.placeholder((7, 40), "int32", "ids")
+    found = te.compute((7, 40), lambda i, j: data[ids[i, j], j], name="found")
+    return [data, ids, topi.nn.softmax(found)]
+
+
+def gathered_product() -> Tensors:
+    table, ids, w = _in("table", 60, 32), te.placeholder((24,), "int32", "ids"), _in("w", 32, 40)
+    return [table, ids, w, topi.matmul(topi.take(table, ids), w)]
+
+
 def several_outputs() -> Tensors:
     data = _in("data", 6, 19)
     return [data, topi.exp(data), topi.sum(data, axis=1)]
@@ -193,6 +209,9 @@ SAMPLES: dict[str, Callable[[], Tensors]] = {
     "reshape": _unary(lambda x: topi.reshape(x, (13, 22)), 11, 26),
     "concatenate": concatenate,
     "take_one": take_one,
+    "embedding": embedding,
+    "gathered_elements": gathered_elements,
+    "gathered_product": gathered_product,
     "lrn": _unary(lambda x: topi.nn.lrn(x, 5), 1, 9, 6, 6),
     "resize_bilinear": _unary(lambda x: topi.resize2d(x, (14, 10), method="bilinear"), 1, 3, 7, 5),
     "several_outputs": several_outputs,

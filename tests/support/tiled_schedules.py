@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
+from gathered_workloads import gathered
 from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te, topi
@@ -101,7 +102,11 @@ def windows(r: Random) -> Drawn:
     return [x, y, b, c], ""
 
 
-WORKLOADS = [matmul, matmul, convolution, convolution, depthwise, pooling, rows, chain, windows]
+def looked_up(r: Random) -> Drawn:
+    return gathered(r), ""
+
+
+WORKLOADS = [matmul, matmul, convolution, convolution, depthwise, pooling, rows, chain, windows, looked_up]
 
 
 def tiled(r: Random) -> tuple[ModuleOp, ModuleOp, list[Primitive[Any]]]:

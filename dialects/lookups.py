@@ -1,0 +1,123 @@
+"""Reads at positions that a program reads itself: the operands that give them, and what is checked of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from xdsl.dialects.builtin import IntegerType, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from .attributes import IndicesAttr
+from .index import IndexExpr, Lookup, axis
+
+POSITION_TYPES = (i32, i64)
+
+
+def highest_of(position: Attribute) -> int:
+    """Return the largest number of a position's type."""
+    assert isinstance(position, IntegerType)
+    return int((1 << position.width.data - 1) - 1)
+
+
+def lookups_of(indices: Sequence[IndexExpr]) -> dict[int, Lookup]:
+    """What of the indices a program reads, by the number of the operand; of one number, all are the same."""
+    return {found.number: found for e in indices for found in e.lookups()}
+
+
+def depending_on(expr: IndexExpr, axes: set[str]) -> IndexExpr:
+    """The same expression, of which what the program reads depends on further axes."""
+    values: dict[int, IndexExpr] = {}
+    for number, found in lookups_of([expr]).items():
+        more = sorted(axes.difference(*(a.axes() for a in found.args)))
+        values[number] = IndexExpr(((Lookup(number, (*found.args, *map(axis, more)), found.extent), 1),), 0)
+    return expr.look_up(values) if values else expr
+
+
+def print_positions(printer: Printer, positions: Sequence[SSAValue]) -> None:
+    """Print ` at (%0 : i64, %1 : i32)`, or nothing."""
+    if not positions:
+        return
+    printer.print_string(" at (")
+    printer.print_list(positions, lambda v: _print_position(printer, v))
+    printer.print_string(")")
+
+
+def _print_position(printer: Printer, value: SSAValue) -> None:
+    printer.print_ssa_value(value)
+    printer.print_string(" : ")
+    printer.print_attribute(value.type)
+
+
+def parse_positions(parser: Parser) -> list[SSAValue]:
+    """Parse what `print_positions` prints."""
+    if parser.parse_optional_keyword("at") is None:
+        return []
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_position(parser))
+
+
+def _parse_position(parser: Parser) -> SSAValue:
+    operand = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":")
+    return parser.resolve_operand(operand, parser.parse_type())
+
+
+def verify_positions(indices: Sequence[IndexExpr], where: Sequence[IndexExpr], positions: Sequence[SSAValue]) -> None:
+    """Refuse indices that name other operands than there are, and operands that are no i32 or i64."""
+    if any(e.lookups() for e in where):
+        raise VerifyException("a condition depends on a position that is read: guard the read by a select")
+    every = [found for e in indices for found in e.lookups()]
+    found = lookups_of(indices)
+    if any(found[one.number] != one for one in every):
+        raise VerifyException("one operand gives two positions of different bounds or axes")
+    if found and max(found) >= len(positions):
+        raise VerifyException(f"indices name position ?{max(found)}, {len(positions)} operands give positions")
+    for value in positions:
+        if value.type not in POSITION_TYPES:
+            raise VerifyException(f"a position is an i32 or i64, got {value.type}")
+
+
+def verify_dependences(what: str, body: Block, moving: Set[str]) -> None:
+    """Refuse a read in a body that does not name all of the `moving` axes that its positions depend on.
+
+    On loops that is not asked: where a buffer has places for the stages of a pipeline, the place says nothing of the
+    value.
+    """
+    axes: dict[SSAValue, frozenset[str]] = {}
+    for op in body.ops:
+        own = axes_named(op).union(*(axes.get(v, frozenset()) for v in op.operands))
+        axes.update(dict.fromkeys(op.results, own))
+        positions = getattr(op, "positions", ())
+        indices = op.properties.get("indices")
+        if not positions or not isinstance(indices, IndicesAttr):
+            continue
+        for number, found in lookups_of(indices.data).items():
+            named = frozenset().union(*(a.axes() for a in found.args))
+            if missing := axes.get(positions[number], frozenset()) & moving - named:
+                raise VerifyException(f"{what}: position {found} depends on '{min(missing)}' as well")
+
+
+def axes_behind(value: SSAValue) -> frozenset[str]:
+    """Every axis in the index expressions of the operations that a value of a body is made of."""
+    found: set[str] = set()
+    seen: set[Operation] = set()
+    waiting = [value.owner]
+    while waiting:
+        op = waiting.pop()
+        if isinstance(op, Operation) and op not in seen and not op.regions:
+            seen.add(op)
+            found |= axes_named(op)
+            waiting.extend(v.owner for v in op.operands)
+    return frozenset(found)
+
+
+def axes_named(op: Operation) -> frozenset[str]:
+    """The axes in an operation's own index expressions."""
+    found: set[str] = set()
+    for name in ("indices", "where", "expr"):
+        exprs = op.properties.get(name)
+        for expr in exprs.data if isinstance(exprs, IndicesAttr) else ():
+            found |= expr.axes()
+    return frozenset(found)
