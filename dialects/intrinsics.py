@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from xdsl.ir import Attribute
 
@@ -45,6 +46,15 @@ class Fragment:
     def bytes(self) -> int:
         """Bytes of an element."""
         return element_bytes(self.type)
+
+
+class Digit(NamedTuple):
+    """A digit of a row or column of `c`: its step and extent, and the lanes it moves by, or its number among `held`."""
+
+    step: int
+    extent: int
+    lanes: int = 0
+    held: int = -1
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,22 @@ class Intrinsic:
     @property
     def _ranges(self) -> dict[str, tuple[int, int]]:
         return {name: (0, extent - 1) for name, extent in self.extents.items()}
+
+    def digits(self, name: str) -> list[Digit]:
+        """The digits of `i` or `j`, the outermost first: those of a thread's sums, and of the lanes in between."""
+        held = zip(self.c.held, self.held_extents("c"), strict=True)
+        own = [Digit(step, n, held=k) for k, (e, n) in enumerate(held) for x, step in [_digit(e)] if x == name]
+        found: list[Digit] = []
+        above = self.extents[name]
+        for digit in (*sorted(own, reverse=True), None):
+            below = digit.step * digit.extent if digit is not None else 1
+            if above > below:
+                lanes = self.c.lane.evaluate(dict.fromkeys(AXES, 0) | {name: below})
+                found.append(Digit(below, above // below, lanes=lanes))
+            if digit is not None:
+                found.append(digit)
+                above = digit.step
+        return found
 
     # -- places -------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_
 from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import target_of
 from ..analysis.code_size import buffer_element_bytes
+from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import functions_on_loops
 from ._block_plan import BlockPlan
 from ._copies import holding_for
@@ -180,6 +181,8 @@ class _GpuSettling(_Settling):
         kind = loop.loop_kind
         if kind == "vectorized" and loop.size > 1 and not self._steps_evenly(self.alike.get(loop, loop)):
             return "unrolled"
+        if kind == SERIAL and loop in self.alike and _is_in_product(self.alike[loop]):
+            return "unrolled"  # registers of an instruction have no addresses
         return kind
 
     def _exceptions(self, op: ForOp, kind: str) -> Sequence[Sequence[IndexExpr]]:
@@ -256,3 +259,13 @@ class _GpuSettling(_Settling):
     def _elsewhere(self, op: AtOp) -> None:
         with self.at.at_iteration(op):
             super()._elsewhere(op)
+
+
+def _is_in_product(loop: ForOp) -> bool:
+    """True for the loops of a matrix instruction."""
+    around: object = loop
+    while isinstance(around, ForOp):
+        if TENSORIZE in around.notes:
+            return True
+        around = around.parent_op()
+    return False
