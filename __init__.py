@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from loopwright.backends.targets import TargetWarning as TargetWarning
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
+    from loopwright.dialects.intrinsics import Fragment as Fragment
+    from loopwright.dialects.intrinsics import Intrinsic as Intrinsic
+    from loopwright.dialects.intrinsics import intrinsics as intrinsics
+    from loopwright.dialects.intrinsics import register_intrinsic as register_intrinsic
     from loopwright.dialects.target import Target as Target
     from loopwright.frontends import jax as jax
     from loopwright.frontends import onnx as onnx
@@ -78,6 +82,8 @@ _HOMES = {
     "Config": "loopwright.search.template.config",
     "CostModelError": "loopwright.search.cost_model",
     "Draft": "loopwright.search.sketch.draft",
+    "Fragment": "loopwright.dialects.intrinsics",
+    "Intrinsic": "loopwright.dialects.intrinsics",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.measure.local",
     "LocalRunner": "loopwright.search.measure.local",
@@ -111,6 +117,7 @@ _HOMES = {
     "extract_tasks": "loopwright.graph.tasks",
     "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",
+    "intrinsics": "loopwright.dialects.intrinsics",
     "jax": "loopwright.frontends",
     "from_mlir": "loopwright.frontends.mlir.importer",
     "from_exported": "loopwright.frontends.torch.exported",
@@ -121,6 +128,7 @@ _HOMES = {
     "opencl": "loopwright.backends.opencl.arrays",
     "pick_best": "loopwright.search.records.index",
     "pretuned": "loopwright.search.records",
+    "register_intrinsic": "loopwright.dialects.intrinsics",
     "register_sketch_rule": "loopwright.search.sketch.rule",
     "register_workload": "loopwright.search.workload",
     "resolve_target": "loopwright.backends.targets",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 
 from .backends.targets import resolve_target
 from .dialects.classic_words import INSTEAD, instead_of, subscript_knows_classic_word, takes_no
+from .dialects.intrinsics import find_intrinsic
 from .dialects.loop import BlockOp, blocks_in
 from .dialects.target import Target, TargetAttr
 from .passes.analysis.nest import find_block, functions
@@ -38,6 +39,17 @@ class LoopRef(str):
         self.block = block
         self.extent = extent
         return self
+
+
+@dataclass(frozen=True)
+class TensorTile:
+    """The loops of a product that is tiled for a matrix intrinsic: blocks of threads, warps, lanes, and fills."""
+
+    block: LoopRef
+    warp: LoopRef
+    lane: LoopRef
+    fill: LoopRef
+    """Steps of k between which shared memory is filled."""
 
 
 @subscript_knows_classic_word("s[stage]")
@@ -167,6 +179,47 @@ class Schedule:
         name, extent = plan.name, prod(loop.size for loop in plan.loops)
         self.apply(step)
         return LoopRef(name, step.block, extent)
+
+    def tensor_tile(
+        self,
+        block: str | Tensor,
+        intrinsic: str,
+        warps: tuple[int, int] = (2, 2),
+        tiles: tuple[int, int] = (4, 4),
+        k_steps: int = 4,
+    ) -> TensorTile:
+        """Tile a product of matrices for an intrinsic of a warp, by plain steps that end with `tensorize`.
+
+        A block of threads has `warps`, rows by columns; a warp computes `tiles` of the intrinsic's matrices, and
+        `k_steps` of the intrinsic's k between two fills of shared memory, where the operands are to be (`cache_read`
+        before). Loops of a batch become blocks of threads. ScheduleError where a step is refused.
+        """
+        name, found = self._name(block), find_intrinsic(intrinsic)
+        if found is None:
+            raise ScheduleError(f"tensor_tile of '{name}'", f"no intrinsic is called '{intrinsic}'")
+        *batch, rows, columns, k = self.get_loops(name)
+        parts: list[list[LoopRef]] = []
+        held: dict[int, LoopRef] = {}
+        lanes: dict[int, LoopRef] = {}
+        for number, (loop, axis) in enumerate(((rows, "i"), (columns, "j"))):
+            digits = found.digits(axis)
+            extents = [digit.extent for digit in digits]
+            parts.append(self.split(name, loop, [None, warps[number], tiles[number], *extents]))
+            for digit, part in zip(digits, parts[-1][3:], strict=True):
+                (lanes if digit.lanes else held)[digit.lanes or digit.held] = part
+        (i0, i1, i2), (j0, j1, j2) = parts[0][:3], parts[1][:3]
+        k0, k1, k2 = self.split(name, k, [None, k_steps, found.k])
+        in_warp = [lanes[step] for step in sorted(lanes, reverse=True)]
+        own = [held[number] for number in sorted(held)]
+        self.reorder(name, *batch, i0, j0, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2)
+        tile = TensorTile(self.fuse(name, *batch, i0, j0), self.fuse(name, i1, j1), self.fuse(name, *in_warp), k0)
+        for loop, thread in ((tile.block, "blockIdx.x"), (tile.warp, "threadIdx.y"), (tile.lane, "threadIdx.x")):
+            self.bind(name, loop, thread)
+        self.set_scope(name, "local")
+        for loop in (k1, i2, j2):
+            self.unroll(name, loop)
+        self.apply(self._step("tensorize", name, own[0], intrinsic))
+        return tile
 
     if TYPE_CHECKING:  # of the primitives that always make one block, the name of it
 

@@ -18,12 +18,19 @@ from .names import check_name
 
 SCOPES = ("global", "shared", "local")
 
+SWIZZLES = (128, 64, 32)
+"""Bytes within which chunks of 16 bytes change places: the 32 banks of shared memory, and parts of them (PTX ISA)."""
+
+CHUNK_BYTES = 16
+"""Bytes that a swizzle keeps together: the widest access of a thread, and a row of a matrix that a warp loads."""
+
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
     """A buffer of the function: `%b = lw_loop.alloc "b" : memref<64x64xf32, "local">`; no scope means global.
 
     `align` is (axis, factor, offset) of `storage_align`: the stride of `axis` becomes offset modulo factor (elements).
+    `swizzle` is the most bytes of a row within which `lw-swizzle` puts chunks of 16 in another order in each row.
     Where `lw-place-buffers` has placed it, it stands in the loop of which each iteration has its own, with its layout:
     `%b = lw_loop.alloc "b" placed [i * 16, 0] of [16, 64] strides [64, 1] : memref<64x64xf32, "local">`.
     """
@@ -31,6 +38,7 @@ class AllocOp(IRDLOperation):
     name = "lw_loop.alloc"
     label = prop_def(StringAttr)
     align = opt_prop_def(ArrayAttr[IntAttr])
+    swizzle = opt_prop_def(IntAttr)
     place = opt_prop_def(LayoutAttr)
     buffer = result_def(MemRefType)
     traits = traits_def(LabelledApartInFunction())
@@ -41,11 +49,13 @@ class AllocOp(IRDLOperation):
         buffer_type: MemRefType[Attribute],
         align: tuple[int, int, int] | None = None,
         layout: Layout | None = None,
+        swizzle: int = 0,
     ) -> None:
         super().__init__(
             properties={
                 "label": StringAttr(label),
                 "align": ArrayAttr([IntAttr(a) for a in align]) if align else None,
+                "swizzle": IntAttr(swizzle) if swizzle else None,
                 "place": LayoutAttr(layout) if layout is not None else None,
             },
             result_types=[buffer_type],
@@ -64,6 +74,11 @@ class AllocOp(IRDLOperation):
         return axis, factor, offset
 
     @property
+    def swizzle_bytes(self) -> int:
+        """The most bytes of a row that are swizzled; 0 where none are."""
+        return self.swizzle.data if self.swizzle is not None else 0
+
+    @property
     def layout(self) -> Layout | None:
         return self.place.data if self.place is not None else None
 
@@ -72,6 +87,8 @@ class AllocOp(IRDLOperation):
         printer.print_string_literal(self.label.data)
         if self.alignment is not None:
             printer.print_string(" align [{}, {}, {}]".format(*self.alignment))
+        if self.swizzle is not None:
+            printer.print_string(f" swizzle {self.swizzle_bytes}")
         if self.layout is not None:
             printer.print_string(f" placed {self.layout}")
         printer.print_string(" : ")
@@ -86,17 +103,20 @@ class AllocOp(IRDLOperation):
             if len(numbers) != 3:
                 parser.raise_error("align is an axis, a factor and an offset")
             align = (numbers[0], numbers[1], numbers[2])
+        swizzle = parser.parse_integer() if parser.parse_optional_keyword("swizzle") else 0
         layout = parse_layout(parser) if parser.parse_optional_keyword("placed") else None
         parser.parse_punctuation(":")
         buffer_type = parser.parse_type()
         if not isinstance(buffer_type, MemRefType):
             parser.raise_error("expected a memref type")
-        return cls(label, buffer_type, align, layout)
+        return cls(label, buffer_type, align, layout, swizzle)
 
     def verify_(self) -> None:
         check_name("a buffer", self.label.data)
         if self.align is not None and len(self.align) != 3:
             raise VerifyException(f"buffer '{self.label.data}': align is an axis, a factor and an offset")
+        if self.swizzle_bytes not in (0, *SWIZZLES):
+            raise VerifyException(f"buffer '{self.label.data}': a swizzle is of 32, 64 or 128 bytes")
         if self.layout is not None and len(self.layout.lows) != self.buffer.type.get_num_dims():
             raise VerifyException(f"buffer '{self.label.data}' is placed by another number of indices than it has")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
@@ -15,13 +16,25 @@ from .attributes import format_indices, parse_indices
 from .index import IndexExpr, axis, flatten
 
 
+class Swizzle(NamedTuple):
+    """An order of chunks that is another one in each row: chunk c of a row r lies where chunk `c xor r` would.
+
+    A chunk is so many elements, a row as well; c and r are modulo `chunks`, a power of two.
+    """
+
+    chunk: int
+    row: int
+    chunks: int
+
+
 @dataclass(frozen=True)
 class Layout:
     """The part of a buffer that is kept, and its strides, in elements: `[i * 16, 0] of [16, 64] strides [64, 1]`.
 
     `lows` are the indices of the first element kept, over the loops around the allocation, and over the threads where
-    each has registers of its own. Every `steps`-th index is kept (all where there are none), `extents` of them. There
-    is one copy of it all for each of the virtual threads that `copies` names, with their number.
+    each has registers of its own. Every `steps`-th index is kept (all where there are none), `extents` of them. Of each
+    of `periods` of these, the first `kept` are. There is one copy of it all for each of the virtual threads that
+    `copies` names, with their number. A swizzled buffer has its chunks of 16 bytes in another order in each row.
     """
 
     lows: tuple[IndexExpr, ...]
@@ -29,6 +42,9 @@ class Layout:
     strides: tuple[int, ...]
     steps: tuple[int, ...] = ()
     copies: tuple[tuple[str, int], ...] = ()
+    periods: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
+    swizzle: Swizzle | None = None
 
     @property
     def one_size(self) -> int:
@@ -45,6 +61,9 @@ class Layout:
         places = [e - low for e, low in zip(indices, self.lows, strict=True)]
         if self.steps:
             places = [e // step for e, step in zip(places, self.steps, strict=True)]
+        if self.periods:
+            gaps = zip(places, self.periods, self.kept, strict=True)
+            places = [e // period * kept + e % period for e, period, kept in gaps]
         offset = flatten(places, self.strides)
         step = self.one_size
         for name, count in reversed(self.copies):
@@ -56,6 +75,10 @@ class Layout:
         text = f"{format_indices(self.lows)} of {list(self.extents)} strides {list(self.strides)}"
         if self.steps:
             text += f" steps {list(self.steps)}"
+        if self.periods:
+            text += f" periods {list(self.periods)} kept {list(self.kept)}"
+        if self.swizzle is not None:
+            text += f" swizzle {list(self.swizzle)}"
         if self.copies:
             text += f" copies ({', '.join(f'{name} = {count}' for name, count in self.copies)})"
         return text
@@ -84,14 +107,26 @@ def parse_layout(parser: AttrParser) -> Layout:
     parser.parse_keyword("strides")
     strides = _numbers(parser)
     steps = _numbers(parser) if parser.parse_optional_keyword("steps") else ()
-    if any(len(numbers) != len(lows) for numbers in (extents, strides, steps or extents)):
+    periods = _numbers(parser) if parser.parse_optional_keyword("periods") else ()
+    if periods:
+        parser.parse_keyword("kept")
+    kept = _numbers(parser) if periods else ()
+    swizzle = _parse_swizzle(parser) if parser.parse_optional_keyword("swizzle") else None
+    if any(len(n) != len(lows) for n in (extents, strides, steps or lows, periods or lows, kept or periods or lows)):
         parser.raise_error("a layout has as many extents, strides and steps as indices")
-    if min((*extents, *steps), default=1) < 1:
-        parser.raise_error("a layout's extents and steps are at least 1")
+    if min((*extents, *steps, *periods, *kept), default=1) < 1:
+        parser.raise_error("a layout's extents, steps and periods are at least 1")
     copies: tuple[tuple[str, int], ...] = ()
     if parser.parse_optional_keyword("copies"):
         copies = tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _copies(parser)))
-    return Layout(lows, extents, strides, steps, copies)
+    return Layout(lows, extents, strides, steps, copies, periods, kept, swizzle)
+
+
+def _parse_swizzle(parser: AttrParser) -> Swizzle:
+    numbers = _numbers(parser)
+    if len(numbers) != 3 or min(numbers) < 1:
+        parser.raise_error("a swizzle is three positive numbers: of a chunk, of a row, and how many chunks")
+    return Swizzle(*numbers)
 
 
 def _numbers(parser: AttrParser) -> tuple[int, ...]:

@@ -129,7 +129,7 @@ def _store_chunks(
             whole = whole_vector(p, buffer.kind, values)
             p.line(condition + words.vector_store(buffer.name, place_text(place), values, whole, buffer.kind, shared))
         elif buffer.scope == "local":
-            p.line(f"{condition}{_assignment(_register(buffer, place), lanes[chunk.first])}")
+            p.line(f"{condition}{_assignment(register(buffer, place), lanes[chunk.first])}")
         else:
             p.line(condition + words.store(buffer.name, place_text(place), lanes[chunk.first], buffer.kind, shared))
 
@@ -229,13 +229,14 @@ def split(p: KernelPrinter, kind: str, lanes: int, align: int) -> Iterator[Chunk
         first += width
 
 
-def _register(buffer: Buffer, place: Place) -> str:
+def register(buffer: Buffer, place: Place) -> str:
+    """Return an element of a buffer in registers."""
     return buffer.name if buffer.is_scalar else f"{buffer.name}[{place_text(place)}]"
 
 
 def _element(p: KernelPrinter, buffer: Buffer, place: Place) -> Expr:
     if buffer.scope == "local":
-        return Expr(_register(buffer, place), reads=(place,))
+        return Expr(register(buffer, place), reads=(place,))
     value = p.language.load(buffer.name, place_text(place), buffer.kind, buffer.scope == "shared")
     return value._replace(reads=(place,))
 

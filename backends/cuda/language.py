@@ -11,6 +11,7 @@ from ..c_family.language import Language
 from ..c_family.types import bytes_of
 from ..unsupported import UnsupportedError
 from .async_copy import helper as async_copy_helper
+from .matrix import helper as matrix_helper
 from .narrow import NARROW
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -144,6 +145,8 @@ class Cuda(Language):
             return "extern __shared__ __align__(16) unsigned char shared_memory[];"
         if name.startswith("copy_async"):
             return async_copy_helper(name, kind)
+        if name == "product" or name.startswith("load_matrices"):
+            return matrix_helper(name, kind)
         if name == "fma":
             return _FMA_BF16
         if name in _DIVISION:

@@ -1,4 +1,4 @@
-"""Operations that CUDA has its own forms for: warp shuffles, asynchronous copies, dot products of bytes."""
+"""Operations that CUDA has its own forms for: warp shuffles, asynchronous copies, dot products of bytes, matrices."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ..c_family.printer import Handler, KernelPrinter
 from ..c_family.types import kind_of
 from . import dot
 from .async_copy import ASYNC_COPIES
+from .matrix import MATRICES
 
 
 def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]:
     """Return what prints them for a compute capability, such as 90 for sm_90."""
     dots = dot.DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
-    return {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **dots}
+    return {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **MATRICES, **dots}
 
 
 def shuffle(p: KernelPrinter, op: Operation) -> None:

@@ -15,6 +15,7 @@ from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
 from .control import ParallelOp
 from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
+from .matrix import FragmentLoadOp, MatrixProductOp
 from .memory import AllocOp, GatherOp, LoadOp, PrefetchOp, ScatterOp, StoreOp
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
 
@@ -31,12 +32,14 @@ __all__ = [
     "CommitOp",
     "CompareOp",
     "ConvertOp",
+    "FragmentLoadOp",
     "GatherOp",
     "LanesOp",
     "LaunchOp",
     "LoadOp",
     "LwKernel",
     "MaskOp",
+    "MatrixProductOp",
     "ParallelOp",
     "PrefetchOp",
     "ScatterOp",
@@ -74,6 +77,8 @@ LwKernel = Dialect(
         AsyncCopyOp,
         CommitOp,
         WaitOp,
+        FragmentLoadOp,
+        MatrixProductOp,
     ],
     [],
 )

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import NamedTuple
 
+from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ...dialects.buffers import CHUNK_BYTES, SWIZZLES
+from ...dialects.element import element_bytes
 from ...dialects.index import ZERO, IndexExpr, Ranges, flatten
 from ...dialects.interpret.loop import owning_loops
-from ...dialects.layout import Layout
+from ...dialects.layout import Layout, Swizzle
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
 from ...dialects.strides import row_major
 from ..schedule._marks import PIPELINE_STAGES
@@ -113,12 +117,16 @@ def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[Use], gpu: bool
         kept[0] = Interval(ZERO, shape[0])
     extents = tuple(box.extent for box in kept)
     lows = tuple(box.low for box in kept)
-    steps: tuple[int, ...] = ()
-    if own:
-        steps = _steps(lows, [_over_loops(block, indices) for block, indices in uses])
-        extents = tuple((n - 1) // step + 1 for n, step in zip(extents, steps, strict=True))
+    digits = _Digits(extents)
+    if local:
+        places = [[e - low for e, low in zip(_over_loops(*use), lows, strict=True)] for use in uses]
+        digits = _digits(places, extents, [{**outer, **inner} for outer, inner in around])
+    steps = digits.steps if own or max(digits.steps, default=1) > 1 else ()
+    extents = digits.extents
     copies = _virtual(owner, _moved_by(uses, around)) if local else ()
-    layout = Layout(lows, extents, tuple(row_major(extents, alloc.alignment)), steps, copies)
+    swizzle = _swizzle(buffer, extents[-1]) if shared and alloc.alignment is None else None
+    strides = tuple(row_major(extents, alloc.alignment))
+    layout = Layout(lows, extents, strides, steps, copies, digits.periods, digits.kept, swizzle)
     return Placement(alloc.label.data, scope, owner, False, shape, layout)
 
 
@@ -214,13 +222,72 @@ def _own_threads(owner: ForOp | None, blocks: Sequence[BlockOp]) -> Ranges:
     return {name: (0, max(ranges[name][1] for ranges in found)) for name in sorted(names)}
 
 
-def _steps(lows: Sequence[IndexExpr], uses: Sequence[Sequence[IndexExpr]]) -> tuple[int, ...]:
-    """For each dimension the largest step that all indices are multiples of, from the first element kept."""
+class _Digits(NamedTuple):
+    """What is kept of each dimension: how many indices, every which, and of which periods how many of the first."""
+
+    extents: tuple[int, ...]
+    steps: tuple[int, ...] = ()
+    periods: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
+
+
+def _digits(places: Sequence[Sequence[IndexExpr]], extents: Sequence[int], ranges: Sequence[Ranges]) -> _Digits:
+    """Find the indices that are touched at all, counted from the first element kept, by all uses of a buffer."""
+    steps = _steps(places)
+    every = tuple((n - 1) // step + 1 for n, step in zip(extents, steps, strict=True))
+    gaps = _gaps(places, steps, every, ranges)
+    if all(period == 1 for period, _ in gaps):
+        return _Digits(every, steps)
+    found = tuple(-(-n // period) * kept for n, (period, kept) in zip(every, gaps, strict=True))
+    return _Digits(found, steps, tuple(period for period, _ in gaps), tuple(kept for _, kept in gaps))
+
+
+def _steps(places: Sequence[Sequence[IndexExpr]]) -> tuple[int, ...]:
+    """For each dimension the largest step that all indices are multiples of, counted from the first element kept."""
+    return tuple(
+        gcd(*(n for e in of_one for n in (e.const, *(c for _, c in e.terms)))) or 1
+        for of_one in zip(*places, strict=True)
+    )
+
+
+def _gaps(
+    places: Sequence[Sequence[IndexExpr]], steps: Sequence[int], extents: Sequence[int], ranges: Sequence[Ranges]
+) -> list[tuple[int, int]]:
+    """For each dimension a period, and how many of its first steps are touched at all; 1 and 1 where there is none.
+
+    Between them are the elements of other threads, as of a digit in the middle of an index.
+    """
     found = []
-    for d, low in enumerate(lows):
-        places = [indices[d] - low for indices in uses]
-        found.append(gcd(*(n for e in places for n in (e.const, *(c for _, c in e.terms)))) or 1)
-    return tuple(found)
+    for d, (step, extent) in enumerate(zip(steps, extents, strict=True)):
+        own = [(of_one[d] // step, known) for of_one, known in zip(places, ranges, strict=True)]
+        periods = {abs(c) for e, _ in own for _, c in e.terms if abs(c) > 1}
+        kept = {period: _kept(own, period) for period in sorted(periods)}
+        best = min(kept, key=lambda period: -(-extent // period) * kept[period], default=1)
+        smaller = best > 1 and kept[best] < best and -(-extent // best) * kept[best] < extent
+        found.append((best, kept[best]) if smaller else (1, 1))
+    return found
+
+
+def _kept(places: Sequence[tuple[IndexExpr, Ranges]], period: int) -> int:
+    """How many of the first elements of each period are touched; the period itself where that is not to be told."""
+    most = 0
+    for expr, ranges in places:
+        if not all(isinstance(atom, str) and atom in ranges and c > 0 for atom, c in expr.terms) or expr.const < 0:
+            return period
+        rest = IndexExpr(tuple(t for t in expr.terms if t[1] % period), expr.const % period)
+        most = max(most, rest.bounds(ranges)[1])
+    return min(most + 1, period)
+
+
+def _swizzle(buffer: SSAValue, row: int) -> Swizzle | None:
+    """The order of the chunks in rows of so many elements, within the most bytes that divide one; None as they are."""
+    alloc = buffer.owner
+    assert isinstance(alloc, AllocOp) and isinstance(buffer.type, MemRefType)
+    size = element_bytes(buffer.type.element_type)
+    span = next((n for n in SWIZZLES if n <= alloc.swizzle_bytes and row * size % n == 0), 0)
+    if not span:
+        return None
+    return Swizzle(CHUNK_BYTES // size, max(row, SWIZZLES[0] // size), span // CHUNK_BYTES)
 
 
 def _virtual(owner: ForOp | None, moved: set[str]) -> tuple[tuple[str, int], ...]:

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.index import Atom, Div, IndexExpr, Lookup, Mod, atom_axes, axis
 from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
+from ...dialects.layout import Swizzle
 from ._lanes import lane_step, same_for_lanes
 from ._loop_values import Known, LoopValues
 
@@ -83,13 +84,14 @@ class Addresses(LoopValues):
 
     # -- addresses ----------------------------------------------------------------------------------------------------
 
-    def address(self, expr: IndexExpr, step: int | None = 0) -> Address:
+    def address(self, expr: IndexExpr, step: int | None = 0, swizzle: Swizzle | None = None) -> Address:
         """The address of a flat position that grows by `step` from lane to lane; None where each has its own.
 
-        PassFailedException where it grows otherwise.
+        In a buffer with a swizzle a vector lies in one chunk. PassFailedException where the position grows otherwise.
         """
         expr = self.fixed(expr)
         if step is None:
+            assert swizzle is None, "lanes that are scattered over chunks are copies"
             return Address(self.constant(0), 0, 0, self.vector(expr))
         if self.lane is not None:
             if lane_step(expr, self.lane) != step:
@@ -97,6 +99,9 @@ class Addresses(LoopValues):
                 raise PassFailedException(f"lw-write-kernel: {rule}")
             expr = expr - IndexExpr(((self.lane, step),), 0) if step else expr
         multiple = gcd(expr.const, *(c for _, c in expr.terms))
+        if swizzle is not None:
+            rest, value = self._swizzled(expr, swizzle)
+            return Address(value, rest.const, step, None, gcd(multiple, swizzle.chunk))
         return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, step, None, multiple)
 
     def position(self, value: SSAValue, extent: int) -> IndexExpr:
@@ -110,6 +115,20 @@ class Addresses(LoopValues):
                 self._wide.add(name)
             found = self._positions[value] = axis(name)
         return found
+
+    def _swizzled(self, expr: IndexExpr, swizzle: Swizzle) -> tuple[IndexExpr, SSAValue]:
+        """A position without its chunk, and the value of where it lies, but for the constant part of the former."""
+        chunk = self.fixed(expr // swizzle.chunk % swizzle.chunks)
+        row = self.fixed(expr // swizzle.row % swizzle.chunks)
+        rest = self.fixed(expr - chunk * swizzle.chunk)
+        start, depth = self._sum(IndexExpr(rest.terms, 0))
+        (first, at), (second, below) = self._sum(chunk), self._sum(row)
+        depth, within = max(depth, at, below), max(at, below)
+        turned = self._once(within, ("xor", chunk, row), lambda: _index_op(arith.XOrIOp, first, second))
+        by = self.constant(swizzle.chunk)
+        moved = self._once(within, ("xor", chunk, row, swizzle.chunk), lambda: _index_op(arith.MuliOp, turned, by))
+        key = ("swizzled", IndexExpr(rest.terms, 0), chunk, row)
+        return rest, self._once(depth, key, lambda: _index_op(arith.AddiOp, start, moved))
 
     def scalar(self, expr: IndexExpr) -> SSAValue:
         """The value of an expression in which no lane occurs."""

@@ -272,7 +272,7 @@ class BodyWriter:
         return next(other, access.lanes.usual)
 
     def _address(self, access: Access) -> Address:
-        return self.at.address(access.offset, step_of(self._kind(access)))
+        return self.at.address(access.offset, step_of(self._kind(access)), access.place.layout.swizzle)
 
     def in_bounds(self, access: Access, fixed: IndexExpr) -> bool:
         """True where the element, whose flat position is `fixed`, is in its buffer for all values of the loops."""

@@ -22,6 +22,7 @@ from ._join_threads import join_threads
 from ._launch import Launch, allocate_first
 from ._loop_values import Known
 from ._lowering import Lowering
+from ._matrix_product import ProductWriter, is_product
 from ._run_ahead import ASYNCHRONOUS, blocks_of
 from ._starts import Nest, nests_with_starts
 from ._thread_sharing import launch_sizes
@@ -43,6 +44,7 @@ class GpuLowering(Lowering):
     def __init__(self, func: FuncOp, warps: bool) -> None:
         super().__init__(func, gpu=True)
         self.warps = warps
+        self.products = ProductWriter(self.at, self.buffers, self.plans)
         self.virtual: list[ForOp] = []
         self.allocated: set[SSAValue] = set()
 
@@ -103,6 +105,8 @@ class GpuLowering(Lowering):
             self.virtual.pop()
         elif is_bound(op):
             self._bound(op)
+        elif self.warps and is_product(op):
+            self.products.write(op)
         else:
             super()._loop(op)
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from ...dialects.index import IndexExpr
+from ...dialects.layout import Swizzle
 
 
 def lane_step(expr: IndexExpr, lane: str) -> int | None:
     """By how much a settled expression grows from one lane to the next one; None where they do not step evenly."""
     return expr.coefficient(lane) if expr.is_linear_in(lane) else None
+
+
+def step_in_memory(expr: IndexExpr, lane: str, lanes: int, swizzle: Swizzle | None) -> int | None:
+    """By how much a settled flat position grows from lane to lane in a buffer, whose swizzle keeps chunks together."""
+    step = lane_step(expr, lane)
+    if swizzle is None or step == 0 or step is None:
+        return step
+    starts = gcd(expr.const, *(c for a, c in expr.terms if a != lane))
+    return step if step == 1 and swizzle.chunk % lanes == 0 == starts % lanes else None
 
 
 def same_for_lanes(expr: IndexExpr, lane: str, lanes: int) -> IndexExpr:

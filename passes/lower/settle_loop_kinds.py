@@ -19,10 +19,12 @@ from ...dialects.index import IndexExpr
 from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, statements
 from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import target_of
+from ..analysis.code_size import buffer_element_bytes
+from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import functions_on_loops
 from ._block_plan import BlockPlan
 from ._copies import holding_for
-from ._lanes import lane_step, same_for_lanes
+from ._lanes import same_for_lanes, step_in_memory
 from ._loop_values import LoopValues
 from ._run_ahead import taken_ahead, work_of
 from ._starts import is_start, loops_started, nests_with_starts
@@ -35,6 +37,9 @@ from .tell_loops_apart import spelled
 
 LANES = (2, 4, 8)
 """Elements that a thread of a GPU moves as vectors; above four, the printers take several."""
+
+MOST_BYTES = 16
+"""Bytes that a thread moves at once; as many lanes of one byte are a vector too."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,8 @@ class _GpuSettling(_Settling):
         kind = loop.loop_kind
         if kind == "vectorized" and loop.size > 1 and not self._steps_evenly(self.alike.get(loop, loop)):
             return "unrolled"
+        if kind == SERIAL and loop in self.alike and _is_in_product(self.alike[loop]):
+            return "unrolled"  # registers of an instruction have no addresses
         return kind
 
     def _exceptions(self, op: ForOp, kind: str) -> Sequence[Sequence[IndexExpr]]:
@@ -185,7 +192,7 @@ class _GpuSettling(_Settling):
         plans = [self._plan(block) for block in blocks_in(loop)]
         asked = {name for plan in plans for name in element_axes(plan) | predicate_axes(plan)}
         copied = [around for around in self.copied if around.loop_name in asked]
-        if not copied or loop.size not in LANES:
+        if not copied or not self._may_be_vector(loop):
             return ()
         found: set[tuple[int, ...]] = set()
         for copy in product(*(range(around.size) for around in copied)):
@@ -201,10 +208,17 @@ class _GpuSettling(_Settling):
 
         A vector that starts at no multiple of its size cannot be moved at once: then the lanes are copies.
         """
-        if loop.size not in LANES or any(isinstance(op, ForOp) for op in loop.body.block.ops):
+        if not self._may_be_vector(loop) or any(isinstance(op, ForOp) for op in loop.body.block.ops):
             return False
         with self.at.valued(loop.loop_name, None, (0, loop.size - 1)):
             return all(self._plan_steps_evenly(self._plan(b), loop.loop_name, loop.size) for b in blocks_in(loop))
+
+    def _may_be_vector(self, loop: ForOp) -> bool:
+        if loop.size in LANES:
+            return True
+        plans = [self._plan(block) for block in blocks_in(loop)] if loop.size == MOST_BYTES else []
+        touched = [access.buffer for plan in plans for access in (*plan.loads.values(), *plan.writes)]
+        return bool(touched) and all(buffer_element_bytes(buffer) == 1 for buffer in touched)
 
     def _plan(self, block: BlockOp) -> BlockPlan:
         if block not in self.plans:
@@ -221,7 +235,7 @@ class _GpuSettling(_Settling):
         size = min(4, lanes)
         for access in (*plan.loads.values(), *plan.writes):
             offset = self.at.fixed(access.offset)
-            step = lane_step(offset, name)
+            step = step_in_memory(offset, name, lanes, access.place.layout.swizzle)
             if step not in (0, 1):
                 return False
             if step and gcd(offset.const, *(c for a, c in offset.terms if a != name)) % size:
@@ -245,3 +259,13 @@ class _GpuSettling(_Settling):
     def _elsewhere(self, op: AtOp) -> None:
         with self.at.at_iteration(op):
             super()._elsewhere(op)
+
+
+def _is_in_product(loop: ForOp) -> bool:
+    """True for the loops of a matrix instruction."""
+    around: object = loop
+    while isinstance(around, ForOp):
+        if TENSORIZE in around.notes:
+            return True
+        around = around.parent_op()
+    return False

@@ -16,6 +16,7 @@ from ...dialects.element import is_float, is_unsigned
 from ...dialects.interpret.loop import initial_value
 from ...dialects.loop import BlockOp, ForOp, blocks_in
 from ...dialects.te import YieldOp, unsigned_constant
+from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import block_names, fresh_name, functions_on_loops
 from ._block_plan import reduce_loops
 from ._starts import STARTS
@@ -32,7 +33,8 @@ class StartReductions(ModulePass):
     for k { for j { block c (j, reduce k) writes %c[j] add no_init { v } } }`
 
     The loops of the start are called like those of the reduction. A reduction over loops of one iteration takes what it
-    starts from as it is, and one over the threads of a block holds it in registers: both stay as they are.
+    starts from as it is, and one over the threads of a block holds it in registers: both stay as they are. The nest of
+    a matrix instruction stays whole.
 
     Requires: barriers placed (`lw-place-barriers`), which are before a reduction's start as well.
     """
@@ -55,7 +57,7 @@ def start_reductions(func: FuncOp) -> None:
         name = fresh_name(f"{block.block_name}$start", taken)
         taken.add(name)
         loops = block.enclosing_loops
-        first = next(k for k, loop in enumerate(loops) if loop.loop_name in reduced)
+        first = next(k for k, loop in enumerate(loops) if loop.loop_name in reduced or TENSORIZE in loop.notes)
         inner = [loop for loop in loops[first:] if loop.loop_name not in reduced]
         parent = loops[first].parent_block()
         assert parent is not None

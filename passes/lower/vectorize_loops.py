@@ -21,7 +21,7 @@ from ..analysis.nest import functions_on_loops
 from ..analysis.placement import Placement, in_bounds
 from ._block_plan import Access, BlockPlan
 from ._copies import holding_for
-from ._lanes import lane_step, same_for_lanes
+from ._lanes import same_for_lanes, step_in_memory
 from ._loop_values import LoopValues
 from ._starts import nests_with_starts
 from ._steps import note_step, require_after
@@ -146,7 +146,7 @@ class _Block:
     def _lanes(self, access: Access, kind: Callable[[int | None], str]) -> LanesAttr:
         """The elements that lanes touch, in most copies and in the others."""
         offset = access.offset
-        step = self._step(offset)
+        step = self._step(access)
         copied = [loop for loop in self.copied if loop.loop_name in offset.axes()] if step is None else []
         if not copied:
             return LanesAttr(kind(step))
@@ -155,12 +155,12 @@ class _Block:
             with ExitStack() as stack:
                 for loop, value in zip(copied, copy, strict=True):
                     stack.enter_context(self.at.valued(loop.loop_name, value, (value, value)))
-                found.setdefault(kind(self._step(offset)), set()).add(copy)
+                found.setdefault(kind(self._step(access)), set()).add(copy)
         usual, *others = sorted(found, key=lambda k: (-len(found[k]), k))
         return LanesAttr(usual, [(k, holding_for(copied, found[k])) for k in others])
 
-    def _step(self, offset: IndexExpr) -> int | None:
-        return lane_step(self.at.fixed(offset), self.lane)
+    def _step(self, access: Access) -> int | None:
+        return step_in_memory(self.at.fixed(access.offset), self.lane, self.lanes, access.place.layout.swizzle)
 
     def _is_mask(self, condition: IndexExpr) -> bool:
         """True where some lanes may fulfil a condition that others do not."""

@@ -29,8 +29,8 @@ class StorageAlign(Primitive[Plan]):
     for what `block` writes, with `axis=0 factor=32 offset=1`: the stride of `axis`, in elements, becomes the next
     number that is `offset` modulo `factor`. `buffer` may be left out where the block writes one.
 
-    Requires: a buffer that is no argument of the function; an axis of it that is not its last, whose stride is 1;
-    `0 <= offset < factor`.
+    Requires: a buffer that is no argument of the function and not swizzled; an axis of it that is not its last, whose
+    stride is 1; `0 <= offset < factor`.
     """
 
     name = "lw-storage-align"
@@ -48,6 +48,8 @@ class StorageAlign(Primitive[Plan]):
         if not isinstance(alloc, AllocOp):
             rule = f"'{name}' is an argument of the function, whose rows are as the caller has them"
             raise self.error(rule, at=block)
+        if alloc.swizzle is not None:
+            raise self.error(f"'{name}' is swizzled, which padding would take the place of", at=alloc)
         rank = len(buffer_shape(buffer))
         if not 0 <= self.axis < rank - 1:
             rule = f"axis must be one of '{name}' (rank {rank}) and not its last, got {self.axis}"

@@ -100,3 +100,10 @@ def test_full_sizes_fit_an_h200() -> None:
     assert "__shfl_xor_sync" in joined.source and "*reinterpret_cast<float4*>(&T_softmax_norm[" in joined.source
     for (resources,) in (kernel.resources, joined.resources):
         assert resources.stack_bytes == 0 and resources.registers <= 80
+
+
+def test_matmul_on_tensor_cores_has_its_instructions() -> None:
+    source = lw.build(example("gpu_matmul_tensor").scheduled(256)).source
+    assert source.count("mma_m16n16k16_f16(") == 1 + 4 * 4 * 4  # a function, and tiles of a warp by steps of k
+    assert source.count("load_matrices_4(") == 1 + (4 + 4) * 4
+    assert "float T_matmul[128] = {};" in source

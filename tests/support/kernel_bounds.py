@@ -26,6 +26,7 @@ _INDEX: dict[type[Operation], Callable[[int, int], int]] = {
     arith.FloorDivSIOp: lambda a, b: a // b,
     arith.MinSIOp: min,
     arith.MaxSIOp: max,
+    arith.XOrIOp: lambda a, b: a ^ b,
     arith.AndIOp: lambda a, b: a and b,
     arith.OrIOp: lambda a, b: a or b,
 }

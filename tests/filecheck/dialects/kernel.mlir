@@ -173,3 +173,62 @@ func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1
 }
 
 // CHECK: 'warpIdx.x' is none of blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z
+
+// -----
+
+// Matrix instructions of a warp.
+func.func @matrices(%out: memref<64xf32> {lw.name = "out", lw.output}) {
+  lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] {
+    %s = lw_kernel.alloc "s" : memref<512xf16, "shared">
+    %c = lw_kernel.alloc "c" : memref<8xf32, "local">
+    %t = lw_kernel.thread "threadIdx.x" : index
+    %a = lw_kernel.fragment_load 4 %s[%t + 8] : memref<512xf16, "shared">
+    %b = lw_kernel.fragment_load 2 %s[%t] turned : memref<512xf16, "shared">
+    lw_kernel.mma "mma.m16n8k16.f16" %a, %b, %c[%t] at [0, 1, 4, 5] : memref<8xf32, "local">
+  }
+  func.return
+}
+
+// CHECK: %a = lw_kernel.fragment_load 4 %s[%t + 8] : memref<512xf16, "shared">
+// CHECK-NEXT: %b = lw_kernel.fragment_load 2 %s[%t] turned : memref<512xf16, "shared">
+// CHECK-NEXT: lw_kernel.mma "mma.m16n8k16.f16" %a, %b, %c[%t] at [0, 1, 4, 5] : memref<8xf32, "local">
+
+// -----
+
+func.func @three_matrices(%s: memref<64xf16, "shared">, %i: index) {
+  %a = lw_kernel.fragment_load 3 %s[%i] : memref<64xf16, "shared">
+  func.return
+}
+
+// CHECK: a warp loads 1, 2 or 4 matrices to registers of i32, got vector<3xi32>
+
+// -----
+
+func.func @from_global(%s: memref<64xf16>, %i: index) {
+  %a = lw_kernel.fragment_load 2 %s[%i] : memref<64xf16>
+  func.return
+}
+
+// CHECK: a warp loads matrices from shared memory, not from memref<64xf16>
+
+// -----
+
+func.func @few_places(%s: memref<64xf16, "shared">, %c: memref<4xf32, "local">, %i: index) {
+  %a = lw_kernel.fragment_load 4 %s[%i] : memref<64xf16, "shared">
+  %b = lw_kernel.fragment_load 2 %s[%i] : memref<64xf16, "shared">
+  lw_kernel.mma "mma.m16n8k16.f16" %a, %b, %c[%i] at [0, 1] : memref<4xf32, "local">
+  func.return
+}
+
+// CHECK: a lane holds 4 sums of 'mma.m16n8k16.f16', got 2 places
+
+// -----
+
+func.func @other_sums(%s: memref<64xf16, "shared">, %c: memref<4xf16, "local">, %i: index) {
+  %a = lw_kernel.fragment_load 4 %s[%i] : memref<64xf16, "shared">
+  %b = lw_kernel.fragment_load 2 %s[%i] : memref<64xf16, "shared">
+  lw_kernel.mma "mma.m16n8k16.f16" %a, %b, %c[%i] at [0, 1, 2, 3] : memref<4xf16, "local">
+  func.return
+}
+
+// CHECK: 'mma.m16n8k16.f16' adds to registers of f32, got memref<4xf16, "local">

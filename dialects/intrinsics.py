@@ -1,0 +1,290 @@
+"""Matrix intrinsics: instructions that multiply small matrices, with who holds which element of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from xdsl.ir import Attribute
+
+from .element import DTYPES, element_bytes, is_float
+from .index import ZERO, Div, IndexExpr, axis, parse_index
+from .names import check_name
+from .target import Target
+
+AXES = (I_AXIS, J_AXIS, K_AXIS) = "i", "j", "k"
+"""Axes of an intrinsic, `c[i, j] += a[i, k] * b[k, j]`."""
+
+ROW_BYTES = 16
+"""Bytes of a row of the 8 x 8 matrices that `ldmatrix` loads (PTX ISA, ldmatrix)."""
+MATRIX_ROWS = 8
+REGISTER_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """The part of a matrix that each thread holds: `lane` holds an element, at `held` of its registers.
+
+    Both are index expressions over the matrix's axes, of `i`, `j` and `k`; the digits of `held` are those of a position
+    among the elements that a thread holds, the outermost first. `element` is a type by NumPy's name.
+    """
+
+    element: str
+    lane: IndexExpr
+    held: tuple[IndexExpr, ...]
+
+    @property
+    def type(self) -> Attribute:
+        """The element type in the IR."""
+        return DTYPES[self.element]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return element_bytes(self.type)
+
+
+class Digit(NamedTuple):
+    """A digit of a row or column of `c`: its step and extent, and the lanes it moves by, or its number among `held`."""
+
+    step: int
+    extent: int
+    lanes: int = 0
+    held: int = -1
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """One instruction, or a few, of `threads` threads: `c[i, j] += a[i, k] * b[k, j]` for i < m, j < n and k < k.
+
+    Factors are widened to the type of the sums before they are multiplied. `since` is the least compute capability of
+    a GPU, `features` are those that a CPU needs, by LLVM's names. `cycles` are those between two of them, on one of a
+    multiprocessor's four schedulers, or on a core; the manuals' rates say it for a GPU.
+
+    `code`, for CUDA: C statements on the registers `c0, c1, ...` of the sums, and `a0, ...`, `b0, ...` of 32 bits each.
+    For a CPU: the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`.
+    """
+
+    name: str
+    target: str
+    m: int
+    n: int
+    k: int
+    a: Fragment
+    b: Fragment
+    c: Fragment
+    threads: int
+    code: str
+    since: int = 0
+    features: tuple[str, ...] = ()
+    cycles: int = 1
+
+    def verify(self) -> None:
+        """ValueError unless each element of each matrix has a place of its own, and no place is left empty."""
+        check_name("an intrinsic", self.name)
+        for operand in "abc":
+            wanted = set(product(range(self.threads), range(self.elements(operand) // self.threads)))
+            if set(self.places(operand)) != wanted:
+                rule = f"the elements of {operand} and the places of {self.threads} threads are not one to one"
+                raise ValueError(f"intrinsic '{self.name}': {rule}")
+
+    # -- shapes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """The extent of each axis."""
+        return {I_AXIS: self.m, J_AXIS: self.n, K_AXIS: self.k}
+
+    def fragment(self, operand: str) -> Fragment:
+        """The fragment of `a`, `b` or `c`."""
+        return {"a": self.a, "b": self.b, "c": self.c}[operand]
+
+    def axes(self, operand: str) -> tuple[str, str]:
+        """The rows and columns of `a` (i, k), of `b` (j, k) or of `c` (i, j)."""
+        return {"a": (I_AXIS, K_AXIS), "b": (J_AXIS, K_AXIS), "c": (I_AXIS, J_AXIS)}[operand]
+
+    def elements(self, operand: str) -> int:
+        """Elements of a matrix."""
+        return prod(self.extents[x] for x in self.axes(operand))
+
+    def held_extents(self, operand: str) -> tuple[int, ...]:
+        """The extents of the digits by which a thread's elements are told apart."""
+        return tuple(e.bounds(self._ranges)[1] + 1 for e in self.fragment(operand).held)
+
+    @property
+    def _ranges(self) -> dict[str, tuple[int, int]]:
+        return {name: (0, extent - 1) for name, extent in self.extents.items()}
+
+    def digits(self, name: str) -> list[Digit]:
+        """The digits of `i` or `j`, the outermost first: those of a thread's sums, and of the lanes in between."""
+        held = zip(self.c.held, self.held_extents("c"), strict=True)
+        own = [Digit(step, n, held=k) for k, (e, n) in enumerate(held) for x, step in [_digit(e)] if x == name]
+        found: list[Digit] = []
+        above = self.extents[name]
+        for digit in (*sorted(own, reverse=True), None):
+            below = digit.step * digit.extent if digit is not None else 1
+            if above > below:
+                lanes = self.c.lane.evaluate(dict.fromkeys(AXES, 0) | {name: below})
+                found.append(Digit(below, above // below, lanes=lanes))
+            if digit is not None:
+                found.append(digit)
+                above = digit.step
+        return found
+
+    # -- places -------------------------------------------------------------------------------------------------------
+
+    def place(self, operand: str, row: int, column: int) -> tuple[int, int]:
+        """The lane that holds an element, and its position among what this thread holds."""
+        values = dict.fromkeys(AXES, 0) | dict(zip(self.axes(operand), (row, column), strict=True))
+        fragment, position = self.fragment(operand), 0
+        for digit, extent in zip(fragment.held, self.held_extents(operand), strict=True):
+            position = position * extent + digit.evaluate(values)
+        return fragment.lane.evaluate(values), position
+
+    def places(self, operand: str) -> dict[tuple[int, int], tuple[int, int]]:
+        """The elements of a matrix by the lane and the position that hold them."""
+        rows, columns = (range(self.extents[x]) for x in self.axes(operand))
+        return {self.place(operand, r, c): (r, c) for r, c in product(rows, columns)}
+
+    def registers(self, operand: str) -> int:
+        """Registers of 32 bits that a thread holds a matrix in."""
+        return self.elements(operand) // self.threads * self.fragment(operand).bytes // REGISTER_BYTES
+
+    # -- matrices of 16-byte rows -------------------------------------------------------------------------------------
+
+    def matrix_place(self, operand: str, lane: IndexExpr, turned: bool) -> tuple[IndexExpr, IndexExpr]:
+        """The row and the `k` of `a` or `b` that a lane names when 8 x 8 matrices of 16-byte rows are loaded.
+
+        Lane `8 * m + r` names row r of matrix m, and register m gets it. `turned` where memory has `k` along its rows.
+        """
+        row_name, _ = self.axes(operand)
+        digits, extents = self.fragment(operand).held[:-1], self.held_extents(operand)[:-1]
+        row, k, matrix = ZERO, ZERO, lane // MATRIX_ROWS
+        for digit, extent in zip(reversed(digits), reversed(extents), strict=True):
+            name, step = _digit(digit)
+            value = matrix % extent * step
+            matrix = matrix // extent
+            row, k = (row + value, k) if name == row_name else (row, k + value)
+        within = lane % MATRIX_ROWS
+        return (row, k + within) if turned else (row + within, k)
+
+    @property
+    def is_loaded_as_matrices(self) -> bool:
+        """True where registers of `a` and `b` are those that loading 8 x 8 matrices of 16-byte rows gives."""
+        return all(self._has_matrices(operand) for operand in "ab")
+
+    def _has_matrices(self, operand: str) -> bool:
+        fragment = self.fragment(operand)
+        row, _ = self.axes(operand)
+        per = REGISTER_BYTES // fragment.bytes
+        lane = axis(row) % MATRIX_ROWS * 4 + axis(K_AXIS) % (4 * per) // per
+        return (
+            self.threads == 32
+            and self.registers(operand) in (1, 2, 4)
+            and fragment.lane == lane
+            and fragment.held[-1] == axis(K_AXIS) % per
+        )
+
+    # -- targets ------------------------------------------------------------------------------------------------------
+
+    def why_not(self, target: Target, has_feature: Callable[[str], bool] = lambda _: True) -> str | None:
+        """Say why a target does not have it; None where it does."""
+        if target.kind != self.target:
+            return f"is one of {self.target}, the target is {target.kind}"
+        if target.compute_capability < self.since:
+            return f"needs compute capability {self.since}, the target has {target.compute_capability}"
+        missing = [name for name in self.features if not has_feature(name)]
+        return f"needs a CPU with {', '.join(missing)}" if missing else None
+
+
+def _digit(expr: IndexExpr) -> tuple[str, int]:
+    """The axis and the step of a digit: `i floordiv 8` is one of `i`, in steps of 8."""
+    (name,) = expr.axes()
+    ((atom, _),) = expr.terms
+    return name, atom.divisor if isinstance(atom, Div) else 1
+
+
+def fragment(element: str, lane: str, *held: str) -> Fragment:
+    """A fragment from index expressions as text: `fragment("float32", "i mod 8 * 4", "i floordiv 8", "j mod 2")`."""
+    return Fragment(element, parse_index(lane), tuple(parse_index(digit) for digit in held))
+
+
+# -- NVIDIA's mma.sync ------------------------------------------------------------------------------------------------
+
+_PTX_TYPES = {"float16": "f16", "bfloat16": "bf16", "int8": "s8", "uint8": "u8"}
+
+
+def _mma(element: str, n: int) -> Intrinsic:
+    """`mma.sync.m16n8k*` (PTX ISA, warp-level matrix instructions), once for each 8 of n columns.
+
+    All fragments are equal in bytes: k advances by 32 of them, a register is 4 of them.
+    """
+    size = element_bytes(DTYPES[element])
+    k, per, row = 32 // size, REGISTER_BYTES // size, ROW_BYTES // size
+    sums = "float32" if is_float(DTYPES[element]) else "int32"
+    kind = _PTX_TYPES[element]
+    parts = [f"j floordiv {MATRIX_ROWS}"] if n > 8 else []
+    return Intrinsic(
+        name=f"mma.m16n{n}k{k}.{kind}",
+        target="cuda",
+        m=16,
+        n=n,
+        k=k,
+        a=fragment(
+            element, f"i mod 8 * 4 + k mod {row} floordiv {per}", f"k floordiv {row}", "i floordiv 8", f"k mod {per}"
+        ),
+        b=fragment(element, f"j mod 8 * 4 + k mod {row} floordiv {per}", *parts, f"k floordiv {row}", f"k mod {per}"),
+        c=fragment(sums, "i mod 8 * 4 + j mod 8 floordiv 2", *parts, "i floordiv 8", "j mod 2"),
+        threads=32,
+        code="\n".join(_mma_code(k, kind, sums, part) for part in range(n // 8)),
+        since=80,
+        cycles=2 * n,
+    )
+
+
+def _mma_code(k: int, kind: str, sums: str, part: int) -> str:
+    wide, constraint = ("f32", "+f") if sums == "float32" else ("s32", "+r")
+    c = ", ".join(f'"{constraint}"(c{4 * part + x})' for x in range(4))
+    factors = ", ".join(f'"r"({x})' for x in ("a0", "a1", "a2", "a3", f"b{2 * part}", f"b{2 * part + 1}"))
+    return (
+        f'asm("mma.sync.aligned.m16n8k{k}.row.col.{wide}.{kind}.{kind}.{wide} "\n'
+        f'    "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"\n'
+        f"    : {c}\n"
+        f"    : {factors});"
+    )
+
+
+@cache
+def _own() -> dict[str, Intrinsic]:
+    return {x.name: x for x in (_mma(element, n) for element in _PTX_TYPES for n in (8, 16))}
+
+
+_REGISTERED: dict[str, Intrinsic] = {}
+"""Filled by `register_intrinsic`, by name."""
+
+
+def register_intrinsic(intrinsic: Intrinsic) -> Intrinsic:
+    """Add an intrinsic, which schedules may name from now on; one of the same name takes its place.
+
+    ValueError for the name of one that comes with loopwright, and where its fragments are wrong (`verify`).
+    """
+    intrinsic.verify()
+    if intrinsic.name in _own():
+        raise ValueError(f"intrinsic '{intrinsic.name}' comes with loopwright; give yours another name")
+    _REGISTERED[intrinsic.name] = intrinsic
+    return intrinsic
+
+
+def intrinsics(target: Target | None = None) -> list[Intrinsic]:
+    """The intrinsics there are, by name; with a target those that it has."""
+    found = sorted({**_own(), **_REGISTERED}.values(), key=lambda x: x.name)
+    return found if target is None else [x for x in found if x.why_not(target) is None]
+
+
+def find_intrinsic(name: str) -> Intrinsic | None:
+    """The intrinsic of a name; None where there is none."""
+    return _own().get(name) or _REGISTERED.get(name)

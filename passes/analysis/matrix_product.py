@@ -1,0 +1,275 @@
+"""Nests that are one matrix instruction: the loops of a block matched with who holds which element of an intrinsic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects.index import Atom, Div, IndexExpr
+from ...dialects.intrinsics import I_AXIS, J_AXIS, K_AXIS, MATRIX_ROWS, ROW_BYTES, Intrinsic
+from ...dialects.loop import BlockOp, ForOp, LoadOp, scope_of
+from .nest import buffer_name, only_child, ranges_of
+
+TENSORIZE = "tensorize"
+"""The annotation of the outermost loop of a nest that is one matrix instruction: the name of its intrinsic."""
+
+LANE_AXIS = "threadIdx.x"
+"""The axis of threads whose 32 neighbours are a warp, where no other loop of the launch is bound to it."""
+
+Grid = npt.NDArray[np.int64]
+
+
+class Mismatch(Exception):
+    """A nest that is not the intrinsic, and why."""
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A nest matched with an intrinsic: the block, its loops, its factors, and how those lie in memory.
+
+    `digits` are the loops inside, those of a thread's sums, then that of `k`; `lanes` is the loop of a warp's threads.
+    A factor is `turned` where neighbours in memory are rows of the matrix, instead of steps of `k`.
+    """
+
+    intrinsic: Intrinsic
+    block: BlockOp
+    lanes: ForOp
+    digits: tuple[ForOp, ...]
+    a: LoadOp
+    b: LoadOp
+    a_turned: bool
+    b_turned: bool
+
+    def factors(self) -> Iterator[tuple[str, LoadOp, bool]]:
+        """Each factor by its name, with its load and whether it is turned."""
+        yield "a", self.a, self.a_turned
+        yield "b", self.b, self.b_turned
+
+
+def match_product(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> MatrixProduct:
+    """Match what is in `loop` around `block` with an intrinsic of a warp; Mismatch says what is otherwise."""
+    digits = _digits(block, loop, intrinsic)
+    lanes = _lanes(block, loop, intrinsic)
+    factors = _factors_of(block, intrinsic)
+    if block.conditions:
+        raise Mismatch(
+            f"'{block.block_name}' has a predicate, which would cut through an instruction: "
+            "split by factors that divide the extents, or pad the operands by a stage before"
+        )
+    grid = _Grid(intrinsic, block, lanes, digits)
+    a, b = grid.in_roles(*factors)
+    _require_types(a, b, intrinsic)
+    grid.require_sums_apart()
+    return MatrixProduct(intrinsic, block, lanes, digits, a, b, grid.is_turned("a", a), grid.is_turned("b", b))
+
+
+def digits_in_words(intrinsic: Intrinsic) -> str:
+    """Say which loops the nest of an intrinsic has: `i floordiv 8 in 2, j mod 2 in 2, k in 16`."""
+    held = zip(intrinsic.c.held, intrinsic.held_extents("c"), strict=True)
+    return ", ".join([*(f"{digit} in {extent}" for digit, extent in held), f"k in {intrinsic.k}"])
+
+
+def _digits(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, ...]:
+    loops, inner = [loop], only_child(loop)
+    while isinstance(inner, ForOp):
+        loops.append(inner)
+        inner = only_child(inner)
+    if inner is not block:
+        raise Mismatch(f"loop '{loop.loop_name}' must hold '{block.block_name}' alone")
+    wanted = (*intrinsic.held_extents("c"), intrinsic.k)
+    got = [f"{x.loop_name} in {x.size}" for x in loops]
+    if tuple(x.size for x in loops) != wanted:
+        raise Mismatch(f"the nest must be of {digits_in_words(intrinsic)}, it is of {', '.join(got)}")
+    other = next((x for x in loops if x.loop_kind != "serial"), None)
+    if other is not None:
+        raise Mismatch(f"loop '{other.loop_name}' is part of an instruction, so it must be serial")
+    return tuple(loops)
+
+
+def _lanes(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> ForOp:
+    around = block.enclosing_loops
+    lanes = [x for x in around[: around.index(loop)] if x.loop_kind == LANE_AXIS]
+    if not lanes or lanes[-1].size != intrinsic.threads:
+        got = f"'{lanes[-1].loop_name}' has {lanes[-1].size}" if lanes else "there is none"
+        rule = f"a loop of {intrinsic.threads} around it must be bound to {LANE_AXIS}, the lanes of a warp"
+        raise Mismatch(f"{rule}, and {got}: warps are bound to threadIdx.y")
+    return lanes[-1]
+
+
+def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
+    """The two loads that a block multiplies and adds up."""
+    if block.combiner.data != "add" or len(block.outputs) != 1:
+        raise Mismatch(f"'{block.block_name}' must be a sum of products")
+    product = block.yielded[0].owner
+    if not isinstance(product, arith.MulfOp | arith.MuliOp):
+        raise Mismatch(f"'{block.block_name}' must add up products of two loads")
+    if product.result.type != intrinsic.c.type:
+        rule = f"sums must be {intrinsic.c.type}, they are {product.result.type}"
+        raise Mismatch(f"{rule}: widen the factors before they are multiplied (out_dtype of topi's products)")
+    if scope_of(block.outputs[0]) != "local":
+        name = buffer_name(block.outputs[0])
+        raise Mismatch(f"'{name}' holds the sums, so it must be in scope local: set_scope, or cache_write before")
+    a, b = (_load_of(value) for value in product.operands)
+    if a is None or b is None or a.conditions or b.conditions:
+        raise Mismatch(f"'{block.block_name}' must multiply elements as they lie in shared memory: cache_read before")
+    return a, b
+
+
+def _load_of(value: SSAValue) -> LoadOp | None:
+    owner = value.owner
+    while isinstance(owner, arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp):
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, LoadOp) else None
+
+
+def _require_types(a: LoadOp, b: LoadOp, intrinsic: Intrinsic) -> None:
+    types = [element_of_buffer(load.buffer) for load in (a, b)]
+    if types != [intrinsic.a.type, intrinsic.b.type]:
+        got = " and ".join(map(str, types))
+        raise Mismatch(f"factors must be {intrinsic.a.type} and {intrinsic.b.type}, they are {got}")
+    for load in (a, b):
+        if scope_of(load.buffer) != "shared":
+            name = buffer_name(load.buffer)
+            raise Mismatch(f"'{name}' is loaded by warps, so it must be in scope shared: cache_read before")
+
+
+def element_of_buffer(buffer: SSAValue) -> Attribute:
+    """The element type of a buffer."""
+    assert isinstance(buffer.type, MemRefType)
+    element: Attribute = buffer.type.element_type
+    return element
+
+
+class _Grid:
+    """All instances of a block in one instruction: lanes and digits, and the element of each matrix that is theirs."""
+
+    def __init__(self, intrinsic: Intrinsic, block: BlockOp, lanes: ForOp, digits: Sequence[ForOp]) -> None:
+        self.intrinsic, self.block = intrinsic, block
+        self.loops = (lanes, *digits)
+        self.ranges = ranges_of(block.enclosing_loops)
+        self.values = dict(
+            zip([x.loop_name for x in self.loops], np.indices([x.size for x in self.loops]), strict=True)
+        )
+        sums = np.zeros((lanes.size, prod(x.size for x in digits[:-1]), 2), np.int64)
+        for place, element in intrinsic.places("c").items():
+            sums[place] = element
+        shape = (*(x.size for x in self.loops[:-1]), 1)
+        whole = tuple(x.size for x in self.loops)
+        self.axes = {
+            I_AXIS: np.broadcast_to(sums[..., 0].reshape(shape), whole),
+            J_AXIS: np.broadcast_to(sums[..., 1].reshape(shape), whole),
+            K_AXIS: self.values[digits[-1].loop_name],
+        }
+
+    def _moved(self, name: str, indices: Sequence[IndexExpr]) -> list[Grid]:
+        """For each dimension how far an element is from that of the first lane and the first digits."""
+        bound, inside = self.block.bound, set(self.values)
+        found = []
+        for index in indices:
+            expr = index.substitute(bound).simplify(self.ranges)
+            terms = [t for t in expr.terms if not _names(t[0]).isdisjoint(inside)]
+            mixed = next((t[0] for t in terms if not _names(t[0]) <= inside), None)
+            if mixed is not None:
+                rule = f"'{name}' is touched at {mixed}, which joins loops of an instruction with others"
+                raise Mismatch(f"{rule}: split by factors that divide the extents")
+            place = _evaluated(IndexExpr(tuple(terms), 0), self.values)
+            found.append(np.broadcast_to(place - place.flat[0], self.axes[I_AXIS].shape))
+        return found
+
+    def in_roles(self, x: LoadOp, y: LoadOp) -> tuple[LoadOp, LoadOp]:
+        """The two factors as `a`, which moves with rows of the result, and `b`."""
+        return (y, x) if self._moves(x, J_AXIS) and not self._moves(x, I_AXIS) else (x, y)
+
+    def _moves(self, load: LoadOp, axis_name: str) -> bool:
+        """True where a digit of an axis moves what is loaded."""
+        for number, digit in enumerate(self.intrinsic.c.held, 1):
+            if digit.axes() == {axis_name}:
+                moved = self._moved(buffer_name(load.buffer), load.indices.data)
+                if any((np.diff(part, axis=number) != 0).any() for part in moved):
+                    return True
+        return False
+
+    def require_sums_apart(self) -> None:
+        """Mismatch unless each of a thread's sums has a place of its own, whatever the step of `k`."""
+        name = buffer_name(self.block.outputs[0])
+        moved = np.stack(self._moved(name, self.block.write_indices[0]))
+        *held, k = self.loops[1:]
+        if (np.diff(moved, axis=-1) != 0).any():
+            raise Mismatch(f"loop '{k.loop_name}' must be of the reduction, it moves '{name}'")
+        of_one = moved[:, 0, ..., 0].reshape(len(moved), -1)
+        if len(np.unique(of_one, axis=1).T) != of_one.shape[1]:
+            names = " and ".join(f"'{x.loop_name}'" for x in held)
+            raise Mismatch(f"loops {names} must each move the sums in '{name}'")
+
+    def is_turned(self, operand: str, load: LoadOp) -> bool:
+        """True for a factor whose neighbours in memory are rows; Mismatch unless it lies as matrices are loaded."""
+        name, fragment = buffer_name(load.buffer), self.intrinsic.fragment(operand)
+        row_name, k_name = self.intrinsic.axes(operand)
+        rows, steps = self.axes[row_name], self.axes[k_name]
+        moved = self._moved(name, load.indices.data)
+        table = [self._by_element(name, part, rows, steps) for part in moved]
+        in_row = ROW_BYTES // fragment.bytes
+        if _lies_along(table, 1, in_row):
+            return False
+        if fragment.bytes == TURNED_BYTES and _lies_along(table, 0, MATRIX_ROWS):
+            return True
+        along = f"{in_row} steps of k" + (" or 8 rows" if fragment.bytes == TURNED_BYTES else "")
+        raise Mismatch(f"{along} must be neighbours in '{name}': give its cache_read a layout that ends with them")
+
+    def _by_element(self, name: str, moved: Grid, rows: Grid, steps: Grid) -> Grid:
+        """How far an element of a factor is from its first one, by row and by step of `k`."""
+        table = np.zeros((rows.max() + 1, steps.max() + 1), np.int64)
+        table[rows, steps] = moved
+        wrong = table[rows, steps] != moved
+        if not wrong.any():
+            return table
+        for number, loop in enumerate(self.loops):
+            along = np.diff(moved, axis=number) != 0
+            same = (np.diff(rows, axis=number) == 0) & (np.diff(steps, axis=number) == 0)
+            if (along & same).any():
+                rule = self._rule_of(number)
+                raise Mismatch(f"loop '{loop.loop_name}' must be {rule}, so that it leaves '{name}' where it is")
+        raise Mismatch(f"loop '{self.loops[0].loop_name}' must be {self._rule_of(0)}: split, reorder and fuse it so")
+
+    def _rule_of(self, number: int) -> str:
+        """Say which digit of the intrinsic a loop must be."""
+        if number == 0:
+            return f"the lanes {self.intrinsic.c.lane}"
+        return str([*self.intrinsic.c.held, K_AXIS][number - 1])
+
+
+TURNED_BYTES = 2
+"""Bytes of the elements that matrices can be turned of while they are loaded (PTX ISA, ldmatrix .trans)."""
+
+
+def _lies_along(table: Sequence[Grid], direction: int, together: int) -> bool:
+    """True where the last index grows by one in a direction, and the others stay, in each group of so many."""
+    *others, last = (np.moveaxis(part, direction, -1) for part in table)
+    shape = (last.shape[0], last.shape[1] // together, together)
+    steps = np.diff(last.reshape(shape), axis=-1)
+    still = all((np.diff(part.reshape(shape), axis=-1) == 0).all() for part in others)
+    return bool((steps == 1).all()) and still
+
+
+def _names(atom: Atom) -> set[str]:
+    return {atom} if isinstance(atom, str) else atom.expr.axes()
+
+
+def _evaluated(expr: IndexExpr, values: Mapping[str, Grid]) -> Grid:
+    total: Grid = np.full((1,) * len(values), expr.const, np.int64)
+    for atom, c in expr.terms:
+        if isinstance(atom, str):
+            part = values[atom]
+        elif isinstance(atom, Div):
+            part = _evaluated(atom.expr, values) // atom.divisor
+        else:
+            part = _evaluated(atom.expr, values) % atom.divisor
+        total = total + c * part
+    return total

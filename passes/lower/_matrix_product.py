@@ -1,0 +1,132 @@
+"""Nests that are one matrix instruction, written: fragments of the factors, loaded once, and their product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects import kernel
+from ...dialects.index import ZERO, IndexExpr, axis, constant
+from ...dialects.intrinsics import ROW_BYTES, find_intrinsic
+from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ..analysis.matrix_product import TENSORIZE, MatrixProduct, Mismatch, match_product
+from ._addresses import Addresses
+from ._block_plan import Access, BlockPlan
+
+
+def is_product(op: ForOp) -> bool:
+    """True for a nest that a schedule step marked."""
+    return TENSORIZE in op.notes
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of a product: the place that each lane names when its fragment is loaded, over the loops around."""
+
+    access: Access
+    offset: IndexExpr
+    registers: int
+    element_bytes: int
+    turned: bool
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product: its intrinsic by name, its factors, and where each of a thread's sums is, over the loops around."""
+
+    name: str
+    factors: tuple[_Factor, ...]
+    sums: Access
+    places: tuple[IndexExpr, ...]
+
+
+class ProductWriter:
+    """Writes the marked nests of a function, each matched once, for all the places in which it stands."""
+
+    def __init__(self, at: Addresses, buffers: Mapping[SSAValue, SSAValue], plans: Mapping[BlockOp, BlockPlan]) -> None:
+        self.at, self.buffers, self.plans = at, buffers, plans
+        self._known: dict[ForOp, _Product] = {}
+
+    def write(self, op: ForOp) -> None:
+        """Write a nest as one product of fragments; PassFailedException where it is none any more."""
+        if op not in self._known:
+            self._known[op] = self._planned(op)
+        found, here = self._known[op], self.at.here
+        a, b = map(self._fragment, found.factors)
+        base, places = self._places(found)
+        for key in [k for k in here.loads if k[0] is found.sums.buffer]:  # type: ignore[index]
+            del here.loads[key]
+        here.block.add_op(kernel.MatrixProductOp(found.name, a, b, self.buffers[found.sums.buffer], base, places))
+
+    def _planned(self, op: ForOp) -> _Product:
+        note = op.notes[TENSORIZE]
+        assert isinstance(note, StringAttr)
+        intrinsic, block = find_intrinsic(note.data), next(blocks_in(op))
+        if intrinsic is None:
+            raise _refusal(f"no intrinsic is called '{note.data}'")
+        try:
+            match = match_product(block, op, intrinsic)
+        except Mismatch as mismatch:
+            raise _refusal(f"loop '{op.loop_name}' is no {note.data}: {mismatch}") from None
+        plan = self.plans[block]
+        factors = [_factor(match, operand, plan.loads[load], turned) for operand, load, turned in match.factors()]
+        return _Product(note.data, tuple(factors), plan.writes[0], tuple(_sums(match, plan.writes[0])))
+
+    def _fragment(self, factor: _Factor) -> SSAValue:
+        """A factor's fragment: what another instruction loaded from the same place is used again."""
+        at, access = self.at, factor.access
+        offset = at.fixed(factor.offset)
+        key = (access.buffer, offset, factor.registers, factor.turned)
+        known = at.here.loads.get(key)
+        if known is not None:
+            return known
+        address = at.address(offset, 0, access.place.layout.swizzle)
+        if address.multiple * factor.element_bytes % ROW_BYTES:
+            rule = f"rows of '{access.place.name}' start at no multiple of {ROW_BYTES} bytes, as a warp loads them"
+            raise _refusal(f"{rule}: make them longer, or pad them (lw-storage-align)")
+        buffer = self.buffers[access.buffer]
+        load = kernel.FragmentLoadOp(buffer, address.base, address.offset, factor.registers, factor.turned)
+        load.value.name_hint = f"{access.place.name}_part"
+        at.here.loads[key] = at.here.add(load)
+        return load.value
+
+    def _places(self, found: _Product) -> tuple[SSAValue, list[int]]:
+        """Where a thread's sums are: what all of their places share, and each one's own constant part."""
+        fixed = [self.at.fixed(place) for place in found.places]
+        shared = IndexExpr(fixed[0].terms, 0)
+        apart = [place - shared for place in fixed]
+        if not all(place.is_constant for place in apart):
+            name = found.sums.place.name
+            raise _refusal(f"the sums of one instruction in '{name}' are no constants apart: change its layout")
+        return self.at.scalar(shared), [place.const for place in apart]
+
+
+def _factor(match: MatrixProduct, operand: str, access: Access, turned: bool) -> _Factor:
+    intrinsic, lane = match.intrinsic, match.lanes.loop_name
+    row, k = intrinsic.matrix_place(operand, axis(lane), turned)
+    row_name, k_name = intrinsic.axes(operand)
+    element = dict.fromkeys(intrinsic.extents, ZERO) | {row_name: row, k_name: k}
+    *held, last = (digit.loop_name for digit in match.digits)
+    values = {name: digit.substitute(element) for name, digit in zip(held, intrinsic.c.held, strict=True)}
+    values |= {lane: intrinsic.c.lane.substitute(element), last: k}
+    size = intrinsic.fragment(operand).bytes
+    return _Factor(access, access.offset.substitute(values), intrinsic.registers(operand), size, turned)
+
+
+def _sums(match: MatrixProduct, write: Access) -> list[IndexExpr]:
+    """Where each of a thread's sums is, in the order of the intrinsic."""
+    *held, last = match.digits
+    found = []
+    for point in product(*(range(digit.size) for digit in held)):
+        values = {digit.loop_name: constant(n) for digit, n in zip(held, point, strict=True)}
+        found.append(write.offset.substitute(values | {last.loop_name: ZERO}))
+    return found
+
+
+def _refusal(rule: str) -> PassFailedException:
+    return PassFailedException(f"lw-lower-loop-to-kernel: {rule}")

@@ -1,0 +1,73 @@
+"""Products of matrices scheduled for matrix intrinsics: in many forms, small enough to be interpreted."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loopwright import te, topi
+from loopwright.dialects.intrinsics import find_intrinsic
+from loopwright.schedule import Schedule
+
+CUDA = "cuda max_threads_per_block=1024 max_shared_bytes=232448 max_vthreads=8 warp_size=32 compute_capability=80"
+OPENCL = "opencl max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
+
+
+class Form(NamedTuple):
+    """A way to multiply matrices by an intrinsic."""
+
+    intrinsic: str = "mma.m16n8k16.f16"
+    dtype: str = "float16"
+    sums: str = "float32"
+    result: str = "float16"
+    transpose_a: bool = False
+    transpose_b: bool = True
+    warps: tuple[int, int] = (1, 2)
+    tiles: tuple[int, int] = (2, 2)
+    k_steps: int = 2
+    stages: int = 2
+    span: int = 128
+    """Bytes of a swizzle; 0 for none."""
+
+
+FORMS = (
+    Form(),
+    Form("mma.m16n16k16.f16", warps=(2, 1), tiles=(1, 2), k_steps=2, stages=3),
+    Form("mma.m16n16k16.bf16", "bfloat16", result="bfloat16", tiles=(1, 1), span=64),
+    Form("mma.m16n8k32.s8", "int8", "int32", "int32", k_steps=1),
+    Form("mma.m16n16k32.u8", "uint8", "int32", "int32", tiles=(1, 1), k_steps=1, span=0),
+    Form(transpose_b=False, warps=(1, 1), tiles=(1, 4)),
+    Form("mma.m16n16k16.f16", transpose_a=True, transpose_b=False, warps=(2, 2), tiles=(2, 1), stages=1),
+)
+
+
+def product(form: Form, m: int, n: int, k: int) -> list[te.Tensor]:
+    """c = a b, its sums wider than a and b, and d, which is c in the type of the result."""
+    a = te.placeholder((k, m) if form.transpose_a else (m, k), form.dtype, name="a")
+    b = te.placeholder((n, k) if form.transpose_b else (k, n), form.dtype, name="b")
+    c = topi.nn.matmul(a, b, form.transpose_a, form.transpose_b, out_dtype=form.sums)
+    return [a, b, te.compute((m, n), lambda i, j: c[i, j].astype(form.result) * 1, name="d")]
+
+
+def scheduled(form: Form, shape: Sequence[int], target: str = CUDA) -> Schedule:
+    """The product, tiled for the form's intrinsic."""
+    found = find_intrinsic(form.intrinsic)
+    assert found is not None
+    sch = Schedule(product(form, *shape), target=target)
+    block = "T_matmul"
+    for operand in ("a", "b"):
+        sch.cache_read(block, operand, "shared", label=f"{operand}_shared")
+    tile = sch.tensor_tile(block, form.intrinsic, form.warps, form.tiles, form.k_steps)
+    for operand in ("a_shared", "b_shared"):
+        sch.compute_at(operand, tile.fill, unit_loops=True)
+        both = sch.fuse(operand, *sch.get_loops(operand)[-2:])
+        threads = form.warps[0] * form.warps[1]
+        _, warp, lane, vector = sch.split(operand, both, [None, threads, 32, 16 // found.a.bytes])
+        sch.bind(operand, warp, "threadIdx.y")
+        sch.bind(operand, lane, "threadIdx.x")
+        sch.vectorize(operand, vector)
+        if form.span:
+            sch.swizzle(operand, form.span)
+    sch.reverse_compute_at("d", tile.lane)
+    sch.vectorize("d", sch.get_loops("d")[-1])
+    if form.stages > 1:
+        sch.software_pipeline(block, tile.fill, form.stages)
+    return sch
