@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ._inputs import cost_model, positive, seconds, strategy
 
 if TYPE_CHECKING:
+    from ..search.measure.limits import Limits
     from ..search.tune.options import TuningOptions
 
 FLAGS = {"num_measure_trials": "trials", "time_limit_s": "time_limit"}
@@ -49,7 +50,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def tuning_options_of(options: argparse.Namespace, records: Path, trials: int) -> TuningOptions:
+def tuning_options_of(options: argparse.Namespace, records: Path, trials: int, limits: Limits | None) -> TuningOptions:
     """The options that are asked for, with this many trials in all, unless new ones are counted."""
     from ..search.tune.options import TuningOptions
 
@@ -63,6 +64,7 @@ def tuning_options_of(options: argparse.Namespace, records: Path, trials: int) -
         strategy=options.strategy or "evolution",
         cost_model=options.cost_model or "trees",
         verbose=options.verbose,
+        limits=limits,
         spelled=as_flag,
     )
 

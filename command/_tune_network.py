@@ -16,7 +16,7 @@ from ..dialects.names import printable
 from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of
 from ._network import name_of, read_network, takes_winograd, tasks_of
-from ._report import table
+from ._report import limits_for, table
 from ._searching import tuning_options_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def tune_network(options: argparse.Namespace) -> int:
     trials = options.trials or TRIALS_A_TASK * len(tasks)
     if trials < len(tasks):
         raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
-    tuning = tuning_options_of(options, records, trials)
+    limits = limits_for(tasks[0].target, {task.compute_dag.dtype for task in tasks})
+    tuning = tuning_options_of(options, records, trials, limits)
     start_s = time.monotonic()
     try:
         result = TaskScheduler(tasks, weights, load_records=records).tune(tuning, measure_option_of(options))

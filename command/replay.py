@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..dialects.names import printable
 from ._errors import UserError
 from ._export import add_export_options, check_export, export, in_words
-from ._report import check, peak, speed_rows, table, threads
+from ._report import check, limits_for, place, speed_json, speed_rows, table
 from ._source import file_task, pick_record, replayable, task_of
 from .show import add_choice
 
@@ -44,11 +44,11 @@ def run(options: argparse.Namespace) -> int:
         if options.export is None:
             raise
         return _exported_unseen(task, schedule, export(kernel, options, task.name), str(error), options.json)
+    limits = limits_for(task.target, [task.compute_dag.dtype], record)
     written = export(kernel, options, task.name) if checked.right else {}
     result = kernel.benchmark(
         *task.reference.inputs, min_repeat_ms=options.min_repeat_ms, repeat=max(1, options.repeat)
     )
-    limit = peak(task)
     if options.json:
         report = {
             "workload_key": task.workload_key,
@@ -59,8 +59,7 @@ def run(options: argparse.Namespace) -> int:
             "latency_s": result.min,
             "median_s": result.median,
             "times_s": result.times_s,
-            "gflops_per_s": task.flops / result.min / 1e9,
-            "peak_gflops_per_s": limit,
+            **speed_json(task, result.min, limits),
             "recorded_s": None if record is None else record.time_s,
             **written,
         }
@@ -69,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
     rows = [("latency", f"{result.min * 1e3:.4g} ms (shortest of {len(result.times_s)} repeats, {result})")]
     if record is not None:
         rows.append(("recorded", f"{record.time_s * 1e3:.4g} ms on {printable(record.device)}"))
-    rows += [*speed_rows(task, result.min, limit), ("check", str(checked))]
-    print(printable("\n".join([f"{task.name} on {threads(task)}", table(rows), *in_words(written)])))
+    rows += [*speed_rows(task, result.min, limits), ("check", str(checked))]
+    print(printable("\n".join([f"{task.name} on {place(task)}", table(rows), *in_words(written)])))
     return 0 if checked.right else 1
 
 

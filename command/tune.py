@@ -16,12 +16,13 @@ from ._errors import UserError, interruption_code
 from ._inputs import tuner
 from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, is_network
-from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
+from ._report import Check, check, limits_for, place, replay_command, speed_json, speed_rows, table
 from ._searching import add_search_options, tuning_options_of
 from ._source import file_task, is_own_template, named_task, template_task, templated_task
 from ._tuner import require_tuner_fits, tune_with
 
 if TYPE_CHECKING:
+    from ..search.measure.limits import Limits
     from ..search.task import SearchTask
     from ..search.tune.loop import TuningOptions, TuningResult
     from ._source import AnyTask
@@ -101,7 +102,8 @@ def run(options: argparse.Namespace) -> int:
     known = " (exists: gone on with)" if records.exists() else ""
     print(f"records: {records}{known}", file=say, flush=True)
     workload = _write_workload(task, records)
-    tuning = tuning_options_of(options, records, options.trials or TRIALS)
+    limits = limits_for(task.target, [task.compute_dag.dtype])
+    tuning = tuning_options_of(options, records, options.trials or TRIALS, limits)
     start_s = time.monotonic()
     try:
         result = _tuned(task, options, tuning)
@@ -111,11 +113,11 @@ def run(options: argparse.Namespace) -> int:
         return interruption_code(error)
     wall_s = time.monotonic() - start_s
     checked = check(task, _workload_of(task).build(result.best.schedule))
-    limit = peak(task)
+    limits = limits_for(task.target, (), result.best) or limits
     if options.json:
-        print(json.dumps(_as_json(task, result, checked, limit, wall_s, records, workload)))
+        print(json.dumps(_as_json(task, result, checked, limits, wall_s, records, workload)))
     else:
-        print(_as_text(task, result, checked, limit, wall_s, workload, tuning.advice_on_more))
+        print(_as_text(task, result, checked, limits, wall_s, workload, tuning.advice_on_more))
     return 0 if checked.right else 1
 
 
@@ -183,7 +185,7 @@ def _as_text(
     task: AnyTask,
     result: TuningResult,
     checked: Check,
-    limit: float | None,
+    limits: Limits | None,
     wall_s: float,
     workload: Path,
     advice: str,
@@ -200,7 +202,7 @@ def _as_text(
         resumed = f" ({state.resumed} from the records{hint})"
     rows = [
         ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),
-        *speed_rows(task, best.time_s, limit),
+        *speed_rows(task, best.time_s, limits),
         ("untuned", untuned),
         ("check", str(checked)),
         ("trials", f"{state.done}{resumed}, errors: {state.error_counts()}; {wall_s:.1f} s ({spent})"),
@@ -212,7 +214,7 @@ def _as_text(
 
     steps = "\n".join(f"  {step}" for step in parse_schedule(best.schedule))
     return (
-        f"\n{task.name} on {best.device}, {threads(task)}\n{table(rows)}\n\nschedule\n{steps}\n\n"
+        f"\n{task.name} on {best.device}, {place(task)}\n{table(rows)}\n\nschedule\n{steps}\n\n"
         f"replay it (add --print-between-passes to see every step)\n  {replay_command(workload, best.schedule)}"
     )
 
@@ -221,13 +223,12 @@ def _as_json(
     task: AnyTask,
     result: TuningResult,
     checked: Check,
-    limit: float | None,
+    limits: Limits | None,
     wall_s: float,
     records: Path,
     workload: Path,
 ) -> dict[str, Any]:
     best, state = result.best, result.state
-    speed = task.flops / best.time_s / 1e9
     return {
         "workload_key": task.workload_key,
         "workload_hash": task.compute_dag.hash,
@@ -235,11 +236,7 @@ def _as_json(
         "device": best.device,
         "latency_s": best.time_s,
         "median_s": statistics.median(best.times_s),
-        "flop": task.flops,
-        "gflops_per_s": speed,
-        "peak_gflops_per_s": limit,
-        "peak_share": None if limit is None else speed / limit,
-        "moved_bytes": moved_bytes(task),
+        **speed_json(task, best.time_s, limits),
         "untuned_s": None if result.default is None else result.default.time_s,
         "speedup": None if result.default is None else result.speedup,
         "right": checked.right,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from ...dialects.caller import warn_caller
 from ...storage.whole_file import write_whole
+from ..measure.limits import Limits, limits_of
 from ..records import file as rec
 from ..records.file import Record, RecordError
 from ..records.network_files import TunedNetwork, networks_beside
 from ..records.rebuilt import rebuilt_task, task_of_key
 from .charts import curve_chart
-from .group import groups
-from .limits import Limits, limits_of
+from .group import RecordGroup, groups
 from .network import traces
 from .page import page
 
@@ -39,8 +39,8 @@ def write_report(
 
     `find_task` gives the task of a record where the workload is at hand: its IR is then shown step by step. Without it,
     the IR that tuning leaves beside a file is taken, as are the weights of `networks`. With `measure`, the limits of
-    this machine's CPU are measured where records are of it. RecordError where a file cannot be read or written, or
-    there is no record.
+    this machine's CPU are measured where records are of it and keep none. RecordError where a file cannot be read or
+    written, or there is no record.
     """
     default: Callable[[Record], SearchTask | None]
     if isinstance(records, str | os.PathLike):
@@ -54,8 +54,11 @@ def write_report(
     found = [replace(group, task=find(group.first)) for group in groups(loaded)]
 
     @cache
-    def limits(target: str) -> Limits | None:
-        return limits_of(target, measure)
+    def measured(target: str, dtype: str | None) -> Limits | None:
+        return limits_of(target, [dtype] if measure and dtype else ())
+
+    def limits(group: RecordGroup) -> Limits | None:
+        return group.limits or measured(group.first.target, group.dtype)
 
     path = Path(output)
     if path.suffix == ".svg":

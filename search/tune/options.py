@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...dialects.classic_words import options_know_classic_words
 from ...dialects.counts import require_count
 from ..cost_model import CostModel
+from ..measure.limits import Limits
 from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
 from ..records.file import Record
@@ -161,8 +162,8 @@ class TuningOptions:
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. `callbacks` are called with the state and the record after each trial;
-    one that returns True ends tuning, in a network that of the task. `verbose` shows each trial. Sentences that advise
-    an option have it as `spelled` says.
+    one that returns True ends tuning, in a network that of the task. `verbose` shows each trial. `limits` of the device
+    are kept in the records. Sentences that advise an option have it as `spelled` says.
     """
 
     num_measure_trials: int = 64
@@ -180,6 +181,7 @@ class TuningOptions:
     callbacks: Sequence[Callback[TuningState]] = ()
     progress: bool | Progress = True
     verbose: bool = False
+    limits: Limits | None = None
     spelled: Spelling = as_keyword
 
     @property
