@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._errors import UserError
 from ._inputs import cost_model, positive, seconds, strategy
 
 if TYPE_CHECKING:
@@ -48,6 +50,20 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"what ranks them before they are measured: {', '.join(MODELS)} (default: trees)",
     )
+
+
+def require_records(path: Path) -> None:
+    """UserError where a search cannot append its records to a file, before it begins."""
+    from ..search.records.file import RECORD_MARKS
+    from ..storage.ownership import require_ours
+
+    try:
+        require_ours(path, "record file", RECORD_MARKS)
+    except OSError as error:
+        raise UserError(f"cannot open record file '{path}': {error.strerror}") from None
+    folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
+    if not path.exists() and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise UserError(f"cannot open record file '{path}': {folder} is no folder that can be written to")
 
 
 def tuning_options_of(options: argparse.Namespace, records: Path, trials: int, limits: Limits | None) -> TuningOptions:

@@ -35,8 +35,13 @@ class ComputeDAG:
 
     module: ModuleOp
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.module, ModuleOp):
+            what = type(self.module).__name__
+            raise TypeError(f"ComputeDAG is of a module: of tensors it is ComputeDAG.from_tensors(...), got {what}")
+
     @classmethod
-    def from_tensors(cls, tensors: Sequence[Tensor]) -> ComputeDAG:
+    def from_tensors(cls, tensors: Tensor | Sequence[Tensor]) -> ComputeDAG:
         """The DAG of a list of inputs and outputs, as `te.create_module` takes it."""
         return cls(create_module(tensors))
 

@@ -10,6 +10,8 @@ from ..records.file import Record
 from .group import RecordGroup, duration
 from .svg import Chart
 
+CURVE_TITLE = "Speed of each trial and of the best so far"
+
 
 def curve_chart(group: RecordGroup) -> str:
     """Speed by trial: each trial as a point, the best so far as a line; failures lie on the axis."""
@@ -23,7 +25,7 @@ def curve_chart(group: RecordGroup) -> str:
         return group.gflops_per_s(time_s) if group.flop else 100.0 * best_s / time_s
 
     top = 1.08 * speed(best_s) or 1.0
-    chart = Chart("Speed of each trial and of the best so far", "trial", unit, (0, max(2, len(trials))), (0.0, top))
+    chart = Chart(CURVE_TITLE, "trial", unit, (0, max(2, len(trials))), (0.0, top))
     steps: list[tuple[float, float]] = []
     for number, time_s in enumerate(group.curve, start=1):
         if math.isfinite(time_s):

@@ -21,6 +21,8 @@ from .style import STYLE
 
 FindLimits = Callable[[RecordGroup], Limits | None]
 
+PAGE_MARK = '<meta name="generator" content="loopwright">'
+"""The mark of a page of ours, which another report may replace."""
 _MOST_BARS = 14
 _NO_OPERATIONS = "operations of a run are not known"
 _LONGEST_TEXT = 200_000
@@ -34,7 +36,7 @@ def page(
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{as_text(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
+        f"{PAGE_MARK}<title>{as_text(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
     )
 
 
