@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from loopwright.search.tuners import callbacks as callbacks
     from loopwright.search.workload import ComputeDAG as ComputeDAG
     from loopwright.search.workload import register_workload as register_workload
+    from loopwright.tuning import optimize as optimize
+    from loopwright.tuning import tune as tune
 
 __version__ = "0.1.0"
 
@@ -119,6 +121,7 @@ _HOMES = {
     "load_network": "loopwright.graph.runtime.network",
     "onnx": "loopwright.frontends",
     "opencl": "loopwright.backends.opencl.arrays",
+    "optimize": "loopwright.tuning",
     "pick_best": "loopwright.search.records.index",
     "pretuned": "loopwright.search.records",
     "register_sketch_rule": "loopwright.search.sketch.rule",
@@ -128,6 +131,7 @@ _HOMES = {
     "template": "loopwright.search.template.registry",
     "torch": "loopwright.frontends",
     "train_cost_model": "loopwright.search.cost_model.samples",
+    "tune": "loopwright.tuning",
     "tuners": "loopwright.search",
     "write_report": "loopwright.search.report.write",
 }
