@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
     from loopwright.frontends.torch.errors import TorchImportError as TorchImportError
     from loopwright.frontends.torch.exported import from_exported as from_exported
-    from loopwright.graph.compiler import compile as compile
     from loopwright.graph.network import Network as Network
     from loopwright.graph.runtime.network import CompiledNetwork as CompiledNetwork
     from loopwright.graph.runtime.network import load_network as load_network
-    from loopwright.graph.tasks import extract_tasks as extract_tasks
-    from loopwright.graph.template_tasks import extract_template_tasks as extract_template_tasks
+    from loopwright.opening import compile as compile
+    from loopwright.opening import extract_tasks as extract_tasks
+    from loopwright.opening import extract_template_tasks as extract_template_tasks
     from loopwright.passes.build_limits import BuildLimits as BuildLimits
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from loopwright.search.tuners import callbacks as callbacks
     from loopwright.search.workload import ComputeDAG as ComputeDAG
     from loopwright.search.workload import register_workload as register_workload
+    from loopwright.tuning import optimize as optimize
+    from loopwright.tuning import tune as tune
 
 __version__ = "0.1.0"
 
@@ -113,13 +115,13 @@ _HOMES = {
     "apply_history_best": "loopwright.search.records.index",
     "build": "loopwright.building",
     "callbacks": "loopwright.search.tuners",
-    "compile": "loopwright.graph.compiler",
+    "compile": "loopwright.opening",
     "cpu": "loopwright.backends.llvm.this_cpu",
     "cuda": "loopwright.backends.cuda.arrays",
     "interpret": "loopwright.building",
     "measure_option": "loopwright.search.measure.local",
-    "extract_tasks": "loopwright.graph.tasks",
-    "extract_template_tasks": "loopwright.graph.template_tasks",
+    "extract_tasks": "loopwright.opening",
+    "extract_template_tasks": "loopwright.opening",
     "load_cost_model": "loopwright.search.cost_model",
     "intrinsics": "loopwright.dialects.intrinsics",
     "jax": "loopwright.frontends",
@@ -130,6 +132,7 @@ _HOMES = {
     "load_network": "loopwright.graph.runtime.network",
     "onnx": "loopwright.frontends",
     "opencl": "loopwright.backends.opencl.arrays",
+    "optimize": "loopwright.tuning",
     "pick_best": "loopwright.search.records.index",
     "pretuned": "loopwright.search.records",
     "register_intrinsic": "loopwright.dialects.intrinsics",
@@ -140,6 +143,7 @@ _HOMES = {
     "template": "loopwright.search.template.registry",
     "torch": "loopwright.frontends",
     "train_cost_model": "loopwright.search.cost_model.samples",
+    "tune": "loopwright.tuning",
     "tuners": "loopwright.search",
     "write_report": "loopwright.search.report.write",
 }

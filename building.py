@@ -15,6 +15,7 @@ from .dialects.interpret.kernel import run_kernel
 from .dialects.target import Target
 from .passes.build_limits import USUAL_LIMITS, BuildLimits
 from .search.measure.check import check_kernel
+from .te import Tensor, create_module
 
 
 @knows_classic_words
@@ -27,7 +28,9 @@ def build(
     check_addresses: bool = False,
     limits: BuildLimits = USUAL_LIMITS,
 ) -> Kernel:
-    """Compile a module at te, loop or kernel level, or a schedule, into a callable.
+    """Compile te tensors, a module at te, loop or kernel level, or a schedule, into a callable.
+
+    Tensors, one or a list of inputs and outputs, are compiled as `te.create_module` has them, without a schedule.
 
     Without `target` the one the module carries is used, else this machine's CPU. `params` are arrays for inputs that
     were declared constant, by name: they are copied and packed now, and the callable takes the other inputs only.
@@ -43,6 +46,8 @@ def build(
     With `check_addresses`, for `llvm` only, each call raises OutsideBufferError at the first access outside of a buffer
     instead of making it; tests use that, and it costs a branch for every access.
     """
+    if isinstance(x, Tensor | list | tuple):
+        x = create_module(x)
     kernel = backend.build(x, target, params, check_addresses=check_addresses, limits=limits)
     if check:
         check_kernel(kernel, getattr(x, "workload", x), getattr(x, "pipeline", ""), params)

@@ -62,8 +62,8 @@ class Schedule:
     one new block returns its name. Illegal steps raise ScheduleError and change nothing.
     """
 
-    def __init__(self, workload: Sequence[Tensor] | ModuleOp, target: Target | str | None = None) -> None:
-        """Start from te tensors (placeholders and outputs) or from a module on tensors or loops, which is copied.
+    def __init__(self, workload: Tensor | Sequence[Tensor] | ModuleOp, target: Target | str | None = None) -> None:
+        """Start from te tensors (an output, or inputs and outputs), or from a module on tensors or loops, a copy of it.
 
         `target` is a Target, or text as `lw.resolve_target` takes it: `cuda` is the GPU that is here.
         """
@@ -152,7 +152,7 @@ class Schedule:
         if isinstance(schedule, str):
             steps = parse_schedule(schedule)
         else:
-            steps = [schedule] if isinstance(schedule, ModulePass) else list(schedule)
+            steps = [schedule] if isinstance(schedule, ModulePass) else _listed(schedule)
         asked = [step for step in steps if not isinstance(step, LowerTeToLoop)]
         added = [plain_step(step) for step in asked]
         try:
@@ -261,7 +261,12 @@ class Schedule:
             options["block"] = options["loop"].block
         if len(arguments) > len(names) or _spells_out(names, arguments):
             arguments = (*arguments[: len(names) - 1], arguments[len(names) - 1 :])
-        return step_class(*map(self._plain, arguments), **{key: self._plain(value) for key, value in options.items()})
+        plain = {key: self._plain(value) for key, value in options.items()}
+        try:
+            step: object = step_class(*map(self._plain, arguments), **plain)
+        except TypeError as error:
+            raise TypeError(str(error).replace(f"{step_class.__name__}.__init__()", f"{stem}()")) from None
+        return step
 
     def _plain(self, value: Any) -> Any:
         """Return an argument as a primitive's field holds it."""
@@ -274,10 +279,21 @@ class Schedule:
             return str.__str__(thing)
         if isinstance(thing, Tensor) and isinstance(thing.op, Compute):
             return self._blocks_of.get(thing.op, thing.op.name)
+        if not hasattr(thing, "name"):
+            raise TypeError(f"a block is given by its name or its tensor, a loop by its name, got {thing!r:.40}")
         return str(thing.name)
 
     def _find(self, name: str) -> BlockOp:
         return find_block("get_loops", self.module, name)
+
+
+def _listed(schedule: object) -> list[ModulePass]:
+    """The steps given; TypeError for what is no list of them."""
+    given = list(schedule) if isinstance(schedule, Iterable) else []
+    steps = [step for step in given if isinstance(step, ModulePass)]
+    if not isinstance(schedule, Iterable) or len(steps) < len(given):
+        raise TypeError(f"a schedule is text, a step, or a list of steps, got {schedule!r:.60}")
+    return steps
 
 
 def _spells_out(names: list[str], arguments: tuple[Any, ...]) -> bool:

@@ -48,7 +48,8 @@ def lower_to_kernel(x: Any, target: str | Target | None = None, limits: BuildLim
 
     given = x if isinstance(x, ModuleOp) else getattr(x, "module", None)
     if not isinstance(given, ModuleOp):
-        raise TypeError(f"build takes a module or a schedule, got {type(x).__name__}")
+        what = "te tensors, a module or a schedule"
+        raise TypeError(f"build takes {what}, got {type(x).__name__}")
     if any(isinstance(op, ApplyOp) for op in given.walk()):
         raise TypeError("build takes a program of one kernel, got a network: lw.compile(net, target) compiles it")
     if any(isinstance(op, ComputeOp) for op in given.walk()):

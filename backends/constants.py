@@ -24,6 +24,8 @@ class Constants:
     """
 
     def __init__(self, kernel: str, arguments: Sequence[Argument], params: Mapping[str, Any] | None = None) -> None:
+        if params is not None and not isinstance(params, Mapping):
+            raise TypeError(f"params of kernel {kernel} are arrays by name, got {type(params).__name__}")
         given = dict(params or {})
         _refuse_strangers(kernel, arguments, given)
         self.fixed: dict[int, Array] = {}

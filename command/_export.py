@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
+from ._inputs import file_name
 
 if TYPE_CHECKING:
     from ..backends.kernel_function import Kernel
@@ -18,7 +18,7 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of writing a library."""
     parser.add_argument(
         "--export",
-        type=Path,
+        type=file_name,
         metavar="FILE.so",
         help="write a library for C (.so, or .o without a linker) and a header",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
@@ -20,15 +21,35 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def file_name(text: str) -> Path:
+    """Parse the name of a file, for argparse."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"must name a file, got '{text}'")
+    return Path(text)
+
+
+def from_zero(text: str) -> float:
+    """Parse a length of time of at least 0, for argparse."""
+    value = _number(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got '{text}'")
+    return value
+
+
 def seconds(text: str) -> float:
     """Parse seconds above 0, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = _number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"must be seconds above 0, got '{text}'")
     return value
+
+
+def _number(text: str) -> float:
+    """The number that a text is; not a number where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def cost_model(text: str) -> str:
@@ -73,7 +94,8 @@ def read_arrays(texts: Sequence[str], flag: str) -> dict[str, Any]:
         try:
             found[name] = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+            why = getattr(error, "strerror", None) or "it holds no array that NumPy saved (.npy)"
+            raise UserError(f"cannot read {path}: {why}") from None
     return found
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ._errors import UserError
-from ._inputs import positive
+from ._inputs import from_zero, positive, seconds
 
 if TYPE_CHECKING:
     from ..search.measure.local import MeasureOption
@@ -16,12 +16,12 @@ def add_measure_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `lw.LocalBuilder` and `lw.LocalRunner`; what is not given is as usual for the target."""
     group = parser.add_argument_group("measuring (what is not given is as usual for the target)")
     group.add_argument("--builders", type=positive, metavar="N", help="processes that build (default: one a core)")
-    group.add_argument("--build-timeout", type=float, metavar="S", help="seconds for a build (default: 30)")
+    group.add_argument("--build-timeout", type=seconds, metavar="S", help="seconds for a build (default: 30)")
     group.add_argument("--number", type=positive, metavar="N", help="runs in a repeat, at least")
     group.add_argument("--repeat", type=positive, metavar="N", help="repeats of a measurement (default: 3)")
-    group.add_argument("--min-repeat-ms", type=float, metavar="MS", help="length of a repeat (50, on a GPU 10)")
-    group.add_argument("--run-timeout", type=float, metavar="S", help="seconds for a measurement (default: 10)")
-    group.add_argument("--cooldown", type=float, metavar="S", help="seconds of rest before a measurement (default: 0)")
+    group.add_argument("--min-repeat-ms", type=from_zero, metavar="MS", help="length of a repeat (50, on a GPU 10)")
+    group.add_argument("--run-timeout", type=seconds, metavar="S", help="seconds for a measurement (default: 10)")
+    group.add_argument("--cooldown", type=from_zero, metavar="S", help="seconds of rest before each (default: 0)")
 
 
 def measure_option_of(options: argparse.Namespace) -> MeasureOption:

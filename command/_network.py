@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.numpy_types import FLOATS
-from ._errors import UserError
-from ._inputs import positive, read_arrays
+from ._errors import UserError, did_you_mean
+from ._inputs import file_name, positive, read_arrays
 
 if TYPE_CHECKING:
     from ..dialects.target import Target
@@ -62,7 +62,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX model (.onnx), a network by name, or a compiled network (.lw)")
     parser.add_argument("--target", help="'llvm' (the default) is this machine, 'cuda' its GPU, and so on")
     parser.add_argument(
-        "--records", type=Path, help="record file with tuned schedules (default: <model>.jsonl, if it exists)"
+        "--records", type=file_name, help="record file with tuned schedules (default: <model>.jsonl, if it exists)"
     )
     add_network_options(parser)
 
@@ -147,7 +147,8 @@ def _by_name(name: str, options: argparse.Namespace) -> Network:
     from ..testing import NETWORKS, network
 
     if name not in NETWORKS:
-        raise UserError(f"there is no network '{name}': give a .onnx file or one of {', '.join(NETWORKS)}")
+        hint = did_you_mean(name, NETWORKS)
+        raise UserError(f"there is no network '{name}'{hint}: give a .onnx file or one of {', '.join(NETWORKS)}")
     if options.input_shape:
         raise UserError(f"{name} has its own shapes: --input-shape is for ONNX models")
     if options.constant:

@@ -28,6 +28,8 @@ def own_template(text: str) -> Callable[..., Any]:
     from ..search.template.registry import registered_in
 
     source, _, name = text.rpartition(":")
+    if not source or not name:
+        raise UserError(f"a template of your own is FILE.py:NAME or MODULE:NAME, got '{one_line(text)}'")
     module = _run_file(Path(source)) if source.endswith(".py") else _run_module(source)
     known = registered_in(module.__name__)
     found = getattr(module, name, None) or known.get(name)

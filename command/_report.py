@@ -1,4 +1,4 @@
-"""Reports of a kernel: its error, time, speed and share of the CPU's peak, and how they are printed."""
+"""Reports of a kernel: its error, time, speed and share of the device's limits, and how they are printed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..backends.kernel_function import Kernel
     from ..dialects.target import Target
+    from ..search.measure.limits import Limits
+    from ..search.records.file import Record
     from ._source import AnyTask
-
-_PEAK_TYPES = ("float32", "float64")
 
 
 @dataclass(frozen=True)
@@ -54,24 +53,15 @@ def check(task: AnyTask, kernel: Kernel) -> Check:
     return Check(worst, reference.atol, reference.rtol, right)
 
 
-def peak(task: AnyTask) -> float | None:
-    """GFLOP/s that this CPU reaches with FMA in registers on as many threads; None for types it is not measured for."""
-    types = {str(array.dtype) for array in task.reference.inputs}
-    dtype = next(iter(types)) if len(types) == 1 else ""
-    return _measured_peak(task.target, dtype) if dtype in _PEAK_TYPES else None
+def limits_for(target: Target, dtypes: Iterable[str | None], record: Record | None = None) -> Limits | None:
+    """The limits that a record keeps, else those of the target, which are measured now where it is this CPU.
 
+    To be asked for before anything else runs. None where they are not known.
+    """
+    from ..search.measure.limits import Limits, limits_of
 
-@cache
-def _measured_peak(target: Target, dtype: str) -> float:
-    """Compile and time the kernel of FMAs, once for a target and a type."""
-    from ..backends.llvm.peak import peak_gflops_per_s
-
-    return peak_gflops_per_s(target, dtype)
-
-
-def moved_bytes(task: AnyTask) -> int:
-    """Bytes of all inputs and outputs: what moves at least where nothing is in a cache."""
-    return sum(array.nbytes for array in (*task.reference.inputs, *task.reference.expected))
+    kept = None if record is None else Limits.from_json(record.limits)
+    return kept or limits_of(target, filter(None, dtypes))
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
@@ -79,22 +69,39 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"  {name:<10}{text}" for name, text in rows)
 
 
-def speed_rows(task: AnyTask, time_s: float, peak_gflops_per_s: float | None) -> list[tuple[str, str]]:
+def speed_rows(task: AnyTask, time_s: float, limits: Limits | None) -> list[tuple[str, str]]:
     """Return rows of a table that say what `time_s` means for a task."""
-    speed = task.flops / time_s / 1e9
-    rows = []
-    if peak_gflops_per_s is None:
-        rows.append(("speed", f"{speed:.1f} GFLOP/s"))
-    else:
-        share, limit = speed / peak_gflops_per_s, f"{peak_gflops_per_s:.0f} GFLOP/s on {threads(task)}"
-        rows.append(("speed", f"{speed:.1f} GFLOP/s, {share:.1%} of this CPU's measured peak of {limit}"))
-    rows.append(("memory", f"{moved_bytes(task) / time_s / 1e9:.1f} GB/s of inputs and outputs"))
-    return rows
+    dag = task.compute_dag
+    share = None if limits is None else limits.share(task.flops, dag.moved_bytes, time_s, dag.dtype)
+    speed = f"{task.flops / time_s / 1e9:.4g} GFLOP/s"
+    return [
+        ("speed", speed if share is None else f"{speed}, {share}"),
+        ("memory", f"{dag.moved_bytes / time_s / 1e9:.4g} GB/s of inputs and outputs"),
+    ]
 
 
-def threads(task: AnyTask) -> str:
-    """`1 thread`, `2 threads`."""
-    return f"{task.target.cores} thread{'s' if task.target.cores > 1 else ''}"
+def speed_json(task: AnyTask, time_s: float, limits: Limits | None) -> dict[str, Any]:
+    """The same for scripts; what is not known is null."""
+    dag = task.compute_dag
+    share = None if limits is None else limits.share(task.flops, dag.moved_bytes, time_s, dag.dtype)
+    return {
+        "flop": task.flops,
+        "gflops_per_s": task.flops / time_s / 1e9,
+        "moved_bytes": dag.moved_bytes,
+        "peak_gflops_per_s": None if limits is None else limits.peak(dag.dtype),
+        "peak_gbytes_per_s": None if limits is None else limits.gbytes_per_s,
+        "limit_gflops_per_s": None if share is None else share.limit_gflops_per_s,
+        "limit_share": None if share is None else share.share,
+        "limits_source": None if limits is None else limits.source,
+    }
+
+
+def place(task: AnyTask) -> str:
+    """What a task is tuned for: `2 threads` of a CPU, `target cuda ...`."""
+    target = task.target
+    if target.is_gpu:
+        return f"target {' '.join(filter(None, (target.kind, target.model)))}"
+    return f"{target.cores} thread{'s' if target.cores > 1 else ''}"
 
 
 def replay_command(workload: Path, schedule: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._errors import UserError
 from ._inputs import cost_model, positive, seconds, strategy
 
 if TYPE_CHECKING:
+    from ..search.measure.limits import Limits
     from ..search.tune.options import TuningOptions
 
 FLAGS = {"num_measure_trials": "trials", "time_limit_s": "time_limit"}
@@ -49,7 +52,21 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def tuning_options_of(options: argparse.Namespace, records: Path, trials: int) -> TuningOptions:
+def require_records(path: Path) -> None:
+    """UserError where a search cannot append its records to a file, before it begins."""
+    from ..search.records.file import RECORD_MARKS
+    from ..storage.ownership import require_ours
+
+    try:
+        require_ours(path, "record file", RECORD_MARKS)
+    except OSError as error:
+        raise UserError(f"cannot open record file '{path}': {error.strerror}") from None
+    folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
+    if not path.exists() and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise UserError(f"cannot open record file '{path}': {folder} is no folder that can be written to")
+
+
+def tuning_options_of(options: argparse.Namespace, records: Path, trials: int, limits: Limits | None) -> TuningOptions:
     """The options that are asked for, with this many trials in all, unless new ones are counted."""
     from ..search.tune.options import TuningOptions
 
@@ -63,6 +80,7 @@ def tuning_options_of(options: argparse.Namespace, records: Path, trials: int) -
         strategy=options.strategy or "evolution",
         cost_model=options.cost_model or "trees",
         verbose=options.verbose,
+        limits=limits,
         spelled=as_flag,
     )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
 from ..passes.primitive import ScheduleError
 from ..search.records.choose import best_on, is_of, name_in, on_target, workloads
-from ._errors import UserError
+from ._errors import UserError, did_you_mean
 from ._own_code import own_template
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
     if name not in known:
         if _is_template(name, target):
             raise UserError(f"'{name}' is a template: give its arguments with --args")
-        raise UserError(f"there is no workload '{name}': name a .mlir file or one of {', '.join(sorted(known))}")
+        raise UserError(_no_such(name, known))
     try:
         # ShapeError and ExpressionError are ValueErrors; sizes below 1 and unknown types end here too.
         return SearchTask(known[name], arguments(known[name], given), target)
@@ -44,6 +44,16 @@ def named_task(name: str, given: Mapping[str, Any], target: str) -> SearchTask:
         raise UserError(str(error)) from None
     except ZeroDivisionError:
         raise UserError(f"{name}: sizes, strides and groups must be at least 1") from None
+
+
+def _no_such(name: str, workloads: Iterable[str]) -> str:
+    """The sentence about a name that is neither a workload's nor a network's."""
+    from ..testing import NETWORKS
+
+    return (
+        f"there is no workload or network '{one_line(name)}'{did_you_mean(name, [*workloads, *NETWORKS])}: give a file "
+        f"(.mlir, .onnx), a workload ({', '.join(sorted(workloads))}), or a network ({', '.join(sorted(NETWORKS))})"
+    )
 
 
 def _is_template(name: str, target: str) -> bool:

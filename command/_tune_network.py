@@ -16,8 +16,8 @@ from ..dialects.names import printable
 from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of
 from ._network import name_of, read_network, takes_winograd, tasks_of
-from ._report import table
-from ._searching import tuning_options_of
+from ._report import limits_for, table
+from ._searching import require_records, tuning_options_of
 
 if TYPE_CHECKING:
     from ..search.tune.scheduler import NetworkResult
@@ -41,20 +41,23 @@ def tune_network(options: argparse.Namespace) -> int:
     if not tasks:
         none = "has a template" if options.templates else "has a reduction"
         raise UserError(f"{options.workload} has nothing to tune: no kernel of it {none}; compile it as it is")
+    trials = options.trials or TRIALS_A_TASK * len(tasks)
+    if trials < len(tasks):
+        raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
     records = options.records or Path(f"{name_of(options.workload)}.jsonl")
+    require_records(records)
+    measure = measure_option_of(options)
     say = sys.stderr if options.json else sys.stdout
     for number, (task, weight) in enumerate(zip(tasks, weights, strict=True)):
         what = printable(f"{task.name}, {task.flops / 1e6:.1f} MFLOP, {task.workload_key}")
         print(f"task {number:>3}: {weight} x {what}", file=say)
     known = " (exists: gone on with)" if records.exists() else ""
     print(f"\nrecords: {records}{known}", file=say, flush=True)
-    trials = options.trials or TRIALS_A_TASK * len(tasks)
-    if trials < len(tasks):
-        raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
-    tuning = tuning_options_of(options, records, trials)
+    limits = limits_for(tasks[0].target, {task.compute_dag.dtype for task in tasks})
+    tuning = tuning_options_of(options, records, trials, limits)
     start_s = time.monotonic()
     try:
-        result = TaskScheduler(tasks, weights, load_records=records).tune(tuning, measure_option_of(options))
+        result = TaskScheduler(tasks, weights, load_records=records).tune(tuning, measure)
     except KeyboardInterrupt as error:
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}", file=sys.stderr)

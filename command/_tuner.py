@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ._errors import UserError
 
 if TYPE_CHECKING:
     from ..search.measure.local import MeasureOption
+    from ..search.records.file import Record
     from ..search.template.task import TemplateTask
     from ..search.tune.loop import TuningOptions, TuningResult
+    from ..search.tune.progress import TuningState
     from ..search.tuners.classic import AnyCallback
 
 
@@ -38,7 +41,13 @@ def tune_with(name: str, task: TemplateTask, options: TuningOptions, measure: Me
         asked = options.trials_after(known)
         print(f"{asked} trials asked for in all, and the records hold {known}: none is new", file=sys.stderr)
         return TuningResult(tuner.best, None, tuner.trials, tuner.state, "the records hold no valid trial")
-    callbacks: list[AnyCallback] = [log_to_file(options.records), progress_bar(count, task.name, stream=sys.stderr)]
+    log = log_to_file(options.records)
+    limits = {} if options.limits is None else options.limits.as_json()
+
+    def keep(state: TuningState, record: Record) -> object:
+        return log(state, replace(record, limits=limits))
+
+    callbacks: list[AnyCallback] = [keep, progress_bar(count, task.name, stream=sys.stderr)]
     if options.time_limit_s is not None:
         callbacks.append(time_limit(options.time_limit_s))
     return tuner.tune(count, measure, options.early_stopping, callbacks)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..dialects.names import printable
-from ._inputs import drawn, positive, read_arrays
+from ._inputs import drawn, from_zero, positive, read_arrays
 from ._network import add_compile_options, add_trust_option, as_json, compiled_network, executor_of
 from ._peer import Comparison, compare
 from ._report import table
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_options(parser)
     add_trust_option(parser)
     parser.add_argument("--number", type=positive, help="runs in a repeat, and no more unless --min-repeat-ms is given")
-    parser.add_argument("--min-repeat-ms", type=float, help="length of a repeat (default: 500)")
+    parser.add_argument("--min-repeat-ms", type=from_zero, help="length of a repeat (default: 500)")
     parser.add_argument("--repeat", type=positive, default=3, help="repeats, and rounds beside the peer (default: 3)")
     parser.add_argument("--no-peer", action="store_true", help="leave onnxruntime out")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -10,13 +10,14 @@ from pathlib import Path
 from ..dialects.names import printable
 from ._errors import UserError
 from ._export import add_export_options, check_export, export, in_words
+from ._inputs import file_name
 from ._network import COMPILED, add_compile_options, as_json, compiled_network, name_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_options(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, help="the file to write (default: <model>.lw, or none with --export)"
+        "-o", "--output", type=file_name, help="the file to write (default: <model>.lw, or none with --export)"
     )
     add_export_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -29,6 +30,8 @@ def run(options: argparse.Namespace) -> int:
             f"{options.model} is compiled already{without}: give an ONNX model or a network by name, with its records"
         )
     check_export(options, options.target or "llvm")
+    if options.output is not None and options.output.suffix != COMPILED:
+        raise UserError(f"-o takes a file of a compiled network ({COMPILED}), not {options.output}")
     net = compiled_network(options)
     written = export(net, options)
     lines = [repr(net), *in_words(written)]

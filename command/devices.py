@@ -9,6 +9,7 @@ from typing import Any
 
 from ..backends.missing import MissingRequirement
 from ..dialects.target import Target
+from ._report import limits_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +39,10 @@ def _cpu(measure: bool) -> dict[str, Any]:
         "l2_bytes": target.l2_bytes,
     }
     if measure:
-        from ..backends.llvm.peak import copy_gbytes_per_s, peak_gflops_per_s
-
-        cpu["peak_gflops_per_s"] = peak_gflops_per_s(target)
-        cpu["copy_gbytes_per_s"] = copy_gbytes_per_s(target)
+        limits = limits_for(target, ["float32"])
+        assert limits is not None, "this machine's own"
+        cpu["peak_gflops_per_s"] = limits.peak("float32")
+        cpu["copy_gbytes_per_s"] = limits.gbytes_per_s
     return cpu
 
 

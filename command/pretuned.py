@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._errors import UserError, interruption_code
-from ._inputs import positive, seconds
+from ._inputs import file_name, positive, seconds
 from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, name_of, read_network, tasks_of
 
@@ -44,10 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
     parser.add_argument("--name", help="name of the set (default: the model of the target)")
     parser.add_argument(
-        "--folder", type=Path, help="where sets lie (default: the folder of the package that looks there)"
+        "--folder", type=file_name, help="where sets lie (default: the folder of the package that looks there)"
     )
     parser.add_argument(
-        "--records", type=Path, metavar="FOLDER", help="where trials are kept, and gone on with (default: NAME.trials)"
+        "--records",
+        type=file_name,
+        metavar="FOLDER",
+        help="where trials are kept, and gone on with (default: NAME.trials)",
     )
     parser.add_argument("--note", default="", help="a sentence for the set's description, such as how busy it was")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

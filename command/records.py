@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from ..dialects.names import printable
 from ..search.records.choose import name_in
+from ..storage.ownership import require_ours
 from ..storage.whole_file import write_whole
 from ._errors import UserError
+from ._inputs import file_name
 
 if TYPE_CHECKING:
     from ..search.records.file import Record
@@ -24,11 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     for function, text in _ACTIONS.items():
         action = actions.add_parser(function.__name__.strip("_"), help=text, description=text, allow_abbrev=False)
-        action.add_argument("files", type=Path, nargs="+", metavar="FILE", help="record file")
+        action.add_argument("files", type=file_name, nargs="+", metavar="FILE", help="record file")
         if function in (_stats, _best):
             action.add_argument("--json", action="store_true", help="print one JSON object")
         else:
-            action.add_argument("-o", "--output", type=Path, required=True, help="file to write, replaced if it exists")
+            action.add_argument(
+                "-o", "--output", type=file_name, required=True, help="file to write, replaced if it exists"
+            )
         action.set_defaults(action=function)
 
 
@@ -90,11 +94,12 @@ def _write(options: argparse.Namespace, kept: Sequence[Record], records: Sequenc
     What lies beside comes first: a record is not without what it refers to.
     """
     from ..search.records.carried import carry_along
-    from ..search.records.file import RecordError
+    from ..search.records.file import RECORD_MARKS, RecordError
 
     path: Path = options.output
     text = "".join(record.to_json() + "\n" for record in kept)
     try:
+        require_ours(path, "record file", RECORD_MARKS)
         path.parent.mkdir(parents=True, exist_ok=True)
         notes = carry_along(options.files, kept, path)
         write_whole(path, text)

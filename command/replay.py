@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
 from ._errors import UserError
 from ._export import add_export_options, check_export, export, in_words
-from ._report import check, peak, speed_rows, table, threads
+from ._inputs import file_name, from_zero, positive
+from ._report import check, limits_for, place, speed_json, speed_rows, table
 from ._source import file_task, pick_record, replayable, task_of
 from .show import add_choice
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", type=Path, help="a record file, or a workload's IR (.mlir)")
+    parser.add_argument("source", type=file_name, help="a record file, or a workload's IR (.mlir)")
     parser.add_argument("--schedule", metavar="TEXT", help="a schedule as text instead of the recorded one")
     add_choice(parser)
-    parser.add_argument("--min-repeat-ms", type=float, default=200.0, help="length of a repeat (default: 200)")
-    parser.add_argument("--repeat", type=int, default=5, help="repeats (default: 5)")
+    parser.add_argument("--min-repeat-ms", type=from_zero, default=200.0, help="length of a repeat (default: 200)")
+    parser.add_argument("--repeat", type=positive, default=5, help="repeats (default: 5)")
     add_export_options(parser)
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
 
@@ -44,11 +44,9 @@ def run(options: argparse.Namespace) -> int:
         if options.export is None:
             raise
         return _exported_unseen(task, schedule, export(kernel, options, task.name), str(error), options.json)
+    limits = limits_for(task.target, [task.compute_dag.dtype], record)
     written = export(kernel, options, task.name) if checked.right else {}
-    result = kernel.benchmark(
-        *task.reference.inputs, min_repeat_ms=options.min_repeat_ms, repeat=max(1, options.repeat)
-    )
-    limit = peak(task)
+    result = kernel.benchmark(*task.reference.inputs, min_repeat_ms=options.min_repeat_ms, repeat=options.repeat)
     if options.json:
         report = {
             "workload_key": task.workload_key,
@@ -59,8 +57,7 @@ def run(options: argparse.Namespace) -> int:
             "latency_s": result.min,
             "median_s": result.median,
             "times_s": result.times_s,
-            "gflops_per_s": task.flops / result.min / 1e9,
-            "peak_gflops_per_s": limit,
+            **speed_json(task, result.min, limits),
             "recorded_s": None if record is None else record.time_s,
             **written,
         }
@@ -69,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
     rows = [("latency", f"{result.min * 1e3:.4g} ms (shortest of {len(result.times_s)} repeats, {result})")]
     if record is not None:
         rows.append(("recorded", f"{record.time_s * 1e3:.4g} ms on {printable(record.device)}"))
-    rows += [*speed_rows(task, result.min, limit), ("check", str(checked))]
-    print(printable("\n".join([f"{task.name} on {threads(task)}", table(rows), *in_words(written)])))
+    rows += [*speed_rows(task, result.min, limits), ("check", str(checked))]
+    print(printable("\n".join([f"{task.name} on {place(task)}", table(rows), *in_words(written)])))
     return 0 if checked.right else 1
 
 
@@ -87,6 +84,9 @@ def _exported_unseen(task: SearchTask, schedule: str, written: dict[str, Any], w
 def _chosen(options: argparse.Namespace) -> tuple[SearchTask, str, Record | None]:
     """Return the task, the schedule, and the record it is from."""
     if options.source.suffix == ".mlir":
+        for flag, value in (("--workload", options.workload), ("--workload-file", options.workload_file)):
+            if value is not None:
+                raise UserError(f"{flag} is for record files, and {options.source} is a workload: leave it out")
         task = file_task(options.source, options.target or "llvm")
         return task, task.default_schedule if options.schedule is None else options.schedule, None
     record = pick_record(options.source, options.workload, options.target)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..dialects.names import printable
 from ._errors import UserError
+from ._inputs import file_name
 from ._source import task_of
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("records", type=Path, nargs="+", help="record files, of one or several workloads")
+    parser.add_argument("records", type=file_name, nargs="+", help="record files, of one or several workloads")
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=file_name,
         help="page to write, or the curve alone (.svg); default: the first file's name .html",
     )
     parser.add_argument(
         "--workload-file",
-        type=Path,
+        type=file_name,
         action="append",
         default=[],
         metavar="FILE",

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line, printable
+from ..storage.ownership import require_ours
+from ..storage.whole_file import whole_file
 from ._errors import UserError
-from ._inputs import drawn, read_arrays
+from ._inputs import drawn, file_name, read_arrays
 from ._network import add_compile_options, add_trust_option, as_json, compiled_network, executor_of
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="values of an input (others are random); may be given several times",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default: 0)")
-    parser.add_argument("-o", "--output", type=Path, help="write the outputs to this .npz file")
+    parser.add_argument("-o", "--output", type=file_name, help="write the outputs to this .npz file")
     parser.add_argument("--profile", action="store_true", help="print the time of each step")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -36,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import numpy as np
 
+    if options.output is not None:
+        _require_output(options.output)
     given = read_arrays(options.input, "--input")
     net = compiled_network(options)
     executor = executor_of(net)
@@ -44,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     outputs: dict[str, Any] = {name: executor.get_output(name) for name in executor.output_names}
     if options.output is not None:
         try:
-            np.savez(options.output, **outputs)
+            with whole_file(options.output) as file:
+                np.savez(file, **outputs)
         except OSError as error:
             raise UserError(f"cannot write {options.output}: {error.strerror}") from None
     profile = executor.profile() if options.profile else None
@@ -57,6 +62,16 @@ def run(options: argparse.Namespace) -> int:
     if profile is not None:
         print(printable(f"\n{profile}"))
     return 0
+
+
+def _require_output(path: Path) -> None:
+    """UserError where outputs cannot go to a file, before anything is compiled."""
+    if path.suffix != ".npz":
+        raise UserError(f"-o takes a file of arrays (.npz), not {path}")
+    try:
+        require_ours(path, "file of arrays", [b"PK"])
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _feed(executor: Executor, ports: tuple[Port, ...], given: dict[str, Any], seed: int) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
 from ._errors import UserError
+from ._inputs import file_name
 from ._source import pick_record, replayable, task_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _MODES = ("schedule", "python", "dag", "ir", "source")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("records", type=Path, help="record file that `tune` wrote")
+    parser.add_argument("records", type=file_name, help="record file that `tune` wrote")
     parser.add_argument("--mode", choices=_MODES, default="schedule", help="what to show (default: schedule)")
     add_choice(parser)
     parser.add_argument("--json", action="store_true", help="print the record, with what is shown, as one JSON object")
@@ -30,7 +30,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workload", metavar="KEY", help="hash (or its first digits), key or name of the workload")
     parser.add_argument("--target", help="only records of this target")
     parser.add_argument(
-        "--workload-file", type=Path, metavar="FILE", help="the workload's IR, if not beside the records"
+        "--workload-file", type=file_name, metavar="FILE", help="the workload's IR, if not beside the records"
     )
 
 

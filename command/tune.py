@@ -11,17 +11,20 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.names import one_line
 from ..search.records.file import DEFAULT_SKETCH
 from ._errors import UserError, interruption_code
-from ._inputs import tuner
+from ._inputs import file_name, tuner
 from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, is_network
-from ._report import Check, check, moved_bytes, peak, replay_command, speed_rows, table, threads
-from ._searching import add_search_options, tuning_options_of
+from ._report import Check, check, limits_for, place, replay_command, speed_json, speed_rows, table
+from ._searching import add_search_options, require_records, tuning_options_of
 from ._source import file_task, is_own_template, named_task, template_task, templated_task
 from ._tuner import require_tuner_fits, tune_with
 
 if TYPE_CHECKING:
+    from ..search.measure.limits import Limits
+    from ..search.measure.local import MeasureOption
     from ..search.task import SearchTask
     from ..search.tune.loop import TuningOptions, TuningResult
     from ._source import AnyTask
@@ -54,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="search a template with one of lw.tuners: xgb, ga, random or grid (default: the search of sketches)",
     )
     parser.add_argument(
-        "--records", type=Path, help="record file, gone on with if it exists (default: <workload>.jsonl)"
+        "--records", type=file_name, help="record file, gone on with if it exists (default: <workload>.jsonl)"
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.add_argument("--verbose", action="store_true", help="show each trial")
@@ -94,35 +97,69 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("--winograd is for networks; tune conv2d_winograd, a workload, or a template of that name")
     if options.dtype is not None:
         options.shape_dtype = options.dtype
+    _require_no_network(options)
+    measure = measure_option_of(options)
     task, name = _task(options)
+    _require_possible(task)
     records = options.records or Path(f"{name}.jsonl")
+    require_records(records)
     say = sys.stderr if options.json else sys.stdout
     print(f"{task.compute_dag}\n", file=say)
     known = " (exists: gone on with)" if records.exists() else ""
     print(f"records: {records}{known}", file=say, flush=True)
-    workload = _write_workload(task, records)
-    tuning = tuning_options_of(options, records, options.trials or TRIALS)
+    limits = limits_for(task.target, [task.compute_dag.dtype])
+    tuning = tuning_options_of(options, records, options.trials or TRIALS, limits)
     start_s = time.monotonic()
     try:
-        result = _tuned(task, options, tuning)
+        result = _tuned(task, options, tuning, measure)
     except KeyboardInterrupt as error:
+        _write_workload(task, records)
         again = shlex.join(["loopwright", *options.command_line])
         print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
         return interruption_code(error)
     wall_s = time.monotonic() - start_s
+    workload = _write_workload(task, records)
     checked = check(task, _workload_of(task).build(result.best.schedule))
-    limit = peak(task)
+    limits = limits_for(task.target, (), result.best) or limits
     if options.json:
-        print(json.dumps(_as_json(task, result, checked, limit, wall_s, records, workload)))
+        print(json.dumps(_as_json(task, result, checked, limits, wall_s, records, workload)))
     else:
-        print(_as_text(task, result, checked, limit, wall_s, workload, tuning.advice_on_more))
+        print(_as_text(task, result, checked, limits, wall_s, workload, tuning.advice_on_more))
     return 0 if checked.right else 1
 
 
-def _tuned(task: AnyTask, options: argparse.Namespace, tuning: TuningOptions) -> TuningResult:
+def _require_possible(task: AnyTask) -> None:
+    """UserError where a workload cannot be addressed, NotEnoughMemory where this machine cannot hold what checks it."""
+    from xdsl.utils.exceptions import VerifyException
+
+    from ..backends.host_memory import require_bytes
+    from ..dialects.workload import verify_workload
+    from ..search.measure.reference import reference_bytes
+
+    dag = task.compute_dag
+    try:
+        verify_workload(dag.module)
+    except VerifyException as error:
+        raise UserError(str(error).strip().splitlines()[-1]) from None
+    require_bytes(f"tuning {task.name}", reference_bytes(dag.func))
+
+
+def _require_no_network(options: argparse.Namespace) -> None:
+    """UserError where an option says something of a network, and this is a workload."""
+    given = {
+        "--input-shape": options.input_shape or None,
+        "--constant": options.constant or None,
+        "--batch": options.batch,
+        "--layout": options.layout,
+    }
+    for flag, value in given.items():
+        if value is not None:
+            raise UserError(f"{flag} is for networks, and {one_line(options.workload)} is a workload: leave it out")
+
+
+def _tuned(task: AnyTask, options: argparse.Namespace, tuning: TuningOptions, measure: MeasureOption) -> TuningResult:
     from ..search.template.task import TemplateTask
 
-    measure = measure_option_of(options)
     if options.tuner is not None:
         assert isinstance(task, TemplateTask)
         return tune_with(options.tuner, task, tuning, measure)
@@ -174,7 +211,7 @@ def _write_workload(task: AnyTask, records: Path) -> Path:
 
     digest = task.compute_dag.hash
     try:
-        return write_workload(records, digest, str(task.module))
+        return write_workload(records, digest, task.compute_dag.text)
     except OSError as error:
         raise UserError(f"cannot write {workload_file(records, digest)}: {error.strerror}") from None
 
@@ -183,7 +220,7 @@ def _as_text(
     task: AnyTask,
     result: TuningResult,
     checked: Check,
-    limit: float | None,
+    limits: Limits | None,
     wall_s: float,
     workload: Path,
     advice: str,
@@ -200,7 +237,7 @@ def _as_text(
         resumed = f" ({state.resumed} from the records{hint})"
     rows = [
         ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),
-        *speed_rows(task, best.time_s, limit),
+        *speed_rows(task, best.time_s, limits),
         ("untuned", untuned),
         ("check", str(checked)),
         ("trials", f"{state.done}{resumed}, errors: {state.error_counts()}; {wall_s:.1f} s ({spent})"),
@@ -212,7 +249,7 @@ def _as_text(
 
     steps = "\n".join(f"  {step}" for step in parse_schedule(best.schedule))
     return (
-        f"\n{task.name} on {best.device}, {threads(task)}\n{table(rows)}\n\nschedule\n{steps}\n\n"
+        f"\n{task.name} on {best.device}, {place(task)}\n{table(rows)}\n\nschedule\n{steps}\n\n"
         f"replay it (add --print-between-passes to see every step)\n  {replay_command(workload, best.schedule)}"
     )
 
@@ -221,13 +258,12 @@ def _as_json(
     task: AnyTask,
     result: TuningResult,
     checked: Check,
-    limit: float | None,
+    limits: Limits | None,
     wall_s: float,
     records: Path,
     workload: Path,
 ) -> dict[str, Any]:
     best, state = result.best, result.state
-    speed = task.flops / best.time_s / 1e9
     return {
         "workload_key": task.workload_key,
         "workload_hash": task.compute_dag.hash,
@@ -235,11 +271,7 @@ def _as_json(
         "device": best.device,
         "latency_s": best.time_s,
         "median_s": statistics.median(best.times_s),
-        "flop": task.flops,
-        "gflops_per_s": speed,
-        "peak_gflops_per_s": limit,
-        "peak_share": None if limit is None else speed / limit,
-        "moved_bytes": moved_bytes(task),
+        **speed_json(task, best.time_s, limits),
         "untuned_s": None if result.default is None else result.default.time_s,
         "speedup": None if result.default is None else result.speedup,
         "right": checked.right,

@@ -58,6 +58,18 @@ def dtype_name(element: Attribute) -> str:
     raise ValueError(f"element type {element} is not one of {', '.join(DTYPES)}")
 
 
+def element_type(given: object) -> str:
+    """The name of an element type that is given by name, or as NumPy has it: `np.float32`, `np.dtype("int8")`.
+
+    What is neither comes back as text, for whoever refuses it.
+    """
+    if isinstance(given, str):
+        return given
+    name = getattr(given, "name", None) or getattr(given, "__name__", None)
+    module = type(given).__module__ if not isinstance(given, type) else given.__module__
+    return str(name) if module.split(".")[0] in ("numpy", "ml_dtypes") and name else str(given)
+
+
 def element_bytes(element: Attribute) -> int:
     """Size of one element in bytes: a truth value takes one, an index as much as an address."""
     return max(1, element.bitwidth // 8) if isinstance(element, FixedBitwidthType) else _INDEX_BYTES

@@ -12,9 +12,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 from ..dialects.classic_words import subscript_knows_classic_word
+from ..dialects.element import element_type
 from ..dialects.graph import ApplyOp, ConstantOp, hint
 from ..dialects.names import one_line
 from ..te import ExpressionError
+from ..te.expr import DType
 from .evaluate import evaluate
 from .module import Array, NetworkModule
 from .operator import operator
@@ -76,6 +78,8 @@ class Network(NetworkModule):
     """
 
     def __init__(self, name: str = "main") -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"a network is named by a text, got {type(name).__name__}")
         function = FuncOp(name, ((), ()), Region(Block()))
         function.body.block.add_op(ReturnOp())
         super().__init__(ModuleOp([function]))
@@ -92,7 +96,7 @@ class Network(NetworkModule):
 
     # -- building -----------------------------------------------------------------------------------------------------
 
-    def input(self, name: str, shape: Sequence[int], dtype: str = "float32", empty: bool = False) -> Value:
+    def input(self, name: str, shape: Sequence[int], dtype: DType = "float32", empty: bool = False) -> Value:
         """Add an input, a tensor that is given in every run; inputs keep their order.
 
         ValueError where it has no elements, unless that is said, as for one that no operator reads.
@@ -100,6 +104,7 @@ class Network(NetworkModule):
         names = self.input_names
         if name in names:
             raise ValueError(f"network '{self.name}' has an input '{name}' already")
+        dtype = element_type(dtype)
         if any(int(n) < (0 if empty else 1) for n in shape):
             raise ValueError(f"input '{name}': extents are numbers of at least 1, got {tuple(shape)}")
         block = self.function.body.block

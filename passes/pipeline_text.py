@@ -57,6 +57,8 @@ def apply_schedule(module: ModuleOp, schedule: str | Iterable[ModulePass], limit
 
     ScheduleError where a step is not legal or goes beyond `limits`: the steps before it have then been applied.
     """
+    if not isinstance(schedule, Iterable):
+        raise TypeError(f"a schedule is text, or a list of steps, got {type(schedule).__name__}")
     steps = parse_schedule(schedule) if isinstance(schedule, str) else tuple(schedule)
     limits.require_steps(len(steps))
     lower_to_loops(module)

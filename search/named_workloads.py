@@ -26,7 +26,8 @@ def find_workload(name: str) -> Workload:
     """The workload of a name, registered or of this module; ValueError where there is none."""
     known = named_workloads() | registered_workloads()
     if name not in known:
-        raise ValueError(f"there is no workload '{one_line(name)}'; there are: {', '.join(sorted(known))}")
+        network = "; tasks of a network: lw.extract_tasks(net or 'model.onnx', target)"
+        raise ValueError(f"there is no workload '{one_line(name)}'; there are: {', '.join(sorted(known))}{network}")
     return known[name]
 
 

@@ -19,6 +19,7 @@ from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
+from ..te.module import with_inputs
 from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import backend_path, load_backend
 from .measure.check import check_kernel
@@ -39,6 +40,7 @@ from .sketch.sketch import Sketch
 from .tune.deadline import Deadline
 from .tune.in_search import InSearch
 from .tune.loop import TuningOptions, TuningResult, TuningTask, tune
+from .tune.options import as_options
 from .tune.progress import progress_of
 from .workload import ComputeDAG, Workload, as_workload
 
@@ -52,17 +54,18 @@ class SearchTask:
     """A workload and a target.
 
     The workload is a function from `args` to the list of its inputs and outputs as te tensors, the name of a registered
-    one, or a te-level module; or `workload_key` says both, as a record does. `target` is text such as `llvm` (this
-    machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules to derive the search space by, in their order;
-    all there are (`lw.sketch_rules()`) unless told otherwise. `instead_of` is the hash of a workload that this one
-    computes in another way, of which a network takes one or the other: a TaskScheduler counts the faster.
+    one, such tensors themselves, one or a list, or a te-level module; or `workload_key` says both, as a record does.
+    `target` is text such as `llvm` (this machine) or `llvm cores=1`, or a Target. `rules` are the sketch rules to
+    derive the search space by, in their order; all there are (`lw.sketch_rules()`) unless told otherwise.
+    `instead_of` is the hash of a workload that this one computes in another way, of which a network takes one or the
+    other: a TaskScheduler counts the faster.
     ValueError for a target that cannot be tuned for.
     """
 
     @knows_classic_words
     def __init__(
         self,
-        workload: str | Workload | Callable[..., Sequence[Tensor]] | ModuleOp | None = None,
+        workload: str | Workload | Callable[..., Sequence[Tensor]] | Tensor | Sequence[Tensor] | ModuleOp | None = None,
         args: Sequence[Any] = (),
         target: str | Target = "llvm",
         rules: Sequence[SketchRule | type[SketchRule]] | None = None,
@@ -79,11 +82,17 @@ class SearchTask:
         if isinstance(args, str) or not isinstance(args, Sequence):
             raise TypeError(f"args are the arguments of the workload, in a list or a tuple, got {args!r}")
         self.args = tuple(args)
-        if isinstance(workload, ModuleOp):
+        if isinstance(workload, Tensor | list | tuple):
+            tensors = with_inputs(workload)
+            if self.args:
+                raise TypeError(f"args are for a workload that is a function, and tensors are given: got {self.args!r}")
+            self.name, self.compute_dag = tensors[-1].name, ComputeDAG.from_tensors(tensors)
+        elif isinstance(workload, ModuleOp):
             self.name = "module"
             self.compute_dag = ComputeDAG.from_module(workload)
         else:
             assert workload is not None
+            assert not isinstance(workload, Sequence)
             named = as_workload(workload)
             self.name = named.name
             self.compute_dag = named.dag(*self.args)
@@ -130,19 +139,22 @@ class SearchTask:
     @knows_classic_words
     def tune(
         self,
-        options: TuningOptions | None = None,
+        options: TuningOptions | int | None = None,
         measure: Measure = None,
         *,
         builder: LocalBuilder | None = None,
         runner: LocalRunner | None = None,
     ) -> TuningResult:
-        """Search for a fast schedule; see TuningOptions. Where no trial succeeds, the result says so.
+        """Search for a fast schedule; see TuningOptions, for which a number of trials may stand.
+
+        Where no trial succeeds, the result says so.
 
         Candidates are measured by a `builder` and a `runner` (`lw.LocalBuilder`, `lw.LocalRunner`), or as `measure`
         says: what `lw.measure_option()` returns, or a MeasureOptions.
         """
-        deadline = Deadline.after(None if options is None else options.time_limit_s)
-        chosen = self.taught(options or TuningOptions())
+        options = as_options(options)
+        deadline = Deadline.after(options.time_limit_s)
+        chosen = self.taught(options)
         return tune(TaskInSearch(self), chosen, measuring(measure, self.measure_options(), builder, runner), deadline)
 
     def forget_reference(self) -> None:
@@ -202,7 +214,7 @@ class SearchTask:
     def _chosen(
         self, records: str | os.PathLike[str] | Iterable[Record], versions: Mapping[str, str] | None = None
     ) -> Choice:
-        loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
+        loaded = rec.loaded(records)
         choice = Choice(loaded, self, versions)
         if choice.record is not None and choice.refused:
             text = f"faster records of {self.name} are not used: {counted_reasons(choice.refused)}"

@@ -8,12 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from math import prod
 from typing import Any, overload
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
 
 from ..dialects.classic_words import attributes_know_classic_words
+from ..dialects.element import dtype_name, element_bytes
 from ..dialects.target import Target, TargetAttr
 from ..dialects.workload import verify_workload
 from ..te import ExpressionError, Tensor, create_module
@@ -31,8 +35,13 @@ class ComputeDAG:
 
     module: ModuleOp
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.module, ModuleOp):
+            what = type(self.module).__name__
+            raise TypeError(f"ComputeDAG is of a module: of tensors it is ComputeDAG.from_tensors(...), got {what}")
+
     @classmethod
-    def from_tensors(cls, tensors: Sequence[Tensor]) -> ComputeDAG:
+    def from_tensors(cls, tensors: Tensor | Sequence[Tensor]) -> ComputeDAG:
         """The DAG of a list of inputs and outputs, as `te.create_module` takes it."""
         return cls(create_module(tensors))
 
@@ -63,6 +72,22 @@ class ComputeDAG:
     def flops(self) -> int:
         """Arithmetic operations on elements; a multiply-add is 2."""
         return count_flops(self.func)
+
+    @cached_property
+    def dtype(self) -> str | None:
+        """The element type of all inputs; None where they have several."""
+        found = {tensor.get_element_type() for tensor in self._tensors(inputs_only=True)}
+        return dtype_name(found.pop()) if len(found) == 1 else None
+
+    @cached_property
+    def moved_bytes(self) -> int:
+        """Bytes of all inputs and outputs: what moves at least where nothing is in a cache."""
+        return sum(prod(t.get_shape()) * element_bytes(t.get_element_type()) for t in self._tensors())
+
+    def _tensors(self, inputs_only: bool = False) -> list[TensorType[Attribute]]:
+        kind = self.func.function_type
+        found = [*kind.inputs, *([] if inputs_only else kind.outputs)]
+        return [tensor for tensor in found if isa(tensor, TensorType[Attribute])]
 
     def for_target(self, target: Target) -> ModuleOp:
         """A copy of the module that carries `target`."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..dialects.element import DTYPES
+from ..dialects.element import DTYPES, element_type
 from ..dialects.numpy_types import FLOATS, INTEGERS, NARROW_FLOATS, SIGNED, UNSIGNED
 from .errors import ExpressionError, format_shape
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .tensor import Tensor
 
 Number: TypeAlias = "int | float | bool"
 Operand: TypeAlias = "Expr | Tensor | int | float | bool"
+DType: TypeAlias = "str | type[np.generic] | np.dtype[Any]"
+"""An element type by name, or as NumPy has it."""
 
 NARROW = ("int8", "int16", "uint8", "uint16")
 """Integers that are summed in int32."""
@@ -23,16 +27,34 @@ class Expr:
     """A scalar expression with an element type; `+ - * / // % **`, comparisons, `&`, `|` and `~` build larger ones."""
 
     __slots__ = ("dtype",)
-    __array_ufunc__ = None  # a NumPy number on the left leaves the operation to this class
 
     def __init__(self, dtype: str) -> None:
         if dtype not in DTYPES:
             raise ExpressionError(f"element type '{dtype}' is not one of {', '.join(DTYPES)}")
         self.dtype = dtype
 
-    def astype(self, dtype: str) -> Expr:
+    def astype(self, dtype: DType) -> Expr:
         """Convert the value to `dtype`; floats become integers by dropping the fraction."""
-        return cast(self, dtype)
+        return cast(self, element_type(dtype))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions, and its numbers on the left of an operator; TypeError for those that te does not have."""
+        from .numpy_functions import function_of, plain  # functions make expressions: the import would go round
+
+        return function_of(ufunc, method, options)(*(convert(plain(value)) for value in inputs))
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise TypeError(
+            "a te expression is no array, and no index of one: index te tensors, and use te.exp, te.sum and so on"
+        )
+
+    def __float__(self) -> float:
+        raise TypeError("a te expression has no value while the program is written: use te.exp, not math.exp")
+
+    def __abs__(self) -> Expr:
+        from .functions import abs  # functions make expressions: the import would go round
+
+        return abs(self)
 
     def __add__(self, other: Operand) -> Expr:
         return binary("add", self, other)

@@ -34,8 +34,29 @@ from .reduce import Reduce
 from .tensor import Compute, Placeholder, Tensor
 
 
-def create_module(tensors: Sequence[Tensor], target: Target | str | None = None, name: str = "main") -> ModuleOp:
-    """The function that takes the placeholders among `tensors`, in their order, and returns the other tensors."""
+def with_inputs(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    """The list of inputs and outputs that a workload is: of one tensor, the placeholders it reads and itself.
+
+    TypeError where there is something else than tensors in it.
+    """
+    if isinstance(tensors, Tensor):
+        _, used = _stages([tensors])
+        return [*used, tensors]
+    listed = list(tensors) if isinstance(tensors, Iterable) and not isinstance(tensors, str) else [tensors]
+    wrong = next((item for item in listed if not isinstance(item, Tensor)), None)
+    if wrong is not None:
+        raise TypeError(f"a program is a te tensor, or a list of its inputs and outputs, got {type(wrong).__name__}")
+    return listed
+
+
+def create_module(
+    tensors: Tensor | Sequence[Tensor], target: Target | str | None = None, name: str = "main"
+) -> ModuleOp:
+    """The function that takes the placeholders among `tensors`, in their order, and returns the other tensors.
+
+    Of one tensor it takes the placeholders that are read, in the order in which they are met.
+    """
+    tensors = with_inputs(tensors)
     inputs = [t for t in tensors if isinstance(t.op, Placeholder)]
     outputs = [t for t in tensors if isinstance(t.op, Compute)]
     if not outputs:
@@ -79,9 +100,10 @@ def _marks(tensor: Tensor, name: str) -> DictionaryAttr:
     return DictionaryAttr(marks)
 
 
-def stage_labels(tensors: Sequence[Tensor]) -> dict[Compute, str]:
+def stage_labels(tensors: Tensor | Sequence[Tensor]) -> dict[Compute, str]:
     """Return the name that `create_module` gives each compute: equal names get a number."""
     labels = _Names()
+    tensors = with_inputs(tensors)
     for tensor in tensors:
         if isinstance(tensor.op, Placeholder):
             labels.take(tensor.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from .errors import ExpressionError
@@ -38,6 +39,8 @@ class Reduce:
 
 def reduce_axis(domain: Sequence[int], name: str = "rv") -> IterVar:
     """An axis to reduce over, with values in `[domain[0], domain[1])`."""
+    if not isinstance(domain, Sequence) or len(domain) != 2 or not all(isinstance(n, Integral) for n in domain):
+        raise ExpressionError(f"reduce_axis '{name}': the domain is two whole numbers, as in (0, n), got {domain!r}")
     lower, upper = (int(bound) for bound in domain)
     if upper <= lower:
         raise ExpressionError(f"reduce_axis '{name}': the domain [{lower}, {upper}) is empty")
@@ -89,7 +92,7 @@ def _named(combiner: str, name: str, value: Operand, axis: Axes) -> Reduce:
 
 
 def _reduction_axes(name: str, axis: Axes) -> tuple[IterVar, ...]:
-    axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     for a in axes:
         if not isinstance(a, IterVar) or not a.reduce:
             raise ExpressionError(f"te.{name} reduces over axes made by te.reduce_axis, got {a!r}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects.element import DTYPES
+from ..dialects.element import DTYPES, element_type
 from .errors import ExpressionError, ShapeError, format_shape
-from .expr import Expr, IterVar, Operand, Read, convert
+from .expr import DType, Expr, IterVar, Operand, Read, convert
+from .numpy_functions import function_of, plain
 from .reduce import Reduce
 
 
@@ -43,7 +44,6 @@ class Tensor:
     """A named tensor: `tensor[i, j]` is one element inside te.compute, `tensor + other` broadcasts as NumPy does."""
 
     __slots__ = ("dtype", "name", "op", "shape", "value_index")
-    __array_ufunc__ = None  # a NumPy number on the left leaves the operation to this class
 
     def __init__(
         self, name: str, shape: tuple[int, ...], dtype: str, op: Placeholder | Compute, value_index: int = 0
@@ -87,7 +87,21 @@ class Tensor:
     def __bool__(self) -> bool:
         raise TypeError(f"tensor '{self.name}' has no truth value")
 
-    def astype(self, dtype: str) -> Tensor:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions element by element; TypeError for those that te does not have."""
+        function = function_of(ufunc, method, options)
+        values = [plain(value) for value in inputs]
+        if len(values) == 1:
+            return elementwise(self, function, f"T_{ufunc.__name__}")
+        return _broadcast(f"T_{ufunc.__name__}", function, *values)
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise TypeError(f"tensor '{self.name}' is no array: it has no values until a kernel of it runs")
+
+    def __matmul__(self, other: Any) -> Tensor:
+        raise TypeError(f"tensor '{self.name}': a product is topi.matmul(a, b)")
+
+    def astype(self, dtype: DType) -> Tensor:
         """Every element converted to `dtype`."""
         return elementwise(self, lambda value: value.astype(dtype), "T_cast")
 
@@ -123,16 +137,17 @@ class Tensor:
 
 
 def placeholder(
-    shape: Sequence[int] | int, dtype: str = "float32", name: str = "placeholder", constant: bool = False
+    shape: Iterable[int] | int, dtype: DType = "float32", name: str = "placeholder", constant: bool = False
 ) -> Tensor:
     """Return an input tensor of the given shape (extents of at least 1).
 
     A `constant` one, such as a weight, may be laid out anew by a schedule and is then packed ahead of the calls.
     """
-    if dtype not in DTYPES:
-        raise ExpressionError(f"placeholder '{name}': element type '{dtype}' is not one of {', '.join(DTYPES)}")
+    element = element_type(dtype)
+    if element not in DTYPES:
+        raise ExpressionError(f"placeholder '{name}': element type '{element}' is not one of {', '.join(DTYPES)}")
     extents = _extents(f"placeholder '{name}'", shape)
-    return Tensor(name, extents, dtype, Placeholder(name, constant))
+    return Tensor(name, extents, element, Placeholder(name, constant))
 
 
 def compute(
@@ -147,6 +162,8 @@ def compute(
     must be the whole body.
     """
     extents = _extents(f"compute '{name}'", shape)
+    if not callable(fcompute):
+        raise TypeError(f"compute '{name}': an element is given by a function of the axes, got {fcompute!r:.60}")
     named = axes if axes is not None else _axis_names(fcompute, len(extents), name)
     variables = tuple(IterVar(a, e) for a, e in zip(named, extents, strict=True))
     body = fcompute(*variables)
@@ -174,8 +191,8 @@ def _operation(
     return Compute(name, axes, reduced, body, tuple(v.dtype for v in values))
 
 
-def _extents(what: str, shape: Sequence[int] | int) -> tuple[int, ...]:
-    given = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
+def _extents(what: str, shape: Iterable[int] | int) -> tuple[int, ...]:
+    given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     extents = []
     for extent in given:
         try:

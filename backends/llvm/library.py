@@ -9,6 +9,7 @@ import tempfile
 from os import PathLike
 from pathlib import Path
 
+from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 from ..missing import MissingRequirement
 from .c_function import CONSTANTS_SECTION, CFunction
@@ -36,8 +37,10 @@ def write_library(function: CFunction, path: str | PathLike[str], cpu: CpuFeatur
         for start, data in function.constant_parts():
             object_code[room + start : room + start + len(data)] = data
     made = object_code if target.suffix == ".o" else _linked(object_code, cpu.arch, function)
-    write_whole(target, bytes(made))
     written = target.with_suffix(".h")
+    require_ours(target, "library", [b"\x7fELF"])
+    require_ours(written, "header of a library of ours", [b"made by loopwright"])
+    write_whole(target, bytes(made))
     write_whole(written, header(function, cpu))
     return written
 

@@ -12,6 +12,9 @@ from ..kernel_function import Kernel
 from .host import host_target
 
 _ELEMENTS = {"float32": ("f32", 4), "float64": ("f64", 8)}
+MEASURED_TYPES = tuple(_ELEMENTS)
+"""Element types whose peak can be measured."""
+
 _FMA_STEPS = 4096
 _ACCUMULATOR_SHARE = 3 / 4
 """Part of the vector registers that hold accumulators: enough to cover the latency of any FMA unit."""

@@ -65,6 +65,9 @@ def from_onnx(
     Feature maps, NCHW in every model, are brought into `layout`, but for inputs and outputs: "auto" takes NHWC where it
     is faster, "NCHW" or None leaves them as they are.
     """
+    for what, given in (("shapes", shapes), ("constants", constants)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{what} are given by the names of inputs, {what}={{'x': ...}}, got {type(given).__name__}")
     called, proto = read_model(model, name)
     try:
         importer = _Importer(called, prepare(called, proto), shapes or {}, constants or {})
@@ -149,6 +152,9 @@ class _Importer:
 
     def _shape(self, name: str, declared: list[int | str] | None) -> list[int] | None:
         given = self.shapes.get(name)
+        if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+            self._refuse(f"the extents of input '{name}' must be a list or a tuple, got {given!r:.40}")
+            return None
         if given is None:
             if declared is not None and all(isinstance(n, int) for n in declared):
                 return [int(n) for n in declared]

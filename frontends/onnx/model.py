@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...backends.host_memory import host_memory_bytes
+from ...backends.missing import MissingRequirement
 from ...dialects.numpy_types import ELEMENT_TYPES
 from .discovery import converters
 from .errors import OnnxImportError, TooLargeError
@@ -36,8 +37,11 @@ _WHOLE = frozenset({"If", "Range"})
 
 def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
     """Read a path, bytes, or a ModelProto to a name and a model; OnnxImportError where it is none."""
-    import onnx
-    from google.protobuf.message import DecodeError
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ModuleNotFoundError as error:
+        raise MissingRequirement(f"reading ONNX models needs {error.name}: pip install 'loopwright[onnx]'") from None
 
     if isinstance(model, onnx.ModelProto):
         return name or model.graph.name or "model", model

@@ -76,13 +76,13 @@ class Executor:
                 self._session.read(port, array)
         return array
 
-    def __call__(self, *arrays: Any) -> Array | tuple[Array, ...]:
-        """Run on arrays for all inputs, in order; returns the output, or a tuple of several."""
-        if len(arrays) != len(self._inputs):
-            names = ", ".join(self._inputs)
-            raise TypeError(f"network {self.plan.name} takes {len(self._inputs)} arrays ({names}), got {len(arrays)}")
+    def __call__(self, *arrays: Any, **inputs: Any) -> Array | tuple[Array, ...]:
+        """Run on arrays for all inputs, in order or by name; returns the output, or a tuple of several."""
+        if len(arrays) + len(inputs) != len(self._inputs):
+            names, count = ", ".join(self._inputs), len(arrays) + len(inputs)
+            raise TypeError(f"network {self.plan.name} takes {len(self._inputs)} arrays ({names}), got {count}")
         with self._lock:
-            self.run(**dict(zip(self._inputs, arrays, strict=True)))
+            self.run(**dict(zip(self._inputs, arrays, strict=False)), **inputs)
             outputs = tuple(self.get_output(n) for n in range(len(self.plan.outputs)))
         return outputs[0] if len(outputs) == 1 else outputs
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from ...backends.forkable import ForkableLock
 from ...dialects.classic_words import attributes_know_classic_words, subscript_knows_classic_word
 from .device import LoadedNetwork, load
-from .executor import Executor
+from .executor import Array, Executor
 from .package import Package
 from .plan import KernelInfo, Plan
 from .reading import load_package
@@ -17,15 +18,17 @@ from .reading import load_package
 @attributes_know_classic_words
 @subscript_knows_classic_word('lib["default"]')
 class CompiledNetwork:
-    """A network that can be run: `net.executor()`, or kept: `net.save("net.lw")`.
+    """A network that can be run: `net(x)`, `net.executor()`, or kept: `net.save("net.lw")`.
 
-    Executors share kernels and constants; each has memory of its own, so that several may run in threads.
+    A call runs on an executor of the network's own, one call at a time. Executors share kernels and constants; each has
+    memory of its own, so that several may run in threads.
     """
 
     def __init__(self, package: Package) -> None:
         self.package = package
         self._loaded: dict[int, LoadedNetwork] = {}
         self._lock = ForkableLock()
+        self._own: Executor | None = None
 
     @property
     def plan(self) -> Plan:
@@ -40,6 +43,13 @@ class CompiledNetwork:
     def executor(self, device: int = 0) -> Executor:
         """Return an executor on the target's device of that number."""
         return Executor(self.plan, self.loaded(device).session())
+
+    def __call__(self, *arrays: Any, **inputs: Any) -> Array | tuple[Array, ...]:
+        """Run on arrays for all inputs, in order or by name; returns the output, or a tuple of several."""
+        with self._lock:
+            if self._own is None:
+                self._own = self.executor()
+        return self._own(*arrays, **inputs)
 
     def loaded(self, device: int = 0) -> LoadedNetwork:
         """Return the kernels and constants on a device, which all that runs them there shares."""

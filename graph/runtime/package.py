@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.caller import warn_caller
+from ...storage.ownership import require_ours
 from ...storage.user_key import NoKey, tag
 from ...storage.whole_file import whole_file
 from .plan import Plan
@@ -59,6 +60,7 @@ class Package:
                 "constants": [[a.dtype.name, list(a.shape), _digest(data_of(a))] for a in self.constants],
             }
         ).encode()
+        require_ours(path, "compiled network", [HEADER.encode()])
         with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, data in self._parts(header, os.fspath(path)):
                 info = zipfile.ZipInfo(name)  # of no date: the same network is the same bytes

@@ -54,6 +54,8 @@ def load_package(path: str | os.PathLike[str], *, trusted: bool = False) -> Pack
     The file holds native code. PackageError where it was not saved by this user as it is, unless it is `trusted`,
     and where it is something else, damaged, or does what a network must not. OSError where it cannot be read.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"a compiled network is given by the path of its file, got {type(path).__name__}")
     with open(path, "rb") as file:
         return _read(os.fspath(path), file, trusted)
 

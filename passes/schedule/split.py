@@ -72,6 +72,8 @@ class Split(Primitive[Plan]):
     def _extents(self, loop: ForOp) -> list[int]:
         if len(self.factors) < 2:
             raise self.error(f"at least two factors are needed, got {len(self.factors)}", at=loop)
+        if any(isinstance(f, float) for f in self.factors):
+            raise self.error(f"factors must be whole numbers, got {self.factors}", at=loop)
         if any(f < 0 for f in self.factors) or self.factors.count(0) > 1:
             rule = "factors must be positive, and at most one 0 (inferred)"
             raise self.error(f"{rule}, got {','.join(map(str, self.factors))}", at=loop)

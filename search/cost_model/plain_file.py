@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -38,6 +39,7 @@ def write_plain(path: str | os.PathLike[str], magic: str, values: Mapping[str, P
     header = json.dumps(_header(values, arrays), separators=(",", ":"), allow_nan=False)
     body = b"".join([header.encode(), b"\n", *(a.tobytes() for a in arrays)])
     digest = hashlib.sha256(body).hexdigest()
+    require_ours(path, "file of its kind", [magic.encode()])
     write_whole(path, b"".join([f"{magic}\n{digest}\n".encode(), body]))
 
 

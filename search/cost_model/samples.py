@@ -59,7 +59,7 @@ def samples_of(records: str | os.PathLike[str] | Iterable[Record], tasks: Sequen
     that the workload no longer allows is left out, as are tasks without a right trial. RecordError where the file
     cannot be read.
     """
-    loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
+    loaded = rec.loaded(records)
     features: list[Floats] = []
     times_s: list[float] = []
     numbers: list[int] = []

@@ -33,7 +33,7 @@ def load_best(
     workload's IR is at hand (see `History.query`). RecordError says what is there where nothing, or more than one
     workload, fits.
     """
-    loaded = rec.load(records) if isinstance(records, str | os.PathLike) else list(records)
+    loaded = rec.loaded(records)
     loaded = rec.select(loaded, device=device)
     if workload is not None and not isinstance(workload, str):
         wanted = workload if target is None else ForTarget(workload.compute_dag, resolve_target(target))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...dialects.caller import warn_caller
+from ...storage.ownership import is_ours, require_ours
 from .record import LONGEST_LINE
 from .record import ErrorCode as ErrorCode
 from .record import Record as Record
@@ -28,6 +29,9 @@ PRIMITIVE_PREFIX = "lw-"
 
 DEFAULT_SKETCH = "default"
 """The sketch name of the first trial, the schedule that an untuned build uses."""
+
+RECORD_MARKS = (b'{"workload_key"', b'"workload_key":')
+"""Marks of files of records: the first field of a line, which a torn one keeps, wherever other tools put it."""
 
 _LINES_SHOWN = 8
 """Numbers of skipped lines that a warning names."""
@@ -68,6 +72,7 @@ def append(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """
     data = "".join(record.to_json() + "\n" for record in records).encode()
     try:
+        require_ours(path, "record file", RECORD_MARKS)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -107,7 +112,7 @@ def load(path: str | os.PathLike[str], versions: Mapping[str, str] | None = None
 
     Lines that are torn, no records (a field has another type or is out of its range), of another schema, or (with
     `versions`) of another version of a primitive are skipped; one RecordWarning counts them, names them, and shows the
-    first reason. Raises RecordError when the file cannot be read.
+    first reason. Raises RecordError when the file cannot be read, or is no file of records.
     """
     records: list[Record] = []
     skipped: dict[int, RecordError] = {}
@@ -126,9 +131,20 @@ def load(path: str | os.PathLike[str], versions: Mapping[str, str] | None = None
                     skipped[number] = error
     except OSError as error:
         raise RecordError(f"cannot read record file {os.fspath(path)!r}: {error.strerror}") from error
+    if skipped and not records and not is_ours(path, RECORD_MARKS):
+        raise RecordError(f"{os.fspath(path)} holds no record: {_what_was_skipped(skipped)}")
     if skipped:
         warn_caller(f"{os.fspath(path)}: {_what_was_skipped(skipped)}", RecordWarning)
     return records
+
+
+def loaded(records: str | os.PathLike[str] | Iterable[Record]) -> list[Record]:
+    """The records of a file, or those given; TypeError for what is neither."""
+    if isinstance(records, str | os.PathLike):
+        return load(records)
+    if not isinstance(records, Iterable):
+        raise TypeError(f"records are the path of a file, or a list of records, got {type(records).__name__}")
+    return list(records)
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

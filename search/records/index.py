@@ -15,11 +15,12 @@ from ...backends.missing import MissingRequirement
 from ...backends.targets import resolve_target
 from ...dialects.caller import warn_caller
 from ...dialects.target import Target, parse_target
+from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 from ..workload import ComputeDAG
 from . import file as rec
 from .carried import carry_along
-from .file import Record, RecordError, RecordWarning
+from .file import RECORD_MARKS, Record, RecordError, RecordWarning
 from .match import Choice, Wanted, is_within, ranked
 from .workload_files import dag_of_file, dag_of_key
 
@@ -207,6 +208,7 @@ def pick_best(records: Source, out: str | os.PathLike[str] | None = None) -> lis
     try:
         Path(out).parent.mkdir(parents=True, exist_ok=True)
         carry_along(files_in(records), best, out)
+        require_ours(out, "record file", RECORD_MARKS)
         write_whole(out, "".join(record.to_json() + "\n" for record in best))
     except OSError as error:
         raise RecordError(f"cannot write record file {os.fspath(out)!r}: {error.strerror}") from error

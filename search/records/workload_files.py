@@ -16,6 +16,7 @@ from ...backends.context import create_context
 from ...dialects.names import one_line
 from ...dialects.unclosed import unclosed_string
 from ...dialects.workload import verify_workload
+from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 from ..named_workloads import find_workload
 from ..workload import ComputeDAG, Workload
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 _HASH = re.compile(r"[A-Za-z0-9_-]{1,100}")
 """Characters that may be part of a file's name: a record from elsewhere names no file outside of its folder."""
+WORKLOAD_MARKS = (b"builtin.module", b"module")
+"""Marks of a file of a workload's IR."""
 _LONGEST_REASON = 400
 _PARSER_ERRORS = (
     ValueError,
@@ -62,9 +65,15 @@ def write_workload(records: str | os.PathLike[str], workload_hash: str, text: st
     content = f"{text.rstrip()}\n"
     if path.is_file() and path.read_text(errors="replace") == content:
         return path
+    require_ours(path, "workload", WORKLOAD_MARKS)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)
     return path
+
+
+def without_target(text: str) -> str:
+    """The te-level IR of a workload without the target that it is tuned for: one file serves all targets."""
+    return ComputeDAG.from_module(Parser(create_context(), text).parse_module()).text
 
 
 def read_module(path: Path) -> ModuleOp:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..measure.limits import Limits
 from ..records.file import Record
 from .group import RecordGroup, duration
-from .limits import Limits
 from .svg import Chart
+
+CURVE_TITLE = "Speed of each trial and of the best so far"
 
 
 def curve_chart(group: RecordGroup) -> str:
@@ -23,15 +25,15 @@ def curve_chart(group: RecordGroup) -> str:
         return group.gflops_per_s(time_s) if group.flop else 100.0 * best_s / time_s
 
     top = 1.08 * speed(best_s) or 1.0
-    chart = Chart("Speed of each trial and of the best so far", "trial", unit, (0, max(2, len(trials))), (0.0, top))
+    chart = Chart(CURVE_TITLE, "trial", unit, (0, max(2, len(trials))), (0.0, top))
     steps: list[tuple[float, float]] = []
     for number, time_s in enumerate(group.curve, start=1):
         if math.isfinite(time_s):
             steps += [(number, steps[-1][1] if steps else speed(time_s)), (number, speed(time_s))]
     if steps:
         chart.line([*steps, (max(2, len(trials)), steps[-1][1])], "best")
-    if group.untuned is not None and speed(group.untuned.time_s) < top:
-        level = speed(group.untuned.time_s)
+    if group.untuned_trial is not None and speed(group.untuned_trial.time_s) < top:
+        level = speed(group.untuned_trial.time_s)
         chart.line([(0, level), (max(2, len(trials)), level)], "drop")
         chart.text((0, level), "untuned", "start", (4, -5))
     for number, record in enumerate(trials, start=1):
@@ -76,34 +78,33 @@ def _widened(values: Sequence[float]) -> tuple[float, float]:
 
 def roofline_chart(group: RecordGroup, limits: Limits) -> str | None:
     """The best and the untuned schedule below what the device allows at this arithmetic intensity."""
-    if group.best is None or not group.flop or not group.moved_bytes:
+    peak = limits.peak(group.dtype)
+    if group.best is None or peak is None or not group.flop or not group.moved_bytes:
         return None
     intensity = group.flop / group.moved_bytes
-    ridge = limits.gflops_per_s / limits.gbytes_per_s
+    ridge = peak / limits.gbytes_per_s
+    reachable = min(peak, limits.gbytes_per_s * intensity)
     shown = [("tuned", group.best)] + ([("untuned", group.untuned)] if group.untuned is not None else [])
     speeds = [group.gflops_per_s(r.time_s) for _, r in shown]
     low, high = min(intensity, ridge) / 8, max(intensity, ridge) * 8
-    floor = min(min(speeds) / 3, limits.gflops_per_s / 30)
+    floor = min(min(speeds) / 3, peak / 30)
     chart = Chart(
         "Roofline",
         "FLOP per byte of inputs and outputs",
         "GFLOP/s",
         (low, high),
-        (floor, limits.gflops_per_s * 2),
+        (floor, peak * 2),
         log_x=True,
         log_y=True,
     )
     start = max(low, floor / limits.gbytes_per_s)
-    chart.line(
-        [(start, limits.gbytes_per_s * start), (ridge, limits.gflops_per_s), (high, limits.gflops_per_s)], "roof"
-    )
-    chart.text((high, limits.gflops_per_s), f"{limits.gflops_per_s:.4g} GFLOP/s", "end", (-4, -6))
+    chart.line([(start, limits.gbytes_per_s * start), (ridge, peak), (high, peak)], "roof")
+    chart.text((high, peak), f"{peak:.4g} GFLOP/s", "end", (-4, -6))
     middle = math.sqrt(start * ridge)
     chart.text((middle, limits.gbytes_per_s * middle), f"{limits.gbytes_per_s:.4g} GB/s", "end", (-8, -4))
-    chart.line([(intensity, floor), (intensity, limits.reachable(intensity))], "drop")
+    chart.line([(intensity, floor), (intensity, reachable)], "drop")
     for (name, record), speed in zip(shown, speeds, strict=True):
-        share = speed / limits.reachable(intensity)
-        note = f"{name}: {speed:.4g} GFLOP/s, {share:.0%} of what is possible, {duration(record.time_s)}"
+        note = f"{name}: {speed:.4g} GFLOP/s, {duration(record.time_s)}; {group.share(record, limits)}"
         chart.dot((intensity, speed), "trial" if name == "untuned" else "winner", note, 5)
         chart.text((intensity, speed), f"{name} {speed:.4g}", "start", (9, 4))
     return str(chart)

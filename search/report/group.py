@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..measure.limits import Limits, Share
 from ..named_workloads import named_workloads, parameters
 from ..records.file import Record, RecordError, Role, best
 from ..records.record import key_of
@@ -69,6 +70,12 @@ class RecordGroup:
         return found[-1] if found else None
 
     @cached_property
+    def untuned_trial(self) -> Record | None:
+        """The trial of the schedule without a search, by the clock of the other trials; as they are where none is."""
+        found = [r for r in self.right if r.sketch == UNTUNED]
+        return found[-1] if found else self.untuned
+
+    @cached_property
     def flop(self) -> float:
         """Arithmetic operations of one run; 0 where nobody knows."""
         known = [r.flop for r in self.records if r.flop]
@@ -77,10 +84,21 @@ class RecordGroup:
     @cached_property
     def moved_bytes(self) -> int:
         """Bytes of all inputs and outputs: what moves at least; 0 where nobody knows."""
-        if self.task is None:
-            return 0
-        kind = self.task.compute_dag.func.function_type
-        return sum(_tensor_bytes(t) for t in (*kind.inputs, *kind.outputs))
+        return 0 if self.task is None else self.task.compute_dag.moved_bytes
+
+    @property
+    def dtype(self) -> str | None:
+        """The element type of all inputs; None where they have several, or nobody knows."""
+        return None if self.task is None else self.task.compute_dag.dtype
+
+    @cached_property
+    def limits(self) -> Limits | None:
+        """The limits that the best record keeps; None where it keeps none."""
+        return None if self.best is None else Limits.from_json(self.best.limits)
+
+    def share(self, record: Record, limits: Limits) -> Share | None:
+        """The speed of a record beside the limit that binds it; None where that is not known."""
+        return limits.share(self.flop, self.moved_bytes, record.time_s, self.dtype)
 
     @cached_property
     def errors(self) -> Mapping[str, int]:
@@ -151,9 +169,3 @@ def repeats(record: Record) -> str:
     """Seconds that it took, and over how many repeats."""
     times = record.times_s
     return f"shortest of {len(times)} repeats, median {duration(statistics.median(times))}" if len(times) > 1 else ""
-
-
-def _tensor_bytes(tensor: Any) -> int:
-    element = tensor.get_element_type()
-    bits = int(getattr(element, "bitwidth", 0) or getattr(getattr(element, "width", None), "data", 32))
-    return int(math.prod(tensor.get_shape())) * max(8, bits) // 8

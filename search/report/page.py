@@ -7,21 +7,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ...passes.primitive import ScheduleError
+from ..measure.limits import Limits, why_unknown
 from ..measure.measurer import headline
 from ..records.file import Record, Role
 from ..tune.progress import counted
 from .charts import curve_chart, prediction_chart, roofline_chart
 from .group import RecordGroup, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
-from .limits import Limits, why_unknown
 from .markup import as_text, table
 from .network import NetworkTrace, section
 from .steps import Step, steps_of
 from .style import STYLE
 
-FindLimits = Callable[[str], Limits | None]
+FindLimits = Callable[[RecordGroup], Limits | None]
 
+PAGE_MARK = '<meta name="generator" content="loopwright">'
+"""The mark of a page of ours, which another report may replace."""
 _MOST_BARS = 14
+_NO_OPERATIONS = "operations of a run are not known"
 _LONGEST_TEXT = 200_000
 
 
@@ -33,7 +36,7 @@ def page(
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{as_text(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
+        f"{PAGE_MARK}<title>{as_text(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
     )
 
 
@@ -94,7 +97,7 @@ def _device(group: RecordGroup) -> str:
 
 def _section(group: RecordGroup, number: int, find_limits: FindLimits) -> Iterator[str]:
     yield f'<h2 id="w{number}">{as_text(group.name)} <span class="soft">{as_text(group.arguments)}</span></h2>'
-    limits = find_limits(group.first.target)
+    limits = find_limits(group)
     yield _figures(group, limits)
     if group.task is not None:
         yield f"<h3>What is computed</h3><pre>{as_text(str(group.task.compute_dag))}</pre>"
@@ -120,7 +123,9 @@ def _roofline(group: RecordGroup, limits: Limits | None) -> Iterator[str]:
     if limits is None:
         yield f'<p class="soft">{as_text(why_unknown(group.first.target))}</p>'
     elif chart is None:
-        known = "operations of a run are not known" if group.task is not None else "workload's IR is not at hand"
+        known = "workload's IR is not at hand"
+        if group.task is not None:
+            known = f"peak of {group.dtype or 'several element types'} is not known" if group.flop else _NO_OPERATIONS
         yield f'<p class="soft">The {known}, so its place under the roofline is not shown.</p>'
     else:
         intensity = group.flop / group.moved_bytes
@@ -148,10 +153,9 @@ def _figures(group: RecordGroup, limits: Limits | None) -> str:
         rows.append(("best", "no trial was right"))
     else:
         rows.append(("best", ", ".join(filter(None, (group.speed(best.time_s), repeats(best))))))
-        if limits is not None and group.flop and group.moved_bytes:
-            reachable = limits.reachable(group.flop / group.moved_bytes)
-            share = group.gflops_per_s(best.time_s) / reachable
-            rows.append(("of the limit", f"{share:.1%} of {reachable:.4g} GFLOP/s"))
+        share = None if limits is None else group.share(best, limits)
+        if share is not None:
+            rows.append(("of the limit", str(share)))
         if untuned is not None:
             times = untuned.time_s / best.time_s
             rows.append(("untuned", f"{group.speed(untuned.time_s)}; tuning made it {times:.2f} times as fast"))

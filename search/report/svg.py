@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .markup import as_text
@@ -22,6 +22,9 @@ _LOOKS = {
 }
 """Style where no style sheet says otherwise, as in a picture on its own."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 12, 42
+
+_LETTER, _LINE = 6.6, 14.0
+"""Pixels of a letter's width, on average, and of a line's height, in the font of a chart."""
 
 Point = tuple[float, float]
 
@@ -71,6 +74,7 @@ class Chart:
     log_y: bool = False
     height: int = HEIGHT
     _parts: list[str] = field(default_factory=list)
+    _labels: list[tuple[float, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.x_scale = PixelScale(*self.x, _LEFT, WIDTH - _RIGHT, self.log_x)
@@ -99,11 +103,25 @@ class Chart:
         self._parts.append(f'<path {_look(style)} d="{path}"><title>{as_text(note)}</title></path>')
 
     def text(self, point: Point, words: str, anchor: str = "start", shift: Point = (0.0, 0.0)) -> None:
-        """Words beside a point."""
+        """Words beside a point, moved up or down to the nearest place where they cover no words from before."""
         x, y = self.at(point)
-        self._parts.append(
-            f'<text x="{x + shift[0]:.1f}" y="{y + shift[1]:.1f}" text-anchor="{anchor}">{as_text(words)}</text>'
-        )
+        x, wanted = x + shift[0], y + shift[1]
+        width = _LETTER * len(words)
+        left = x - (width if anchor == "end" else width / 2 if anchor == "middle" else 0.0)
+        y = next(y for y in self._places(wanted) if not self._covers(left, y, width))
+        self._labels.append((left, y, width))
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{as_text(words)}</text>')
+
+    def _places(self, wanted: float) -> Iterator[float]:
+        """Heights for words, the nearest first; beyond the last one they lie where they were wanted."""
+        yield wanted
+        for step in range(1, self.height // int(_LINE)):
+            yield from (y for y in (wanted - step * _LINE, wanted + step * _LINE) if _TOP < y < self.height - _BOTTOM)
+        self._labels.clear()
+        yield wanted
+
+    def _covers(self, left: float, y: float, width: float) -> bool:
+        return any(left < start + w and start < left + width and abs(y - at) < _LINE for start, at, w in self._labels)
 
     def __str__(self) -> str:
         return (

@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...dialects.caller import warn_caller
+from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
+from ..measure.limits import Limits, limits_of
 from ..records import file as rec
 from ..records.file import Record, RecordError
 from ..records.network_files import TunedNetwork, networks_beside
 from ..records.rebuilt import rebuilt_task, task_of_key
-from .charts import curve_chart
-from .group import groups
-from .limits import Limits, limits_of
+from .charts import CURVE_TITLE, curve_chart
+from .group import RecordGroup, groups
 from .network import traces
-from .page import page
+from .page import PAGE_MARK, page
 
 if TYPE_CHECKING:
     from ..task import SearchTask
+
+SUFFIXES = (".html", ".htm", ".svg")
+MARKS = (PAGE_MARK.encode(), b"<title>Tuning report of ", CURVE_TITLE.encode())
+"""Marks of a report: those of pages, now and before, and of a curve."""
 
 
 def write_report(
@@ -39,25 +44,31 @@ def write_report(
 
     `find_task` gives the task of a record where the workload is at hand: its IR is then shown step by step. Without it,
     the IR that tuning leaves beside a file is taken, as are the weights of `networks`. With `measure`, the limits of
-    this machine's CPU are measured where records are of it. RecordError where a file cannot be read or written, or
-    there is no record.
+    this machine's CPU are measured where records are of it and keep none. RecordError where a file cannot be read or
+    written, or there is no record.
     """
     default: Callable[[Record], SearchTask | None]
     if isinstance(records, str | os.PathLike):
         name, loaded, default = os.fspath(records), rec.load(records), partial(rebuilt_task, records=records)
     else:
-        name, loaded, default = "records", list(records), task_of_key
+        name, loaded, default = "records", rec.loaded(records), task_of_key
     known = networks_of(records) if networks is None and isinstance(records, str | os.PathLike) else networks or ()
     if not loaded:
-        raise RecordError(f"no record to report on in {name}: tune first")
+        where = f" in {name}" if isinstance(records, str | os.PathLike) else ""
+        raise RecordError(f"there is no record to report on{where}: tune first")
     find = find_task or default
     found = [replace(group, task=find(group.first)) for group in groups(loaded)]
 
     @cache
-    def limits(target: str) -> Limits | None:
-        return limits_of(target, measure)
+    def measured(target: str, dtype: str | None) -> Limits | None:
+        return limits_of(target, [dtype] if measure and dtype else ())
+
+    def limits(group: RecordGroup) -> Limits | None:
+        return group.limits or measured(group.first.target, group.dtype)
 
     path = Path(output)
+    if path.suffix not in SUFFIXES:
+        raise RecordError(f"a report is a page (.html) or a curve alone (.svg), not {os.fspath(output)!r}")
     if path.suffix == ".svg":
         if len(found) > 1:
             raise RecordError(f"a curve is of one workload, {name} holds {len(found)}: write a page (.html)")
@@ -65,6 +76,7 @@ def write_report(
     else:
         text = page(found, title or f"Tuning report of {Path(name).name}", limits, traces(known, found))
     try:
+        require_ours(path, "report", MARKS)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
     except OSError as error:

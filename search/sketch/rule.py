@@ -83,6 +83,8 @@ def sketch_rules(target: Target | None = None) -> list[SketchRule]:
 
 def checked_rules(rules: Sequence[SketchRule | type[SketchRule]]) -> list[SketchRule]:
     """Rules that somebody gives, classes among them instantiated, in their order; TypeError for what is no rule."""
+    if not isinstance(rules, Sequence) or isinstance(rules, str):
+        raise TypeError(f"rules are a list of sketch rules, got {rules!r:.40}")
     return [_instance(rule, "rules") for rule in rules]
 
 

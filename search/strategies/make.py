@@ -24,6 +24,8 @@ STRATEGIES: Mapping[str, StrategyMaker] = {
 def strategy_maker(strategy: str | StrategyMaker) -> StrategyMaker:
     """The maker of a name, one of `STRATEGIES`, or the one given; ValueError for another name."""
     if not isinstance(strategy, str):
+        if not callable(strategy):
+            raise TypeError(f"a strategy is one of {', '.join(STRATEGIES)}, or makes one, got {strategy!r:.40}")
         return strategy
     if strategy not in STRATEGIES:
         raise ValueError(f"unknown strategy {strategy!r}; there are: {', '.join(STRATEGIES)}{instead_of(strategy)}")

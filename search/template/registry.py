@@ -48,6 +48,8 @@ def template(function: Function | str) -> Template | Callable[[Function], Templa
     if isinstance(function, str):
         name = function
         return lambda decorated: _register(Template(name, decorated))
+    if not callable(function):
+        raise TypeError(f"a template is a function f(cfg, *args), got {type(function).__name__}")
     return _register(Template(function.__name__, function))
 
 

@@ -15,6 +15,7 @@ from ..records.file import Record
 from ..task import Mode
 from ..tune.deadline import Deadline
 from ..tune.loop import TuningOptions, TuningResult, tune
+from ..tune.options import as_options
 from .bound import BoundTemplate
 from .config import Config
 from .function import TemplateFunction
@@ -47,6 +48,8 @@ class TemplateTask(BoundTemplate):
         if isinstance(template, str):
             template = find_template(template, resolved)
         elif not isinstance(template, TemplateFunction):
+            if not callable(template):
+                raise TypeError(f"a template is a name or a function f(cfg, *args), got {type(template).__name__}")
             template = TemplateFunction(template.__name__, template)
         super().__init__(template, args, resolved, workload_key, estimates)
         self.instead_of = instead_of
@@ -56,7 +59,7 @@ class TemplateTask(BoundTemplate):
     @knows_classic_words
     def tune(
         self,
-        options: TuningOptions | None = None,
+        options: TuningOptions | int | None = None,
         measure: Measure = None,
         *,
         builder: LocalBuilder | None = None,
@@ -67,8 +70,9 @@ class TemplateTask(BoundTemplate):
         Its cost model, run-off, resuming, transfer and time limit are those of sketches. Where no trial succeeds, the
         result says so.
         """
-        deadline = Deadline.after(None if options is None else options.time_limit_s)
-        chosen = self.search_task.taught(options or TuningOptions())
+        options = as_options(options)
+        deadline = Deadline.after(options.time_limit_s)
+        chosen = self.search_task.taught(options)
         measured = measuring(measure, self.measure_options(), builder, runner)
         return tune(TemplateInSearch(self), chosen, measured, deadline)
 

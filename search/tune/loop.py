@@ -347,7 +347,7 @@ class Tuner:
     def _trial_done(self, measurement: Measurement) -> None:
         trial = self._waiting.pop(measurement.job)
         proposal = trial.proposal
-        record = record_of(self.task, trial, measurement, self.measurer, self.options.seed, Role.TRIAL)
+        record = record_of(self.task, trial, measurement, self.measurer, self.options, Role.TRIAL)
         if proposal is not None:
             self.strategy.observe(proposal.space, proposal.row, record.time_s)
         if self.task.passes_over(record):
@@ -468,7 +468,7 @@ class Tuner:
 
     def _final(self, trial: Record, measurement: Measurement) -> Record:
         """Return the run-off's record of a schedule that was tried before."""
-        again = record_of(self.task, Trial(None), measurement, self.measurer, self.options.seed, Role.FINAL)
+        again = record_of(self.task, Trial(None), measurement, self.measurer, self.options, Role.FINAL)
         return replace(again, sketch=trial.sketch, decisions=trial.decisions, template=trial.template)
 
     def _finalists(self) -> list[Record]:

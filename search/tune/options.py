@@ -6,13 +6,15 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy.typing as npt
 
 from ...dialects.classic_words import options_know_classic_words
 from ...dialects.counts import require_count
-from ..cost_model import CostModel
+from ..cost_model import CostModel, make_model
+from ..measure.limits import Limits
 from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
 from ..records.file import Record
@@ -161,8 +163,8 @@ class TuningOptions:
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. `callbacks` are called with the state and the record after each trial;
-    one that returns True ends tuning, in a network that of the task. `verbose` shows each trial. Sentences that advise
-    an option have it as `spelled` says.
+    one that returns True ends tuning, in a network that of the task. `verbose` shows each trial. `limits` of the device
+    are kept in the records. Sentences that advise an option have it as `spelled` says.
     """
 
     num_measure_trials: int = 64
@@ -180,6 +182,7 @@ class TuningOptions:
     callbacks: Sequence[Callback[TuningState]] = ()
     progress: bool | Progress = True
     verbose: bool = False
+    limits: Limits | None = None
     spelled: Spelling = as_keyword
 
     @property
@@ -208,8 +211,29 @@ class TuningOptions:
         for name in ("more_trials", "early_stopping"):
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name))
-        if self.time_limit_s is not None and not self.time_limit_s >= 0:
-            raise ValueError(f"time_limit_s must be at least 0, got {self.time_limit_s}")
+        if self.time_limit_s is not None and not (isinstance(self.time_limit_s, Real) and self.time_limit_s >= 0):
+            raise ValueError(f"time_limit_s must be seconds of at least 0, got {self.time_limit_s!r}")
+        if not isinstance(self.seed, Integral):
+            raise ValueError(f"seed must be a whole number, got {self.seed!r}")
+        if self.records is not None and not isinstance(self.records, str | os.PathLike):
+            raise TypeError(f"records must be the path of a file, got {type(self.records).__name__}")
+        if isinstance(self.cost_model, str):
+            make_model(self.cost_model, self.seed)
+        elif not callable(getattr(self.cost_model, "predict", None)):
+            raise TypeError(f"cost_model must be a name or a cost model, got {type(self.cost_model).__name__}")
+        if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
+            raise TypeError(
+                f"callbacks must be a list of functions of a state and a record, got {self.callbacks!r:.60}"
+            )
+
+
+def as_options(options: TuningOptions | int | None) -> TuningOptions:
+    """Options of a search that are given whole, as a number of trials, or not at all; TypeError for anything else."""
+    if isinstance(options, Integral) and not isinstance(options, bool):
+        return TuningOptions(num_measure_trials=int(options))
+    if options is None or isinstance(options, TuningOptions):
+        return options or TuningOptions()
+    raise TypeError(f"options are lw.TuningOptions(...) or a number of trials, got {type(options).__name__}")
 
 
 @dataclass(frozen=True)

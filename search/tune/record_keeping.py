@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..records import file as rec
 from ..records.file import Record, RecordError
-from ..records.workload_files import workload_file, write_workload
+from ..records.workload_files import without_target, workload_file, write_workload
 
 
 class RecordKeeping:
@@ -36,7 +36,7 @@ class RecordKeeping:
             return
         self._has_workload = True
         try:
-            write_workload(self._path, workload_hash, workload())
+            write_workload(self._path, workload_hash, without_target(workload()))
         except OSError as error:
             path = workload_file(self._path, workload_hash)
             self._note(f"cannot write {path}: {error.strerror}; what shows the records will ask for the IR")

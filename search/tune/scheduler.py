@@ -30,7 +30,7 @@ from .display import Silent
 from .kept_data import KeptData
 from .loop import RUN_OFF_SHARE, TuningOptions, TuningTask
 from .loop import Tuner as TaskTuner
-from .options import Tunable
+from .options import Tunable, as_options
 from .progress import counted
 from .state import SchedulerState, TaskRow, ways_of, weighted_sum
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
@@ -93,6 +93,8 @@ class TaskScheduler:
         share_model: bool = False,
         callbacks: Sequence[Callback[SchedulerState]] = (),
     ) -> None:
+        if not isinstance(tasks, Sequence) or not all(hasattr(task, "compute_dag") for task in tasks):
+            raise TypeError(f"tasks are a list of tasks, as lw.extract_tasks gives, got {tasks!r:.60}")
         if not tasks:
             raise ValueError("there is no task to tune")
         for name, values in (("weights", weights), ("groups", groups)):
@@ -116,7 +118,7 @@ class TaskScheduler:
     @knows_classic_words
     def tune(
         self,
-        options: TuningOptions | None = None,
+        options: TuningOptions | int | None = None,
         measure: Measure = None,
         *,
         builder: LocalBuilder | None = None,
@@ -137,7 +139,7 @@ class TaskScheduler:
         everything measured in the records; the same call goes on from there. Where no trial of any task succeeds, the
         result says so. Raises as `lw.SearchTask.tune` does.
         """
-        options = options or TuningOptions(num_measure_trials=64 * len(self.tasks))
+        options = as_options(64 * len(self.tasks) if options is None else options)
         deadline = Deadline.after(options.time_limit_s, clock)
         count = options.trials_after(0)
         if count < len(self.tasks) and options.more_trials is None:

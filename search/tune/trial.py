@@ -12,7 +12,7 @@ from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, Record, Role
 from ..sketch.space import Described
 from ..strategies.strategy import Proposal
-from .options import Tunable
+from .options import Tunable, TuningOptions
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Trial:
 
 
 def record_of(
-    task: Tunable, trial: Trial, measurement: Measurement, measurer: Measuring, seed: int, role: Role
+    task: Tunable, trial: Trial, measurement: Measurement, measurer: Measuring, options: TuningOptions, role: Role
 ) -> Record:
     """The record of one measurement."""
     proposal = trial.proposal
@@ -44,7 +44,7 @@ def record_of(
         versions=_versions_for(measurement.schedule, measurer.versions),
         device=measurer.device,
         timestamp=time.time(),
-        seed=seed,
+        seed=options.seed,
         artifact=measurement.artifact,
         stopped_early=measurement.stopped_early,
         reused=measurement.reused,
@@ -54,6 +54,7 @@ def record_of(
         flop=task.flop,
         resources=measurement.resources,
         template=_described(task, proposal),
+        limits={} if options.limits is None else options.limits.as_json(),
     )
 
 

@@ -58,6 +58,8 @@ class Tuner:
     """Configs proposed at a time."""
 
     def __init__(self, task: TemplateTask, seed: int = 0) -> None:
+        if not hasattr(task, "config_space"):
+            raise TypeError(f"a tuner searches a lw.TemplateTask, got {type(task).__name__}")
         self.task = task
         self.seed = seed
         self.space = task.config_space

@@ -272,6 +272,7 @@ WRONG: dict[str, list[object]] = {
     "predicted": ["1", True, [], 10**400],
     "flop": [None, -1, "1e9", True],
     "resources": [None, {}, "x", [1], [[]], [{"a": [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}]],
+    "limits": [None, [], 1, {"gflops_per_s": 10**400}],
     "template": [None, [], 1, {"args": 10**400}, {"name": "\ud800"}],
     "schema": [None, True, "1", 1.5, 2, [1]],
 }

@@ -1,7 +1,9 @@
 """The report of a record file: one page that loads nothing, says what happened, and survives what records may hold."""
 
+import itertools
 import re
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,13 +19,16 @@ from patience import PATIENCE_S
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.discovery import module_stems, pass_factories, pass_name
+from loopwright.search.measure import limits
+from loopwright.search.measure.limits import Limits, limits_of, why_unknown
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Record, RecordError, Role
+from loopwright.search.records.rebuilt import rebuilt_task
+from loopwright.search.report.charts import curve_chart
 from loopwright.search.report.explain import explain
 from loopwright.search.report.group import duration, groups
-from loopwright.search.report.limits import limits_of, why_unknown
 from loopwright.search.report.steps import steps_of
-from loopwright.search.report.svg import PixelScale
+from loopwright.search.report.svg import Chart, PixelScale
 from loopwright.search.report.write import write_report
 
 
@@ -129,15 +134,18 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned: Path) -> None:
 
 
 def test_limits_of_this_machine_give_a_roofline(tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopwright.search.report import limits
-
     monkeypatch.setattr(limits, "peak_gflops_per_s", lambda *_: 100.0)
     monkeypatch.setattr(limits, "copy_gbytes_per_s", lambda target, size: 10.0)
-    code, _, err = call("report", str(tuned), "-o", str(tmp_path / "r.html"))
-    assert code == 0, err
+    bare = tmp_path / "bare.jsonl"
+    bare.write_text("".join(replace(r, limits={}).to_json() + "\n" for r in rec.load(tuned)))
+    write_report(bare, tmp_path / "r.html", partial(rebuilt_task, records=tuned))
     _, text = read(tmp_path / "r.html")
     # 2 * 20 * 36 * 16 operations on 4 * (20 * 16 + 16 * 36 + 20 * 36) bytes
-    assert "Roofline" in text and "3.56 operations for each byte" in text and "of 35.64 GFLOP/s" in text
+    assert (
+        "Roofline" in text
+        and "3.56 operations for each byte" in text
+        and "of the 35.64 GFLOP/s that memory allows" in text
+    )
 
 
 @pytest.mark.parametrize("target", ["opencl", "llvm cores=1"])
@@ -145,8 +153,6 @@ def test_limits_of_this_machine_give_a_roofline(tuned: Path, tmp_path: Path, mon
 def test_tuning_leaves_all_that_showing_and_reporting_need(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from loopwright.search.report import limits
-
     if target == "opencl":
         opencl_device()
     monkeypatch.setattr(limits, "peak_gflops_per_s", lambda *_: 100.0)
@@ -178,10 +184,65 @@ def test_data_sheets_and_unknown_devices() -> None:
     assert "data sheets are at hand for h200" in why_unknown("cuda model=unheard-of")
     assert "z80 allows at most was not measured" in why_unknown("llvm model=z80")
     assert why_unknown("nonsense") == "What 'nonsense' allows at most is not known."
-    h200 = limits_of("cuda model=h200")
-    assert h200 is not None and h200.reachable(1.0) == 4800 and h200.reachable(100.0) == 67000
+    h200 = limits_of("cuda model=h200", ["float32"])
+    assert h200 is not None
+    assert h200.reachable(1.0, "float32") == 4800 and h200.reachable(100.0, "float32") == 67000
+    assert h200.reachable(1e6, "float16") == 989_500 and h200.reachable(1.0, "int8") is None
     assert limits_of("cuda model=unheard-of") is limits_of("nonsense") is limits_of("llvm") is None
-    assert limits_of("llvm model=z80", measure=True) is None
+    assert limits_of("llvm model=z80", measure=["float32"]) is None
+    assert limits_of("opencl", measure=["float32"]) is None, "a device of OpenCL is not this CPU"
+
+
+def test_shares_say_which_limit_binds_and_why_they_are_above_it() -> None:
+    known = Limits({"float32": 100.0}, 10.0, "measured on 2 threads")
+    bound_by_memory = known.share(flop=4e9, moved_bytes=1e9, time_s=0.2, dtype="float32")
+    bound_by_arithmetic = known.share(flop=4e9, moved_bytes=1e8, time_s=0.02, dtype="float32")
+    assert str(bound_by_memory) == "50.0% of the 40 GFLOP/s that memory allows (measured on 2 threads)"
+    assert str(bound_by_arithmetic).startswith("200.0% of the 100 GFLOP/s that arithmetic allows")
+    assert "fewer are left" in str(bound_by_arithmetic)
+    assert "caches keep inputs and outputs" in str(known.share(4e9, 1e9, 0.05, "float32"))
+    assert known.share(4e9, 1e9, 0.2, "int8") is known.share(0.0, 1e9, 0.2, "float32") is None
+
+
+def test_limits_are_read_back_from_the_record_that_keeps_them() -> None:
+    known = Limits({"float32": 100.0, "float64": 50.0}, 10.0, "measured on 1 thread")
+    line = record(limits=known.as_json()).to_json()
+    assert Limits.from_json(Record.from_json(line).limits) == known
+    assert Limits.from_json({}) is Limits.from_json({"gflops_per_s": [1], "gbytes_per_s": 1.0, "source": ""}) is None
+    assert Limits.from_json({"gflops_per_s": {}, "gbytes_per_s": -1.0, "source": "x"}) is None
+
+
+def test_kept_limits_are_shown_and_nothing_is_measured_again(
+    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> float:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(limits, "peak_gflops_per_s", never)
+    known = Limits({"float32": 100.0}, 20.0, "measured on 2 threads")
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text("".join(replace(r, limits=known.as_json()).to_json() + "\n" for r in rec.load(tuned)))
+    write_report(kept, tmp_path / "kept.html", partial(rebuilt_task, records=tuned))
+    _, text = read(tmp_path / "kept.html")
+    assert "of the 71.29 GFLOP/s that memory allows (measured on 2 threads)" in text
+
+
+def test_the_untuned_line_has_the_clock_of_the_points() -> None:
+    untuned = record(2e-3, sketch="default", decisions=(), schedule="", flop=2e6)
+    again = replace(untuned, times_s=(9e-3,), role=Role.FINAL)
+    group = groups([untuned, record(1e-3, flop=2e6), again])[0]
+    level = re.search(r'stroke-dasharray="4 4" points="[\d.]+,([\d.]+)', curve_chart(group))
+    point = re.search(r'cy="([\d.]+)" r="3.5"><title>trial 1:', curve_chart(group))
+    assert level is not None and point is not None and level[1] == point[1]
+    assert group.untuned == again
+
+
+def test_words_of_a_chart_do_not_cover_one_another() -> None:
+    chart = Chart("t", "x", "y", (0.0, 1.0), (0.0, 1.0))
+    for name in ("tuned 12.5", "untuned 12.4", "another 12.45"):
+        chart.text((0.5, 0.5), name)
+    heights = sorted(float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="start">', str(chart)))
+    assert len(heights) == 3 and min(b - a for a, b in itertools.pairwise(heights)) >= 13
 
 
 def many(count: int, **changes: Any) -> list[Record]:
