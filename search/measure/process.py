@@ -101,6 +101,11 @@ class WorkerProcess:
         except OSError as error:
             raise WorkerGone from error
 
+    def begin(self, job: int, timeout_s: float) -> None:
+        """Count the job that was sent as begun, to be answered within `timeout_s` seconds."""
+        self.job, self.started_s = job, time.monotonic()
+        self.deadline_s = self.started_s + timeout_s
+
     def receive(self) -> list[tuple[wire.Message, bytes]]:
         """Return the messages that have arrived, without blocking; raises WorkerGone at the end of the stream."""
         self._socket.setblocking(False)

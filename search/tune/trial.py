@@ -54,6 +54,7 @@ def record_of(
         flop=task.flop,
         resources=measurement.resources,
         template=_described(task, proposal),
+        fleet=measurement.fleet,
     )
 
 
