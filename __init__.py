@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
     from loopwright.dialects.target import Target as Target
+    from loopwright.fleet.manage import fleet_status as fleet_status
+    from loopwright.fleet.manage import stop_fleet as stop_fleet
+    from loopwright.fleet.protocol import FleetError as FleetError
+    from loopwright.fleet.remote import request_device as request_device
+    from loopwright.fleet.runner import FleetRunner as FleetRunner
     from loopwright.frontends import jax as jax
     from loopwright.frontends import onnx as onnx
     from loopwright.frontends import torch as torch
@@ -78,6 +83,8 @@ _HOMES = {
     "Config": "loopwright.search.template.config",
     "CostModelError": "loopwright.search.cost_model",
     "Draft": "loopwright.search.sketch.draft",
+    "FleetError": "loopwright.fleet.protocol",
+    "FleetRunner": "loopwright.fleet.runner",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.measure.local",
     "LocalRunner": "loopwright.search.measure.local",
@@ -112,6 +119,7 @@ _HOMES = {
     "extract_template_tasks": "loopwright.graph.template_tasks",
     "load_cost_model": "loopwright.search.cost_model",
     "jax": "loopwright.frontends",
+    "fleet_status": "loopwright.fleet.manage",
     "from_mlir": "loopwright.frontends.mlir.importer",
     "from_exported": "loopwright.frontends.torch.exported",
     "from_onnx": "loopwright.frontends.onnx.importer",
@@ -123,8 +131,10 @@ _HOMES = {
     "pretuned": "loopwright.search.records",
     "register_sketch_rule": "loopwright.search.sketch.rule",
     "register_workload": "loopwright.search.workload",
+    "request_device": "loopwright.fleet.remote",
     "resolve_target": "loopwright.backends.targets",
     "sketch_rules": "loopwright.search.sketch.rule",
+    "stop_fleet": "loopwright.fleet.manage",
     "template": "loopwright.search.template.registry",
     "torch": "loopwright.frontends",
     "train_cost_model": "loopwright.search.cost_model.samples",

@@ -319,6 +319,7 @@ class Measurer:
             timing = replace(timing, repeat=1)
         best_s = None if job.fresh else self.best_s
         order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
+        order["alone"] = job.laps > 1
         self._give(runner, job, order, self.options.run_timeout_s, job.blob)
 
     def _give(self, worker: Worker, job: Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
