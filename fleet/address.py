@@ -68,8 +68,8 @@ def require_tracker(tracker: str, security: Any) -> None:
         ) from None
     except OSError as error:
         raise FleetError(
-            f"no tracker can be reached at {host}:{port} ({error.strerror or error}): `loopwright fleet tracker` starts "
-            "one"
+            f"no tracker can be reached at {host}:{port} ({error.strerror or error}): `loopwright fleet tracker` "
+            "starts one"
         ) from None
 
 

@@ -68,6 +68,8 @@ async def register(
     device: Device, tracker: str, security: Any, host: str | None = None, said: Callable[[str], None] = lambda _: None
 ) -> None:
     """Serve jobs until the device is told to stop; `said` is told when it is registered, and when not."""
+    from distributed.core import Status
+
     quiet()
     with tempfile.TemporaryDirectory(prefix="loopwright-device-", ignore_cleanup_errors=True) as folder:
         while not device.stopped.is_set():
@@ -85,7 +87,7 @@ async def register(
                 continue
             said(f"device '{device.options.name}' is registered under '{device.options.key}' at {tracker}")
             await _serve_until_lost(device, worker)
-            if not device.stopped.is_set():
+            if worker.status is Status.closed and not (device.stopped.is_set() or await _listens(tracker)):
                 said(f"device '{device.options.name}' has lost the tracker at {tracker}: it waits for it")
 
 
@@ -95,7 +97,7 @@ def make_worker(device: Device, tracker: str, security: Any, folder: str, host: 
     from distributed.utils import get_ip
 
     at, _ = host_and_port(tracker)
-    worker = Worker(
+    worker: Any = Worker(
         dask_address(tracker, security),
         nthreads=1,
         name=f"{device.options.name}-{device.identity}-{time.time_ns():x}",
@@ -115,7 +117,11 @@ def make_worker(device: Device, tracker: str, security: Any, folder: str, host: 
 
 
 async def _serve_until_lost(device: Device, worker: Any) -> None:
-    """Keep the tracker told of whether the device takes jobs, until it stops or the connection ends."""
+    """Return once the device stops or the connection ends, or where it takes jobs again.
+
+    One that is set aside takes its resource back. To offer it again it registers anew: Dask looks again at tasks that
+    no worker could run when one comes, and not when one has more to offer (distributed 2026.8, `add_resources`).
+    """
     from distributed.core import Status
 
     offered = not device.aside
@@ -124,10 +130,12 @@ async def _serve_until_lost(device: Device, worker: Any) -> None:
         while worker.status in (Status.running, Status.paused, Status.init) and not device.stopped.is_set():
             if device.aside:
                 await loop.run_in_executor(None, device.try_again)
-            if offered == device.aside:
-                offered = not device.aside
+            if device.aside and offered:
+                offered = False
                 with contextlib.suppress(Exception):  # the connection is being lost
-                    await worker.set_resources(**{key_resource(device.options.key): int(offered)})
+                    await worker.set_resources(**{key_resource(device.options.key): 0})
+            if not device.aside and not offered:
+                return
             await asyncio.sleep(_LOOK_EVERY_S)
     finally:
         if device.stopped.is_set():

@@ -29,7 +29,7 @@ def security_of(tls_dir: str | os.PathLike[str] | None) -> Any:
     missing = [name for name in (CA, CERTIFICATE, KEY) if not (folder / name).is_file()]
     if missing:
         raise FleetError(
-            f"{folder} has no {missing[0]}: `loopwright fleet tracker --tls-dir` makes a set, to be copied to all members"
+            f"{folder} has no {missing[0]}: `loopwright fleet tracker --tls-dir` makes a set, for all to copy"
         )
     ours, key = str(folder / CERTIFICATE), str(folder / KEY)
     named = {

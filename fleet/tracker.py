@@ -30,7 +30,7 @@ async def tracker(host: str, port: int, security: Any, dashboard: bool = False) 
             security=security,
             allowed_failures=MOST_LOST,
             dashboard=dashboard and has_dashboard(),
-            dashboard_address=":0" if dashboard else None,
+            dashboard_address=f"{host}:0",
             protocol="tls" if security.require_encryption else "tcp",
         )
         try:
