@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from loopwright.backends.targets import TargetWarning as TargetWarning
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
+    from loopwright.building import interpret as interpret
+    from loopwright.dialects.interpret.loop import InterpretationError as InterpretationError
     from loopwright.dialects.intrinsics import Fragment as Fragment
     from loopwright.dialects.intrinsics import Intrinsic as Intrinsic
     from loopwright.dialects.intrinsics import intrinsics as intrinsics
     from loopwright.dialects.intrinsics import register_intrinsic as register_intrinsic
-    from loopwright.building import interpret as interpret
-    from loopwright.dialects.interpret.loop import InterpretationError as InterpretationError
     from loopwright.dialects.target import Target as Target
+    from loopwright.fleet.manage import fleet_status as fleet_status
+    from loopwright.fleet.manage import stop_fleet as stop_fleet
+    from loopwright.fleet.protocol import FleetError as FleetError
+    from loopwright.fleet.remote import request_device as request_device
+    from loopwright.fleet.runner import FleetRunner as FleetRunner
     from loopwright.frontends import jax as jax
     from loopwright.frontends import onnx as onnx
     from loopwright.frontends import torch as torch
@@ -89,6 +94,8 @@ _HOMES = {
     "Fragment": "loopwright.dialects.intrinsics",
     "Intrinsic": "loopwright.dialects.intrinsics",
     "InterpretationError": "loopwright.dialects.interpret.loop",
+    "FleetError": "loopwright.fleet.protocol",
+    "FleetRunner": "loopwright.fleet.runner",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.measure.local",
     "LocalRunner": "loopwright.search.measure.local",
@@ -125,6 +132,7 @@ _HOMES = {
     "load_cost_model": "loopwright.search.cost_model",
     "intrinsics": "loopwright.dialects.intrinsics",
     "jax": "loopwright.frontends",
+    "fleet_status": "loopwright.fleet.manage",
     "from_mlir": "loopwright.frontends.mlir.importer",
     "from_exported": "loopwright.frontends.torch.exported",
     "from_onnx": "loopwright.frontends.onnx.importer",
@@ -138,8 +146,10 @@ _HOMES = {
     "register_intrinsic": "loopwright.dialects.intrinsics",
     "register_sketch_rule": "loopwright.search.sketch.rule",
     "register_workload": "loopwright.search.workload",
+    "request_device": "loopwright.fleet.remote",
     "resolve_target": "loopwright.backends.targets",
     "sketch_rules": "loopwright.search.sketch.rule",
+    "stop_fleet": "loopwright.fleet.manage",
     "template": "loopwright.search.template.registry",
     "torch": "loopwright.frontends",
     "train_cost_model": "loopwright.search.cost_model.samples",

@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--limit-s", type=float, default=60.0, help="seconds of tuning a case, at most")
     parser.add_argument("--cases", nargs="+", choices=[c.name for c in cases.GPU_CASES])
     parser.add_argument("--records", default="gpu-records", help="folder of record files, one a case")
-    parser.add_argument("--builders", type=int, default=0)
+    parser.add_argument("--builders", type=int)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--output", help="write the table to this file, and the schedules beside it")
     options = parser.parse_args()

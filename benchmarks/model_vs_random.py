@@ -89,7 +89,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--limit-s", type=float, default=300.0, help="seconds a search may take, at most")
     parser.add_argument("--cases", nargs="+")
     parser.add_argument("--estimates", action="store_true", help="also draw at random what the estimates favour")
-    parser.add_argument("--builders", type=int, default=0, help="processes that compile (default: one a core)")
+    parser.add_argument("--builders", type=int, help="processes that compile (default: one a core)")
     parser.add_argument("--output", help="write the table to this file")
     return parser.parse_args()
 

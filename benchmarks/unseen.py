@@ -148,7 +148,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--limit-s", type=float, default=60.0, help="seconds of tuning a case, at most")
     parser.add_argument("--cases", nargs="+", choices=CASES)
     parser.add_argument("--small", action="store_true", help="small extents, for slow devices")
-    parser.add_argument("--builders", type=int, default=0, help="processes that compile (default: one a core)")
+    parser.add_argument("--builders", type=int, help="processes that compile (default: one a core)")
     parser.add_argument("--records", help="folder of record files, one a case, to go on from")
     parser.add_argument("--output", help="write the table to this file")
     return parser.parse_args()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ._errors import UserError
 from ._inputs import from_zero, positive, seconds
 
 if TYPE_CHECKING:
-    from ..search.measure.local import MeasureOption
+    from ..search.measure.local import MeasureOption, Runner
 
 
 def add_measure_options(parser: argparse.ArgumentParser) -> None:
@@ -22,15 +23,20 @@ def add_measure_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--min-repeat-ms", type=from_zero, metavar="MS", help="length of a repeat (50, on a GPU 10)")
     group.add_argument("--run-timeout", type=seconds, metavar="S", help="seconds for a measurement (default: 10)")
     group.add_argument("--cooldown", type=from_zero, metavar="S", help="seconds of rest before each (default: 0)")
+    group.add_argument("--tracker", metavar="HOST:PORT", help="run on the devices of a fleet (`loopwright fleet`)")
+    group.add_argument("--key", help="kind of device of the fleet to run on")
+    group.add_argument("--priority", type=int, metavar="N", help="before tuners of a lower one there (default: 0)")
+    group.add_argument("--tls-dir", type=Path, metavar="DIR", help="folder of the fleet's certificates")
 
 
 def measure_option_of(options: argparse.Namespace) -> MeasureOption:
     """The builder and the runner that are asked for; UserError where they make no sense."""
-    from ..search.measure.local import LocalBuilder, LocalRunner, measure_option
+    from ..search.measure.local import LocalBuilder, measure_option
 
     try:
         builder = LocalBuilder(timeout=options.build_timeout, n_parallel=options.builders)
-        runner = LocalRunner(
+        runner = _runner(
+            options,
             number=options.number,
             repeat=options.repeat,
             min_repeat_ms=options.min_repeat_ms,
@@ -40,3 +46,16 @@ def measure_option_of(options: argparse.Namespace) -> MeasureOption:
     except ValueError as error:
         raise UserError(str(error)) from None
     return measure_option(builder, runner)
+
+
+def _runner(options: argparse.Namespace, **terms: Any) -> Runner:
+    """The runner: this machine's, or where a tracker is named that of the fleet."""
+    from ..search.measure.local import LocalRunner
+
+    if options.tracker is None and options.key is None:
+        return LocalRunner(**terms)
+    if options.tracker is None or options.key is None:
+        raise UserError("a fleet is named by both --tracker HOST:PORT and --key KEY")
+    from ..fleet.runner import FleetRunner
+
+    return FleetRunner(options.key, options.tracker, priority=options.priority or 0, tls_dir=options.tls_dir, **terms)

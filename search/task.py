@@ -23,7 +23,7 @@ from ..te.module import with_inputs
 from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import backend_path, load_backend
 from .measure.check import check_kernel
-from .measure.local import LocalBuilder, LocalRunner, Measure, measuring
+from .measure.local import LocalBuilder, Measure, Runner, measuring
 from .measure.measurer import MeasureOptions
 from .measure.preflight import preflight
 from .measure.reference import Reference, make_reference
@@ -143,14 +143,14 @@ class SearchTask:
         measure: Measure = None,
         *,
         builder: LocalBuilder | None = None,
-        runner: LocalRunner | None = None,
+        runner: Runner | None = None,
     ) -> TuningResult:
         """Search for a fast schedule; see TuningOptions, for which a number of trials may stand.
 
         Where no trial succeeds, the result says so.
 
-        Candidates are measured by a `builder` and a `runner` (`lw.LocalBuilder`, `lw.LocalRunner`), or as `measure`
-        says: what `lw.measure_option()` returns, or a MeasureOptions.
+        Candidates are measured by a `builder` (`lw.LocalBuilder`) and a `runner` (`lw.LocalRunner`, `lw.FleetRunner`),
+        or as `measure` says: what `lw.measure_option()` returns, or a MeasureOptions.
         """
         options = as_options(options)
         deadline = Deadline.after(options.time_limit_s)

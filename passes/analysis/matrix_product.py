@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from ...dialects.index import Atom, Div, IndexExpr
+from ...dialects.index import Div, IndexExpr, Mod, atom_axes
 from ...dialects.intrinsics import I_AXIS, J_AXIS, K_AXIS, MATRIX_ROWS, ROW_BYTES, Intrinsic
 from ...dialects.loop import BlockOp, ForOp, LoadOp, scope_of
 from .nest import buffer_name, only_child, ranges_of
@@ -174,8 +174,8 @@ class _Grid:
         found = []
         for index in indices:
             expr = index.substitute(bound).simplify(self.ranges)
-            terms = [t for t in expr.terms if not _names(t[0]).isdisjoint(inside)]
-            mixed = next((t[0] for t in terms if not _names(t[0]) <= inside), None)
+            terms = [t for t in expr.terms if not atom_axes(t[0]).isdisjoint(inside)]
+            mixed = next((t[0] for t in terms if not atom_axes(t[0]) <= inside), None)
             if mixed is not None:
                 rule = f"'{name}' is touched at {mixed}, which joins loops of an instruction with others"
                 raise Mismatch(f"{rule}: split by factors that divide the extents")
@@ -258,10 +258,6 @@ def _lies_along(table: Sequence[Grid], direction: int, together: int) -> bool:
     return bool((steps == 1).all()) and still
 
 
-def _names(atom: Atom) -> set[str]:
-    return {atom} if isinstance(atom, str) else atom.expr.axes()
-
-
 def _evaluated(expr: IndexExpr, values: Mapping[str, Grid]) -> Grid:
     total: Grid = np.full((1,) * len(values), expr.const, np.int64)
     for atom, c in expr.terms:
@@ -269,7 +265,9 @@ def _evaluated(expr: IndexExpr, values: Mapping[str, Grid]) -> Grid:
             part = values[atom]
         elif isinstance(atom, Div):
             part = _evaluated(atom.expr, values) // atom.divisor
-        else:
+        elif isinstance(atom, Mod):
             part = _evaluated(atom.expr, values) % atom.divisor
+        else:
+            raise Mismatch("an index is read from data, and a matrix instruction reads at places that are known")
         total = total + c * part
     return total

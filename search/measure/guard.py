@@ -1,6 +1,7 @@
 """The guard of a worker: a process between it and the measurer, which ends it and all that it started.
 
-`python -m ...search.guard ARGUMENTS OF THE WORKER`: the worker is a child, and this process ends as it did.
+`python -m ...measure.guard MODULE ARGUMENTS`: the worker runs the `main` of a module. It is a child, and this process
+ends as it did.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def main() -> int:
         return 1
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
-    from .worker import main as work
+    import importlib
 
-    return work()
+    return int(importlib.import_module(sys.argv.pop(1)).main())
 
 
 def _guard(worker: int, measurer: int) -> int:

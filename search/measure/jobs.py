@@ -33,6 +33,7 @@ class Job:
     blob: bytes = b""
     timing: TimingSettings | None = None
     withdrawn: bool = False
+    fleet: Mapping[str, Any] = field(default_factory=dict)
 
     def spent(self, role: str, seconds: float) -> None:
         """Add the seconds that a worker took for it."""
@@ -90,6 +91,13 @@ class Jobs:
         self._to_build += jobs
         return [job.number for job in jobs]
 
+    def submit_built(self, artifact: bytes, timing: TimingSettings) -> int:
+        """Queue a built artifact, of which nothing else is known, and return its number."""
+        job = Job(next(self._numbers), "", False, 1, timing=timing, blob=artifact)
+        self._pending[job.number] = job
+        self._to_run.append(job)
+        return job.number
+
     def withdraw(self, keep: int, under_way: Mapping[int | None, str]) -> None:
         """Begin nothing more of what is pending, but the `keep` submitted first; `under_way` are workers' roles by job.
 
@@ -138,8 +146,15 @@ class Jobs:
         else:
             self._to_run.append(job)
 
-    def ran(self, job: Job, times_s: Sequence[float], stopped_early: bool) -> None:
-        """Take in a lap of a candidate that was right."""
+    def ran(self, job: Job, times_s: Sequence[float], stopped_early: bool, fleet: Mapping[str, Any]) -> None:
+        """Take in a lap of a candidate that was right; `fleet` is of the device of a fleet that ran it.
+
+        Laps on another device are no laps of the same race: they count from the first one on this.
+        """
+        if job.laps_done and job.fleet.get("device") != fleet.get("device"):
+            job.times_s.clear()
+            job.laps_done = 0
+        job.fleet = fleet
         job.times_s += times_s
         job.laps_done += 1
         if job.laps_done < job.laps:
@@ -162,6 +177,7 @@ class Jobs:
             job.artifact,
             stopped_early,
             resources=job.resources,
+            fleet=job.fleet,
         )
         self.done.append(done)
         if error is ErrorCode.DEVICE_LOST:

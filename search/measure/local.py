@@ -1,4 +1,4 @@
-"""A builder and a runner on this machine: the terms in which people say how candidates are measured."""
+"""A builder and a runner: the terms in which people say how candidates are measured."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ class LocalBuilder:
         return replace(base, builders=builders, build_timeout_s=timeout_s)
 
 
-@options_know_classic_words
 @dataclass(frozen=True)
-class LocalRunner:
-    """Run on this machine's device, in a process of its own; None: as usual for the target.
+class Runner:
+    """Terms of running candidates, wherever that is; None: as usual for the target.
 
     A measurement is `repeat` numbers, each the mean of `number` runs, or of as many more as take `min_repeat_ms`
     milliseconds together; it takes `timeout` seconds at most, and the device rests for `cooldown` seconds before it.
@@ -74,18 +73,24 @@ class LocalRunner:
         return replace(base, timing=replace(base.timing, **given), run_timeout_s=timeout_s, check=check)
 
 
+@options_know_classic_words
+@dataclass(frozen=True)
+class LocalRunner(Runner):
+    """Run on this machine's device, in a process of its own; options are those of every Runner."""
+
+
 @dataclass(frozen=True)
 class MeasureOption:
     """A builder and a runner; None: the usual one of the target."""
 
     builder: LocalBuilder | None = None
-    runner: LocalRunner | None = None
+    runner: Runner | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("builder", LocalBuilder), ("runner", LocalRunner)):
+        for name, kind, usual in (("builder", LocalBuilder, LocalBuilder), ("runner", Runner, LocalRunner)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
-                raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+                raise TypeError(f"{name} must be a {usual.__name__}, got {type(value).__name__}")
 
     def options(self, base: MeasureOptions) -> MeasureOptions:
         """Return the measurer's options: as this says, and for the rest as usual for the target."""
@@ -98,13 +103,13 @@ Measure = MeasureOptions | MeasureOption | None
 """Options of measuring, as `tune` takes them; None: as usual for the target."""
 
 
-def measure_option(builder: LocalBuilder | None = None, runner: LocalRunner | None = None) -> MeasureOption:
-    """Make options of measuring of a LocalBuilder and a LocalRunner, as usual for the target where none is given."""
+def measure_option(builder: LocalBuilder | None = None, runner: Runner | None = None) -> MeasureOption:
+    """Make options of measuring of a builder and a runner, as usual for the target where none is given."""
     return MeasureOption(builder, runner)
 
 
 def measuring(
-    given: Measure, usual: MeasureOptions, builder: LocalBuilder | None = None, runner: LocalRunner | None = None
+    given: Measure, usual: MeasureOptions, builder: LocalBuilder | None = None, runner: Runner | None = None
 ) -> MeasureOptions:
     """The options that what was given comes to; TypeError where it is none, or says the same twice."""
     if given is not None and (builder is not None or runner is not None):

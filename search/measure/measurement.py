@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -24,13 +25,14 @@ class PreflightError(MeasureError):
 class MeasureOptions:
     """Options of measuring. `backend` is a module path; `env` goes to workers, `threads` to kernels as OpenMP threads.
 
+    `runners` makes what runs candidates (`runners.Runners`), where that is not one process on this machine.
     With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
     Without `check` any output passes. `preflight` gives a tiny task and its schedule, which are measured first of all:
     PreflightError if that fails.
     """
 
     backend: str
-    builders: int = 0  # 0: one a core
+    builders: int | None = None  # None: one a core
     overlap: bool = False
     build_timeout_s: float = 30.0
     run_timeout_s: float = 10.0
@@ -41,6 +43,7 @@ class MeasureOptions:
     build_nice: int = 0
     recycle_after: int = 1000
     env: Mapping[str, str] = field(default_factory=dict)
+    runners: Callable[[MeasureOptions, Path, Callable[[], None]], Any] | None = field(default=None, repr=False)
     preflight: Callable[[], tuple[MeasureTask, str]] | None = field(default=None, compare=False, repr=False)
 
 
@@ -60,7 +63,8 @@ class Measurement:
     """The result of one candidate: an error, or `times_s`, seconds per run, one number a repeat.
 
     Of one `stopped_early` they are of fewer repeats or of probes, and so less exact. One `reused` compiled to the
-    artifact of an earlier candidate, and has its result. `resources` are what each launch takes on a GPU.
+    artifact of an earlier candidate, and has its result. `resources` are what each launch takes on a GPU. `fleet` is
+    the `device` of a fleet that ran it, and when it `started` and `ended`, in seconds since 1970.
     """
 
     job: int
@@ -74,6 +78,7 @@ class Measurement:
     stopped_early: bool = False
     reused: bool = False
     resources: tuple[Mapping[str, Any], ...] = ()
+    fleet: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -103,6 +108,9 @@ class Measuring(Protocol):
 
     @property
     def pending(self) -> int: ...
+
+    @property
+    def devices(self) -> int: ...
 
     def use(self, task: MeasureTask) -> None: ...
 

@@ -1,8 +1,7 @@
-"""Measuring candidates in separate processes: builders compile, one runner checks and times."""
+"""Measuring candidates in separate processes: builders compile, runners check and time."""
 
 from __future__ import annotations
 
-import math
 import os
 import selectors
 import socket
@@ -11,8 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
-
-import numpy as np
 
 from ..records.file import ErrorCode
 from . import wire
@@ -24,6 +21,7 @@ from .measurement import MeasureTask as MeasureTask
 from .measurement import PreflightError as PreflightError
 from .measurement import headline as headline
 from .process import WorkerGone, WorkerProcess, WorkerStartError
+from .runners import LocalRunners, Runners, Worker, start_process
 from .scratch import Scratch, ScratchError
 from .termination import OrderlyEnd
 from .timing import TimingSettings
@@ -34,7 +32,7 @@ _MOST_KILLED_STARTS, _MOST_LATE_STARTS = 10, 3
 
 
 class Measurer:
-    """Builder processes and a runner process, fed one candidate after another.
+    """Builder processes and runners, fed one candidate after another.
 
     Use as a context manager: on leaving, whatever the reason, no process and no file stays behind. SIGTERM is a reason
     too, where the program does not handle it: it then ends as it would have, after that. Not for several threads. Where
@@ -49,9 +47,10 @@ class Measurer:
         self.running_s = 0.0
         self._task: MeasureTask | None = None
         self._task_number = 0
+        self._runners: Runners | None = None
         self._task_messages: dict[str, wire.Message] = {}
         self._jobs = Jobs()
-        self._workers: list[WorkerProcess] = []
+        self._workers: list[Worker] = []
         self._changed = threading.Condition()
         """Held by who looks at or changes what is to do and what is done."""
         self._thread: threading.Thread | None = None
@@ -71,7 +70,8 @@ class Measurer:
         self._ending, self._failure = False, None
         try:
             self._open()
-            for role in ["runner"] + ["builder"] * (self.options.builders or os.cpu_count() or 1):
+            builders = (os.cpu_count() or 1) if self.options.builders is None else self.options.builders
+            for role in ["runner"] * self._runners_wanted + ["builder"] * builders:
                 self._start(role)
             while not all(worker.ready for worker in self._workers):
                 self._step()
@@ -93,6 +93,9 @@ class Measurer:
         except (OSError, ScratchError) as error:
             raise MeasureError(f"measuring cannot begin: {_reason(error)}") from error
         self._selector.register(self._bell, selectors.EVENT_READ, None)
+        make = self.options.runners
+        path = self._scratch.path
+        self._runners = LocalRunners(self.options, path) if make is None else make(self.options, path, self._ring)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -124,6 +127,8 @@ class Measurer:
         for worker in self._workers:
             worker.kill()
         self._workers.clear()
+        if self._runners is not None:
+            self._runners.close()
         if self._selector is not None:
             self._selector.close()
             self._selector = None
@@ -136,38 +141,16 @@ class Measurer:
 
     def use(self, task: MeasureTask) -> None:
         """Take over `task` for what is submitted from now on; nothing may be pending."""
-        if self._scratch is None:
+        if self._scratch is None or self._runners is None:
             raise ValueError("the measurer is not running: use it in a `with` statement")
         if self.pending:
             raise ValueError(f"the task cannot change while {self.pending} candidate(s) are pending")
         self._task, self._task_number = task, self._task_number + 1
         self._jobs.forget()
-        try:
-            paths = self._write_arrays(task)
-        except OSError as error:
-            raise MeasureError(
-                f"the task's data cannot be written to {self._scratch.path.parent}: {_reason(error)}; "
-                "TMPDIR says where temporary files go"
-            ) from error
-        dtypes = [array.dtype.name for array in (*task.inputs, *task.expected)]
-        atol, rtol = (task.atol, task.rtol) if self.options.check else (math.inf, 0.0)
-        rule = {"atol": atol, "rtol": rtol, "dtypes": dtypes}
         self._task_messages = {
             "builder": {"op": "task", "workload": task.workload},
-            "runner": {"op": "task", **paths, **rule},
+            "runner": self._runners.use(task, self.options.check),
         }
-
-    def _write_arrays(self, task: MeasureTask) -> dict[str, list[str]]:
-        """Write a task's arrays to files in place of those of the one before; where they are."""
-        assert self._scratch is not None
-        for old in self._scratch.path.glob("*.npy"):  # the runner may still have them mapped: they are not written over
-            old.unlink()
-        paths: dict[str, list[str]] = {"inputs": [], "expected": []}
-        for kind, arrays in (("inputs", task.inputs), ("expected", task.expected)):
-            for index, array in enumerate(arrays):
-                paths[kind].append(str(self._scratch.path / f"{self._task_number}-{kind}-{index}.npy"))
-                np.save(paths[kind][-1], np.ascontiguousarray(array))
-        return paths
 
     @property
     def best_s(self) -> float | None:
@@ -185,9 +168,14 @@ class Measurer:
             return len(self._jobs) + len(self._jobs.done)
 
     @property
+    def devices(self) -> int:
+        """Number of devices that run candidates at once."""
+        return 1 if self._runners is None else self._runners.devices
+
+    @property
     def pids(self) -> list[int]:
-        """Process ids of the workers."""
-        return [worker.pid for worker in self._workers]
+        """Process ids of the workers that are processes of this machine."""
+        return [worker.pid for worker in self._workers if isinstance(worker, WorkerProcess)]
 
     def remember(self, known: Measurement) -> None:
         """Reuse `known` (from an earlier search, on this device) for candidates that compile to its artifact."""
@@ -205,6 +193,17 @@ class Measurer:
             numbers = self._jobs.submit(schedules, fresh, laps, None)
         self._ring()
         return numbers
+
+    def run(self, artifact: bytes, timing: TimingSettings, best_s: float | None) -> Measurement:
+        """Check and time what a builder made elsewhere, where nothing else is pending; see `submit` for `best_s`."""
+        if self._task is None:
+            raise ValueError("no task to measure: call use() first")
+        self.best_s = best_s
+        with self._changed:
+            self._jobs.submit_built(artifact, timing)
+        self._ring()
+        (found,) = self.results()
+        return found
 
     def withdraw(self, keep: int = 0) -> None:
         """Begin nothing more of what is pending, but the `keep` candidates that were submitted first.
@@ -274,9 +273,9 @@ class Measurer:
         busy = {worker.role for worker in self._workers if worker.job is not None}
         start_s = time.monotonic()
         soonest_s = min(worker.deadline_s for worker in self._workers)
-        is_idle = soonest_s == float("inf")
+        is_idle = not busy and all(worker.ready for worker in self._workers)
         assert self._thread is not None or not is_idle, "nothing is under way, so nothing would ever be reported"
-        events = self._selector.select(None if is_idle else max(0.0, soonest_s - start_s))
+        events = self._selector.select(None if soonest_s == float("inf") else max(0.0, soonest_s - start_s))
         now_s = time.monotonic()
         with self._changed:
             self.building_s += now_s - start_s if "builder" in busy else 0.0
@@ -284,7 +283,7 @@ class Measurer:
             self._take_in([key.data for key, _ in events], now_s)
             self._changed.notify_all()
 
-    def _take_in(self, ready: Sequence[WorkerProcess | None], now_s: float) -> None:
+    def _take_in(self, ready: Sequence[Worker | None], now_s: float) -> None:
         for worker in ready:
             if worker is None and self._bell is not None:
                 self._bell.recv(4096)
@@ -298,6 +297,8 @@ class Measurer:
         for worker in list(self._workers):
             if worker.idle and worker.jobs_done >= self.options.recycle_after:
                 self._restart(worker)
+        for _ in range(self._runners_wanted - sum(worker.role == "runner" for worker in self._workers)):
+            self._start("runner")
         overlap = self.options.overlap
         running = any(w.role == "runner" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "builder" and w.idle]:
@@ -310,7 +311,7 @@ class Measurer:
             if overlap or not (building or self._jobs.waits_for_builder):
                 self._run_next(worker)
 
-    def _run_next(self, runner: WorkerProcess) -> None:
+    def _run_next(self, runner: Worker) -> None:
         if (job := self._jobs.next_to_run()) is None:
             return
         timing = job.timing or self.options.timing
@@ -318,9 +319,10 @@ class Measurer:
             timing = replace(timing, repeat=1)
         best_s = None if job.fresh else self.best_s
         order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
+        order["alone"] = job.laps > 1
         self._give(runner, job, order, self.options.run_timeout_s, job.blob)
 
-    def _give(self, worker: WorkerProcess, job: Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
+    def _give(self, worker: Worker, job: Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
         worker.timeout_s = timeout_s
         try:
             if worker.task_number != self._task_number:
@@ -331,16 +333,14 @@ class Measurer:
         except WorkerGone:  # it ended while it was idle, which is not this candidate's doing
             self._again(worker, job)
             return
-        worker.job = job.number
-        worker.started_s = time.monotonic()
-        worker.deadline_s = worker.started_s + timeout_s
+        worker.begin(job.number, timeout_s)
 
-    def _again(self, worker: WorkerProcess, job: Job) -> None:
+    def _again(self, worker: Worker, job: Job) -> None:
         """Restart a worker, and give the job that it did not do to the next."""
         self._jobs.again(job, worker.role)
         self._restart(worker)
 
-    def _receive(self, worker: WorkerProcess) -> None:
+    def _receive(self, worker: Worker) -> None:
         try:
             messages = worker.receive()
         except WorkerGone:
@@ -367,7 +367,7 @@ class Measurer:
             else:
                 self._answered(worker, message, blob)
 
-    def _answered(self, worker: WorkerProcess, message: wire.Message, blob: bytes) -> None:
+    def _answered(self, worker: Worker, message: wire.Message, blob: bytes) -> None:
         if message["id"] != worker.job:
             return  # from a copy of the process that a candidate made
         job = self._jobs[message["id"]]
@@ -381,13 +381,14 @@ class Measurer:
         if message.get("tainted") or error is ErrorCode.DEVICE_LOST:
             self._restart(worker)
         if error is not ErrorCode.OK:
+            job.fleet = message.get("fleet", {})
             self._jobs.finish(job, error, message["message"])
         elif worker.role == "builder":
             self._jobs.built(job)
         else:
-            self._jobs.ran(job, message["times_s"], message["stopped_early"])
+            self._jobs.ran(job, message["times_s"], message["stopped_early"], message.get("fleet", {}))
 
-    def _gone(self, worker: WorkerProcess) -> None:
+    def _gone(self, worker: Worker) -> None:
         """Record the crash of a worker as its candidate's, and start another."""
         how = worker.epitaph()
         if not worker.ready:
@@ -404,14 +405,14 @@ class Measurer:
             self._fail_in(worker, error, f"the process died while {'building' if builds else 'running'}: {how}")
         self._restart(worker)
 
-    def _garbled(self, worker: WorkerProcess, what: str) -> None:
+    def _garbled(self, worker: Worker, what: str) -> None:
         """Record that something else than the worker wrote to its socket as its candidate's doing, and replace it."""
         if worker.job is not None:
             error = ErrorCode.COMPILE_ERROR if worker.role == "builder" else ErrorCode.RUNTIME_ERROR
             self._fail_in(worker, error, f"the process answered with what is no message: {what}")
         self._restart(worker)
 
-    def _expired(self, worker: WorkerProcess) -> None:
+    def _expired(self, worker: Worker) -> None:
         """Record a deadline missed as its candidate's, and replace the worker."""
         if not worker.ready:
             self._failed_starts += 1
@@ -427,27 +428,27 @@ class Measurer:
             self._fail_in(worker, ErrorCode.RUN_TIMEOUT, limit)
         self._restart(worker)
 
-    def _fail_in(self, worker: WorkerProcess, error: ErrorCode, message: str) -> None:
+    def _fail_in(self, worker: Worker, error: ErrorCode, message: str) -> None:
         assert worker.job is not None
         job = self._jobs[worker.job]
         job.spent(worker.role, time.monotonic() - worker.started_s)
         self._jobs.finish(job, error, message)
 
-    def _restart(self, worker: WorkerProcess) -> None:
+    def _restart(self, worker: Worker) -> None:
         assert self._selector is not None
         self._selector.unregister(worker)
         self._workers.remove(worker)
         worker.kill()
         self._start(worker.role)
 
+    @property
+    def _runners_wanted(self) -> int:
+        return 1 if self._runners is None else self._runners.width
+
     def _start(self, role: str) -> None:
-        assert self._selector is not None
-        options = self.options
-        threads = 1 if role == "builder" else options.threads
-        env = dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
-        folder = "" if self._scratch is None else str(self._scratch.path)
-        worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0, folder)
-        worker.deadline_s = worker.started_s + options.start_timeout_s
+        assert self._selector is not None and self._scratch is not None and self._runners is not None
+        is_runner = role == "runner"
+        worker = self._runners.start() if is_runner else start_process(role, self.options, self._scratch.path)
         self._workers.append(worker)
         self._selector.register(worker, selectors.EVENT_READ, worker)
 

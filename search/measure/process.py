@@ -21,6 +21,7 @@ _END_TIMEOUT_S = 15.0
 _GOING_S = 2.0
 """For a process that has closed its socket to end, so that it is not taken for killed."""
 _LAST_WORDS = 3000
+_USUAL = f"{__package__}.worker"
 
 
 class WorkerStartError(Exception):
@@ -32,12 +33,14 @@ class WorkerGone(Exception):
 
 
 class WorkerProcess:
-    """A builder or runner process, started from a module entry point; files that it makes go to `folder`.
+    """A builder or runner process, or another of `module`, whose `main` it runs; files that it makes go to `folder`.
 
     Its parent is a guard, which ends it with all that it started when we close the guard's input or are no more.
     """
 
-    def __init__(self, role: str, backend: str, env: Mapping[str, str], nice: int = 0, folder: str = "") -> None:
+    def __init__(
+        self, role: str, backend: str, env: Mapping[str, str], nice: int = 0, folder: str = "", module: str = _USUAL
+    ) -> None:
         if not sys.executable:
             raise WorkerStartError("this interpreter does not know its executable, so no worker can be started")
         self.role = role
@@ -55,17 +58,17 @@ class WorkerProcess:
                 self._socket, theirs = socket.socketpair()
                 undo.callback(self._socket.close)
                 with theirs:
-                    self._process = self._popen(backend, theirs, env, nice, folder)
+                    self._process = self._popen(module, backend, theirs, env, nice, folder)
             except OSError as error:
                 raise WorkerStartError(f"the {role} process cannot start: {error.strerror or error}") from error
             undo.pop_all()
 
     def _popen(
-        self, backend: str, theirs: socket.socket, env: Mapping[str, str], nice: int, folder: str
+        self, module: str, backend: str, theirs: socket.socket, env: Mapping[str, str], nice: int, folder: str
     ) -> subprocess.Popen[bytes]:
         return spawn(
             f"{__package__}.guard",
-            ["--nice", str(nice), self.role, backend],
+            [module, "--nice", str(nice), self.role, backend],
             theirs,
             {**({"TMPDIR": folder} if folder else {}), **env},
             stdin=subprocess.PIPE,
@@ -100,6 +103,11 @@ class WorkerProcess:
             self._socket.sendall(wire.encode(message, blob))
         except OSError as error:
             raise WorkerGone from error
+
+    def begin(self, job: int, timeout_s: float) -> None:
+        """Count the job that was sent as begun, to be answered within `timeout_s` seconds."""
+        self.job, self.started_s = job, time.monotonic()
+        self.deadline_s = self.started_s + timeout_s
 
     def receive(self) -> list[tuple[wire.Message, bytes]]:
         """Return the messages that have arrived, without blocking; raises WorkerGone at the end of the stream."""

@@ -33,7 +33,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SHOWN = 40
 """Characters of a wrong value that an error shows."""
 
-_LEFT_OUT: dict[str, Any] = {"round": 0, "predicted": None, "flop": 0.0, "resources": (), "template": {}, "limits": {}}
+_LEFT_OUT: dict[str, Any] = {
+    "round": 0,
+    "predicted": None,
+    "flop": 0.0,
+    "resources": (),
+    "template": {},
+    "limits": {},
+    "fleet": {},
+}
 """Fields that a line has only where they say something."""
 
 
@@ -102,6 +110,8 @@ class Record:
     """Of a template: its `name`, `args`, the `index` of the config, and the `config` as a value for each knob."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """Limits of the device when the search began: `gflops_per_s` by element type, `gbytes_per_s`, and the `source`."""
+    fleet: Mapping[str, Any] = field(default_factory=dict)
+    """Of a fleet: the `device` that measured it, and when its job there `started` and `ended`, seconds since 1970."""
     schema: int = SCHEMA
 
     @property
@@ -360,6 +370,7 @@ _FIELDS: dict[str, Callable[[Any], Any]] = {
     "resources": _tuple(_object, "a list of objects"),
     "template": _object,
     "limits": _object,
+    "fleet": _object,
 }
 _REQUIRED = ("workload_key", "workload_hash", "target", "sketch", "decisions", "schedule", "times_s", "error")
 assert {f.name for f in fields(Record)} == {*_FIELDS, "schema"}, "each field of a record is checked"

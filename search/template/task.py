@@ -10,7 +10,7 @@ from ...backends.kernel_function import Kernel
 from ...backends.targets import resolve_target
 from ...dialects.classic_words import knows_classic_words
 from ...dialects.target import Target
-from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
+from ..measure.local import LocalBuilder, Measure, Runner, measuring
 from ..records.file import Record
 from ..task import Mode
 from ..tune.deadline import Deadline
@@ -63,7 +63,7 @@ class TemplateTask(BoundTemplate):
         measure: Measure = None,
         *,
         builder: LocalBuilder | None = None,
-        runner: LocalRunner | None = None,
+        runner: Runner | None = None,
     ) -> TuningResult:
         """Search for a fast config with the evolution that searches sketches; see `lw.SearchTask.tune`.
 

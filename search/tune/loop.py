@@ -244,16 +244,23 @@ class Tuner:
         return f"{self.task.name}: {self._unsearchable}" if self._unsearchable else self._all_failed()
 
     def _search(self) -> None:
-        overlap = self.measurer.options.overlap
-        low_water = self.options.batch_size // 2 if overlap else 0
         try:
-            self._submit()
+            self._keep_ahead()
             for measurement in self.measurer.results(self._keep_to_time):
                 self._trial_done(measurement)
-                if self.measurer.pending <= low_water:
-                    self._submit()
+                self._keep_ahead()
         finally:
             self._put_back()
+
+    def _keep_ahead(self) -> None:
+        """Have a batch more measured where too little is pending: a batch for each device, of the last one half of it.
+
+        Where builds and runs take turns, a batch is done before the next one.
+        """
+        size = self.options.batch_size
+        low_water = self.measurer.devices * size - (size + 1) // 2 if self.measurer.options.overlap else 0
+        while self.measurer.pending <= low_water and self._submit():
+            pass
 
     def _put_back(self) -> None:
         """Let what was proposed and not measured be proposed again: it was withdrawn, or measuring was interrupted."""
@@ -284,12 +291,12 @@ class Tuner:
             return 0.0
         return sum(r.build_s + self.options.final_laps * r.run_s for r in finalists)
 
-    def _submit(self) -> None:
-        """Have the next batch measured, unless there is a reason to end."""
+    def _submit(self) -> bool:
+        """Have the next batch measured, unless there is a reason to end; True where there was a batch."""
         room = min(self._until - self.state.done, self._patience(), self._still()) - len(self._waiting)
         count = min(self.options.batch_size, int(room))
         if count <= 0 or self._used_up or self._should_stop():
-            return
+            return False
         start_s = time.monotonic()
         self._show_phase("searching")
         strategy = self.strategy
@@ -311,6 +318,7 @@ class Tuner:
         self._show_phase("measuring")
         schedules = [self.task.default_schedule if p is None else p.schedule for p in batch]
         self._waiting |= dict(zip(self.measurer.submit(schedules), trials, strict=True))
+        return bool(batch)
 
     def propose(self, count: int) -> list[Proposal]:
         """Return up to `count` candidates to measure next, by a cost model fitted to all that was measured."""

@@ -14,7 +14,7 @@ from ...dialects.classic_words import knows_classic_words
 from ...dialects.te import ComputeOp
 from ..cost_model import CostModel, make_model
 from ..cost_model.shared import SharedModel
-from ..measure.local import LocalBuilder, LocalRunner, Measure, measuring
+from ..measure.local import LocalBuilder, Measure, Runner, measuring
 from ..measure.measurer import MeasureError, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
@@ -122,7 +122,7 @@ class TaskScheduler:
         measure: Measure = None,
         *,
         builder: LocalBuilder | None = None,
-        runner: LocalRunner | None = None,
+        runner: Runner | None = None,
         trials_per_round: int | None = None,
         early_stopping_task: int | None = None,
         progress: SchedulerProgress | None = None,
@@ -146,11 +146,10 @@ class TaskScheduler:
             raise ValueError(f"num_measure_trials must be at least the number of tasks, {len(self.tasks)}, got {count}")
         if not isinstance(measure, MeasureOptions) or builder or runner:
             measure = measuring(measure, _measure_options(self.tasks[0]), builder, runner)
-        batches = 2 if measure.overlap else 1  # the second is thought of while the first runs
-        most = trials_per_round or batches * options.batch_size
         shown = progress or (make_network_progress() if options.progress is True else Silent())
         with Measurer(measure) as measurer:
-            most = min(most, max(1, count // len(self.tasks)))
+            batches = 1 + measurer.devices if measure.overlap else 1  # the next is thought of while the others run
+            most = min(trials_per_round or batches * options.batch_size, max(1, count // len(self.tasks)))
             return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
 
 

@@ -55,6 +55,7 @@ def record_of(
         resources=measurement.resources,
         template=_described(task, proposal),
         limits={} if options.limits is None else options.limits.as_json(),
+        fleet=measurement.fleet,
     )
 
 

@@ -26,10 +26,13 @@ MAY_IMPORT = {
     "backends": {"storage", "dialects", "passes"},
     "schedule": {"dialects", "te", "passes", "backends"},
     "search": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends"},
+    "fleet": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends", "search", "graph", "__version__"},
     "graph": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends", "search"},
 }
 HEAVY = {
     "cuda",
+    "cryptography",
+    "dask",
     "distributed",
     "jax",
     "llvmlite",

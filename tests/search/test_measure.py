@@ -136,7 +136,7 @@ def test_a_worker_killed_at_work_from_outside_gets_a_second_chance(role: str, tm
         begun, kind = tmp_path / "begun", "build" if role == "builder" else "run"
         assert measurer.measure(["time=0.01"])[0].ok  # the task is taken over
         measurer.submit([f"{kind}=hang_at_first path={begun} time=0.001"])
-        worker = next(w for w in measurer._workers if w.role == role)
+        worker: Any = next(w for w in measurer._workers if w.role == role)
         assert wait_until(begun.exists)
         os.kill(worker.pid, signal.SIGKILL)
         (found,) = measurer.results()
@@ -358,7 +358,7 @@ def test_a_worker_killed_as_it_starts_is_started_again(role: str) -> None:
     with measuring(replace(OPTIONS, recycle_after=1)) as measurer:
         assert measurer.measure(["time=0.001"])[0].ok
         measurer._dispatch()  # starts both anew
-        starting = next(w for w in measurer._workers if w.role == role)
+        starting: Any = next(w for w in measurer._workers if w.role == role)
         assert not starting.ready
         os.kill(starting.pid, signal.SIGKILL)
         assert measurer.measure(["time=0.002"])[0].ok and starting.pid not in measurer.pids

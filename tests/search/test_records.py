@@ -228,7 +228,7 @@ def test_stats_count_what_was_not_timed_whole() -> None:
 def test_lines_of_before_and_after_read_the_same() -> None:
     """Without fields that came later, and with some that are still to come."""
     line = record().to_json()
-    assert not {"round", "predicted", "flop", "resources", "template"} & set(json.loads(line))
+    assert not {"round", "predicted", "flop", "resources", "template", "fleet"} & set(json.loads(line))
     later = json.dumps(json.loads(line) | {"moon_phase": 0.5})
     assert Record.from_json(later) == record()
     whole = record(round=3, predicted=0.0, flop=1e9, resources=({"registers": 32},), template={"name": "t"})
@@ -274,6 +274,7 @@ WRONG: dict[str, list[object]] = {
     "resources": [None, {}, "x", [1], [[]], [{"a": [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}]],
     "limits": [None, [], 1, {"gflops_per_s": 10**400}],
     "template": [None, [], 1, {"args": 10**400}, {"name": "\ud800"}],
+    "fleet": [None, [], "here", {"device": "\ud800"}],
     "schema": [None, True, "1", 1.5, 2, [1]],
 }
 

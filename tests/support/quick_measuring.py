@@ -19,7 +19,7 @@ _REPEAT_MS = 1.0
 def quick(options: MeasureOptions) -> MeasureOptions:
     """The options with short repeats, and one builder where as many as there are cores would be usual."""
     timing = replace(options.timing, min_repeat_ms=min(options.timing.min_repeat_ms, _REPEAT_MS))
-    return replace(options, builders=options.builders or 1, timing=timing)
+    return replace(options, builders=1 if options.builders is None else options.builders, timing=timing)
 
 
 def brief(repeats: Repeats) -> Repeats:

@@ -1,0 +1,122 @@
+"""Addresses of trackers, and connecting to one."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+from ..backends.missing import MissingRequirement
+from .protocol import FleetError
+from .security import CA, CERTIFICATE, KEY, is_encrypted
+
+DEFAULT_PORT = 9190
+CONNECT_S = 4.0
+"""For a connection to a tracker to be made: errors are said within 5 s."""
+KEEP_TRYING_S = 60.0
+"""For a tracker that was lost to come back, after which a search ends."""
+
+
+def require_distributed() -> None:
+    """MissingRequirement where Dask's distributed is not installed."""
+    try:
+        import distributed  # noqa: F401 (asks for it)
+    except ImportError:
+        raise MissingRequirement("a fleet needs Dask's distributed: pip install 'loopwright[fleet]'") from None
+
+
+def host_and_port(tracker: str) -> tuple[str, int]:
+    """The host and port of `HOST:PORT`, also with `tcp://` or `tls://`; FleetError for what is no address."""
+    text = tracker.rpartition("://")[2]
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise FleetError(f"a tracker is given as HOST:PORT, as in 127.0.0.1:{DEFAULT_PORT}, got {tracker!r}")
+    return host.strip("[]"), int(port)
+
+
+def dask_address(tracker: str, security: Any) -> str:
+    """A tracker's address as Dask writes it."""
+    host, port = host_and_port(tracker)
+    return f"{'tls' if is_encrypted(security) else 'tcp'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def require_tracker(tracker: str, security: Any) -> None:
+    """FleetError with a sentence where nobody listens at an address, or does not speak as we do."""
+    host, port = host_and_port(tracker)
+    try:
+        with contextlib.ExitStack() as undo:
+            plain = undo.enter_context(socket.create_connection((host, port), CONNECT_S))
+            plain.settimeout(CONNECT_S)
+            if is_encrypted(security):
+                context = security.get_connection_args("client")["ssl_context"]
+                with context.wrap_socket(plain, server_hostname=host) as encrypted:
+                    _greeting(encrypted)
+            else:
+                _greeting(plain)
+    except ssl.SSLError as error:
+        why = "it speaks without TLS" if "WRONG_VERSION" in str(error) else (error.reason or str(error)).lower()
+        files = ", ".join((CA, CERTIFICATE, KEY))
+        raise FleetError(
+            f"the tracker at {host}:{port} is not of this fleet ({why}): use the {files} that it was started with"
+        ) from None
+    except _NoDaskError:
+        raise FleetError(
+            f"what listens at {host}:{port} does not answer as a tracker does: with --tls-dir it may want certificates"
+        ) from None
+    except OSError as error:
+        raise FleetError(
+            f"no tracker can be reached at {host}:{port} ({error.strerror or error}): `loopwright fleet tracker` "
+            "starts one"
+        ) from None
+
+
+class _NoDaskError(OSError):
+    """Something else than Dask listens."""
+
+
+def _greeting(connection: socket.socket) -> None:
+    """Wait for the first bytes, which Dask sends unasked."""
+    try:
+        if not connection.recv(1):
+            raise _NoDaskError
+    except TimeoutError:
+        raise _NoDaskError from None
+    except ConnectionResetError:
+        raise _NoDaskError from None
+
+
+def connect(tracker: str, security: Any) -> Any:
+    """A client of a tracker, which connects again where that restarts; FleetError where there is none."""
+    require_distributed()
+    from distributed import Client
+
+    require_tracker(tracker, security)
+    quiet()
+    try:
+        client = Client(
+            dask_address(tracker, security),
+            timeout=CONNECT_S,
+            security=security,
+            set_as_default=False,
+            name="loopwright",
+        )
+    except (OSError, TimeoutError) as error:
+        raise FleetError(f"the tracker at {tracker} does not answer as Dask's scheduler does: {error}") from None
+    client._timeout = KEEP_TRYING_S  # of reconnecting, which Dask has no other option for
+    return client
+
+
+def quiet() -> None:
+    """Keep to ourselves what Dask logs of lost connections: a sentence of ours says it where it matters."""
+    for name in ("distributed", "tornado.application", "asyncio"):
+        logger = logging.getLogger(name)
+        if logger.level in (logging.NOTSET, logging.INFO, logging.WARNING):
+            logger.setLevel(logging.CRITICAL)
+
+
+def certificates(tls_dir: str | Path | None) -> str:
+    """The options that say the certificates, for a command to be copied."""
+    return "" if tls_dir is None else f" --tls-dir {tls_dir}"

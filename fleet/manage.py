@@ -1,0 +1,69 @@
+"""Asking a tracker who is registered, and ending devices and trackers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any
+
+from .address import connect
+from .devices import FleetStatus, devices_of, queues_of
+from .job import serve
+from .protocol import device_resource, order
+from .security import security_of
+
+_STOP_S = 15.0
+"""For devices to end: longer than a job usually takes."""
+
+
+def fleet_status(tracker: str, *, tls_dir: str | os.PathLike[str] | None = None) -> FleetStatus:
+    """The devices registered at a tracker and the queue of each key; FleetError where it cannot be reached."""
+    client = connect(tracker, security_of(tls_dir))
+    try:
+        return _status(client, tracker)
+    finally:
+        client.close(timeout=2)
+
+
+def _status(client: Any, tracker: str) -> FleetStatus:
+    identity = client.sync(client.scheduler.identity, n_workers=-1)
+    devices = devices_of(identity, client.processing())
+    return FleetStatus(tracker, queues_of(devices), devices)
+
+
+def stop_fleet(
+    tracker: str, *, key: str | None = None, tls_dir: str | os.PathLike[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """End the devices under a key, or all of them and the tracker; their names, and those of devices that did not end.
+
+    A job that a device is at is finished first.
+    """
+    client = connect(tracker, security_of(tls_dir))
+    try:
+        devices = [each for each in _status(client, tracker).devices if key in (None, each.key)]
+        futures = [
+            client.submit(
+                serve,
+                order("stop"),
+                key=("loopwright-stop", each.identity),
+                pure=False,
+                resources={device_resource(each.identity): 1},
+                priority=1 << 20,
+            )
+            for each in devices
+        ]
+        left = {each.identity: each.name for each in devices}
+        until_s = time.monotonic() + _STOP_S
+        while left and time.monotonic() < until_s:
+            here = {each.identity for each in _status(client, tracker).devices}
+            left = {identity: name for identity, name in left.items() if identity in here}
+            time.sleep(0.2)
+        del futures
+        if key is None:
+            with contextlib.suppress(Exception):  # it goes while it is told to
+                client.shutdown()
+        return [each.name for each in devices if each.identity not in left], sorted(left.values())
+    finally:
+        with contextlib.suppress(Exception):
+            client.close(timeout=2)

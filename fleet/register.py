@@ -1,0 +1,154 @@
+"""A device registered with a tracker as a Dask worker, again and again where the tracker restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import pickle
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .address import dask_address, host_and_port, quiet
+from .device import Device
+from .protocol import device_resource, key_resource
+from .security import is_loopback
+
+_LOOK_EVERY_S = 0.25
+_TRY_EVERY_S = 1.0
+_CODE_FROM_THE_WIRE = (
+    "run",
+    "run_coroutine",
+    "upload_file",
+    "plugin-add",
+    "plugin-remove",
+    "actor_execute",
+    "actor_attribute",
+)
+"""What Dask's workers do for everybody who reaches them, and devices for nobody."""
+
+ALLOWED = {
+    ("loopwright.fleet.job", "serve"),
+    ("dask._task_spec", "Task"),
+    ("dask._task_spec", "Alias"),
+    ("dask._task_spec", "DataNode"),
+    ("dask._task_spec", "TaskRef"),
+    ("dask._task_spec", "Dict"),
+    ("dask._task_spec", "List"),
+    ("dask._task_spec", "Tuple"),
+    ("distributed.shuffle._worker_plugin", "ShuffleWorkerPlugin"),
+}
+"""All that a device makes of a pickle: our one function, Dask's description of a task, and a part of every worker."""
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads pickles of nothing but what is allowed."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in ALLOWED:
+            raise pickle.UnpicklingError(f"a device of a fleet takes jobs of plain data, and no {module}.{name}")
+        return super().find_class(module, name)
+
+
+def plain_loads(data: bytes, *, buffers: Any = ()) -> Any:
+    """Read a pickle of what a job is made of; UnpicklingError for anything else."""
+    return _Unpickler(io.BytesIO(bytes(data)), buffers=buffers).load()
+
+
+def take_plain_data_only() -> None:
+    """Have Dask read pickles by `plain_loads` in this process, which is a device's alone, from now on."""
+    from distributed.protocol import pickle as dask_pickle
+
+    dask_pickle.loads = plain_loads
+
+
+async def register(
+    device: Device, tracker: str, security: Any, host: str | None = None, said: Callable[[str], None] = lambda _: None
+) -> None:
+    """Serve jobs until the device is told to stop; `said` is told when it is registered, and when not."""
+    from distributed.core import Status
+
+    quiet()
+    with tempfile.TemporaryDirectory(prefix="loopwright-device-", ignore_cleanup_errors=True) as folder:
+        while not device.stopped.is_set():
+            if not await _listens(tracker):
+                await asyncio.sleep(_TRY_EVERY_S)
+                continue
+            worker = make_worker(device, tracker, security, folder, host)
+            try:
+                await asyncio.wait_for(worker, timeout=30)
+            except Exception as error:  # the tracker went, or does not take it yet
+                said(f"device '{device.options.name}' is not registered: {error}; it tries again")
+                with contextlib.suppress(Exception):
+                    await worker.close(timeout=1)
+                await asyncio.sleep(_TRY_EVERY_S)
+                continue
+            said(f"device '{device.options.name}' is registered under '{device.options.key}' at {tracker}")
+            await _serve_until_lost(device, worker)
+            if worker.status is Status.closed and not (device.stopped.is_set() or await _listens(tracker)):
+                said(f"device '{device.options.name}' has lost the tracker at {tracker}: it waits for it")
+
+
+def make_worker(device: Device, tracker: str, security: Any, folder: str, host: str | None) -> Any:
+    """The Dask worker of a device: one job at a time, and nothing that brings code of its own."""
+    from distributed import Worker
+    from distributed.utils import get_ip
+
+    at, _ = host_and_port(tracker)
+    worker: Any = Worker(
+        dask_address(tracker, security),
+        nthreads=1,
+        name=f"{device.options.name}-{device.identity}-{time.time_ns():x}",
+        resources={key_resource(device.options.key): 0 if device.aside else 1, device_resource(device.identity): 1},
+        startup_information={"loopwright": lambda _: device.description},
+        metrics={"loopwright-now": lambda _: device.statistics},
+        memory_limit=0,
+        security=security,
+        host=host or ("127.0.0.1" if is_loopback(at) else get_ip(at)),
+        local_directory=folder,
+        dashboard=False,
+    )
+    worker.loopwright_device = device
+    for name in _CODE_FROM_THE_WIRE:
+        worker.handlers.pop(name, None)
+    return worker
+
+
+async def _serve_until_lost(device: Device, worker: Any) -> None:
+    """Return once the device stops or the connection ends, or where it takes jobs again.
+
+    One that is set aside takes its resource back. To offer it again it registers anew: Dask looks again at tasks that
+    no worker could run when one comes, and not when one has more to offer (distributed 2026.8, `add_resources`).
+    """
+    from distributed.core import Status
+
+    offered = not device.aside
+    loop = asyncio.get_running_loop()
+    try:
+        while worker.status in (Status.running, Status.paused, Status.init) and not device.stopped.is_set():
+            if device.aside:
+                await loop.run_in_executor(None, device.try_again)
+            if device.aside and offered:
+                offered = False
+                with contextlib.suppress(Exception):  # the connection is being lost
+                    await worker.set_resources(**{key_resource(device.options.key): 0})
+            if not device.aside and not offered:
+                return
+            await asyncio.sleep(_LOOK_EVERY_S)
+    finally:
+        if device.stopped.is_set():
+            await asyncio.sleep(_LOOK_EVERY_S)  # the answer to who stopped it is on its way
+        with contextlib.suppress(Exception):
+            await worker.close(timeout=2)
+
+
+async def _listens(tracker: str) -> bool:
+    host, port = host_and_port(tracker)
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), 4)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True

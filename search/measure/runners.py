@@ -1,0 +1,136 @@
+"""The interface of what runs candidates to the measurer, and the usual one: one process on this machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from . import wire
+from .measurement import MeasureError, MeasureOptions, MeasureTask
+from .process import WorkerProcess
+
+
+class Worker(Protocol):
+    """One that builds or runs, a job at a time; `deadline_s` is on the clock `time.monotonic`, infinity for none.
+
+    It answers with messages as `worker.py` does. `job` is the number of the one that it is at.
+    """
+
+    role: str
+    ready: bool
+    job: int | None
+    jobs_done: int
+    task_number: int
+    deadline_s: float
+    timeout_s: float
+    started_s: float
+
+    @property
+    def idle(self) -> bool: ...
+
+    @property
+    def killed_from_outside(self) -> bool: ...
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read from once there is an answer."""
+
+    def send(self, message: wire.Message, blob: bytes = b"") -> None:
+        """Send one message; raises WorkerGone when it is not taken."""
+
+    def begin(self, job: int, timeout_s: float) -> None:
+        """Count the job that was sent as begun, to be answered within `timeout_s` seconds."""
+
+    def receive(self) -> list[tuple[wire.Message, bytes]]:
+        """Return the messages that have arrived; raises WorkerGone where no more will, GarbledError for no message."""
+
+    def let_go(self) -> None:
+        """Begin to end it, without waiting."""
+
+    def kill(self) -> None:
+        """End it, and release what it held; harmless when repeated."""
+
+    def epitaph(self) -> str:
+        """Return how one that has gone ended."""
+
+
+class Runners(Protocol):
+    """What runs a measurer's candidates."""
+
+    @property
+    def devices(self) -> int:
+        """The number of devices that run at once."""
+
+    @property
+    def width(self) -> int:
+        """The number of jobs that may be under way at once."""
+
+    def start(self) -> Worker:
+        """Start one runner, of `width`; WorkerStartError where it cannot be."""
+
+    def use(self, task: MeasureTask, check: bool) -> wire.Message:
+        """Take over a task; returns the message by which each runner does. Unless `check`, any output is right."""
+
+    def close(self) -> None:
+        """Release what all of them shared; harmless when repeated."""
+
+
+RunnersMaker = Callable[[MeasureOptions, Path, Callable[[], None]], Runners]
+"""From options, a folder for files, and a function to be called when `width` has changed."""
+
+
+class LocalRunners:
+    """A process that holds this machine's device, and reads a task's data from files in `folder`."""
+
+    devices = width = 1
+
+    def __init__(self, options: MeasureOptions, folder: Path) -> None:
+        self._options, self._folder = options, folder
+        self._task_number = 0
+
+    def start(self) -> WorkerProcess:
+        """Start the process."""
+        return start_process("runner", self._options, self._folder)
+
+    def use(self, task: MeasureTask, check: bool) -> wire.Message:
+        """Write a task's arrays to files, in place of those of the one before; MeasureError where that cannot be."""
+        self._task_number += 1
+        try:
+            paths = self._write_arrays(task)
+        except OSError as error:
+            raise MeasureError(
+                f"the task's data cannot be written to {self._folder.parent}: {error.strerror or error}; "
+                "TMPDIR says where temporary files go"
+            ) from error
+        return {"op": "task", **paths, **rule_of(task, check)}
+
+    def _write_arrays(self, task: MeasureTask) -> dict[str, list[str]]:
+        for old in self._folder.glob("*.npy"):  # the runner may still have them mapped: they are not written over
+            old.unlink()
+        paths: dict[str, list[str]] = {"inputs": [], "expected": []}
+        for kind, arrays in (("inputs", task.inputs), ("expected", task.expected)):
+            for index, array in enumerate(arrays):
+                paths[kind].append(str(self._folder / f"{self._task_number}-{kind}-{index}.npy"))
+                np.save(paths[kind][-1], np.ascontiguousarray(array))
+        return paths
+
+    def close(self) -> None:
+        """Leave the files to who owns the folder."""
+
+
+def rule_of(task: MeasureTask, check: bool) -> wire.Message:
+    """Which outputs of a task are right, and the element types of its arrays, as a runner is told."""
+    atol, rtol = (task.atol, task.rtol) if check else (math.inf, 0.0)
+    return {"atol": atol, "rtol": rtol, "dtypes": [array.dtype.name for array in (*task.inputs, *task.expected)]}
+
+
+def start_process(role: str, options: MeasureOptions, folder: Path) -> WorkerProcess:
+    """Start a builder or runner process, whose files go to `folder`; WorkerStartError where it cannot be."""
+    threads = 1 if role == "builder" else options.threads
+    env = dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
+    worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0, str(folder))
+    worker.deadline_s = worker.started_s + options.start_timeout_s
+    return worker
