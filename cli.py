@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import io
 import os
@@ -18,6 +19,7 @@ from .dialects.names import printable
 from .search.measure.termination import OrderlyEnd
 
 _BAD_INPUT, _FAILED = 2, 1
+_COMMANDS = Path(__file__).parent / "command"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -29,7 +31,12 @@ class _Parser(argparse.ArgumentParser):
 
 def command_names() -> list[str]:
     """Return the commands: the modules in `command/` without a leading underscore."""
-    return sorted(f.stem for f in (Path(__file__).parent / "command").glob("*.py") if not f.stem.startswith("_"))
+    return sorted(f.stem for f in _COMMANDS.glob("*.py") if not f.stem.startswith("_"))
+
+
+def _described(name: str) -> str:
+    """The docstring of a command's module, which is not imported: most import half of the package."""
+    return str(ast.get_docstring(ast.parse((_COMMANDS / f"{name}.py").read_bytes())))
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -38,10 +45,10 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"loopwright {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for name in command_names():
-        module = importlib.import_module(f".command.{name}", __package__)
-        text = str(module.__doc__).strip()
+        text = _described(name)
         command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name in words:
+            module = importlib.import_module(f".command.{name}", __package__)
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser

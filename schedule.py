@@ -304,14 +304,9 @@ def _spells_out(names: list[str], arguments: tuple[Any, ...]) -> bool:
 
 def primitive_class(stem: str) -> type[Primitive[Any]]:
     """Return the primitive in `passes/schedule/<stem>.py`."""
-    found = _passes()[pass_name(stem)]()
+    found = pass_factories()[pass_name(stem)]()
     assert issubclass(found, Primitive)
     return found
-
-
-@cache
-def _passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    return pass_factories()
 
 
 @cache

@@ -8,9 +8,7 @@ from xdsl.ir import Dialect
 from xdsl.universe import Universe
 from xdsl.utils.target import Target
 
-from .frontends.mlir.discovery import mlir_pass_factories
-from .graph.discovery import graph_pass_factories
-from .passes.discovery import pass_factories
+from .passes.discovery import pass_factories, passes_in
 
 _DIALECTS = {
     "lw": ("target", "Lw"),
@@ -37,6 +35,6 @@ def _source_factory(folder: str, variable: str) -> Callable[[], type[Target]]:
 
 UNIVERSE = Universe(
     all_dialects={name: _dialect_factory(module, variable) for name, (module, variable) in _DIALECTS.items()},
-    all_passes={**pass_factories(), **graph_pass_factories(), **mlir_pass_factories()},
+    all_passes={**pass_factories(), **passes_in("graph/passes", "graph-"), **passes_in("frontends/mlir/passes")},
     all_targets={name: _source_factory(folder, variable) for name, (folder, variable) in _SOURCES.items()},
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 _CGROUPS = (
@@ -19,15 +21,14 @@ class NotEnoughMemory(ValueError):
 
 def host_memory_bytes() -> int:
     """Bytes of main memory that this process could have at most, those in use included."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limits = [limit for limit, _ in _cgroup()]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return min([total, *limits, *([soft] if soft != resource.RLIM_INFINITY else [])])
+    machine = _machine_bytes(_CGROUPS)
+    return machine if soft == resource.RLIM_INFINITY else min(machine, soft)
 
 
 def available_bytes() -> int:
     """Bytes of main memory that this process could still have now, without what others use being swapped out."""
-    free = [limit - used for limit, used in _cgroup()]
+    free = [limit - used for limit, used in _cgroup(_CGROUPS)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
         free.append(soft - int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE"))
@@ -41,6 +42,12 @@ def require_bytes(what: str, needed: int, has: int | None = None) -> None:
         raise NotEnoughMemory(f"{what} takes {needed:,} bytes of memory, there are {most:,}")
 
 
+@cache
+def _machine_bytes(cgroups: Sequence[tuple[Path, Path]]) -> int:
+    """Bytes of this machine or container, read from files once: an importer asks for each tensor of a model."""
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *(limit for limit, _ in _cgroup(cgroups))])
+
+
 def _meminfo_available() -> int:
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
@@ -48,9 +55,9 @@ def _meminfo_available() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _cgroup() -> list[tuple[int, int]]:
+def _cgroup(cgroups: Sequence[tuple[Path, Path]]) -> list[tuple[int, int]]:
     """Return the limit of this process's control group and what it uses, in bytes; nothing where there is no limit."""
-    for limit, used in _CGROUPS:
+    for limit, used in cgroups:
         try:
             text, now = limit.read_text().strip(), int(used.read_text())
         except (OSError, ValueError):

@@ -12,8 +12,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 
 from ..backends.context import create_context
 from ..dialects.graph import ConstantOp
-from ..passes.discovery import pass_factories
-from .discovery import graph_pass_factories
+from ..passes.discovery import pass_factories, passes_in
 from .evaluate import evaluate_block
 from .module import NetworkModule
 from .passes._rewrite import erase
@@ -38,7 +37,7 @@ def transform(net: NetworkModule, pipeline: str) -> NetworkModule:
 
     Raises ValueError for a pass that does not exist, or for one whose options are wrong.
     """
-    known = {**pass_factories(), **graph_pass_factories(), **_STOCK}
+    known = {**pass_factories(), **passes_in("graph/passes", "graph-"), **_STOCK}
     try:
         passes = PassPipeline.parse_spec(known, pipeline)
     except (ArgSpecParseError, PassFailedException, ValueError, KeyError) as error:

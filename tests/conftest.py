@@ -54,7 +54,7 @@ def quick_measuring() -> Iterator[None]:
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     """What is marked slow, and of tests marked few(n) all cases but n, or `--effort` times as many."""
-    found = {item for item in items if item.get_closest_marker("slow")}
+    found = {item for item in items if _is_slow(item)}
     cases: dict[object, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("few"):
@@ -64,6 +64,12 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
         assert marker is not None
         found |= set(group) - set(effort.spread(group, marker.args[0] * effort.level()))
     return found
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    """True where a test is marked slow(n), and n is more than the effort; without a number only `--all` runs it."""
+    marker = item.get_closest_marker("slow")
+    return marker is not None and effort.level() < (marker.args[0] if marker.args else math.inf)
 
 
 @functools.cache

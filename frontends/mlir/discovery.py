@@ -1,4 +1,4 @@
-"""Converters by the name of the operation, and passes by the name of their file.
+"""Converters by the name of the operation.
 
 The module `operators/stablehlo_shape.py` holds operations of StableHLO.
 """
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-from xdsl.passes import ModulePass
 
 from .node import Node
 
@@ -42,19 +40,3 @@ def converters() -> Mapping[str, Converter]:
                 assert full not in found, f"operation '{full}' is converted twice"
                 found[full] = value
     return found
-
-
-def mlir_pass_factories() -> dict[str, Callable[[], type[ModulePass]]]:
-    """Return pass name -> a function that imports and returns its class; `convert_x_to_graph.py` is a pass."""
-    files = sorted((Path(__file__).parent / "passes").glob("*.py"))
-    stems = [file.stem for file in files if not file.stem.startswith("_")]
-    return {f"lw-{stem.replace('_', '-')}": _factory(stem) for stem in stems}
-
-
-def _factory(stem: str) -> Callable[[], type[ModulePass]]:
-    def load() -> type[ModulePass]:
-        module = importlib.import_module(f".passes.{stem}", __package__)
-        found: type[ModulePass] = getattr(module, "".join(word.capitalize() for word in stem.split("_")))
-        return found
-
-    return load

@@ -201,7 +201,7 @@ class LiveTable:
 
     def update(self, state: TuningState) -> None:
         """Draw."""
-        self._screen.draw(self._table(state))
+        self._screen.draw(state.phase, lambda: self._table(state))
 
     def note(self, text: str) -> None:
         """Print `text` above the table."""

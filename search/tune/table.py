@@ -112,7 +112,7 @@ class NetworkTable:
 
     def trial(self, state: SchedulerState) -> None:
         """Draw."""
-        self._screen.draw(_drawn(state, self._screen.height))
+        self._screen.draw(state.phase, lambda: _drawn(state, self._screen.height))
 
     def round(self, state: SchedulerState, task: int) -> None:
         """Print a line above the table, and draw."""
@@ -125,7 +125,7 @@ class NetworkTable:
 
     def stop(self, state: SchedulerState) -> None:
         """Leave the whole table."""
-        self._screen.stop(_drawn(state))
+        self._screen.stop(lambda: _drawn(state))
 
 
 _AROUND = 9

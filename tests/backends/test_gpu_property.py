@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 
 import numpy as np
-from effort import exploring, level
+from effort import exploring, usual
 from gpu_programs import CAPABILITIES, compile_cuda, opencl_device, run_opencl
 from kernel_bounds import outside
 from lowered_runs import exact_inputs
@@ -17,7 +17,7 @@ from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.pipeline_text import schedule_text
 
-SEEDS = range(1000, 3000) if exploring() else range(int(min(80, 20 * level())))
+SEEDS = range(1000, 3000) if exploring() else range(20 * usual(4))
 COMPILED = SEEDS[: max(20, len(SEEDS) // 2)]
 OLDER = (61, 70)
 """Architectures that only the compiler of CUDA 12 knows."""

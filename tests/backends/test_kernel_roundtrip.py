@@ -40,7 +40,7 @@ def shallow_conv_nhwc() -> list[te.Tensor]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 def test_default_candidates(name: str) -> None:
     task = lw.SearchTask({**SAMPLES, "conv_nhwc": shallow_conv_nhwc}[name], target=CPU)
     reference = task.reference
@@ -159,6 +159,7 @@ FUNCTIONS: dict[str, Value] = {
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.few(24)
 def test_functions(name: str, dtype: str) -> None:
     kernel = elementwise(dtype, FUNCTIONS[name])
     assert any(op.name.startswith(("math.", "arith.")) for op in of_lanes(kernel))

@@ -393,11 +393,11 @@ HEAD = """
 """
 
 
-@pytest.mark.parametrize("group", range(4))
+@pytest.mark.parametrize("group", range(8))
 @pytest.mark.few(1)
 def test_expressions_keep_the_order_of_memory(group: int) -> None:
     """Loads move into expressions only past stores that do not concern them: as the interpreter says."""
-    for seed in range(group * 10, group * 10 + 10):
+    for seed in range(group * 5, group * 5 + 5):
         writer = Writer(seed)
         for _ in range(40):
             writer.statement()

@@ -49,6 +49,7 @@ MATH: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
 @pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.few(4)
 def test_float_arithmetic(kind: str, lanes: int) -> None:
     a, b = sample(kind, 1, special=True), sample(kind, 2, special=True)
     bodies = {op.partition(".")[2]: f"%r = {op} %x0, %x1 : $v{kind}$e" for op in FLOAT_BINARY}
@@ -61,6 +62,7 @@ def test_float_arithmetic(kind: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.few(2)
 def test_functions(kind: str, lanes: int) -> None:
     a, b, c = (np.random.default_rng(n).uniform(0.2, 0.9, SIZE).astype(DTYPE[kind]) for n in (4, 5, 6))
     bodies = {op.partition(".")[2]: f"%r = {op} %x0 : $v{kind}$e" for op in MATH}
@@ -93,6 +95,7 @@ INTEGER_BINARY: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.few(3)
 def test_integer_arithmetic(kind: str, lanes: int) -> None:
     a, b = sample(kind, 8), sample(kind, 9)
     b = (b % 7 + 1).astype(b.dtype) * np.where(b < 0, -1, 1).astype(b.dtype)
@@ -109,6 +112,7 @@ def test_integer_arithmetic(kind: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.few(3)
 def test_integers_wrap_around(kind: str, lanes: int) -> None:
     """What C says nothing about, and compilers build on: a product of a number by itself that is negative."""
     limits = np.iinfo(DTYPE[kind])
@@ -173,6 +177,7 @@ CASTS = [
 
 
 @pytest.mark.parametrize("before", ["f16", "f32", "f64", "i8", "i32", "i64"])
+@pytest.mark.few(3)
 def test_casts(before: str) -> None:
     a = sample(before, 11, special=before == "f16")
     casts = [(op, after) for op, source, after in CASTS if source == before]
@@ -239,6 +244,7 @@ def test_truth_values() -> None:
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
+@pytest.mark.few(3)
 def test_lanes(kind: str) -> None:
     """Reductions, extraction, insertion, shuffles and broadcasts of lanes."""
     a = sample(kind, 14) if kind[0] == "i" else np.arange(SIZE).astype(DTYPE[kind])

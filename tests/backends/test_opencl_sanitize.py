@@ -50,6 +50,7 @@ def test_a_clean_kernel() -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1])
+@pytest.mark.few(1)
 def test_a_missing_barrier_is_seen(kept: int) -> None:
     parts = MATMUL.split(BARRIER)
     assert len(parts) == 3
@@ -58,6 +59,7 @@ def test_a_missing_barrier_is_seen(kept: int) -> None:
     assert any("data race" in complaint or "uninitialized" in complaint for complaint in complaints)
 
 
+@pytest.mark.slow(2)
 def test_an_address_out_of_bounds_is_seen() -> None:
     text = MATMUL.replace("%A[%aplace]", "%A[%aplace + 1024]")
     complaints, _ = sanitize(print_opencl(parse(text)), matmul_inputs())
@@ -72,7 +74,7 @@ def workload(name: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_7x7", "dense", "softmax", "layer_norm", "sum_rows"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_candidates_of_the_search_are_clean(name: str) -> None:
     """Cooperative fetching, barriers, reductions across threads: the first legal candidate of each sketch."""
     opencl_device()

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import program_trials
 import pytest
-from effort import exploring, level
+from effort import exploring, usual
 from gpu_programs import opencl_device
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ def no_faults(outcomes: list[tuple[int, Outcome]], least: int) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=400 if EXPLORE else 12, suppress_health_check=[*HealthCheck])
+@settings(max_examples=400 if EXPLORE else 6 * usual(4), suppress_health_check=[*HealthCheck])
 def test_hand_schedules_on_llvm(random: Random) -> None:
     """Hypothesis draws program and schedule, and shrinks what fails."""
     try:
@@ -87,18 +87,18 @@ def test_hand_schedules_on_llvm(random: Random) -> None:
 
 
 def test_seeded_hand_schedules_on_llvm() -> None:
-    no_faults([(seed, TRIALS["llvm-hand"](seed, 2)) for seed in programs(12)], 18)
+    no_faults([(seed, TRIALS["llvm-hand"](seed, 2)) for seed in programs(7 * usual(2))], 10 * usual(2))
 
 
 def test_candidates_on_llvm() -> None:
-    no_faults([(seed, TRIALS["llvm-candidates"](seed, 2)) for seed in programs(16)], 16)
+    no_faults([(seed, TRIALS["llvm-candidates"](seed, 2)) for seed in programs(8 * usual(2))], 8 * usual(2))
 
 
 @pytest.mark.parametrize("kind", ["opencl-hand", "opencl-candidates"])
 @pytest.mark.few(1)
 def test_schedules_on_opencl(kind: str) -> None:
     opencl_device()
-    no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(int(min(6, 3 * level())))], 2)
+    no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(2 * usual(3))], usual(3))
 
 
 def test_moved_accesses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_moved_accesses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return kernel
 
     monkeypatch.setattr(program_trials, "lower_to_kernel", moved)
-    outcomes = [TRIALS["llvm-hand"](seed, 1) for seed in range(30)]
+    outcomes = [TRIALS["llvm-hand"](seed, 1) for seed in range(15 * usual(2))]
     kinds = {fault.kind for outcome in outcomes for fault in outcome.faults}
     assert {FAULTS[0], FAULTS[2]} <= kinds, "wrong values and accesses outside of buffers"
     assert sum(bool(outcome.faults) for outcome in outcomes) >= 0.7 * sum(outcome.tried for outcome in outcomes)
@@ -127,6 +127,7 @@ def test_a_trial_that_dies_or_hangs_is_an_answer() -> None:
     assert answers["hangs", 2].died == "hung for 15 s"
 
 
+@pytest.mark.slow(2)
 def test_the_long_run_in_short() -> None:
     rows = list(islice(run_section(scale=0.0004, seed=3, jobs=1), 2))
     assert [row.what for row in rows] == ["hand schedules on LLVM", "candidates on LLVM"]

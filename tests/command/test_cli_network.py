@@ -279,6 +279,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("argv", "sentence"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+@pytest.mark.few(16)
 def test_bad_input_is_exit_code_2(folder: Path, argv: list[str], sentence: str) -> None:
     Path("net.lw").write_bytes(b"nothing")
     Path("broken.onnx").write_bytes(b"nothing")

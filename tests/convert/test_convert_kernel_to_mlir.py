@@ -89,7 +89,7 @@ def test_samples_for_a_cpu(name: str) -> None:
     check_sample(name, CPU)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_for_a_gpu(name: str) -> None:
     check_sample(name, CUDA)

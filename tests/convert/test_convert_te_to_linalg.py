@@ -49,7 +49,7 @@ def hold(workload: ModuleOp, inputs: Sequence[np.ndarray], rtol: float = 1e-5) -
         np.testing.assert_allclose(got, expected, rtol=rtol, atol=1e-5, err_msg=str(workload))
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples(name: str) -> None:
     workload = te.create_module(SAMPLES[name](), CPU)

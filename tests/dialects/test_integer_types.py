@@ -103,7 +103,7 @@ def test_operations_agree_with_numpy(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int16", *UNSIGNED])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_vectors_and_opencl_agree_with_numpy(dtype: str) -> None:
     opencl_device()
     names = [name for name in OPERATIONS if dtype != "uint64" or not name.startswith("from float")]

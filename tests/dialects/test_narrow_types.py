@@ -89,6 +89,7 @@ def test_a_matrix_product_compiles_for_cuda(kind: str, total: str, capability: i
 
 @pytest.mark.parametrize("target", ["opencl", "llvm", *(f"cuda compute_capability={c}" for c in CAPABILITIES)])
 @pytest.mark.parametrize(("kind", "total"), KINDS)
+@pytest.mark.few(8)
 def test_a_convolution_gives_the_type_that_is_asked_for(kind: str, total: str, target: str) -> None:
     data = te.placeholder((1, 4, 6, 6), name="data", dtype=kind)
     weight = te.placeholder((8, 4, 3, 3), name="weight", dtype=kind)

@@ -48,7 +48,7 @@ def module_of(name: str, target: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
@@ -67,7 +67,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str)
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None:
     module, device = module_of(name, target), parse_target(target)
     for sketch in generate_sketches(module, device):
@@ -130,6 +130,7 @@ def exact_usage(module: ModuleOp, target: Target) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "attention"])
+@pytest.mark.few(1)
 def test_shared_memory_is_what_the_kernel_allocates(name: str) -> None:
     """Of the largest launch; within what a logarithm in single precision tells."""
     module = module_of(name, CUDA)

@@ -102,6 +102,7 @@ def test_what_is_not_there_is_an_attribute_error() -> None:
         ("bvlc_alexnet", 30, 20),
     ],
 )
+@pytest.mark.few(2)
 def test_light_models_are_imported(name: str, operators: int, tasks: int) -> None:
     net = lw.from_onnx(LIGHT / f"light_{name}.onnx", layout=None)
     found = [op for op in net.module.walk() if op.name == "lw_graph.apply"]
@@ -109,6 +110,7 @@ def test_light_models_are_imported(name: str, operators: int, tasks: int) -> Non
     assert 5 < len(lw.extract_tasks(net)[0]) <= tasks
 
 
+@pytest.mark.slow(2)
 def test_a_light_model_agrees_with_onnxruntime() -> None:
     """SqueezeNet with random weights; benchmarks/onnx_models.py does all of them."""
     proto = without_softmax(with_random_weights(onnx.load(LIGHT / "light_squeezenet.onnx")))

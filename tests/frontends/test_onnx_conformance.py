@@ -1,24 +1,37 @@
-"""ONNX's own tests, one of each operator; `benchmarks/onnx_conformance.py` runs all of them."""
+"""ONNX's own tests, one of each operator, the default run some of those; `benchmarks/onnx_conformance.py` runs all.
 
+The tests of an operator are made by the import of its module, with ONNX's reference implementation: all of them take
+longer to make than one of each takes to run.
+"""
+
+import effort
 import pytest
-from onnx_conformance import GROUPS, Conformance, excluded, one_of_each
+from onnx_conformance import GROUPS, Conformance, excluded, node_modules, one_of_each
+
+ALL_FROM = 3
+"""The effort from which on all operators are tested: CI's."""
 
 
 @pytest.fixture(scope="module")
 def conformance() -> Conformance:
-    return Conformance()
+    if effort.level() >= ALL_FROM:
+        return Conformance()
+    return Conformance(["det", *effort.spread(node_modules(), 36 * effort.level())])
 
 
 @pytest.mark.parametrize("group", ["Node", "PyTorchConverted"])
 def test_one_test_of_each_operator_passes(conformance: Conformance, group: str) -> None:
     left_out = excluded()
     names = one_of_each([n for n in conformance.names(group) if n not in left_out and "expanded" not in n])
-    outcomes = [conformance.run(group, name) for name in names]
+    most = len(names) if effort.level() >= ALL_FROM else 24 * effort.level()
+    outcomes = [conformance.run(group, name) for name in effort.spread(names, most)]
     assert not [f"{o.name}: {o.failure}" for o in outcomes if o.failure]
     assert len(outcomes) > 10 and sum(o.kernels > 0 for o in outcomes) > 0.8 * len(outcomes)
 
 
-def test_excluded_tests_exist_and_have_reasons(conformance: Conformance) -> None:
+@pytest.mark.slow(ALL_FROM)
+def test_excluded_tests_exist_and_have_reasons() -> None:
+    conformance = Conformance()
     known = {name for group in GROUPS for name in conformance.names(group)}
     left_out = excluded()
     assert set(left_out) <= known

@@ -8,6 +8,7 @@ import pytest
 from onnx import ModelProto, parser
 
 import loopwright as lw
+from loopwright.frontends.onnx import control
 
 HEADER = '<ir_version: 9, opset_import: ["" : 21]>'
 
@@ -136,11 +137,11 @@ REFUSED: dict[str, tuple[str, str]] = {
             n = Constant <value = int64 {{5000}}> ()
             y = Loop (n, "", x) {BODY}
         }}""",
-        "5,000 iterations or more; a loop is unrolled, with at most 4,096",
+        "5,000 iterations or more; a loop is unrolled, with at most 40",
     ),
     "a loop without an end": (
         f'tested (float[3] x) => (float[3] y) {{ y = Loop ("", "", x) {BODY} }}',
-        "4,097 iterations or more; a loop is unrolled, with at most 4,096",
+        "41 iterations or more; a loop is unrolled, with at most 40",
     ),
     "a sequence as an output": (
         "tested (float[3] x) => (seq(float[3]) y) { y = SequenceConstruct (x, x) }",
@@ -158,8 +159,9 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_not_known_is_refused(case: str) -> None:
+def test_what_is_not_known_is_refused(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, said = REFUSED[case]
+    monkeypatch.setattr(control, "MOST_ITERATIONS", 40)  # a loop is followed up to there, at a millisecond each
     with pytest.raises(lw.OnnxImportError, match=said):
         lw.from_onnx(model(text))
 

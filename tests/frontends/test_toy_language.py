@@ -64,6 +64,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
 
 
 @only_with_gcc
+@pytest.mark.slow(2)
 def test_a_tuned_function_is_called_by_a_program(installed: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "layer.mlir").write_text(LAYER)
     command = [sys.executable, "-m", "toy_language", "layer.mlir", "--target", "llvm cores=1", "--trials", "2"]
@@ -84,6 +85,7 @@ def test_a_tuned_function_is_called_by_a_program(installed: dict[str, str], tmp_
         ("toy-to-te,lw-convert-te-to-linalg", "linalg.generic"),
     ],
 )
+@pytest.mark.few(2)
 def test_each_stage_parses_back(installed: dict[str, str], tmp_path: Path, passes: str, piece: str) -> None:
     (tmp_path / "layer.mlir").write_text(LAYER)
     printed = run(["xdsl-opt", "layer.mlir", "-p", passes], tmp_path, installed)
@@ -98,6 +100,7 @@ def workload() -> lw.Schedule:
 
 
 @pytest.mark.parametrize("name", ["lw-cuda", "lw-opencl", "lw-llvm"])
+@pytest.mark.few(1)
 def test_code_is_an_output_of_xdsl_opt(installed: dict[str, str], tmp_path: Path, name: str) -> None:
     (tmp_path / "layer.mlir").write_text(LAYER)
     code = run(["xdsl-opt", "layer.mlir", "-p", "toy-to-te", "-t", name], tmp_path, installed)

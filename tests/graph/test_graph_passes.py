@@ -44,6 +44,7 @@ def check_same(net: lw.Network, pipeline: str, feeds: dict[str, Any]) -> lw.Netw
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet_v1.1", "resnet-18", "dcgan"])
+@pytest.mark.few(2)
 def test_grouped_networks_mean_the_same(name: str) -> None:
     net = lw.testing.network(name, **SMALL[name])
     after = check_same(net, GROUPED, feeds_of(net))

@@ -26,6 +26,7 @@ def transformed(net: lw.Network, tile_size: int = 4) -> lw.Network:
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("tile_size", [2, 4])
+@pytest.mark.few(2)
 def test_results_are_the_same_and_weights_are_transformed_ahead(layout: str, tile_size: int) -> None:
     net = lw.testing.network("resnet-18", layout=layout, **SMALL["resnet-18"])
     after = transformed(net, tile_size)
@@ -126,6 +127,7 @@ def test_a_grouped_network_is_rewritten_as_one_that_is_not() -> None:
         ([1, 1, 2, 1, 1, 1], [0, 0]),  # as fast is not faster
     ],
 )
+@pytest.mark.few(2)
 def test_a_convolution_is_computed_the_way_that_is_fastest_on_record(times_ms: list[float], chosen: list[int]) -> None:
     net = two_convolutions()
     records = records_of(lw.extract_tasks(net, TARGET, winograd=True)[0], times_ms)
@@ -171,6 +173,7 @@ def test_sums_of_16_bits_are_never_by_transforms() -> None:
     assert str(transformed(net)) == str(net.transform(f"{PREPARE},lw-graph-fold-constants,dce"))
 
 
+@pytest.mark.slow(2)
 def test_templates_of_each_way_are_tuned_and_the_faster_is_compiled(tmp_path: Path) -> None:
     net = two_convolutions()
     tasks, weights = lw.extract_template_tasks(net, TARGET, winograd=(4,))

@@ -49,6 +49,7 @@ def small() -> lw.CompiledNetwork:
 
 
 @pytest.mark.parametrize("name", ["mobilenet"])
+@pytest.mark.slow(2)
 def test_networks_are_right(name: str) -> None:
     net = lw.testing.network(name, batch=2, **SMALL[name])
     feeds = feeds_of(net)

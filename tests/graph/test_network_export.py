@@ -134,6 +134,7 @@ def run_in_c(folder: Path, target: str, suffix: str, machine: Machine) -> list[t
 
 @only_with_gcc
 @pytest.mark.parametrize("suffix", [".o", ".so"])
+@pytest.mark.few(1)
 def test_called_from_c(suffix: str, tmp_path: Path) -> None:
     """Two networks in one program give the executor's bits."""
     for net, outputs in run_in_c(tmp_path, TARGET, suffix, HERE):

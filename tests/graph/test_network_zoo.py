@@ -45,6 +45,7 @@ def test_meaning_is_that_of_pytorch(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["resnet3d-18", "vgg-11", "squeezenet_v1.1", "inception_v3", "dcgan"])
+@pytest.mark.few(2)
 def test_layouts_agree(name: str) -> None:
     first = lw.testing.network(name, **SMALL[name])
     last = lw.testing.network(name, layout="NHWC", **SMALL[name])

@@ -54,7 +54,7 @@ def require_right(name: str, dtype: str, layout: str, target: str) -> None:
     assert distance(got, exact) <= ROUNDINGS[dtype] * lost * of_type < np.ptp(exact)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("dtype", TYPES)
@@ -70,7 +70,7 @@ def test_larger_networks_are_as_right_as_their_type_allows(dtype: str, name: str
     require_right(name, dtype, layout, TARGET)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("name", ["bert_encoder_layer", "mlp"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_networks_on_opencl_are_as_right_as_their_type_allows(dtype: str, name: str) -> None:

@@ -99,7 +99,7 @@ def test_tails(extent: int, factors: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("size", [(1, 1, 1), (8, 8, 8), (13, 11, 7), (16, 33, 9)])
 @pytest.mark.parametrize("step", [1, 4])
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_tiled_matmul(size: tuple[int, int, int], step: int, padded: bool) -> None:
     """Copies by more threads than elements, tails on all axes, rows padded."""
 
@@ -200,7 +200,7 @@ def across(threads: int) -> Steps:
 
 @pytest.mark.parametrize("threads", [32, 64, 256, 1024])
 @pytest.mark.parametrize("extent", [1, 31, 1024, 1500])
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_sums_across_threads(threads: int, extent: int) -> None:
     module = check(rows(te.sum, 3, extent), across(threads))
     assert barriers(module) == threads.bit_length() + 1

@@ -114,7 +114,7 @@ def barriers(module: ModuleOp) -> int:
     ("stages", "registers", "vector", "turned"),
     [(2, 0, 1, True), (2, 1, 4, True), (3, 0, 4, False), (4, 1, 2, False), (3, 0, 2, True)],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_matmul(shape: tuple[int, int, int], stages: int, registers: int, vector: int, turned: bool) -> None:
     check(matmul(*shape), lambda sch: tile(sch, stages, registers, vector, turned), by_itself=not registers)
 

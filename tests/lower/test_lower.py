@@ -94,6 +94,7 @@ def test_threads_of_a_gpu_are_refused_on_a_cpu() -> None:
 @pytest.mark.parametrize("inner", ["serial", "vectorize", "unroll"])
 @pytest.mark.parametrize("outer", ["serial", "parallel", "unroll"])
 @pytest.mark.parametrize("loop", "ijk")
+@pytest.mark.few(14)
 def test_tails(loop: str, outer: str, inner: str) -> None:
     """A split that leaves a rest, either loop of it marked."""
 
@@ -276,6 +277,7 @@ def convolved(stride: int) -> Callable[..., np.ndarray]:
 
 @pytest.mark.parametrize("at", ["yy0", "xx0", "rc", "yy1"])
 @pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.few(4)
 def test_padded_producer_moved_to_its_reader(stride: int, at: str) -> None:
     def steps(sch: Schedule) -> None:
         sch.split("compute", "yy", [None, 2])

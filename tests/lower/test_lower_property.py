@@ -13,7 +13,7 @@ from loopwright.passes.pipeline_text import schedule_text
 
 MOST = 10_000_000
 """Instances of blocks: producers computed anew for each element of a deep nest make billions."""
-EXAMPLES = 2000 if exploring() else examples(100)
+EXAMPLES = 2000 if exploring() else examples(60)
 
 
 @given(st.integers(0, 2**32))

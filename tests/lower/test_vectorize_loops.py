@@ -83,10 +83,11 @@ def decided(module: ModuleOp) -> list[LanesAttr]:
     return [lanes for lanes in (*reads, *(w for block in blocks for w in block.write_lanes)) if lanes is not None]
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.few(2)
 def test_lanes_touch_what_is_decided(first: int) -> None:
     """Interpreted before and behind the decision, and written by it."""
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         sch = nest(Random(seed))
         inputs = exact_inputs(sch.workload)
         wanted = run_te(sch.workload, inputs)

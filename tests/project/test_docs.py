@@ -17,12 +17,15 @@ from loopwright.passes.discovery import module_stems
 
 TUNING = ("cli.md", "network.md", "tutorial_conv2d.md", "tutorial_network_gpu.md", "tutorial_network_mali.md")
 """Pages that tune for longest."""
+DEAR = ("front_end.md", "search.md", "template.md", "xdsl_opt.md")
+"""Pages of seconds, whose commands and calls the tests of their parts make too: CI runs them."""
 NEEDS = {"pytorch.md": "torch"}
 """Packages that a page is skipped without."""
 
 
 def pages() -> list[ParameterSet]:
-    return [pytest.param(p, marks=[pytest.mark.slow] if p.name in TUNING else [], id=p.name) for p in all_pages()]
+    marks = {**{name: [pytest.mark.slow] for name in TUNING}, **{name: [pytest.mark.slow(2)] for name in DEAR}}
+    return [pytest.param(p, marks=marks.get(p.name, []), id=p.name) for p in all_pages()]
 
 
 @pytest.mark.parametrize("page", pages())
@@ -87,6 +90,7 @@ def speed_by_step(*options: str) -> dict[str, float]:
     return {row[0]: float(row[1]) for row in rows}
 
 
+@pytest.mark.slow(2)
 def test_example_prints_the_speed_of_each_step() -> None:
     speed = speed_by_step("--repeats", "20")
     assert list(speed) == ["naive", "reorder", "vectorize", "tile", "accumulate", "pack", "threads"]

@@ -187,11 +187,15 @@ def test_functions_import_heavy_packages_only() -> None:
 
 
 def test_import_is_light() -> None:
-    """No heavy package is loaded before it is used."""
+    """No heavy package is loaded before it is used, nor what a command or a pass of `xdsl-opt` needs before it runs."""
     program = f"""
 import sys
 import loopwright, loopwright.cli, loopwright.universe
-print(*sorted({HEAVY!r} & set(sys.modules)))
+loopwright.cli.make_parser(["--help"])
+print(*sorted({{*{HEAVY!r}, "numpy"}} & set(sys.modules)))
+early = ("loopwright.frontends", "loopwright.graph", "loopwright.command.")
+print(*(name for name in sys.modules if name.startswith(early)
+    and not name.startswith("loopwright.command._")))
 """
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert not run.stdout.split()

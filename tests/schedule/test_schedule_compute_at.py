@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import usual
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moving_workloads import best_index, conv_relu, hold_to_numpy, softmax, stencils, upsample
@@ -291,7 +292,7 @@ def test_every_step_of_the_space_is_legal_and_right(workload: int) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=30 * usual(2))
 def test_random_moves(data: st.DataObject) -> None:
     module = data.draw(st.sampled_from(WORKLOADS))()
     loops = module.clone()

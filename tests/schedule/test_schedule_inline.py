@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import usual
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moving_workloads import best_index, conv_relu, hold_to_numpy, softmax, stencils, upsample
@@ -218,7 +219,7 @@ def test_every_step_of_the_space_is_legal_and_right(make: Any) -> None:
 
 
 @given(st.data())
-@settings(max_examples=50)
+@settings(max_examples=25 * usual(2))
 def test_random_inlining_among_moves(data: st.DataObject) -> None:
     workloads: list[Callable[[], ModuleOp]] = [conv_relu, softmax, stencils, upsample, elementwise]
     module = data.draw(st.sampled_from([*workloads, padded_chain, best_index]))()

@@ -23,7 +23,7 @@ from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, pars
 from loopwright.passes.primitive import Primitive, ScheduleError
 
 # The profile with fixed seeds is for every run; `--hypothesis-profile=explore` looks for what it does not find.
-EXAMPLES = 3000 if exploring() else examples(300)
+EXAMPLES = 3000 if exploring() else examples(200)
 
 
 @cache

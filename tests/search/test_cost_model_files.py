@@ -36,6 +36,14 @@ def trained(name: str) -> Any:
     return model
 
 
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a model that has learnt."""
+    path = tmp_path_factory.mktemp("trees") / "trees"
+    trained("trees").save(path)
+    return path.read_bytes()
+
+
 def test_trees_as_arrays_predict_what_scikit_learn_does() -> None:
     features, scores = samples(300)
     wide = features.astype(np.float64)
@@ -48,6 +56,7 @@ def test_trees_as_arrays_predict_what_scikit_learn_does() -> None:
 
 
 @pytest.mark.parametrize("name", ("trees", "rank", "linear", "pretrained"))
+@pytest.mark.few(2)
 def test_a_loaded_model_predicts_the_same_and_goes_on_learning(name: str, tmp_path: Path) -> None:
     model = trained(name)
     path = tmp_path / "one.model"
@@ -207,10 +216,9 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("what", CRAFTED)
-@pytest.mark.few(10)
-def test_a_crafted_model_is_refused_in_a_sentence(what: str, tmp_path: Path) -> None:
+def test_a_crafted_model_is_refused_in_a_sentence(what: str, trees: bytes, tmp_path: Path) -> None:
     path = tmp_path / "crafted"
-    trained("trees").save(path)
+    path.write_bytes(trees)
     rewritten(path, CRAFTED[what])
     with pytest.raises(CostModelError) as refused:
         lw.load_cost_model(path)

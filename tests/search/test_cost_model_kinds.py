@@ -87,6 +87,7 @@ def test_the_pushes_of_pairs_are_followed_until_they_are_renewed() -> None:
 
 
 @pytest.mark.parametrize("name", ("trees", "rank"))
+@pytest.mark.few(1)
 def test_samples_far_from_all_known_ones_are_less_sure(name: str) -> None:
     near, far = [], []
     for seed in range(8):
@@ -100,6 +101,7 @@ def test_samples_far_from_all_known_ones_are_less_sure(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.few(1)
 def test_ten_thousand_records_teach_as_few_do(name: str) -> None:
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 10_000, len(names()) + 1)

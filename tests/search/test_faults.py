@@ -83,7 +83,7 @@ def test_each_fault_has_its_code_and_spares_the_next() -> None:
 
 def test_candidates_cannot_harm_the_process_they_run_in() -> None:
     """After most of them another process is started."""
-    tried = effort.spread(list(PROCESS_FAULTS), 7 * effort.level())
+    tried = effort.spread(list(PROCESS_FAULTS), 4 * effort.level())
     options = replace(OPTIONS, env=dict([MARK.split("=")]))
     with Measurer(options) as measurer:
         measurer.use(TASK)

@@ -80,8 +80,15 @@ def records_of(task: lw.SearchTask, count: int = 40) -> list[Record]:
     return found
 
 
+THREADS: dict[tuple[str, str], int] = {}
+"""Threads of a block by the hash of a workload and a schedule of it: targets change nothing about them."""
+
+
 def threads_of(task: lw.SearchTask, schedule: str) -> int:
-    return int(np.asarray(usage(task.schedule_module(schedule)).threads))
+    known = task.compute_dag.hash, schedule
+    if known not in THREADS:
+        THREADS[known] = int(np.asarray(usage(task.schedule_module(schedule)).threads))
+    return THREADS[known]
 
 
 @functools.cache

@@ -79,6 +79,7 @@ def searched(
 
 @pytest.mark.parametrize("where", SPACES)
 @pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.few(8)
 def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(name: str, where: str) -> None:
     spaces = SPACES[where]()
     first, again, other = (searched(made(name, spaces, seed), spaces, 2, count=24) for seed in (3, 3, 4))
@@ -92,6 +93,7 @@ def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(name: str, 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.few(3)
 def test_a_small_space_is_used_up(name: str) -> None:
     def rows() -> list[te.Tensor]:
         a = te.placeholder((64, 64), name="a")
@@ -140,6 +142,7 @@ def test_what_learns_nothing_goes_on_after_a_break_as_without_one(name: str) -> 
     assert searched(later, spaces, 2) == whole[32:]
 
 
+@pytest.mark.slow(2)
 def test_what_asks_a_model_that_knows_finds_the_optimum_sooner_than_chance() -> None:
     space = ListedSpace()
 

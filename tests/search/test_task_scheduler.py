@@ -237,6 +237,7 @@ def rounds_until(
     return sum(t.rounds for t in tasks)
 
 
+@pytest.mark.slow(2)
 def test_gradient_is_better_over_many_networks() -> None:
     """Random networks with shares as uneven as those of real ones, whose tasks improve now and then, by chance."""
     rng = np.random.default_rng(0)

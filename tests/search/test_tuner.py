@@ -27,6 +27,7 @@ from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Record, RecordError, RecordWarning, Role
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import Space
+from loopwright.search.tune import display
 from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
@@ -514,16 +515,18 @@ def test_another_device_than_the_target_names_is_said_once() -> None:
     assert said == [f"target opencl model=mali-t860 is measured on fake device: {rest}"]
 
 
-def start_script(path: Path, trials: int, build: str = "none") -> tuple[subprocess.Popen[str], str]:
+def start_script(
+    path: Path, trials: int, build: str = "none", strategy: str = "random"
+) -> tuple[subprocess.Popen[str], str]:
     mark = f"LOOPWRIGHT_TEST_MARK={uuid.uuid4().hex}"
     name, value = mark.split("=")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), name: value}
-    command = [sys.executable, str(SCRIPT), str(path), str(trials), build]
+    command = [sys.executable, str(SCRIPT), str(path), str(trials), build, strategy]
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), mark
 
 
 def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
-    script, mark = start_script(tmp_path / "r.jsonl", 10)
+    script, mark = start_script(tmp_path / "r.jsonl", 10, strategy="evolution")
     out, err = script.communicate(timeout=PATIENCE_S)
     assert script.returncode == 0, err
     assert out == "begin\nend 10\n"
@@ -577,6 +580,34 @@ def test_lines_tell_how_it_goes() -> None:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def test_drawing_takes_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand changes at once are a few drawings; a new phase, and what was left out, is shown all the same."""
+    clock, drawn = [0.0], []
+
+    def table(number: int) -> str:
+        clock[0] += 0.02
+        drawn.append(number)
+        return f"trial of {'all' if number == 10_003 else 'some'}"
+
+    monkeypatch.setattr(display.time, "perf_counter", lambda: clock[0])
+    terminal = Terminal()
+    screen = display.Screen(terminal)
+    screen.start()
+    for number in range(10_000):
+        clock[0] += 1e-4
+        screen.draw("measuring", lambda number=number: table(number))  # type: ignore[misc]
+    assert drawn[0] == 0 and len(drawn) < 10 and clock[0] < 1.2
+    screen.draw("run-off", lambda: table(10_000))
+    screen.draw("run-off", lambda: table(10_001))
+    assert drawn[-1] == 10_000
+    clock[0] += 0.5
+    screen.draw("run-off", lambda: table(10_002))
+    screen.draw("run-off", lambda: table(10_003))
+    assert drawn[-1] == 10_002
+    screen.stop()
+    assert drawn[-1] == 10_003 and terminal.getvalue().count("trial of all") == 1
 
 
 def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,7 @@ def test_long_reductions_go_to_many_blocks(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_parts_on_many_blocks_are_right(name: str) -> None:
     task = task_of(ODD[name](), MANY)
     assert all("_parts" in sketch.name for sketch in task.sketches)
@@ -145,7 +145,7 @@ def test_parts_are_within_the_limits_of_small_devices(target: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1,), (64,), (1, 5000), (5000,)])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_single_argmax_is_right(shape: tuple[int, ...]) -> None:
     for kept in (False, True):
         task = task_of(unary(partial(topi.argmax, axis=len(shape) - 1, keepdims=kept), *shape), MANY)
@@ -195,6 +195,7 @@ FUSED = {
 
 
 @pytest.mark.parametrize("name", FUSED)
+@pytest.mark.few(6)
 def test_chains_are_one_kernel(name: str) -> None:
     task = task_of(FUSED[name][0](), H200)
     for schedule in schedules(task):
@@ -219,6 +220,7 @@ def test_chains_in_one_kernel_compile_for_cuda(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["batch_norm", "softmax_first", "variance", "global_pool_nhwc"])
+@pytest.mark.few(2)
 def test_chains_in_one_kernel_stay_inside_of_buffers(name: str) -> None:
     task = task_of(FUSED[name][1](), SMALL)
     for schedule in schedules(task, seed=1, count=1):
@@ -226,6 +228,7 @@ def test_chains_in_one_kernel_stay_inside_of_buffers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ODD])
+@pytest.mark.few(10)
 def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(FUSED[name][1]() if name in FUSED else ODD[name](), H200)
     for sketch in task.sketches:

@@ -73,14 +73,14 @@ def candidates(name: str, target: str, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_candidates_are_right_on_opencl(name: str) -> None:
     workload = module_for(name, OPENCL)
     check_on_opencl(workload, make_reference(workload), candidates(name, OPENCL, 0))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_candidates_compile_for_cuda(name: str) -> None:
     """No device is needed; what is launched is within what the architecture has."""
     workload = str(module_for(name, CUDA))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import effort
 import numpy as np
 import pytest
 from sample_workloads import SAMPLES
@@ -128,8 +129,8 @@ def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) ->
     rng = np.random.default_rng(0)
     kept = []
     workloads: dict[str, Any] = {**SAMPLES, **named_workloads()}
-    for name, workload in workloads.items():
-        for sketch in lw.SearchTask(workload, target=TARGETS[target]).sketches:
+    for name in effort.spread(list(workloads), 16 * effort.level()):
+        for sketch in lw.SearchTask(workloads[name], target=TARGETS[target]).sketches:
             assert sketch.legal(sketch.default[None]).all(), f"{name} {sketch.name}: the defaults break a limit"
             rows = sketch.sample(rng, 64)
             assert sketch.legal(rows).all(), f"{name} {sketch.name}"
@@ -139,7 +140,7 @@ def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) ->
 
 
 @pytest.mark.parametrize(("kind", "model"), PRESETS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_defaults_keep_the_limits_of_every_known_device(kind: str, model: str) -> None:
     rng = np.random.default_rng(0)
     for name in ("conv_nchw_7x7", "two_layers", "attention", "depthwise_nchw", "softmax", "transpose"):

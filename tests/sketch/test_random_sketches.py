@@ -43,6 +43,7 @@ def check(got: object, task: lw.SearchTask, what: str) -> None:
 
 
 @pytest.mark.parametrize("target", [CPU, OPENCL, CUDA])
+@pytest.mark.few(1)
 def test_every_program_has_sketches_within_their_limits(target: str) -> None:
     for seed in GENERATED:
         task = task_of(seed, target)
@@ -54,6 +55,7 @@ def test_every_program_has_sketches_within_their_limits(target: str) -> None:
 
 
 @pytest.mark.parametrize("extents", [(7, 49, 13), (97, 10, 31), (1, 1000, 7), (9, 18, 521)])
+@pytest.mark.few(2)
 def test_tiles_need_not_divide_extents(extents: tuple[int, int, int]) -> None:
     """Extents without useful factors are tiled all the same, with a tail."""
     m, n, k = extents

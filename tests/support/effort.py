@@ -31,6 +31,11 @@ def exploring() -> bool:
     return settings.default is not None and not settings.default.derandomize
 
 
+def usual(most: int) -> int:
+    """Return by how many times to multiply what the default run takes: the effort, at most `most`."""
+    return int(min(most, level()))
+
+
 def examples(most: int) -> int:
     """Return the number of random examples to draw, of `most`."""
     return most if everything() else int(min(most, most // _SHARE * level()))

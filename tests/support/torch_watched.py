@@ -32,6 +32,13 @@ class Watched:
         return sorted(node.name for graph in self.graphs for node in graph.stays)
 
 
+def compiled_regions(watched: Watched) -> list[Region]:
+    """The regions of a function, all of which run in our kernels."""
+    assert watched.regions and [region.failure for region in watched.regions] == [None] * len(watched.regions)
+    assert all(region.compiled is not None for region in watched.regions)
+    return watched.regions
+
+
 def close(found: Any, wanted: Any) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""A user's script that tunes, with no `__main__` guard. Arguments: record file, trials, build behaviour."""
+"""A user's script that tunes, with no `__main__` guard. Arguments: record file, trials, build behaviour, strategy."""
 
 import sys
 
@@ -10,7 +10,7 @@ from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.sketch.population import Rows
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
-path, trials, build = sys.argv[1:]
+path, trials, build, strategy = sys.argv[1:]
 
 
 class Space(FakeSpace):
@@ -21,7 +21,7 @@ class Space(FakeSpace):
 print("begin", flush=True)
 source = np.arange(8, dtype=np.float32)
 task = TuningTask("doubling", "key", "text", "fake", [Space()], "time=0.01", [source], [source * 2], 0.0, 0.0)
-options = TuningOptions(num_measure_trials=int(trials), records=path, batch_size=8, progress=True)
+options = TuningOptions(num_measure_trials=int(trials), records=path, batch_size=8, strategy=strategy, progress=True)
 measure = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(min_repeat_ms=0))
 result = tune(task, options, measure)
 print("end", len(result.trials))

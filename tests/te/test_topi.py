@@ -296,6 +296,7 @@ def test_conv2d_transpose_nhwc(stride: int, padding: Any, extra: Any, groups: in
 
 @pytest.mark.parametrize("tile", [2, 4])
 @pytest.mark.parametrize("data, filters, padding", [((1, 3, 7, 7), 5, 1), ((2, 2, 9, 6), 3, 0), ((1, 1, 4, 11), 1, 1)])
+@pytest.mark.few(3)
 def test_winograd(tile: int, data: Any, filters: int, padding: int) -> None:
     n, c, h, w = data
     check(
@@ -626,6 +627,7 @@ BINARY: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
 
 
 @pytest.mark.parametrize("name", BINARY)
+@pytest.mark.few(8)
 def test_broadcasting(name: str) -> None:
     operator, reference, dtypes = BINARY[name]
     for dtype in dtypes.split():

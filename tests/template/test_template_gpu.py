@@ -35,13 +35,14 @@ def made(name: str, target: str) -> tuple[lw.TemplateTask, list[str]]:
 
 
 @pytest.mark.parametrize("name", templates("_mali"))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_templates_for_mali_are_right_on_opencl(name: str) -> None:
     task, schedules = made(name, "opencl model=mali-t860")
     check_on_opencl(task.module, task.reference, schedules)
 
 
 @pytest.mark.parametrize("name", templates("_gpu", "no_batching"))
+@pytest.mark.few(7)
 def test_templates_for_cuda_compile(name: str) -> None:
     """No device is needed; what is launched is within what the architecture has."""
     task, schedules = made(name, "cuda model=h200")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import template_workloads  # noqa: F401 (registers its template)
+from effort import usual
 
 import loopwright as lw
 from loopwright.computation import start
@@ -35,6 +36,7 @@ def kinds(tasks: list[lw.TemplateTask]) -> list[lw.TemplateTask]:
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.few(1)
 def test_kernels_with_a_template_are_found_with_their_keys_and_weights(layout: str) -> None:
     net = network("mobilenet", layout)
     everything = {task.workload_key: weight for task, weight in zip(*lw.extract_tasks(net), strict=True)}
@@ -74,7 +76,7 @@ def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> N
     """Limits, schedules and usage, as tests/template/test_template_trace.py has it for operators alone."""
     tasks = lw.extract_template_tasks(network(), target)[0]
     for task in {json.loads(task.workload_key)[0]: task for task in reversed(tasks)}.values():  # the larger ones
-        rows = task.config_space.sample(np.random.default_rng(0), 6)
+        rows = task.config_space.sample(np.random.default_rng(0), 3 * usual(2))
         legal = task.legal(rows)
         assert legal.tolist() == [task.why_not(row) is None for row in rows], task.title
         for text, row in zip(task.schedules([task.config(r) for r in rows[legal]]), rows[legal], strict=True):
@@ -123,6 +125,7 @@ def test_a_network_is_tuned_task_by_task_and_compiled_with_what_was_found(tmp_pa
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.few(1)
 def test_epilogues_make_no_tasks_of_their_own(layout: str) -> None:
     """ResNet-18 has 11 convolutions and a dense layer that differ in operator or shapes, as 16 kernels."""
     net = lw.testing.network("resnet-18", batch=1, layout=layout)
@@ -156,6 +159,7 @@ def test_anchors_differ_by_operator_and_shapes_and_not_by_what_follows() -> None
 
 
 @pytest.mark.parametrize("standalone", [False, True])
+@pytest.mark.few(1)
 def test_a_tuned_config_is_applied_to_each_kernel_with_its_own_epilogue(standalone: bool) -> None:
     """The task is that of a kernel with a bias and a relu, or of the operator alone."""
     net = network()

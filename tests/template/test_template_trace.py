@@ -43,7 +43,7 @@ def sampled(task: lw.TemplateTask, count: int, seed: int = 0) -> Rows:
 
 
 @pytest.mark.parametrize(("name", "args", "target"), GPU_TASKS, ids=lambda v: v if isinstance(v, str) else "")
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_limits_texts_and_usage_are_those_of_single_configs(name: str, args: tuple[Any, ...], target: str) -> None:
     task = lw.TemplateTask(name, args, target)
     rows = sampled(task, 8)
@@ -62,7 +62,7 @@ def test_limits_texts_and_usage_are_those_of_single_configs(name: str, args: tup
 
 
 @pytest.mark.parametrize(("name", "args", "target"), CPU_TASKS, ids=lambda v: v if isinstance(v, str) else "")
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_vectors_on_a_cpu_are_those_of_single_configs(name: str, args: tuple[Any, ...], target: str) -> None:
     task = lw.TemplateTask(name, args, target)
     rows = sampled(task, 24)
@@ -105,7 +105,7 @@ def test_bodies_that_take_long_to_build_are_not_legal_on_a_cpu(
 
 def test_legal_configs_keep_every_limit_and_others_say_which() -> None:
     task = lw.TemplateTask(*GPU_TASKS[-1])
-    rows = sampled(task, examples(320))
+    rows = sampled(task, examples(192))
     legal = task.legal(rows)
     reasons = [task.why_not(row) for row in rows[~legal]]
     assert any("bytes of shared memory in a block on this target, got" in str(r) for r in reasons)
@@ -247,6 +247,7 @@ def test_uses_that_arithmetic_does_not_cover_fix_the_number(use: Callable[[Numbe
 
 
 @pytest.mark.parametrize("kind", ["knob", "itervar", "curve"])
+@pytest.mark.few(1)
 def test_features_are_finite_tell_configs_apart_and_need_no_population(kind: str) -> None:
     task = lw.TemplateTask(*CONV)
     rows = sampled(task, 60)

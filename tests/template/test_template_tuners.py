@@ -61,6 +61,7 @@ def small() -> lw.TemplateTask:
 
 
 @pytest.mark.parametrize("make", TUNERS)
+@pytest.mark.few(2)
 def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(
     conv: lw.TemplateTask, make: type[lw.tuners.Tuner]
 ) -> None:
@@ -73,6 +74,7 @@ def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(
 
 
 @pytest.mark.parametrize("make", TUNERS)
+@pytest.mark.few(2)
 def test_a_space_is_used_up_to_the_last_config(make: type[lw.tuners.Tuner]) -> None:
     task = lw.TemplateTask("dense", (4, 4, 2), "llvm cores=1 vector_bytes=32")
     result = make(task).tune(10_000, analytic_cost)
@@ -364,7 +366,7 @@ def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch:
 
 
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
-@pytest.mark.few(1)
+@pytest.mark.slow(2)
 def test_gradient_boosting_reaches_the_best_of_500_random_trials(which: int) -> None:
     reached, needed = reached_in_most_runs(lw.TemplateTask(*THREE[which]), BUDGET)
     assert reached, needed
@@ -409,6 +411,7 @@ def thousand(conv: lw.TemplateTask) -> Sequence[Record]:
 
 @pytest.mark.parametrize("count", [192, 1000])
 @pytest.mark.parametrize("options", [{}, {"loss_type": "reg", "feature_type": "curve"}], ids=["usual", "slowest"])
+@pytest.mark.few(1)
 def test_a_batch_of_64_of_ten_million_holds_no_config_twice(
     conv: lw.TemplateTask, thousand: Sequence[Record], count: int, options: dict[str, Any]
 ) -> None:
@@ -448,6 +451,7 @@ def test_what_can_be_measured_and_its_features_come_together(conv: lw.TemplateTa
     [(SpeedTrees(), 1.0), (RankTrees(), 1.0), (RankTrees(binary=True), 0.35)],  # the last tells within half of the best
     ids=["reg", "rank", "binary"],
 )
+@pytest.mark.few(1)
 def test_models_rank_what_they_have_not_seen(model: SpeedTrees | RankTrees, range_of: float) -> None:
     rng = np.random.default_rng(0)
     features = rng.uniform(0, 4, (200, 12))

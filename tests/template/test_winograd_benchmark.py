@@ -35,6 +35,7 @@ def test_a_table_of_all_ways_is_written(benchmark: ModuleType, monkeypatch: pyte
     assert row.startswith("| 8x6x6 | ") and all(float(cell) > 0 for cell in row.split(" | ")[1:4])
 
 
+@pytest.mark.slow(2)
 def test_without_a_device_every_way_compiles(
     benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

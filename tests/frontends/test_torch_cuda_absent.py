@@ -1,0 +1,241 @@
+"""The backend of torch.compile for CUDA devices that are not there: which operators are taken, and what is compiled."""
+
+import gc
+import warnings
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from fake_pycuda import FakeDriver, Library, installed  # noqa: E402
+from torch._subclasses import fake_tensor  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner  # noqa: E402
+from torch_watched import Watched, close, compiled_regions  # noqa: E402
+
+import loopwright as lw  # noqa: E402
+from loopwright.backends.cuda import launches  # noqa: E402
+from loopwright.backends.cuda.driver import MissingCuda  # noqa: E402
+from loopwright.frontends.torch import devices  # noqa: E402
+from loopwright.frontends.torch import region as region_module  # noqa: E402
+from loopwright.frontends.torch.decompositions import decompositions  # noqa: E402
+from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
+from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
+from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
+from loopwright.graph.layout import in_layout  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
+
+nn: Any = torch.nn
+F: Any = torch.nn.functional
+H200 = "cuda model=h200"
+to_copy: Any = torch.ops.aten._to_copy.default
+
+
+def graph_of(function: Any, *shapes: tuple[int, ...], device: str = "cuda:0", **options: Any) -> CompiledGraph:
+    """A function on tensors of a device that is taken not to be there, also where it is."""
+    with FakeTensorMode():
+        inputs = [torch.empty(shape, device=device) for shape in shapes]
+        gm = make_fx(function, decomposition_table=dict(decompositions()))(*inputs)
+    gm.graph.eliminate_dead_code()
+    with patch.object(torch.cuda, "device_count", lambda: 0):
+        return CompiledGraph(gm, "inference", frozenset(), TorchOptions.of(options))
+
+
+def stays(graph: CompiledGraph) -> set[tuple[str, str]]:
+    return {(str(node), why) for node, why in graph.stays.items()}
+
+
+def small(x: Any, w: Any) -> Any:
+    return torch.relu(F.conv2d(x, w)) + torch.arange(6, device=x.device)
+
+
+def test_tensors_on_cuda_are_compiled_for_their_device() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    graph = graph_of(small, (2, 3, 8, 8), (4, 3, 3, 3))
+    (region,) = graph.regions
+    assert region.device == torch.device("cuda:0") and not graph.stays
+    net, given, made = region.network({})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = lw.compile(in_layout(net, "auto"), H200, processes=1)
+    assert compiled.plan.target.startswith("cuda model=h200")
+    assert [place for place, _ in given] == [0, 1] and [port.shape for port in made] == [(2, 4, 6, 6)]
+
+
+def test_a_region_is_on_one_device() -> None:
+    """Regions of two devices are not joined, and what has tensors of both stays between them."""
+
+    def function(x: Any, y: Any) -> Any:
+        there = to_copy(torch.softmax(x * 2, -1), device=torch.device("cuda:0"))
+        return torch.softmax(there + 1, -1), torch.softmax(y - 1, -1)
+
+    with FakeTensorMode():
+        x, y = torch.empty(3, 4), torch.empty(3, 4, device="cuda:0")
+        gm = make_fx(function, decomposition_table=dict(decompositions()))(x, y)
+    graph = CompiledGraph(gm, "inference", frozenset(), TorchOptions())
+    assert [str(region.device) for region in graph.regions] == ["cpu", "cuda:0"]
+    assert len({region.name for region in graph.regions}) == 2
+    assert stays(graph) == {("_to_copy", "it has tensors on cpu and cuda:0")}
+
+
+def test_reasons_outlive_the_copies_that_fusing_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch may sort a graph by copying it, once regions are fused: those of another device come after that."""
+    fuse = CapabilityBasedPartitioner.fuse_partitions
+
+    def copied(partitioner: Any, *arguments: Any, **options: Any) -> Any:
+        gm, copy = fuse(partitioner, *arguments, **options), torch.fx.Graph()
+        copy.output(copy.graph_copy(gm.graph, {}))
+        gm.graph = copy
+        return gm
+
+    monkeypatch.setattr(CapabilityBasedPartitioner, "fuse_partitions", copied)
+
+    def function(x: Any, y: Any) -> Any:
+        ordered = torch.softmax(y * 2, -1).lgamma()
+        return torch.softmax(x * 2, -1), torch.softmax(ordered * 3, -1)
+
+    with FakeTensorMode():
+        x, y = torch.empty(3, 4), torch.empty(3, 4, device="cuda:0")
+        gm = make_fx(function, decomposition_table=dict(decompositions()))(x, y)
+    graph = CompiledGraph(gm, "inference", frozenset(), TorchOptions())
+    assert stays(graph) == {("lgamma", "operator lgamma.default is not supported")}
+    assert graph.stays.keys() <= set(graph.module.graph.nodes)
+    inside = {str(node.target) for region in graph.regions for node in region.graph.graph.nodes}
+    assert sorted(str(region.device) for region in graph.regions) == ["cpu", "cuda:0", "cuda:0"]
+    assert "aten.lgamma.default" not in inside
+
+
+def test_a_target_that_is_named_leaves_other_devices_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_tensor, "init_gpu_context", lambda device: None)  # there may be one device, or none
+    shapes = ((2, 3, 8, 8), (4, 3, 3, 3))
+    assert not graph_of(small, *shapes, target="llvm").regions
+    assert {why for _, why in stays(graph_of(small, *shapes, target="llvm"))} == {"tensors on cuda:0 stay PyTorch's"}
+    assert not graph_of(small, *shapes, device="cpu", target=H200).regions
+    assert len(graph_of(small, *shapes, target=H200).regions) == 1
+    assert len(graph_of(small, *shapes, device="cuda:1").regions) == 1
+
+
+def test_products_of_halves_stay_pytorchs_on_cuda_too() -> None:
+    def function(x: Any) -> Any:
+        half = to_copy(x * 2 + 1, dtype=torch.float16)
+        return torch.mm(half, half)
+
+    graph = graph_of(function, (8, 8))
+    assert ("mm", "products of matrices of float16 stay PyTorch's") in stays(graph)
+
+
+efficient_attention: Any = torch.ops.aten._scaled_dot_product_efficient_attention.default
+
+
+def attention_layer(log_sumexp: bool = False, **options: Any) -> Any:
+    """A layer of attention, as PyTorch brings it to its operators on CUDA."""
+
+    def layer(x: Any, w: Any) -> Any:
+        n, length, width = x.shape
+        q, k, v = (x @ w).view(n, length, 3, 4, width // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        made = efficient_attention(q, k, v, None, log_sumexp, **options)[0]
+        return torch.relu(made.transpose(1, 2).reshape(n, length, width) + x)
+
+    return layer
+
+
+def test_short_attention_on_cuda_is_one_region() -> None:
+    graph = graph_of(attention_layer(), (2, 16, 64), (64, 192))
+    assert len(graph.regions) == 1 and not graph.stays
+    for length, options in ((1024, {}), (16, {"log_sumexp": True}), (16, {"dropout_p": 0.5})):
+        graph = graph_of(attention_layer(**options), (2, length, 64), (64, 192))
+        assert str(efficient_attention) in {str(node.target) for node in graph.module.graph.nodes}
+        assert len(graph.regions) == 2, "before it and after it"
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}, {"bias": True}])
+def test_attention_taken_apart_is_pytorchs(options: dict[str, Any]) -> None:
+    function = decompositions()[efficient_attention]
+    q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 9, 8), torch.randn(2, 4, 9, 8)
+    bias = torch.randn(2, 1, 6, 9) if options.pop("bias", False) else None
+    found, *others = function(q, k, v, bias, False, **options)
+    close(found, F.scaled_dot_product_attention(q, k, v, bias, **options))
+    with FakeTensorMode():
+        like = [torch.empty(each.shape, device="cuda") for each in (q, k, v)]
+        wanted = efficient_attention(*like, None, False)
+    assert [each.shape for each in (found, *others)] == [each.shape for each in wanted]
+    assert found.stride() == wanted[0].stride()
+
+
+def test_without_a_driver_regions_run_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(index: int) -> Any:
+        raise MissingCuda("no GPU here to run on: running on CUDA needs pycuda, which is not installed")
+
+    monkeypatch.setattr(devices, "target_of_device", missing)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    graph = graph_of(small, (2, 3, 8, 8), (4, 3, 3, 3))
+    with FakeTensorMode(), pytest.warns(RegionWarning, match="fused_0 runs in PyTorch: no GPU .* needs pycuda"):
+        (region,) = graph.regions
+        inputs = torch.empty(2, 3, 8, 8, device="cuda"), torch.empty(4, 3, 3, 3, device="cuda")
+        assert region(*inputs).shape == (2, 4, 6, 6)
+
+
+class Recorded(FakeDriver):
+    """A driver that runs nothing: it keeps the addresses of each launch."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.launches: list[tuple[int, ...]] = []
+
+    def launched(self, name: str, grid: Any, block: Any, args: tuple[int, ...], shared_size: int) -> None:
+        self.launches.append(args)
+
+
+class MainMemory(devices.Cuda):
+    """A CUDA device whose memory is the CPU's: what runs there is only told."""
+
+    def target(self, asked: str | None) -> str:
+        return H200
+
+
+def test_launches_take_the_memory_of_tensors_and_the_current_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    fake, streams, capturing, waits = Recorded(), [3], [False], []
+    library = Library(fake)
+    stream = SimpleNamespace(synchronize=lambda: waits.append("upload"))
+    monkeypatch.setattr(launches, "library", lambda: library)
+    allocator = devices._allocator
+    monkeypatch.setattr(region_module, "region_device", MainMemory)
+    monkeypatch.setattr(devices, "_allocator", lambda kind: allocator("cpu"))
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[-1])
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: streams[-1], raising=False)
+    recorded: list[Any] = []
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, given: recorded.append(given))
+    module = nn.Sequential(nn.Embedding(64, 48), nn.LayerNorm(48), nn.Softmax(-1)).eval()
+    watched, tokens = Watched(module), torch.arange(16)
+    with installed(fake), torch.no_grad():
+        found = watched(tokens)
+        (region,) = compiled_regions(watched)
+        bound: Any = region._bound
+        given = {address for launch in fake.launches for address in launch}
+        assert {tokens.data_ptr(), module[0].weight.data_ptr(), found.data_ptr()} <= given
+        assert len(fake.launches) == len(library.streams) and set(library.streams) == {3} and waits == ["upload"]
+        assert len(recorded) == 1 and not bound.loaded.captured
+        first = len(fake.launches)
+        streams.append(4)
+        capturing.append(True)
+        watched(torch.arange(18)[1:17])
+        assert region.statistics.copied_inputs == 1, "8 bytes after a multiple of 16"
+        assert set(library.streams[first:]) == {4} and len(recorded) == 2 and bound.loaded.captured
+        module[0].weight.mul_(2)
+        with pytest.warns(RegionWarning, match="fused_0 runs in PyTorch in this CUDA graph"):
+            close(watched(tokens), module(tokens))
+        capturing.append(False)
+        watched(tokens)
+        assert region._captured == [bound] and region._bound is not bound
+        del watched, region, bound
+        torch._dynamo.reset()
+        gc.collect()
+    assert waits == ["upload"] * 2
