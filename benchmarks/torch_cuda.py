@@ -24,7 +24,6 @@ from typing import Any
 from unittest.mock import patch
 
 import loopwright as lw
-from loopwright.backends.cuda import launches as launches_module
 from loopwright.frontends.torch import decompositions as decompositions_module
 from loopwright.frontends.torch.backend import compiled_by
 from loopwright.frontends.torch.graph import CompiledGraph
@@ -160,19 +159,18 @@ def launches_alone(torch: Any, region: Region) -> list[float]:
     """Return the microseconds of a region's launches, for the host and for a call among many, in three ways."""
     network = loaded(region)
     bound: Any = region._bound
-    with patch.object(launches_module, "LEAST_REPLAYED", 1):
-        frame = network.frame(bound.loaded.constants.addresses)
-        sizes = [port.nbytes for port in (*network.plan.inputs, *network.plan.outputs)]
-        given = [[torch.zeros(size, dtype=torch.uint8, device="cuda") for size in sizes] for _ in range(2)]
-        places = [[tensor.data_ptr() for tensor in tensors] for tensors in given]
-        workspace = torch.zeros(max(1, network.binding.workspace_bytes), dtype=torch.uint8, device="cuda")
-        stream, turns = torch.cuda.current_stream().cuda_stream, itertools.cycle(places)
-        calls = [
-            lambda: frame.run(places[0], workspace.data_ptr(), stream, True),
-            lambda: frame.run(places[0], workspace.data_ptr(), stream),
-            lambda: frame.run(next(turns), workspace.data_ptr(), stream),
-        ]
-        return [*alternating(torch, host_s, calls), *alternating(torch, call_s, calls)]
+    frame = network.frame(bound.loaded.constants.addresses)
+    sizes = [port.nbytes for port in (*network.plan.inputs, *network.plan.outputs)]
+    given = [[torch.zeros(size, dtype=torch.uint8, device="cuda") for size in sizes] for _ in range(2)]
+    places = [[tensor.data_ptr() for tensor in tensors] for tensors in given]
+    workspace = torch.zeros(max(1, network.binding.workspace_bytes), dtype=torch.uint8, device="cuda")
+    stream, turns = torch.cuda.current_stream().cuda_stream, itertools.cycle(places)
+    calls = [
+        lambda: frame.run(places[0], workspace.data_ptr(), stream, True),
+        lambda: frame.run(places[0], workspace.data_ptr(), stream),
+        lambda: frame.run(next(turns), workspace.data_ptr(), stream),
+    ]
+    return [*alternating(torch, host_s, calls), *alternating(torch, call_s, calls)]
 
 
 def attention(torch: Any, options: TorchOptions) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp, Option, hint
-from ..operator import operator
+from ..operator import Kind, operator
 from ..types import infer, shape_of
 
 _MOST_NAMES = 6
@@ -62,6 +62,14 @@ def networks(module: ModuleOp) -> list[FuncOp]:
 def applied(module: ModuleOp) -> list[ApplyOp]:
     """Return the operators of all networks in a module, in order, those in groups left out."""
     return [op for f in networks(module) for op in f.body.block.ops if isinstance(op, ApplyOp)]
+
+
+def is_elementwise(op: Operation) -> TypeGuard[ApplyOp]:
+    """True for an elementwise operator that means the same under another shape."""
+    if not isinstance(op, ApplyOp):
+        return False
+    kind = operator(op.operator.data)
+    return kind.kind is Kind.ELEMENTWISE and "axis" not in kind.defaults
 
 
 def producer(value: SSAValue, *names: str) -> ApplyOp | None:

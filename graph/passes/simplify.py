@@ -16,7 +16,8 @@ from ...topi.arguments import padding_of, spread
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
 from ._arithmetic import ARITHMETIC, join_numbers
-from ._rewrite import Before, applied, option, producer, replace, used_once, with_options
+from ._rewrite import Before, applied, is_elementwise, option, producer, replace, used_once, with_options
+from ._slices import drop_unit_views, joined_slices
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Simplify(ModulePass):
     transpose that moves axes of extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution
     of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding. Equal numbers
     become one; arithmetic with a number that changes nothing goes, a sum by its count is a mean, 1 / (1 + exp(-x)) a
-    sigmoid. An einsum gives its axes in the order that they are transposed to.
+    sigmoid. An einsum gives its axes in the order that they are transposed to. A slice of a slice is one of what that
+    is of.
     """
 
     name: ClassVar[str] = "lw-graph-simplify"
@@ -35,6 +37,8 @@ class Simplify(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         join_numbers(op)
         for found in applied(op):
+            if is_elementwise(found):
+                drop_unit_views(found)
             rule = _RULES.get(_kind(found))
             value = rule(found) if rule is not None else None
             if value is not None:
@@ -176,6 +180,7 @@ _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "transpose": _transpose,
     "bias_add": _bias_add,
     "power": _power,
+    "strided_slice": joined_slices,
     "conv2d": _conv2d,
     "depthwise_conv2d": _convolution,
     "conv3d": _convolution,

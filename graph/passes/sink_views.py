@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, TypeGuard
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from ...dialects.graph import ApplyOp
 from ..operator import Kind, operator
 from ..types import shape_of
-from ._rewrite import Before, applied, is_constant, replace, used_once, users
+from ._rewrite import Before, applied, is_constant, is_elementwise, replace, used_once, users
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,8 @@ class SinkViews(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in applied(op):
-            if _is_elementwise(found):
+            if is_elementwise(found):
                 _sink(found)
-
-
-def _is_elementwise(op: Operation) -> TypeGuard[ApplyOp]:
-    if not isinstance(op, ApplyOp):
-        return False
-    kind = operator(op.operator.data)
-    return kind.kind is Kind.ELEMENTWISE and "axis" not in kind.defaults
 
 
 def _sink(op: ApplyOp) -> None:
@@ -72,7 +65,7 @@ def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
 
 def _reads(op: Operation, wanted: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """True where an operation is elementwise with a result of the shape `wanted`, and could have one of `shape`."""
-    if not _is_elementwise(op) or shape_of(op.outputs[0]) != wanted:
+    if not is_elementwise(op) or shape_of(op.outputs[0]) != wanted:
         return False
     return all(_under(shape_of(v), wanted, shape) is not None for v in op.inputs)
 

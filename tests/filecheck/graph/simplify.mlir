@@ -136,3 +136,19 @@ func.func @turned(%x: tensor<2x3x4xf32>, %y: tensor<2x4x5xf32>) -> (tensor<2x5x3
   %u = lw_graph.apply "transpose" (%q) <axes = [2, 0, 1]> : (tensor<2x3x5xf32>) -> tensor<5x2x3xf32>
   func.return %t, %u, %q : tensor<2x5x3xf32>, tensor<5x2x3xf32>, tensor<2x3x5xf32>
 }
+
+// A slice of a slice reads what that is of, also through a reshape that drops axes of one element; what adds them again
+// reads the slice itself.
+// CHECK-LABEL: func.func @step
+func.func @step(%x: tensor<8x4x12xf32>, %h: tensor<1x4x6xf32>) -> (tensor<1x4x6xf32>, tensor<2x4x3xf32>) {
+  // CHECK-NEXT: %[[S:[a-z_0-9]+]] = lw_graph.apply "strided_slice" (%x) <axes = [0, 2], begin = [3, 6], end = [4, 12], strides = [1, 1]> : (tensor<8x4x12xf32>) -> tensor<1x4x6xf32>
+  // CHECK-NEXT: %y = lw_graph.apply "add" (%h, %[[S]]) : (tensor<1x4x6xf32>, tensor<1x4x6xf32>) -> tensor<1x4x6xf32>
+  %t = lw_graph.apply "strided_slice" (%x) <axes = [0], begin = [3], end = [4], strides = [1]> : (tensor<8x4x12xf32>) -> tensor<1x4x12xf32>
+  %s = lw_graph.apply "reshape" (%t) <shape = [4, 12]> : (tensor<1x4x12xf32>) -> tensor<4x12xf32>
+  %g = lw_graph.apply "strided_slice" (%s) <axes = [1], begin = [6], end = [12], strides = [1]> : (tensor<4x12xf32>) -> tensor<4x6xf32>
+  %y = lw_graph.apply "add" (%h, %g) : (tensor<1x4x6xf32>, tensor<4x6xf32>) -> tensor<1x4x6xf32>
+  // CHECK-NEXT: %v = lw_graph.apply "strided_slice" (%x) <axes = [0, 2], begin = [1, 1], end = [6, 10], strides = [4, 4]> : (tensor<8x4x12xf32>) -> tensor<2x4x3xf32>
+  %u = lw_graph.apply "strided_slice" (%x) <axes = [0, 2], begin = [1, 1], end = [8, 12], strides = [2, 2]> : (tensor<8x4x12xf32>) -> tensor<4x4x6xf32>
+  %v = lw_graph.apply "strided_slice" (%u) <axes = [0, 2], begin = [0, 0], end = [4, 6], strides = [2, 2]> : (tensor<4x4x6xf32>) -> tensor<2x4x3xf32>
+  func.return %y, %v : tensor<1x4x6xf32>, tensor<2x4x3xf32>
+}
