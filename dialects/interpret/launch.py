@@ -30,7 +30,7 @@ from .loop import InterpretationError
 from .thread_memory import Access, Argument, Registers, Shared, block_memory, written_state
 from .threads import Threads, Unknown
 
-MOST_THREADS = 4096
+MOST_THREADS = 16384
 """Threads that run side by side, unless a single block has more."""
 MOST_BYTES = 1 << 27
 """Of registers and shared memory of the blocks that run side by side, unless a single block has more."""
@@ -331,7 +331,7 @@ def _broadcast(program: ThreadProgram, op: vector.BroadcastOp) -> Step:
 
 def _in_lanes(value: Any, lanes: int) -> Array:
     """A scalar in each lane of a vector."""
-    return np.broadcast_to(value, (lanes, *(np.shape(value)[-1:] or (1,))))
+    return np.asarray(value).reshape(1, -1).repeat(lanes, 0)
 
 
 def _computed(program: ThreadProgram, op: Operation) -> Step:
