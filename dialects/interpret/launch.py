@@ -314,14 +314,9 @@ def _lanes(program: ThreadProgram, op: kernel.LanesOp) -> None:
 
 
 def _mask(program: ThreadProgram, op: kernel.MaskOp) -> Step:
-    start, into, is_vector = program.slot(op.start), program.slot(op.result), isinstance(op.result.type, VectorType)
-    ahead: Any = np.arange(kernel.lanes_of(op.result.type)) * op.step.data
-    ahead = ahead[:, None] if is_vector else 0
-
-    def step(values: list[Any]) -> None:
-        values[into] = values[start] + ahead >= 0
-
-    return step
+    lanes, is_vector = kernel.lanes_of(op.result.type), isinstance(op.result.type, VectorType)
+    ahead: Any = (np.arange(lanes) * op.step.data)[:, None] if is_vector else 0
+    return _computed_by(program, op, lambda start: start + ahead >= 0, lambda start: _in_lanes(start, lanes))
 
 
 def _broadcast(program: ThreadProgram, op: vector.BroadcastOp) -> Step:

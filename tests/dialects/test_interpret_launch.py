@@ -381,6 +381,9 @@ def test_memory_that_nobody_has_written_must_not_show(buffer: str) -> None:
     branch = launch(f"{read}\n%is = arith.cmpf olt, %x, %one : f32\nscf.if %is {{\nlw_kernel.barrier\n}}")
     assert refusal(branch).startswith("a branch depends on memory that nobody has written")
     address = "%i = arith.fptosi %x : f32 to i32\n%j = arith.index_cast %i : i32 to index"
+    address_mask = "%m = lw_kernel.mask %j step -1 : vector<4xi1>\n%z = lw_kernel.load %in[%c0] mask %m"
+    masked = launch(f"{read}\n{address}\n{address_mask} : memref<64xf32> -> vector<4xf32>")
+    assert refusal(masked).startswith("a mask depends on memory that nobody has written")
     load = launch(f"{read}\n{address}\n%z = lw_kernel.load %in[%j] : memref<64xf32> -> f32")
     assert refusal(load).startswith("an address depends on memory that nobody has written")
 

@@ -8,7 +8,8 @@ from gpu_programs import check_interpreted, check_on_opencl
 from sample_workloads import SAMPLES
 from xdsl.dialects.builtin import ModuleOp
 
-from loopwright import te
+import loopwright as lw
+from loopwright import te, topi
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda_device
 from loopwright.dialects.target import TargetAttr, parse_target
@@ -81,3 +82,21 @@ def test_candidates_compile_for_cuda(name: str) -> None:
 def test_candidates_are_right_when_interpreted(name: str, target: str) -> None:
     workload = module_for(name, target)
     check_interpreted(workload, make_reference(workload), candidates(name, target, 2))
+
+
+def product(dtype: str, summed: str) -> list[te.Tensor]:
+    a, b = te.placeholder((34, 64), name="a", dtype=dtype), te.placeholder((40, 64), name="b", dtype=dtype)
+    return [a, b, topi.nn.matmul(a, b, transpose_b=True, out_dtype=summed)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "summed"),
+    [("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32"), ("uint8", "int32")],
+)
+@pytest.mark.few(2)
+def test_products_of_narrow_types_are_right_when_interpreted(dtype: str, summed: str) -> None:
+    """Their copies move 16 bytes at once, by the device itself; bytes are joined four by four."""
+    task = lw.SearchTask(te.create_module(product(dtype, summed)), target=CUDA)
+    rng = np.random.default_rng(0)
+    schedules = [s.schedule(row) for s in task.sketches for row in (s.default, *s.sample(rng, 2))]
+    check_interpreted(task.module, task.reference, schedules)
