@@ -10,7 +10,7 @@ buffers; asynchronous writes begin by `Shared.take_off` and end by `Shared.land`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from math import prod
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import IntAttr, MemRefType, UnitAttr, VectorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from .. import kernel
 from ..element import element_bytes
@@ -30,7 +30,7 @@ from .loop import InterpretationError
 from .thread_memory import Access, Argument, Registers, Shared, block_memory, written_state
 from .threads import Threads, Unknown
 
-MOST_THREADS = 4096
+MOST_THREADS = 16384
 """Threads that run side by side, unless a single block has more."""
 MOST_BYTES = 1 << 27
 """Of registers and shared memory of the blocks that run side by side, unless a single block has more."""
@@ -50,6 +50,13 @@ class ThreadProgram(Program):
         self.buffers: list[tuple[SSAValue, int, int]] = []
         """Buffers from around the launch, with their slots there and here."""
         self.op = op
+        self.held_bytes = 1
+        """Registers and shared memory of a block of threads."""
+        self._blocks: set[Block] = set()
+
+    def block(self, block: Block) -> list[Step]:
+        self._blocks.add(block)
+        return super().block(block)
 
     def slot(self, value: SSAValue) -> int:
         found = self._slots.get(value)
@@ -69,18 +76,17 @@ class ThreadProgram(Program):
         return outside
 
     def _is_inside(self, value: SSAValue) -> bool:
-        op: Operation | None = value.owner.parent_op() if not isinstance(value.owner, Operation) else value.owner
-        while op is not None and op is not self.op:
-            op = op.parent_op()
-        return op is self.op
+        """True for what an operation of the launch defines, all of which come before those that use it."""
+        owner = value.owner
+        return (owner if isinstance(owner, Block) else owner.parent) in self._blocks
 
 
 def launch(around: Program, op: kernel.LaunchOp) -> Step:
     """Make a launch ready."""
     program = ThreadProgram(around, op)
     steps = program.block(op.body.block)
-    blocks, at_once = prod(op.grid_size), _blocks_at_once(op)
-    threads = program.threads
+    blocks, threads = prod(op.grid_size), program.threads
+    at_once = max(1, min(MOST_THREADS // threads.per_block, MOST_BYTES // program.held_bytes))
 
     def step(values: list[Any]) -> None:
         for outside, inside in program.vectors:
@@ -98,15 +104,6 @@ def launch(around: Program, op: kernel.LaunchOp) -> Step:
             memory.shadow.end_launch()
 
     return step
-
-
-def _blocks_at_once(op: kernel.LaunchOp) -> int:
-    threads = prod(op.block_size)
-    held = 1
-    for alloc in (x for x in op.walk() if isinstance(x, kernel.AllocOp)):
-        buffer = cast("MemRefType[Attribute]", alloc.buffer.type)
-        held += _size(buffer) * element_bytes(buffer.element_type) * (threads if _scope(buffer) == "local" else 1)
-    return max(1, min(MOST_THREADS // threads, MOST_BYTES // held))
 
 
 def _across(program: ThreadProgram, values: list[Any]) -> Sequence[Shared]:
@@ -159,10 +156,6 @@ def _scope(buffer: MemRefType[Attribute]) -> str:
     return str(getattr(buffer.memory_space, "data", "global"))
 
 
-def _size(buffer: MemRefType[Attribute]) -> int:
-    return prod(buffer.get_shape())
-
-
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -174,7 +167,7 @@ def _access(program: ThreadProgram, op: Operation, value: SSAValue) -> Access:
 
 def _number(op: Operation, name: str) -> int:
     data = op.properties.get(name)
-    return data.data if isinstance(data, IntAttr) else 0
+    return 0 if data is None else cast(IntAttr, data).data
 
 
 def _load(program: ThreadProgram, op: kernel.LoadOp | kernel.GatherOp) -> Step:
@@ -221,7 +214,8 @@ def _lanes_on(
 def _alloc(program: ThreadProgram, op: kernel.AllocOp) -> Step:
     buffer = cast("MemRefType[Attribute]", op.buffer.type)
     into, threads, label = program.slot(op.buffer), program.threads, op.label.data
-    size, element, scope = _size(buffer), buffer.element_type, _scope(buffer)
+    size, element, scope = prod(buffer.get_shape()), buffer.element_type, _scope(buffer)
+    program.held_bytes += size * element_bytes(element) * (threads.per_block if scope == "local" else 1)
 
     def local(values: list[Any]) -> None:
         values[into] = Registers(threads, label, size, element)
@@ -314,14 +308,9 @@ def _lanes(program: ThreadProgram, op: kernel.LanesOp) -> None:
 
 
 def _mask(program: ThreadProgram, op: kernel.MaskOp) -> Step:
-    start, into, is_vector = program.slot(op.start), program.slot(op.result), isinstance(op.result.type, VectorType)
-    ahead: Any = np.arange(kernel.lanes_of(op.result.type)) * op.step.data
-    ahead = ahead[:, None] if is_vector else 0
-
-    def step(values: list[Any]) -> None:
-        values[into] = values[start] + ahead >= 0
-
-    return step
+    lanes, is_vector = kernel.lanes_of(op.result.type), isinstance(op.result.type, VectorType)
+    ahead: Any = (np.arange(lanes) * op.step.data)[:, None] if is_vector else 0
+    return _computed_by(program, op, lambda start: start + ahead >= 0, lambda start: _in_lanes(start, lanes))
 
 
 def _broadcast(program: ThreadProgram, op: vector.BroadcastOp) -> Step:
@@ -331,7 +320,7 @@ def _broadcast(program: ThreadProgram, op: vector.BroadcastOp) -> Step:
 
 def _in_lanes(value: Any, lanes: int) -> Array:
     """A scalar in each lane of a vector."""
-    return np.broadcast_to(value, (lanes, *(np.shape(value)[-1:] or (1,))))
+    return np.asarray(value).reshape(1, -1).repeat(lanes, 0)
 
 
 def _computed(program: ThreadProgram, op: Operation) -> Step:
@@ -349,9 +338,10 @@ def _computed_by(
     program: ThreadProgram, op: Operation, function: Callable[..., Any], passed_on: Callable[..., Any]
 ) -> Step:
     """A step by a function of values, and one of which lanes of them are unknown."""
-    operands, into, threads = program.slots(op.operands), program.slot(op.results[0]), program.threads
+    given = op.operands
+    operands, into, threads = program.slots(given), program.slot(op.results[0]), program.threads
     chooses = isinstance(op, kernel.SelectOp | arith.SelectOp)
-    known = [_in_lanes(np.False_, n) if (n := kernel.lanes_of(x.type)) > 1 else np.False_ for x in op.operands]
+    known = [_known(kernel.lanes_of(operand.type)) for operand in given]
 
     def step(values: list[Any]) -> None:
         values[into] = function(*[values[operand] for operand in operands])
@@ -360,6 +350,12 @@ def _computed_by(
             _pass_on(threads, operands, into, note, known)
 
     return step
+
+
+@cache
+def _known(lanes: int) -> Any:
+    """Say of a value of so many lanes that all of them are known."""
+    return _in_lanes(np.False_, lanes) if lanes > 1 else np.False_
 
 
 def _pass_on(

@@ -78,24 +78,28 @@ class Memory(ABC):
         """
         n = self.threads.n
         shape = (access.lanes, n) if access.is_vector else (n,)
-        places = np.broadcast_to(index + access.ahead, shape)
+        places = spread_over(index + access.ahead, shape)
         if on is None:
             elements, threads = places.reshape(-1), self.threads.tiled(access.lanes)
         else:
-            on = np.broadcast_to(on, shape)
-            elements, threads = places[on], np.broadcast_to(self.threads.numbers, shape)[on]
-        if elements.size and (elements.min() < 0 or elements.max() >= self.size):
+            on = spread_over(on, shape)
+            elements, threads = places[on], self.threads.tiled(access.lanes).reshape(shape)[on]
+        if elements.size and elements.view(np.uint64).max() >= self.size:  # negative ones are large
             bad = np.argmax((elements < 0) | (elements >= self.size))
             raise self.error(f"element {int(elements[bad])} is outside of {self}", access.number, threads[bad])
         if access.align > 1:
-            self._require_aligned(access, np.broadcast_to(index + access.offset, (n,)), threads)
+            self._require_aligned(access, index + access.offset, threads)
         return elements, threads, shape, on
 
-    def _require_aligned(self, access: Access, first: Array, threads: Array) -> None:
-        bad = first[threads] % access.align != 0
+    def _require_aligned(self, access: Access, first: Any, threads: Array) -> None:
+        """Hold the first element of each thread that runs to the alignment."""
+        if not np.any(first % access.align):
+            return
+        own = np.broadcast_to(first, (self.threads.n,))
+        bad = own[threads] % access.align != 0
         if bad.any():
             thread = threads[np.argmax(bad)]
-            rule = f"element {int(first[thread])} of {self} is where {access.align} elements are said to be aligned"
+            rule = f"element {int(own[thread])} of {self} is where {access.align} elements are said to be aligned"
             raise self.error(f"misaligned access: {rule}", access.number, thread)
 
     def error(self, rule: str, number: int, thread: Any, other: str = "") -> InterpretationError:
@@ -144,7 +148,10 @@ class Registers(Memory):
             return self._load_apart(access, index, on)
         rows = self._rows(access, int(index))
         found = self.array[rows]
-        self._note_missing(access, rows)
+        if self._are_ready(rows):
+            self.loaded(access, None)
+        else:
+            self._note_missing(access, rows)
         return found.copy() if isinstance(rows, int | slice) else found
 
     def store(self, access: Access, index: Any, on: Array | None, value: Any) -> None:
@@ -154,16 +161,15 @@ class Registers(Memory):
             return
         rows = self._rows(access, int(index))
         self.array[rows] = value if on is None else np.where(on, value, self.array[rows])
-        if unknown is None and on is None:
+        if unknown is None and (on is None or self._are_ready(rows)):
             for row in _listed(rows):
                 self.ready[row] = True
             return
         known = np.broadcast_to(True if unknown is None else ~unknown, (access.lanes, self.threads.n))
         for row, good in zip(_listed(rows), known, strict=True):
-            if not (self.ready[row] and unknown is None):
-                written = self._written()[row]
-                written[...] = good if on is None else np.where(on, good, written | self.ready[row])
-                self.ready[row] = bool(np.all(written))
+            written = self._written()[row]
+            written[...] = good if on is None else np.where(on, good, written | self.ready[row])
+            self.ready[row] = bool(np.all(written))
 
     def _rows(self, access: Access, index: int) -> int | slice | Array:
         first = index + access.offset
@@ -171,6 +177,12 @@ class Registers(Memory):
         if not (0 <= first < self.size and 0 <= last < self.size) or (access.align > 1 and first % access.align):
             self.spread(access, index, self.threads.on)
         return access.rows(first)
+
+    def _are_ready(self, rows: int | slice | Array) -> bool:
+        """True where all threads have written rows."""
+        if isinstance(rows, int):
+            return self.ready[rows]
+        return all(self.ready[rows]) if isinstance(rows, slice) else all(self.ready[row] for row in rows)
 
     def _written(self) -> Array:
         """The elements that each thread has written; those in `ready` may be missing."""
@@ -180,13 +192,11 @@ class Registers(Memory):
 
     def _note_missing(self, access: Access, rows: int | slice | Array) -> None:
         """Keep in mind what is loaded of rows and was not written."""
-        missing = None
-        if not all(self.ready[row] for row in _listed(rows)):
-            ready = np.array([self.ready[row] for row in _listed(rows)])
-            missing = ~self._written()[rows] & ~(ready[:, None] if access.is_vector else ready[0])
-            if self.threads.on is not None:
-                missing &= self.threads.on
-        if missing is None or not missing.any():
+        ready = np.array([self.ready[row] for row in _listed(rows)])
+        missing = ~self._written()[rows] & ~(ready[:, None] if access.is_vector else ready[0])
+        if self.threads.on is not None:
+            missing &= self.threads.on
+        if not missing.any():
             self.loaded(access, None)
             return
         row, thread = divmod(int(np.argmax(missing)), self.threads.n)
@@ -367,6 +377,11 @@ def _listed(rows: int | slice | Array) -> Sequence[int]:
     return range(rows.start, rows.stop) if isinstance(rows, slice) else [int(row) for row in rows]
 
 
+def spread_over(value: Any, shape: tuple[int, ...]) -> Array:
+    """A value in the shape of the threads."""
+    return value if np.shape(value) == shape else np.broadcast_to(value, shape)
+
+
 def _shaped(found: Array, shape: tuple[int, ...], on: Array | None) -> Array:
     """Values in the shape of the threads, 0 where lanes are off."""
     if on is None:
@@ -378,7 +393,7 @@ def _shaped(found: Array, shape: tuple[int, ...], on: Array | None) -> Array:
 
 def _chosen(value: Any, shape: tuple[int, ...], on: Array | None) -> Array:
     """The values of the lanes that are on, flat."""
-    spread = np.broadcast_to(value, shape)
+    spread = spread_over(value, shape)
     return spread.reshape(-1) if on is None else spread[on]
 
 

@@ -1,4 +1,4 @@
-"""The GPU schedules under examples/ compute the right thing on OpenCL, and compile for CUDA without a GPU."""
+"""The GPU schedules under examples/ are right on OpenCL and interpreted for CUDA, and compile without a GPU."""
 
 import importlib.util
 import re
@@ -6,10 +6,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
-from gpu_programs import opencl_device
+from gpu_programs import check_outputs, opencl_device
 
 import loopwright as lw
+from loopwright.search.measure.reference import make_reference
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -42,6 +44,27 @@ def test_convolution(channels: int, filters: int, size: int, unrolled: int) -> N
     sch = lw.Schedule(conv.conv2d(channels, filters, size), target=conv.OPENCL)
     conv.schedule(sch, auto_unroll_max_step=unrolled)
     conv.check(sch)
+
+
+def scheduled(name: str) -> lw.Schedule:
+    """A small schedule of an example, for CUDA."""
+    module, target = example(f"gpu_{name}"), "cuda model=h200"
+    if name == "matmul":
+        sch: lw.Schedule = module.matmul(50, target)
+        for step in module.STEPS:
+            step(sch)
+        return sch
+    arguments = {"conv2d": (3, 5, 9), "depthwise": (9, 8), "softmax": (3, 256)}[name]
+    sch = lw.Schedule(getattr(module, name)(*arguments), target=target)
+    module.schedule(sch)
+    return sch
+
+
+@pytest.mark.parametrize("name", ["matmul", "conv2d", "depthwise", "softmax"])
+def test_they_are_right_for_cuda_when_interpreted(name: str) -> None:
+    sch = scheduled(name)
+    reference = make_reference(sch.workload)
+    check_outputs([np.asarray(lw.interpret(sch, *reference.inputs))], reference, sch.pipeline)
 
 
 def test_cuda_source_without_a_gpu() -> None:

@@ -1,17 +1,19 @@
-"""Random schedules for a GPU: lowered, they stay inside of their buffers, are right on OpenCL, and compile for CUDA."""
+"""Random schedules for a GPU: right as they are interpreted, without races, and on OpenCL; compiled for CUDA."""
 
 from collections import Counter
 from random import Random
 
 import numpy as np
+import pytest
 from effort import exploring, usual
 from gpu_programs import CAPABILITIES, compile_cuda, opencl_device, run_opencl
-from kernel_bounds import outside
 from lowered_runs import exact_inputs
-from random_gpu_schedules import gpu_scheduled
+from random_gpu_schedules import TARGET, gpu_scheduled
 from xdsl.utils.exceptions import PassFailedException
 
 from loopwright.backends.cuda.nvrtc_library import libraries
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
@@ -19,6 +21,7 @@ from loopwright.passes.pipeline_text import schedule_text
 
 SEEDS = range(1000, 3000) if exploring() else range(20 * usual(4))
 COMPILED = SEEDS[: max(20, len(SEEDS) // 2)]
+CUDA = "cuda warp_size=32 compute_capability=90"
 OLDER = (61, 70)
 """Architectures that only the compiler of CUDA 12 knows."""
 
@@ -37,9 +40,32 @@ def test_random_schedules_are_right_on_opencl() -> None:
             outcomes["refused"] += 1
             continue
         kernel.verify()
-        assert not outside(kernel), shown
         inputs = exact_inputs(workload)
         for got, wanted in zip(run_opencl(kernel, *inputs), run_te(workload, inputs), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5, err_msg=shown)
+        outcomes["run"] += 1
+    assert outcomes["run"] > outcomes["refused"], "most of what is drawn is meant to run"
+
+
+@pytest.mark.parametrize("target", [TARGET, CUDA])
+def test_random_schedules_are_right_when_interpreted(target: str) -> None:
+    outcomes: Counter[str] = Counter()
+    for seed in SEEDS:
+        workload, kernel, steps = gpu_scheduled(Random(seed))
+        kernel.attributes["lw.target"] = TargetAttr(parse_target(target))
+        try:
+            lower_loop_to_kernel(kernel)
+        except PassFailedException:
+            outcomes["refused"] += 1
+            continue
+        shown = f"seed {seed}: {schedule_text(steps)}\n{kernel!s}"
+        inputs = exact_inputs(workload)
+        try:
+            results = run_kernel(kernel, inputs)
+        except InterpretationError as error:
+            error.add_note(shown)
+            raise
+        for got, wanted in zip(results, run_te(workload, inputs), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5, err_msg=shown)
         outcomes["run"] += 1
     assert outcomes["run"] > outcomes["refused"], "most of what is drawn is meant to run"
@@ -52,7 +78,7 @@ def test_random_schedules_compile_for_cuda() -> None:
     outcomes: Counter[str] = Counter()
     for seed in COMPILED:
         _, kernel, steps = gpu_scheduled(Random(seed))
-        kernel.attributes["lw.target"] = TargetAttr(parse_target("cuda warp_size=32 compute_capability=90"))
+        kernel.attributes["lw.target"] = TargetAttr(parse_target(CUDA))
         try:
             lower_loop_to_kernel(kernel)
         except PassFailedException:

@@ -94,6 +94,11 @@ def test_candidates_on_llvm() -> None:
     no_faults([(seed, TRIALS["llvm-candidates"](seed, 2)) for seed in programs(8 * usual(2))], 8 * usual(2))
 
 
+@pytest.mark.parametrize("kind", ["interpreted-hand", "interpreted-candidates"])
+def test_schedules_interpreted_as_for_cuda(kind: str) -> None:
+    no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(6 * usual(4))], 4)
+
+
 @pytest.mark.parametrize("kind", ["opencl-hand", "opencl-candidates"])
 @pytest.mark.few(1)
 def test_schedules_on_opencl(kind: str) -> None:

@@ -381,6 +381,9 @@ def test_memory_that_nobody_has_written_must_not_show(buffer: str) -> None:
     branch = launch(f"{read}\n%is = arith.cmpf olt, %x, %one : f32\nscf.if %is {{\nlw_kernel.barrier\n}}")
     assert refusal(branch).startswith("a branch depends on memory that nobody has written")
     address = "%i = arith.fptosi %x : f32 to i32\n%j = arith.index_cast %i : i32 to index"
+    address_mask = "%m = lw_kernel.mask %j step -1 : vector<4xi1>\n%z = lw_kernel.load %in[%c0] mask %m"
+    masked = launch(f"{read}\n{address}\n{address_mask} : memref<64xf32> -> vector<4xf32>")
+    assert refusal(masked).startswith("a mask depends on memory that nobody has written")
     load = launch(f"{read}\n{address}\n%z = lw_kernel.load %in[%j] : memref<64xf32> -> f32")
     assert refusal(load).startswith("an address depends on memory that nobody has written")
 
@@ -469,3 +472,28 @@ def test_schedules_run_as_they_would_be_compiled() -> None:
     values = np.random.default_rng(0).random((6, 40), np.float32)
     np.testing.assert_array_equal(lw.interpret(sch, values), values[:, ::-1] * 2)
     np.testing.assert_array_equal(lw.interpret(sch.workload, values, target="llvm cores=2"), values[:, ::-1] * 2)
+
+
+def test_what_was_loaded_stays_as_it_was() -> None:
+    """Two registers change places, one by one and as vectors."""
+    module = launch(
+        f"""
+      {LOAD}
+      %v = lw_kernel.load %in[%c0] : memref<64xf32> -> vector<2xf32>
+      lw_kernel.store %x, %r[%c0] : f32, memref<4xf32, "local">
+      lw_kernel.store %one, %r[%c1] : f32, memref<4xf32, "local">
+      lw_kernel.store %v, %r[%c0 + 2] : vector<2xf32>, memref<4xf32, "local">
+      %a = lw_kernel.load %r[%c0] : memref<4xf32, "local"> -> f32
+      %b1 = lw_kernel.load %r[%c1] : memref<4xf32, "local"> -> f32
+      %w = lw_kernel.load %r[%c0 + 2] : memref<4xf32, "local"> -> vector<2xf32>
+      lw_kernel.store %b1, %r[%c0] : f32, memref<4xf32, "local">
+      lw_kernel.store %a, %r[%c1] : f32, memref<4xf32, "local">
+      %two = lw_kernel.load %r[%c0] : memref<4xf32, "local"> -> vector<2xf32>
+      lw_kernel.store %two, %r[%c0 + 2] : vector<2xf32>, memref<4xf32, "local">
+      %y1 = vector.extract %w[1] : f32 from vector<2xf32>
+      %y2 = vector.extract %two[1] : f32 from vector<2xf32>
+      %y3 = arith.mulf %a, %y1 : f32
+      %y = arith.addf %y3, %y2 : f32
+      {{OUT}}""".replace("{OUT}", OUT)
+    )
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], 2 * X)

@@ -13,6 +13,7 @@ from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.llvm.types import brief_text
 from loopwright.dialects.element import DTYPES, dtype_name, epsilon
+from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.search.measure.reference import make_reference
 
@@ -227,9 +228,9 @@ def test_four_products_of_bytes_are_one_instruction_of_cuda() -> None:
     assert "__dp4a" not in print_cuda(older).source
     a, b = (np.random.default_rng(n).integers(-128, 128, 32).astype(np.int8) for n in (0, 1))
     products = a.astype(np.int32).reshape(8, 4) * b.reshape(8, 4)
-    sums, greatest = run_opencl(parse(DOT), a, b)
-    np.testing.assert_array_equal(sums, products.sum(1) + 5)
-    np.testing.assert_array_equal(greatest, products.max(1))
+    for sums, greatest in (run_opencl(parse(DOT), a, b), run_kernel(parse(DOT), [a, b])):
+        np.testing.assert_array_equal(sums, products.sum(1) + 5)
+        np.testing.assert_array_equal(greatest, products.max(1))
 
 
 def test_bfloat16_literals() -> None:

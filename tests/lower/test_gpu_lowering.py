@@ -1,4 +1,4 @@
-"""Schedules by hand for a GPU, lowered: right on OpenCL, nothing outside of buffers, barriers just where needed."""
+"""Schedules by hand for a GPU, lowered: right on OpenCL and interpreted for CUDA, barriers just where needed."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from gpu_programs import compile_cuda, parse, run_opencl
-from kernel_bounds import outside
 from lowered_runs import exact_inputs
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -18,6 +17,7 @@ from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.dialects import kernel
 from loopwright.dialects.buffers import scope_of
+from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.primitive import ScheduleError
@@ -39,9 +39,12 @@ def lower(tensors: Sequence[te.Tensor], steps: Steps, target: str = OPENCL) -> t
 
 
 def check(tensors: Sequence[te.Tensor], steps: Steps, rtol: float = 1e-5) -> ModuleOp:
-    """Hold the schedule on OpenCL to the interpreter, its barriers to no branch, and the CUDA source to a compiler."""
+    """Hold the kernels for OpenCL, run and interpreted, and for CUDA, interpreted and compiled, to the expressions.
+
+    Their barriers are in no branch.
+    """
     sch, module = lower(tensors, steps)
-    assert not outside(module)
+    for_cuda = lower(tensors, steps, CUDA)[1]
     for op in module.walk():
         if isinstance(op, kernel.BarrierOp):
             parent = op.parent_op()
@@ -50,9 +53,11 @@ def check(tensors: Sequence[te.Tensor], steps: Steps, rtol: float = 1e-5) -> Mod
                 assert parent is not None
                 parent = parent.parent_op()
     inputs = exact_inputs(sch.workload)
-    for got, wanted in zip(run_opencl(module.clone(), *inputs), run_te(sch.workload, inputs), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol, err_msg=str(module))
-    compile_cuda(lower(tensors, steps, CUDA)[1], (90,))
+    runs = (run_opencl(module.clone(), *inputs), run_kernel(module, inputs), run_kernel(for_cuda, inputs))
+    for results in runs:
+        for got, wanted in zip(results, run_te(sch.workload, inputs), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol, err_msg=str(module))
+    compile_cuda(for_cuda, (90,))
     return module
 
 

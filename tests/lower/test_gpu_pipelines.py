@@ -5,103 +5,28 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from gpu_programs import compile_cuda, run_opencl
-from kernel_bounds import outside
 from lowered_runs import exact_inputs
-from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.rewriter import InsertPoint, Rewriter
+from pipelined_matmul import CUDA, OPENCL, lower, matmul, tile
+from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te, topi
 from loopwright.dialects import kernel
+from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
-from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.primitive import ScheduleError
 from loopwright.schedule import Schedule
 
-LIMITS = "max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=16"
-OPENCL = f"opencl {LIMITS}"
-CUDA = f"cuda {LIMITS} warp_size=32 compute_capability=90"
-
-
-def matmul(m: int, n: int, k: int, dtype: str = "float32") -> list[te.Tensor]:
-    a, b = te.placeholder((m, k), dtype, name="a"), te.placeholder((k, n), dtype, name="b")
-    r = te.reduce_axis((0, k), name="k")
-    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")]
-
-
-def tile(sch: Schedule, stages: int, registers: int, vector: int, turned: bool, depth: int = 4) -> None:
-    """Blocks of 4 x 4 threads and 2 x 2 virtual ones, each of 2 x 4 elements; copies of a and b ahead."""
-    layout = {"layout": ("k", "i")} if turned else {}
-    for operand, options in (("a", layout), ("b", {})):
-        sch.cache_read("c", operand, "shared", label=f"{operand}_shared", **options)
-    sch.storage_align("a_shared", axis=0, factor=8, offset=4)
-    i = sch.split("c", "i", [None, 2, 4, 2])
-    j = sch.split("c", "j", [None, 2, 4, 4])
-    k0, k1 = sch.split("c", "k", [None, depth])
-    sch.reorder("c", i[0], j[0], i[1], j[1], i[2], j[2], k0, k1, i[3], j[3])
-    for loops, thread in (((i[0], j[0]), "blockIdx.x"), ((i[1], j[1]), "vthread"), ((i[2], j[2]), "threadIdx.x")):
-        sch.bind("c", sch.fuse("c", *loops), thread)
-    sch.unroll("c", i[3])
-    sch.vectorize("c", j[3])
-    out = sch.cache_write("c", "c", "local")
-    sch.reverse_compute_at(out, sch.get_loops("c")[2])
-    for copy in ("a_shared", "b_shared"):
-        sch.compute_at(copy, k0, unit_loops=True)
-        own = sch.get_loops(copy)[-2:]
-        if turned and copy == "a_shared":
-            sch.reorder(copy, *reversed(own))
-            own = own[::-1]
-        _, thread, lanes = sch.split(copy, sch.fuse(copy, *own), [None, 16, vector])
-        sch.bind(copy, thread, "threadIdx.x")
-        sch.vectorize(copy, lanes)
-    sch.software_pipeline("c", k0, stages, registers)
-
-
-def lower(tensors: list[te.Tensor], steps: Callable[[Schedule], None], target: str) -> tuple[Schedule, ModuleOp]:
-    sch = Schedule(tensors, target=target)
-    steps(sch)
-    module = sch.module.clone()
-    lower_loop_to_kernel(module)
-    module.verify()
-    return sch, module
-
-
-def at_once(module: ModuleOp) -> int:
-    """Replace copies by the device with a load and a store, which is one of the orders they may happen in."""
-    copies = [op for op in module.walk() if isinstance(op, kernel.AsyncCopyOp)]
-    for op in copies:
-        assert isinstance(op.source.type, MemRefType)
-        element = kernel.element_of(op.source.type.element_type)
-        lanes = op.lanes.data
-        value = kernel.vector_of(element, lanes) if lanes > 1 else element
-        load = kernel.LoadOp(op.source, op.source_index, op.source_offset.data, value, int(lanes > 1))
-        if op.condition is not None:
-            from xdsl.dialects import vector
-
-            masks = kernel.mask_type(lanes)
-            wide = vector.BroadcastOp.create(operands=[op.condition], result_types=[masks]) if lanes > 1 else None
-            mask = wide.results[0] if wide is not None else op.condition
-            load = kernel.LoadOp(op.source, op.source_index, op.source_offset.data, value, int(lanes > 1), mask)
-            if wide is not None:
-                Rewriter.insert_op(wide, InsertPoint.before(op))
-        store = kernel.StoreOp(load.value, op.target, op.target_index, op.target_offset.data, int(lanes > 1))
-        Rewriter.replace_op(op, [load, store], [])
-    for mark in [x for x in module.walk() if isinstance(x, kernel.CommitOp | kernel.WaitOp)]:
-        Rewriter.erase_op(mark)
-    return len(copies)
-
 
 def check(tensors: list[te.Tensor], steps: Callable[[Schedule], None], by_itself: bool) -> None:
-    """Hold both ways to run ahead to the interpreter, on OpenCL, and the CUDA source to a compiler."""
+    """Hold both ways to run ahead to the expressions: on OpenCL, and interpreted and compiled for CUDA."""
     sch, module = lower(tensors, steps, OPENCL)
     inputs = exact_inputs(sch.workload)
     wanted = run_te(sch.workload, inputs)
-    assert not outside(module)
     _, ahead = lower(tensors, steps, CUDA)
     compile_cuda(ahead.clone(), (90,))
-    assert (at_once(ahead) > 0) == by_itself
-    assert not outside(ahead)
-    for program in (module, ahead):
-        for got, right in zip(run_opencl(program, *inputs), wanted, strict=True):
+    assert any(isinstance(op, kernel.AsyncCopyOp) for op in ahead.walk()) == by_itself
+    for results in (run_opencl(module.clone(), *inputs), run_kernel(module, inputs), run_kernel(ahead, inputs)):
+        for got, right in zip(results, wanted, strict=True):
             np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from gpu_programs import check_on_opencl
+from gpu_programs import check_interpreted, check_on_opencl
 
 import loopwright as lw
 from loopwright import te, topi
@@ -88,6 +88,14 @@ def test_odd_extents_are_right(name: str) -> None:
     assert any(s.name.endswith("_split") for s in task.sketches)
     schedules = [sketch.schedule(row) for sketch in task.sketches for row in anywhere(sketch, 1)]
     check_on_opencl(task.module, task.reference, schedules)
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.few(2)
+def test_odd_extents_are_right_when_interpreted_for_cuda(name: str) -> None:
+    task = task_of(ODD[name](), H200)
+    schedules = [sketch.schedule(row) for sketch in task.sketches for row in anywhere(sketch, 1)]
+    check_interpreted(task.module, task.reference, schedules)
 
 
 @pytest.mark.parametrize("name", ODD)

@@ -5,8 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from gpu_programs import check_on_opencl
-from kernel_bounds import outside
+from gpu_programs import check_interpreted, check_on_opencl
 
 import loopwright as lw
 from loopwright import te, topi
@@ -219,12 +218,19 @@ def test_chains_in_one_kernel_compile_for_cuda(name: str) -> None:
     assert len(artifact.kernel.launches) == 1
 
 
-@pytest.mark.parametrize("name", ["batch_norm", "softmax_first", "variance", "global_pool_nhwc"])
-@pytest.mark.few(2)
-def test_chains_in_one_kernel_stay_inside_of_buffers(name: str) -> None:
-    task = task_of(FUSED[name][1](), SMALL)
-    for schedule in schedules(task, seed=1, count=1):
-        assert not outside(scheduled_kernel(str(task.module), schedule)), schedule
+@pytest.mark.parametrize("target", [SMALL, H200])
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.few(6)
+def test_chains_in_one_kernel_are_right_when_interpreted(name: str, target: str) -> None:
+    task = task_of(FUSED[name][1](), target)
+    check_interpreted(task.module, task.reference, schedules(task, seed=1, count=1))
+
+
+@pytest.mark.parametrize("name", ["argmax", "sum_columns", "max_of_ends", "dot"])
+@pytest.mark.few(1)
+def test_parts_on_many_blocks_are_right_when_interpreted(name: str) -> None:
+    task = task_of(ODD[name](), H200)
+    check_interpreted(task.module, task.reference, schedules(task, count=1))
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ODD])

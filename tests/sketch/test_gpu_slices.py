@@ -3,7 +3,7 @@
 import effort
 import numpy as np
 import pytest
-from gpu_programs import check_on_opencl
+from gpu_programs import check_interpreted, check_on_opencl
 
 import loopwright as lw
 from loopwright import te, topi
@@ -47,6 +47,14 @@ def test_slices_add_up(name: str) -> None:
     task, sketch = sliced(name, OPENCL)
     rows = sketch.sample(np.random.default_rng(3), 3)[: int(min(3, effort.level()))]
     check_on_opencl(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.few(2)
+def test_slices_add_up_when_interpreted_for_cuda(name: str) -> None:
+    task, sketch = sliced(name, "cuda model=h200")
+    rows = sketch.sample(np.random.default_rng(4), 2)
+    check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

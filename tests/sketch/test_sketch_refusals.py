@@ -18,9 +18,11 @@ from loopwright.passes.schedule.split import Split
 from loopwright.passes.schedule.vectorize import Vectorize
 from loopwright.search.sketch.rule import SketchRuleWarning
 
+GPU = "cores=2 max_threads_per_block=256 max_shared_bytes=32768 max_vthreads=8"
 TARGETS = {
     "llvm": "llvm cores=2 vector_bytes=16",
-    "opencl": "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 warp_size=1 max_vthreads=8",
+    "opencl": f"opencl {GPU} warp_size=1",
+    "cuda": f"cuda {GPU} warp_size=32 compute_capability=90",
 }
 
 

@@ -1,4 +1,4 @@
-"""Programs of the kernel dialect for GPUs: made from a body, run on OpenCL, compiled for CUDA."""
+"""Programs of the kernel dialect for GPUs: made from a body, interpreted, run on OpenCL, compiled for CUDA."""
 
 import functools
 import os
@@ -13,6 +13,8 @@ from xdsl.parser import Parser
 from loopwright.backends.c_family.executable import DeviceExecutable
 from loopwright.backends.context import create_context
 from loopwright.backends.scheduled import scheduled_kernel
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.search.measure.reference import Reference
 
 CAPABILITIES = (75, 80, 90)
@@ -65,14 +67,27 @@ def check_on_opencl(workload: ModuleOp, reference: Reference, schedules: Iterabl
         kernel = load_opencl(scheduled_kernel(text, schedule), index)
         outputs = [np.full(e.shape, np.nan if e.dtype.kind == "f" else 77, e.dtype) for e in reference.expected]
         kernel.run([*reference.inputs, *outputs])
-        for got, expected in zip(outputs, reference.expected, strict=True):
-            np.testing.assert_allclose(
-                np.asarray(got, np.float64),
-                np.asarray(expected, np.float64),
-                atol=reference.atol,
-                rtol=reference.rtol,
-                err_msg=schedule,
-            )
+        check_outputs(outputs, reference, schedule)
+
+
+def check_interpreted(workload: ModuleOp, reference: Reference, schedules: Iterable[str]) -> None:
+    """Interpret each schedule of a workload for a GPU, free of races, and compare with what is right."""
+    text = str(workload)
+    for schedule in dict.fromkeys(schedules):
+        try:
+            outputs = run_kernel(scheduled_kernel(text, schedule), reference.inputs)
+        except InterpretationError as error:
+            error.add_note(schedule)
+            raise
+        check_outputs(outputs, reference, schedule)
+
+
+def check_outputs(outputs: Sequence[np.ndarray], reference: Reference, schedule: str) -> None:
+    """Compare outputs with those of a reference, within its tolerances."""
+    for got, expected in zip(outputs, reference.expected, strict=True):
+        right = np.asarray(expected, np.float64)
+        atol, rtol = reference.atol, reference.rtol
+        np.testing.assert_allclose(np.asarray(got, np.float64), right, atol=atol, rtol=rtol, err_msg=schedule)
 
 
 def compile_cuda(module: ModuleOp, capabilities: Sequence[int] = CAPABILITIES) -> None:

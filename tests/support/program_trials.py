@@ -12,12 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import prod
 from random import Random
 from typing import Any
 
 import numpy as np
-from kernel_bounds import outside
 from lowered_runs import instances, run_artifact_between_fences
 from program_oracle import Value, evaluate, random_inputs, wrong
 from random_gpu_schedules import gpu_scheduled
@@ -33,7 +31,8 @@ from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.outside import OutsideBufferError
-from loopwright.dialects.kernel import LaunchOp
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.target import Target, TargetAttr, parse_target, target_of
 from loopwright.passes.lower.lower_te_to_loop import LowerTeToLoop
 from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, schedule_text
@@ -41,15 +40,16 @@ from loopwright.passes.primitive import Primitive, ScheduleError
 from loopwright.search.sketch.generate import generate_sketches
 from loopwright.search.sketch.rule import SketchRuleWarning
 
-FAULTS = ("wrong", "crashed", "outside of a buffer", "other IR when replayed")
+FAULTS = ("wrong", "crashed", "outside of a buffer", "other IR when replayed", "refused by the interpreter")
 CPU = "llvm cores=2 vector_bytes={}"
 OPENCL = "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 warp_size=1 max_vthreads=8"
+CUDA = (
+    "cuda cores=132 max_threads_per_block=256 max_shared_bytes=232448 warp_size=32 max_vthreads=8 compute_capability=90"
+)
 POCL = "Portable Computing Language"
 SCHEDULES_A_PROGRAM = 8
 MOST_INSTANCES = 2_000_000
 """Instances of blocks: producers computed anew in deep nests make billions."""
-MOST_WALKED = 20_000
-"""Threads times operations of a GPU kernel whose addresses are walked in Python."""
 
 
 @dataclass(frozen=True)
@@ -174,15 +174,22 @@ def _on_cores(kernel: ModuleOp, cores: int) -> ModuleOp:
 
 
 def on_opencl(problem: Problem, module: ModuleOp, random: Random) -> Fault | None:
-    """Compile for the OpenCL device and run; walk the addresses of small kernels."""
+    """Compile for the OpenCL device and run."""
     from loopwright.backends.opencl.compile import compile_module as compile_opencl
     from loopwright.backends.opencl.executable import load
 
     index = opencl_index()
-    kernel = lower_to_kernel(module)
-    if _threads_times_operations(kernel) <= MOST_WALKED and (beyond := outside(kernel)):
-        return Fault(FAULTS[2], "; ".join(beyond))
-    return _run_on_device(problem, load(compile_opencl(kernel, None), index))
+    return _run_on_device(problem, load(compile_opencl(lower_to_kernel(module), None), index))
+
+
+def interpreted(problem: Problem, module: ModuleOp, random: Random) -> Fault | None:
+    """Interpret as for a CUDA device: asynchronous copies and shuffles included, and free of races."""
+    try:
+        outputs = run_kernel(lower_to_kernel(module), problem.inputs)
+    except InterpretationError as error:
+        return Fault(FAULTS[4], str(error))
+    found = problem.first_wrong(outputs)
+    return Fault(FAULTS[0], found) if found else None
 
 
 def on_cuda(problem: Problem, module: ModuleOp, random: Random) -> Fault | None:
@@ -209,11 +216,6 @@ def _run_on_device(problem: Problem, executable: Any) -> Fault | None:
     executable.run([*map(np.ascontiguousarray, problem.inputs), *outputs])
     found = problem.first_wrong(outputs)
     return Fault(FAULTS[0], found) if found else None
-
-
-def _threads_times_operations(kernel: ModuleOp) -> int:
-    launches = [op for op in kernel.walk() if isinstance(op, LaunchOp)]
-    return sum(prod(x.grid_size) * prod(x.block_size) * sum(1 for _ in x.walk()) for x in launches)
 
 
 def replay(problem: Problem, module: ModuleOp, text: str) -> Fault | None:
@@ -273,6 +275,14 @@ def hand_on_opencl(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
 
 def candidates_on_opencl(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
     return _candidates(seed, count, OPENCL, on_opencl)
+
+
+def hand_interpreted(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
+    return _by_hand(seed, count, CUDA, by_hand_for_gpu, interpreted)
+
+
+def candidates_interpreted(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
+    return _candidates(seed, count, CUDA, interpreted)
 
 
 def hand_on_cuda(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
@@ -340,6 +350,8 @@ TRIALS: dict[str, Callable[..., Outcome]] = {
     "llvm-candidates": candidates_on_llvm,
     "opencl-hand": hand_on_opencl,
     "opencl-candidates": candidates_on_opencl,
+    "interpreted-hand": hand_interpreted,
+    "interpreted-candidates": candidates_interpreted,
     "cuda-hand": hand_on_cuda,
     "cuda-candidates": candidates_on_cuda,
 }

@@ -1,9 +1,9 @@
-"""Every shipped template for GPUs: those for Mali right on an OpenCL device, those for CUDA through its compiler."""
+"""Every shipped template for GPUs: right as interpreted; those for Mali on OpenCL, those for CUDA compiled."""
 
 import effort
 import numpy as np
 import pytest
-from gpu_programs import check_on_opencl
+from gpu_programs import check_interpreted, check_on_opencl
 from template_shapes import ODD
 
 import loopwright as lw
@@ -39,6 +39,13 @@ def made(name: str, target: str) -> tuple[lw.TemplateTask, list[str]]:
 def test_templates_for_mali_are_right_on_opencl(name: str) -> None:
     task, schedules = made(name, "opencl model=mali-t860")
     check_on_opencl(task.module, task.reference, schedules)
+
+
+@pytest.mark.parametrize("name", templates("_mali", "_gpu", "no_batching"))
+@pytest.mark.few(6)
+def test_templates_are_right_when_interpreted(name: str) -> None:
+    task, schedules = made(name, "opencl model=mali-t860" if name.endswith("_mali") else "cuda model=h200")
+    check_interpreted(task.module, task.reference, schedules)
 
 
 @pytest.mark.parametrize("name", templates("_gpu", "no_batching"))
