@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from loopwright.backends.targets import TargetWarning as TargetWarning
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
+    from loopwright.building import interpret as interpret
+    from loopwright.dialects.interpret.loop import InterpretationError as InterpretationError
     from loopwright.dialects.intrinsics import Fragment as Fragment
     from loopwright.dialects.intrinsics import Intrinsic as Intrinsic
     from loopwright.dialects.intrinsics import intrinsics as intrinsics
@@ -84,6 +86,7 @@ _HOMES = {
     "Draft": "loopwright.search.sketch.draft",
     "Fragment": "loopwright.dialects.intrinsics",
     "Intrinsic": "loopwright.dialects.intrinsics",
+    "InterpretationError": "loopwright.dialects.interpret.loop",
     "Kernel": "loopwright.backends.kernel_function",
     "LocalBuilder": "loopwright.search.measure.local",
     "LocalRunner": "loopwright.search.measure.local",
@@ -113,6 +116,7 @@ _HOMES = {
     "compile": "loopwright.graph.compiler",
     "cpu": "loopwright.backends.llvm.this_cpu",
     "cuda": "loopwright.backends.cuda.arrays",
+    "interpret": "loopwright.building",
     "measure_option": "loopwright.search.measure.local",
     "extract_tasks": "loopwright.graph.tasks",
     "extract_template_tasks": "loopwright.graph.template_tasks",

@@ -1,0 +1,471 @@
+"""The interpreter of launches: threads side by side, and what it refuses, naming both operations."""
+
+import re
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+import pytest
+from gpu_kernels import MATMUL
+from gpu_programs import parse
+from xdsl.dialects.builtin import ModuleOp
+
+import loopwright as lw
+from loopwright import te
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.interpret.loop import InterpretationError
+
+X = np.arange(64, dtype=np.float32)
+
+
+def launch(
+    body: str, threads: Sequence[int] = (64, 1, 1), grid: Sequence[int] = (1, 1, 1), of: str = "f32", size: int = 64
+) -> ModuleOp:
+    """A function from `%in` to `%out` that launches a body: `%t` is the thread, `%b` the block; `f32` becomes `of`."""
+    text = f"""
+    func.func @f(%in : memref<64xf32>, %out : memref<{size}xf32> {{lw.output}}) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      %c16 = arith.constant 16 : index
+      %c32 = arith.constant 32 : index
+      %c63 = arith.constant 63 : index
+      %one = arith.constant 1.0 : f32
+      lw_kernel.launch grid {list(grid)} block {list(threads)} {{
+        %t = lw_kernel.thread "threadIdx.x" : index
+        %b = lw_kernel.thread "blockIdx.x" : index
+        %s = lw_kernel.alloc "s" : memref<64xf32, "shared">
+        %r = lw_kernel.alloc "r" : memref<4xf32, "local">
+        {body}
+      }}
+      func.return
+    }}"""
+    return parse(text.replace("1.0 : f32", "1 : f32" if of[0] == "i" else "1.0 : f32").replace("f32", of))
+
+
+LOAD = "%x = lw_kernel.load %in[%t] : memref<64xf32> -> f32"
+TO_SHARED = 'lw_kernel.store %x, %s[%t] : f32, memref<64xf32, "shared">'
+OUT = "lw_kernel.store %y, %out[%t] : f32, memref<64xf32>"
+STORE_Z = OUT.replace("%y", "%z")
+TURNED = '%u = arith.subi %c63, %t : index\n%y = lw_kernel.load %s[%u] : memref<64xf32, "shared"> -> f32'
+
+
+def refusal(module: ModuleOp, *inputs: np.ndarray) -> str:
+    with pytest.raises(InterpretationError) as caught:
+        run_kernel(module, inputs or [X])
+    return str(caught.value)
+
+
+def operations(error: str, module: ModuleOp) -> list[str]:
+    """The operations that an error names, each by a line of the printed module that says so."""
+    named = re.findall(r"line (\d+): (.*?)(?:, by thread .*|: the others .*)?$", error, re.M)
+    lines = str(module).splitlines()
+    for number, text in named:
+        assert lines[int(number) - 1].strip() == text
+    return [re.sub(r"%\w+ = ", "", text).split()[0] for _, text in named]
+
+
+# -- meaning ----------------------------------------------------------------------------------------------------------
+
+
+def test_threads_pass_values_on_behind_a_barrier() -> None:
+    (out,) = run_kernel(launch(f"{LOAD}\n{TO_SHARED}\nlw_kernel.barrier\n{TURNED}\n{OUT}"), [X])
+    np.testing.assert_array_equal(out, X[::-1])
+
+
+@pytest.mark.parametrize("blocks", [1, 4, 16, 64])
+def test_blocks_have_shared_memory_and_places_of_their_own(blocks: int) -> None:
+    threads = 64 // blocks
+    module = launch(
+        f"""%n = arith.constant {threads} : index
+        %m = arith.constant {threads - 1} : index
+        %base = arith.muli %b, %n : index
+        %p = arith.addi %base, %t : index
+        %x = lw_kernel.load %in[%p] : memref<64xf32> -> f32
+        {TO_SHARED}
+        lw_kernel.barrier
+        %u = arith.subi %m, %t : index
+        %y = lw_kernel.load %s[%u] : memref<64xf32, "shared"> -> f32
+        lw_kernel.store %y, %out[%p] : f32, memref<64xf32>""",
+        (threads, 1, 1),
+        (blocks, 1, 1),
+    )
+    (out,) = run_kernel(module, [X])
+    np.testing.assert_array_equal(out, X.reshape(blocks, threads)[:, ::-1].reshape(-1))
+
+
+def test_matmul() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((64, 32), np.float32), rng.random((32, 64), np.float32)
+    np.testing.assert_allclose(run_kernel(parse(MATMUL), [a, b])[0], a @ b, rtol=1e-5)
+
+
+def test_loops_that_end_at_another_place_in_each_thread_and_branches() -> None:
+    module = launch(f"""
+      lw_kernel.store %one, %r[%c0] : f32, memref<4xf32, "local">
+      %few = arith.remsi %t, %c8 : index
+      scf.for %i = %c0 to %few step %c1 {{
+        %is = arith.cmpi sge, %i, %c4 : index
+        scf.if %is {{
+          %o = lw_kernel.load %r[%c0] : memref<4xf32, "local"> -> f32
+          %p = arith.addf %o, %one : f32
+          lw_kernel.store %p, %r[%c0] : f32, memref<4xf32, "local">
+        }} else {{
+          %o = lw_kernel.load %r[%c0] : memref<4xf32, "local"> -> f32
+          %p = arith.addf %o, %o : f32
+          lw_kernel.store %p, %r[%c0] : f32, memref<4xf32, "local">
+        }}
+      }}
+      %y = lw_kernel.load %r[%c0] : memref<4xf32, "local"> -> f32
+      {OUT}""")
+    few = np.arange(64) % 8
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], 2.0 ** np.minimum(few, 4) + np.maximum(few - 4, 0))
+
+
+def test_registers_at_an_index_of_the_threads_own() -> None:
+    module = launch(f"""
+      %own = arith.remsi %t, %c4 : index
+      %v = lw_kernel.load %in[%c0] : memref<64xf32> -> vector<4xf32>
+      lw_kernel.store %v, %r[%c0] : vector<4xf32>, memref<4xf32, "local">
+      %y = lw_kernel.load %r[%own] : memref<4xf32, "local"> -> f32
+      {OUT}""")
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], np.arange(64) % 4)
+
+
+def test_vectors_strides_masks_and_gathers() -> None:
+    module = launch(
+        """%p = arith.muli %t, %c4 : index
+        %l = lw_kernel.lanes : vector<4xindex>
+        %w = vector.broadcast %p : index to vector<4xindex>
+        %q = arith.addi %w, %l : vector<4xindex>
+        %h = arith.subi %c8, %t : index
+        %m = lw_kernel.mask %h step -2 : vector<4xi1>
+        %x = lw_kernel.load %in[%p] align 16 : memref<64xf32> -> vector<4xf32>
+        %a = lw_kernel.load %in[%c8] stride -2 mask %m : memref<64xf32> -> vector<4xf32>
+        %g = lw_kernel.gather %in[%q] mask %m : memref<64xf32>, vector<4xindex>, vector<4xi1> -> vector<4xf32>
+        %e = vector.extract %x[1] : f32 from vector<4xf32>
+        %f = vector.broadcast %e : f32 to vector<4xf32>
+        %s1 = arith.addf %a, %g : vector<4xf32>
+        %s2 = arith.addf %s1, %f : vector<4xf32>
+        lw_kernel.store %s2, %out[%p] align 16 : vector<4xf32>, memref<64xf32>""",
+        (16, 1, 1),
+    )
+    x, mask = X.reshape(16, 4), 8 - np.arange(16)[:, None] - 2 * np.arange(4) >= 0
+    right = np.where(mask, X[8 - 2 * np.arange(4)], 0) + np.where(mask, x, 0) + x[:, 1:2]
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], right.reshape(-1))
+
+
+@pytest.mark.parametrize("distance", [1, 2, 4, 8, 16])
+def test_shuffles_stay_in_their_warp(distance: int) -> None:
+    (out,) = run_kernel(launch(f"{LOAD}\n%y = lw_kernel.shuffle %x, {distance} : f32\n{OUT}"), [X])
+    np.testing.assert_array_equal(out, X[np.arange(64) ^ distance])
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype"),
+    [("f16", np.float16), ("bf16", ml_dtypes.bfloat16), ("f64", np.float64), ("i8", np.int8), ("i64", np.int64)],
+)
+def test_other_element_types(element: str, dtype: type) -> None:
+    add = "arith.addf" if element[0] in "fb" else "arith.addi"
+    module = launch(f"{LOAD}\n{TO_SHARED}\nlw_kernel.barrier\n{TURNED}\n%z = {add} %x, %y : f32\n{STORE_Z}", of=element)
+    x: np.ndarray = np.arange(64).astype(dtype)
+    np.testing.assert_array_equal(run_kernel(module, [x])[0], x + x[::-1])
+
+
+def test_bytes_are_summed_by_dot_products() -> None:
+    """What the printer for CUDA makes `__dp4a` of."""
+    module = parse("""
+    func.func @dot(%a : memref<64xi8>, %b : memref<64xi8>, %out : memref<16xi32> {lw.output}) {
+      %c4 = arith.constant 4 : index
+      %start = arith.constant 5 : i32
+      lw_kernel.launch grid [2, 1, 1] block [8, 1, 1] {
+        %t = lw_kernel.thread "threadIdx.x" : index
+        %b0 = lw_kernel.thread "blockIdx.x" : index
+        %c8 = arith.constant 8 : index
+        %n = arith.muli %b0, %c8 : index
+        %o = arith.addi %n, %t : index
+        %p = arith.muli %o, %c4 : index
+        %x = lw_kernel.load %a[%p] align 4 : memref<64xi8> -> vector<4xi8>
+        %y = lw_kernel.load %b[%p] align 4 : memref<64xi8> -> vector<4xi8>
+        %xw = lw_kernel.convert "extsi" %x : vector<4xi8> -> vector<4xi32>
+        %yw = lw_kernel.convert "extsi" %y : vector<4xi8> -> vector<4xi32>
+        %m = arith.muli %xw, %yw : vector<4xi32>
+        %s = vector.reduction <add>, %m, %start : vector<4xi32> into i32
+        lw_kernel.store %s, %out[%o] : i32, memref<16xi32>
+      }
+      func.return
+    }""")
+    a, b = (np.random.default_rng(n).integers(-128, 128, 64, dtype=np.int8) for n in (0, 1))
+    sums = (a.astype(np.int32) * b).reshape(16, 4).sum(axis=1) + 5
+    np.testing.assert_array_equal(run_kernel(module, [a, b])[0], sums)
+
+
+def test_launches_run_one_after_the_other_and_pass_memory_on() -> None:
+    module = parse("""
+    func.func @two(%in : memref<64xf32>, %out : memref<64xf32> {lw.output}) {
+      %c63 = arith.constant 63 : index
+      %w = lw_kernel.alloc "w" : memref<64xf32>
+      lw_kernel.launch grid [64, 1, 1] block [1, 1, 1] {
+        %t = lw_kernel.thread "blockIdx.x" : index
+        %x = lw_kernel.load %in[%t] : memref<64xf32> -> f32
+        lw_kernel.store %x, %w[%t] : f32, memref<64xf32>
+      }
+      lw_kernel.launch grid [1, 1, 1] block [64, 1, 1] {
+        %t = lw_kernel.thread "threadIdx.x" : index
+        %u = arith.subi %c63, %t : index
+        %x = lw_kernel.load %w[%u] : memref<64xf32> -> f32
+        lw_kernel.store %x, %out[%t] : f32, memref<64xf32>
+      }
+      func.return
+    }""")
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], X[::-1])
+
+
+COPY = 'lw_kernel.async_copy 1 %in[%t] -> %s[%t] : memref<64xf32> -> memref<64xf32, "shared">'
+
+
+def test_copies_arrive_when_they_are_waited_for() -> None:
+    (out,) = run_kernel(launch(f"{COPY}\nlw_kernel.commit\nlw_kernel.wait 0\nlw_kernel.barrier\n{TURNED}\n{OUT}"), [X])
+    np.testing.assert_array_equal(out, X[::-1])
+
+
+def test_a_copy_fills_in_zeros_where_its_condition_fails() -> None:
+    module = launch(f"""
+      %there = arith.cmpi slt, %t, %c8 : index
+      {COPY.replace(" : ", " if %there : ", 1)}
+      lw_kernel.commit
+      lw_kernel.wait 0
+      %y = lw_kernel.load %s[%t] : memref<64xf32, "shared"> -> f32
+      {OUT}""")
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], np.where(X < 8, X, 0))
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_read_of_what_another_thread_writes_needs_a_barrier() -> None:
+    module = launch(f"{LOAD}\n{TO_SHARED}\n{TURNED}\n{OUT}")
+    error = refusal(module)
+    assert error.startswith("data race: element ") and "no barrier stands in between" in error
+    assert operations(error, module) == ["lw_kernel.store", "lw_kernel.load"]
+    assert re.search(r"by thread \(\d+, 0, 0\) of block \(0, 0, 0\)", error)
+
+
+def test_a_write_of_what_another_thread_still_reads_needs_a_barrier() -> None:
+    module = launch(f"{LOAD}\n{TO_SHARED}\nlw_kernel.barrier\n{TURNED}\n{TO_SHARED}\n{OUT}")
+    error = refusal(module)
+    assert error.startswith("data race: element ")
+    assert sorted(operations(error, module)) == ["lw_kernel.load", "lw_kernel.store"]
+
+
+@pytest.mark.parametrize(("value", "is_refused"), [("%x", True), ("%one", False)])
+def test_two_writes_to_one_element_are_of_one_value(value: str, is_refused: bool) -> None:
+    store = f'lw_kernel.store {value}, %s[%c0] : f32, memref<64xf32, "shared">'
+    end = f'lw_kernel.barrier\n%y = lw_kernel.load %s[%c0] : memref<64xf32, "shared"> -> f32\n{OUT}'
+    module = launch(f"{LOAD}\n{store}\n{end}")
+    if is_refused:
+        assert operations(refusal(module), module) == ["lw_kernel.store"] * 2
+    else:
+        np.testing.assert_array_equal(run_kernel(module, [X])[0], np.ones(64))
+
+
+def test_blocks_do_not_wait_for_each_other() -> None:
+    other = "%y = lw_kernel.load %out[%t] : memref<64xf32> -> f32"
+    first = f"""%is = arith.cmpi eq, %b, %c0 : index
+      {LOAD}
+      scf.if %is {{
+        lw_kernel.store %x, %out[%t] : f32, memref<64xf32>
+      }}
+      lw_kernel.barrier
+      {other}"""
+    module = launch(first, grid=(2, 1, 1))
+    error = refusal(module)
+    assert "blocks of one launch do not wait for each other" in error
+    assert operations(error, module) == ["lw_kernel.store", "lw_kernel.load"]
+    run_kernel(launch(first), [X])
+
+
+def test_threads_of_one_block_pass_values_on_through_global_memory() -> None:
+    store = "lw_kernel.store %x, %out[%t] : f32, memref<64xf32>"
+    again = "%u = arith.subi %c63, %t : index\n%y = lw_kernel.load %out[%u] : memref<64xf32> -> f32"
+    (out,) = run_kernel(launch(f"{LOAD}\n{store}\nlw_kernel.barrier\n{again}\nlw_kernel.barrier\n{OUT}"), [X])
+    np.testing.assert_array_equal(out, X[::-1])
+    without = launch(f"{LOAD}\n{store}\nlw_kernel.barrier\n{again}\n{OUT}")
+    assert sorted(operations(refusal(without), without)) == ["lw_kernel.load", "lw_kernel.store"]
+
+
+def test_a_barrier_is_for_all_threads_of_a_block() -> None:
+    body = "%is = arith.cmpi slt, {}, %c1 : index\nscf.if %is {{\nlw_kernel.barrier\n}}"
+    module = launch(body.format("%t"), grid=(2, 1, 1))
+    error = refusal(module)
+    assert error.startswith("divergence: 1 of the 64 threads of a block ")
+    assert operations(error, module) == ["lw_kernel.barrier", "scf.if"]
+    run_kernel(launch(body.format("%b"), grid=(2, 1, 1)), [X])  # all threads of the first block, none of the second
+
+
+def test_blocks_pass_as_many_barriers_as_they_like() -> None:
+    """The second block writes what its other threads have read before, without the barrier that the first has."""
+    body = f"""{LOAD}
+      {TO_SHARED}
+      lw_kernel.barrier
+      {TURNED}
+      %is = arith.cmpi slt, %b, %c1 : index
+      scf.if %is {{
+        lw_kernel.barrier
+      }}
+      {TO_SHARED}"""
+    run_kernel(launch(body), [X])
+    module = launch(body, grid=(2, 1, 1))
+    error = refusal(module)
+    assert sorted(operations(error, module)) == ["lw_kernel.load", "lw_kernel.store"]
+    assert "of block (1, 0, 0)" in error and "of block (0, 0, 0)" not in error
+
+
+def test_a_shuffle_is_for_all_threads_of_a_warp() -> None:
+    body = (
+        f"{LOAD}\n%is = arith.cmpi slt, %t, %c{{}} : index\nscf.if %is {{{{\n%y = lw_kernel.shuffle %x, 1 : f32\n}}}}"
+    )
+    module = launch(body.format(8))
+    assert operations(refusal(module), module) == ["lw_kernel.shuffle", "scf.if"]
+    run_kernel(launch(body.format(32)), [X])
+    assert "a thread that is not there" in refusal(launch(f"{LOAD}\n%y = lw_kernel.shuffle %x, 16 : f32", (20, 1, 1)))
+
+
+WAITS = {
+    "no wait": f"{COPY}\nlw_kernel.commit\nlw_kernel.barrier\n{TURNED}",
+    "no commit": f"{COPY}\nlw_kernel.wait 0\nlw_kernel.barrier\n{TURNED}",
+    "waits for an earlier group": f"{COPY}\nlw_kernel.commit\nlw_kernel.wait 1\nlw_kernel.barrier\n{TURNED}",
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_read_before_its_wait(name: str) -> None:
+    module = launch(f"{WAITS[name]}\n{OUT}")
+    error = refusal(module)
+    assert "is read before the copy to it was waited for" in error
+    assert operations(error, module) == ["lw_kernel.load", "lw_kernel.async_copy"]
+
+
+def test_other_threads_see_a_copy_behind_a_barrier_only() -> None:
+    module = launch(f"{COPY}\nlw_kernel.commit\nlw_kernel.wait 0\n{TURNED}\n{OUT}")
+    error = refusal(module)
+    assert error.startswith("data race")
+    assert operations(error, module) == ["lw_kernel.async_copy", "lw_kernel.load"]
+
+
+@pytest.mark.parametrize("again", [COPY, f"{LOAD}\n{TO_SHARED}"])
+def test_nothing_is_written_where_a_copy_is_in_flight(again: str) -> None:
+    module = launch(f"{COPY}\nlw_kernel.commit\nlw_kernel.barrier\n{again}")
+    error = refusal(module)
+    assert "is written while a copy to it is in flight" in error
+    assert operations(error, module)[1] == "lw_kernel.async_copy"
+
+
+def test_a_copy_to_what_others_still_read() -> None:
+    module = launch(f"{LOAD}\n{TO_SHARED}\nlw_kernel.barrier\n{TURNED}\n{COPY}\n{OUT}")
+    assert sorted(operations(refusal(module), module)) == ["lw_kernel.async_copy", "lw_kernel.load"]
+
+
+@pytest.mark.parametrize("buffer", ["s", "r"])
+def test_memory_that_nobody_has_written_must_not_show(buffer: str) -> None:
+    scope = "shared" if buffer == "s" else "local"
+    read = f'%x = lw_kernel.load %{buffer}[%c1] : memref<{64 if buffer == "s" else 4}xf32, "{scope}"> -> f32'
+    copied = '%d = arith.addf %x, %one : f32\nlw_kernel.store %d, %r[%c0] : f32, memref<4xf32, "local">'
+    again = '%y = lw_kernel.load %r[%c0] : memref<4xf32, "local"> -> f32'
+    run_kernel(launch(f"{read}\n{copied}\n{again}"), [X])
+    module = launch(f"{read}\n{copied}\n{again}\n{OUT}")
+    error = refusal(module)
+    assert error.startswith("what is stored depends on memory that nobody has written")
+    assert f"element 1 of {scope} buffer '{buffer}'" in error and "lw_kernel.store %" in error
+    branch = launch(f"{read}\n%is = arith.cmpf olt, %x, %one : f32\nscf.if %is {{\nlw_kernel.barrier\n}}")
+    assert refusal(branch).startswith("a branch depends on memory that nobody has written")
+    address = "%i = arith.fptosi %x : f32 to i32\n%j = arith.index_cast %i : i32 to index"
+    load = launch(f"{read}\n{address}\n%z = lw_kernel.load %in[%j] : memref<64xf32> -> f32")
+    assert refusal(load).startswith("an address depends on memory that nobody has written")
+
+
+def test_what_is_not_chosen_may_be_unwritten() -> None:
+    module = launch(f"""
+      %x = lw_kernel.load %s[%t] : memref<64xf32, "shared"> -> f32
+      %is = arith.cmpi slt, %t, %c0 : index
+      %y = arith.select %is, %x, %one : f32
+      {OUT}""")
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], np.ones(64))
+
+
+def test_an_output_that_nobody_has_written_is_not_read() -> None:
+    module = launch("%y = lw_kernel.load %out[%t] : memref<64xf32> -> f32\n" + OUT)
+    assert "element 0 of buffer 'out' of 64 elements was not written" in refusal(module)
+
+
+@pytest.mark.parametrize(
+    ("access", "rule"),
+    [
+        ("%y = lw_kernel.load %in[%t + 1] : memref<64xf32> -> f32", "element 64 is outside of buffer 'in' of 64"),
+        ('%y = lw_kernel.load %s[%t - 1] : memref<64xf32, "shared"> -> f32', "element -1 is outside of shared buffer"),
+        (
+            'lw_kernel.store %one, %r[%c4] : f32, memref<4xf32, "local">',
+            "element 4 is outside of local buffer 'r' of 4",
+        ),
+        (
+            "%y = lw_kernel.load %in[%t] align 16 : memref<64xf32> -> vector<4xf32>",
+            "element 61 is outside of|misaligned access: element 1 of buffer 'in'",
+        ),
+        (
+            'lw_kernel.async_copy 4 %in[%c4] -> %s[%c1] : memref<64xf32> -> memref<64xf32, "shared">',
+            "misaligned access: element 1 of shared buffer 's' of 64 elements is where 4 elements",
+        ),
+    ],
+)
+def test_accesses_that_hardware_faults_on(access: str, rule: str) -> None:
+    threads = (48, 1, 1) if "align" in access else (64, 1, 1)
+    module = launch(access, threads)
+    error = refusal(module)
+    assert re.match(rule, error)
+    assert operations(error, module) == [re.sub(r"%\w+ = ", "", access).split()[0]]
+
+
+def test_threads_that_a_branch_leaves_out_touch_nothing() -> None:
+    module = launch("""
+      %is = arith.cmpi slt, %t, %c32 : index
+      scf.if %is {
+        %x = lw_kernel.load %in[%t + 32] : memref<64xf32> -> f32
+        lw_kernel.store %x, %out[%t] : f32, memref<64xf32>
+      } else {
+        lw_kernel.store %one, %out[%t] : f32, memref<64xf32>
+      }""")
+    np.testing.assert_array_equal(run_kernel(module, [X])[0], [*X[32:], *np.ones(32)])
+
+
+def test_operations_without_a_meaning_are_named() -> None:
+    assert "math.ctpop has no meaning in a kernel" in refusal(
+        launch("%n = arith.constant 1 : i32\n%m = math.ctpop %n : i32")
+    )
+
+
+def test_many_blocks_are_taken_in_turns() -> None:
+    """More threads than run side by side, and two of different turns that write to one element."""
+    body = """%n = arith.constant 256 : index
+      %m = arith.constant {} : index
+      %base = arith.muli %b, %n : index
+      %p = arith.addi %base, %t : index
+      %q = arith.remsi %p, %m : index
+      %f = arith.index_cast %p : index to i32
+      %y = arith.sitofp %f : i32 to f32
+      lw_kernel.store %y, %out[%q] : f32, memref<16384xf32>"""
+    all_apart, two_meet = (launch(body.format(m), (256, 1, 1), (64, 1, 1), size=16384) for m in (16384, 16383))
+    np.testing.assert_array_equal(run_kernel(all_apart, [X])[0], np.arange(16384))
+    error = refusal(two_meet)
+    assert "blocks of one launch do not wait" in error
+    assert "of block (0, 0, 0)" in error and "thread (255, 0, 0) of block (63, 0, 0)" in error
+
+
+def test_schedules_run_as_they_would_be_compiled() -> None:
+    x = te.placeholder((6, 40), name="x")
+    sch = lw.Schedule([x, te.compute((6, 40), lambda i, j: x[i, 39 - j] * 2.0, name="y")], target="cuda model=h200")
+    sch.bind("y", "i", "blockIdx.x")
+    sch.bind("y", "j", "threadIdx.x")
+    values = np.random.default_rng(0).random((6, 40), np.float32)
+    np.testing.assert_array_equal(lw.interpret(sch, values), values[:, ::-1] * 2)
+    np.testing.assert_array_equal(lw.interpret(sch.workload, values, target="llvm cores=2"), values[:, ::-1] * 2)
