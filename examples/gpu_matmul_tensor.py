@@ -14,14 +14,14 @@ import loopwright as lw
 from loopwright import te, topi
 
 INTRINSIC = "mma.m16n16k16.f16"
-WARPS = (2, 4)
+WARPS = (2, 2)
 """Warps of a block of threads along the rows and columns of its tile."""
 TILES = (4, 4)
 """Matrices of 16 x 16 that a warp computes along each side: its sums are 128 registers of each lane."""
 K_STEPS = 4
 """Products of 16 steps of k between two fills of shared memory, whose rows then are the 128 bytes of all banks."""
-STAGES = 4
-"""Fills of shared memory that are there or under way, of 48 KiB each."""
+STAGES = 3
+"""Fills of shared memory that are there or under way, of 32 KiB each: two blocks of threads fit a multiprocessor."""
 VECTOR = 8
 """Elements of fp16 that a thread copies at once: 16 bytes."""
 
@@ -42,7 +42,7 @@ def operands(sch: lw.Schedule) -> None:
 
 
 def tensor(sch: lw.Schedule) -> None:
-    """Give blocks of threads tiles of 128 x 256, and each warp 64 x 64 of them, as matrices of 16 x 16."""
+    """Give blocks of threads tiles of 128 x 128, and each warp 64 x 64 of them, as matrices of 16 x 16."""
     tile = sch.tensor_tile("T_matmul", INTRINSIC, warps=WARPS, tiles=TILES, k_steps=K_STEPS)
     for operand in ("a_shared", "b_shared"):
         sch.compute_at(operand, tile.fill, unit_loops=True)
@@ -70,7 +70,7 @@ def epilogue(sch: lw.Schedule) -> None:
 
 
 def pipeline(sch: lw.Schedule) -> None:
-    """Copy three fills ahead of the one that is multiplied."""
+    """Copy two fills ahead of the one that is multiplied."""
     sch.software_pipeline("T_matmul", sch.get_loops("T_matmul")[3], stages=STAGES)
 
 

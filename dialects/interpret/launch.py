@@ -22,6 +22,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from .. import kernel
 from ..element import element_bytes
+from ..intrinsics import ROW_BYTES
+from . import matrices
 from .async_copies import AsyncCopies
 from .kernel_functions import Array, dtype_of, function_of
 from .kernel_program import Handler, Program, Step, constant_value, nothing
@@ -294,6 +296,45 @@ def _shuffle(program: ThreadProgram, op: kernel.ShuffleOp) -> Step:
     return step
 
 
+# -- matrices of a warp -----------------------------------------------------------------------------------------------
+
+
+def _fragment_load(program: ThreadProgram, op: kernel.FragmentLoadOp) -> Step:
+    buffer, index = program.slots(op.operands)
+    element = cast("MemRefType[Attribute]", op.buffer.type).element_type
+    row = kernel.vector_of(element, ROW_BYTES // element_bytes(element))
+    slot, into, threads = program.new_slot(), program.slot(op.value), program.threads
+    access = Access(threads.number(op), slot, row, op.offset.data, 1, ROW_BYTES)
+
+    def step(values: list[Any]) -> None:
+        threads.require_whole_warps(op)
+        found = values[buffer].load(access, values[index], threads.on)
+        threads.require_known(slot, op, "a matrix")
+        rows = np.broadcast_to(found, (len(found), threads.n))
+        values[into] = matrices.registers(rows, op.matrices, op.turned is not None)
+
+    return step
+
+
+def _matrix_product(program: ThreadProgram, op: kernel.MatrixProductOp) -> Step:
+    a, b, sums, index = program.slots(op.operands)
+    threads, intrinsic = program.threads, op.meaning()
+    element, slot = cast("MemRefType[Attribute]", op.sums.type).element_type, program.new_slot()
+    accesses = [Access(threads.number(op), slot, element, place) for place in op.offsets]
+
+    def step(values: list[Any]) -> None:
+        threads.require_whole_warps(op)
+        held = []
+        for access in accesses:
+            held.append(np.broadcast_to(values[sums].load(access, values[index], threads.on), threads.n))
+            threads.require_known(slot, op, "a sum")
+        found = matrices.product(intrinsic, values[a], values[b], np.stack(held))
+        for access, value in zip(accesses, found, strict=True):
+            values[sums].store(access, values[index], threads.on, value)
+
+    return step
+
+
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
@@ -465,6 +506,8 @@ HANDLERS: Mapping[type[Operation], Handler] = {
     kernel.WaitOp: _wait,
     kernel.BarrierOp: _barrier,
     kernel.ShuffleOp: _shuffle,
+    kernel.FragmentLoadOp: _fragment_load,
+    kernel.MatrixProductOp: _matrix_product,
     kernel.ThreadOp: _thread,
     kernel.LanesOp: _lanes,
     kernel.MaskOp: _mask,

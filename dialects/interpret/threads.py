@@ -143,6 +143,15 @@ class Threads:
             raise InterpretationError(f"too many barriers to interpret: {located(op)}")
         self.tags = self.tags + (NEXT_PERIOD if self.on is None else np.where(self.on, NEXT_PERIOD, 0))
 
+    def require_whole_warps(self, op: Operation) -> None:
+        """Refuse an operation of warps that some of their threads do not come to."""
+        if self.per_block % WARP:
+            raise InterpretationError(
+                f"a block of {self.per_block} threads is not made of whole warps\n  {located(op)}"
+            )
+        if self.on is not None:
+            self.require_together(op, self.numbers // WARP, self.n // WARP, "a warp")
+
     def exchanged(self, op: Operation, value: Any, distance: int) -> Any:
         """The value of the thread of a warp whose number differs in the bits of `distance`, for each thread."""
         if np.shape(value)[-1:] != (self.n,):

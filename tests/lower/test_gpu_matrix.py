@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.dialects import kernel
+from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.intrinsics import find_intrinsic
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
@@ -34,6 +35,15 @@ def test_without_the_instruction_the_nest_is_right(form: Form) -> None:
     module = sch.module.clone()
     lower_loop_to_kernel(module)
     for got, wanted in zip(run_opencl(module, *inputs), run_te(sch.workload, inputs), strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=1e-2)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda f: f.intrinsic)
+def test_the_instruction_is_right(form: Form) -> None:
+    """Copies are invisible until they are waited for, and fragments are those that the lanes of a warp name."""
+    sch = scheduled(form, SHAPE)
+    inputs = exact_inputs(sch.workload)
+    for got, wanted in zip(run_kernel(lowered(form), inputs), run_te(sch.workload, inputs), strict=True):
         np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=1e-2)
 
 

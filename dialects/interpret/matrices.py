@@ -1,0 +1,66 @@
+"""Matrix instructions of warps on what threads hold: registers `(n, threads)` of 32 bits, and the elements in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..element import dtype_name
+from ..intrinsics import MATRIX_ROWS, REGISTER_BYTES, Intrinsic
+from .kernel_functions import Array
+
+WARP = 32
+_COLUMNS = 4
+"""Lanes that hold a row of a matrix of 8 rows."""
+
+
+def registers(rows: Array, matrices: int, turned: bool) -> Array:
+    """Load matrices: of the rows `(elements of 16 bytes, threads)` that lanes name, the registers that lanes get."""
+    per, threads = rows.shape[0] // _COLUMNS, rows.shape[1]
+    lane, first = np.arange(threads) % WARP, np.arange(threads) // WARP * WARP
+    found = np.empty((threads, matrices, per), rows.dtype)
+    for matrix in range(matrices):
+        for part in range(per):
+            row, column = lane // _COLUMNS, lane % _COLUMNS * per + part
+            source, element = (column, row) if turned else (row, column)
+            found[:, matrix, part] = rows[element, first + MATRIX_ROWS * matrix + source]
+    return np.ascontiguousarray(found.reshape(threads, -1).view(np.int32).T)
+
+
+def product(intrinsic: Intrinsic, a: Array, b: Array, sums: Array) -> Array:
+    """Add the product of what warps hold in registers to sums `(elements, threads)`, which are returned."""
+    whole = {"a": _elements(intrinsic, "a", a), "b": _elements(intrinsic, "b", b), "c": sums.T}
+    exact = np.int64 if sums.dtype.kind == "i" else np.float64
+    matrix = {operand: _gathered(intrinsic, operand, held).astype(exact) for operand, held in whole.items()}
+    added = matrix["c"] + matrix["a"] @ matrix["b"].swapaxes(1, 2)
+    found = np.empty_like(sums)
+    lanes, places, rows, columns = _places(intrinsic, "c")
+    for warp, values in enumerate(added):
+        found[places, warp * WARP + lanes] = values[rows, columns].astype(sums.dtype)
+    return found
+
+
+def _elements(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
+    """The elements `(threads, n)` in registers of 32 bits."""
+    dtype = np.dtype(dtype_name(intrinsic.fragment(operand).type))
+    assert held.dtype.itemsize == REGISTER_BYTES
+    found: Array = np.ascontiguousarray(held.T).view(dtype)
+    return found
+
+
+def _gathered(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
+    """The matrix of each warp `(warps, rows, columns)`."""
+    lanes, places, rows, columns = _places(intrinsic, operand)
+    row_axis, column_axis = intrinsic.axes(operand)
+    warps = len(held) // WARP
+    found = np.empty((warps, intrinsic.extents[row_axis], intrinsic.extents[column_axis]), held.dtype)
+    for warp in range(warps):
+        found[warp, rows, columns] = held[warp * WARP + lanes, places]
+    return found
+
+
+def _places(intrinsic: Intrinsic, operand: str) -> tuple[Any, ...]:
+    """Arrays of lanes, positions, rows and columns, one of each element of a matrix."""
+    found = intrinsic.places(operand)
+    return (*np.array(list(found)).T, *np.array(list(found.values())).T)
