@@ -39,6 +39,7 @@ HEAVY = {
     "pyopencl",
     "rich",
     "scipy",
+    "shtab",
     "sklearn",
     "threadpoolctl",
 }
