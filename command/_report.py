@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.names import one_line
+from ._errors import UserError
+
 if TYPE_CHECKING:
     from ..backends.kernel_function import Kernel
     from ..dialects.target import Target
     from ..search.measure.limits import Limits
     from ..search.records.file import Record
     from ._source import AnyTask
+
+_REPLAYS = "# Replays a schedule of"
+"""How the scripts begin that `write_replay` writes, and by which they are known again."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +110,33 @@ def place(task: AnyTask) -> str:
     return f"{target.cores} thread{'s' if target.cores > 1 else ''}"
 
 
-def replay_command(workload: Path, schedule: str) -> str:
-    """Return the shell command that applies a schedule to a workload with stock `xdsl-opt`."""
-    return f"{_xdsl_opt()} {shlex.quote(os.fspath(workload))} -p {shlex.quote(schedule)}"
+def write_replay(records: Path, task: AnyTask, schedule: str) -> Path:
+    """Write the shell script beside records that applies a schedule to its workload with stock `xdsl-opt`."""
+    from ..storage.ownership import require_ours
+    from ..storage.whole_file import write_whole
+
+    digest = task.compute_dag.hash
+    path = records.with_name(f"{records.stem}.{digest}.replay.sh")
+    try:
+        require_ours(path, "script of ours", [_REPLAYS.encode()])
+        write_whole(path, replay_script(task.name, str(task.module), schedule, f"END.{digest}"))
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def replay_script(name: str, workload: str, schedule: str, end: str) -> str:
+    """Return a script that hands a workload to `xdsl-opt` with a schedule, and with the options it is called with."""
+    command = f'exec {_xdsl_opt()} "$@" -p {shlex.quote(schedule)}'
+    return f"#!/bin/sh\n{_REPLAYS} {one_line(name)}.\n{command} <<'{end}'\n{workload.rstrip()}\n{end}\n"
+
+
+def replay_command(script: Path) -> str:
+    """Return the shell command that runs a script."""
+    return f"sh {shlex.quote(os.fspath(script))}"
 
 
 def _xdsl_opt() -> str:
     """`xdsl-opt`, or where it is beside this Python when the shell would not find it."""
     own = Path(sys.executable).with_name("xdsl-opt")
-    if shutil.which("xdsl-opt") or not own.is_file():
-        return "xdsl-opt"
-    here = Path.cwd()
-    return shlex.quote(str(own.relative_to(here) if own.is_relative_to(here) else own))
+    return "xdsl-opt" if shutil.which("xdsl-opt") or not own.is_file() else shlex.quote(str(own))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from ._errors import UserError
 from ._inputs import cost_model, positive, seconds, strategy
@@ -52,6 +53,19 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def said_on(options: argparse.Namespace) -> TextIO | None:
+    """The stream for what is said before a search: None, which prints nothing, where that is asked for."""
+    if options.quiet:
+        return None
+    return sys.stderr if options.json else sys.stdout
+
+
+def said(stream: TextIO | None, text: str) -> None:
+    """Print a line now, where there is a stream for it."""
+    if stream is not None:
+        print(text, file=stream, flush=True)
+
+
 def require_records(path: Path) -> None:
     """UserError where a search cannot append its records to a file, before it begins."""
     from ..search.records.file import RECORD_MARKS
@@ -80,6 +94,7 @@ def tuning_options_of(options: argparse.Namespace, records: Path, trials: int, l
         strategy=options.strategy or "evolution",
         cost_model=options.cost_model or "trees",
         verbose=options.verbose,
+        progress=not options.quiet,
         limits=limits,
         spelled=as_flag,
     )

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
+from ..search.records.record import duration
 from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of
 from ._network import name_of, read_network, takes_winograd, tasks_of
 from ._report import limits_for, table
-from ._searching import require_records, tuning_options_of
+from ._searching import require_records, said, said_on, tuning_options_of
 
 if TYPE_CHECKING:
     from ..search.tune.scheduler import NetworkResult
@@ -47,12 +48,12 @@ def tune_network(options: argparse.Namespace) -> int:
     records = options.records or Path(f"{name_of(options.workload)}.jsonl")
     require_records(records)
     measure = measure_option_of(options)
-    say = sys.stderr if options.json else sys.stdout
+    say = said_on(options)
     for number, (task, weight) in enumerate(zip(tasks, weights, strict=True)):
         what = printable(f"{task.name}, {task.flops / 1e6:.1f} MFLOP, {task.workload_key}")
-        print(f"task {number:>3}: {weight} x {what}", file=say)
+        said(say, f"task {number:>3}: {weight} x {what}")
     known = " (exists: gone on with)" if records.exists() else ""
-    print(f"\nrecords: {records}{known}", file=say, flush=True)
+    said(say, f"\nrecords: {records}{known}")
     limits = limits_for(tasks[0].target, {task.compute_dag.dtype for task in tasks})
     tuning = tuning_options_of(options, records, trials, limits)
     start_s = time.monotonic()
@@ -109,11 +110,11 @@ def _report(
 
 def _as_text(report: dict[str, Any], compiled: str) -> str:
     tasks_s, untuned_s = report["tasks_s"], report["untuned_tasks_s"]
-    estimated = "-" if tasks_s is None else f"{tasks_s * 1e3:.4g} ms"
+    estimated = "-" if tasks_s is None else duration(tasks_s)
     if tasks_s and untuned_s:
-        estimated += f"; untuned {untuned_s * 1e3:.4g} ms, {untuned_s / tasks_s:.2f} times as long"
+        estimated += f"; untuned {duration(untuned_s)}, {untuned_s / tasks_s:.2f} times as long"
     rows = [
-        ("latency", f"{report['latency_s'] * 1e3:.4g} ms from input to output"),
+        ("latency", f"{duration(report['latency_s'])} from input to output"),
         ("tasks", estimated),
         ("trials", f"{report['trials']} ({report['resumed']} from the records); {report['wall_s']:.1f} s"),
         ("records", report["records"]),

@@ -47,7 +47,9 @@ def tune_with(name: str, task: TemplateTask, options: TuningOptions, measure: Me
     def keep(state: TuningState, record: Record) -> object:
         return log(state, replace(record, limits=limits))
 
-    callbacks: list[AnyCallback] = [keep, progress_bar(count, task.name, stream=sys.stderr)]
+    callbacks: list[AnyCallback] = [keep]
+    if options.progress:
+        callbacks.append(progress_bar(count, task.name, stream=sys.stderr))
     if options.time_limit_s is not None:
         callbacks.append(time_limit(options.time_limit_s))
     return tuner.tune(count, measure, options.early_stopping, callbacks)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..dialects.names import printable
 from ..search.records.choose import name_in
+from ..search.records.record import duration
 from ..storage.ownership import require_ours
 from ..storage.whole_file import write_whole
 from ._errors import UserError
@@ -55,7 +56,7 @@ def _stats(options: argparse.Namespace, records: list[Record]) -> None:
         return
     for s in found:
         errors = ", ".join(f"{count} {code}" for code, count in s.errors.items()) or "none"
-        best = f"best {s.best_s * 1e3:.4g} ms" if math.isfinite(s.best_s) else "none right"
+        best = f"best {duration(s.best_s)}" if math.isfinite(s.best_s) else "none right"
         name = f"{s.workload_hash} {name_in(s.workload_key)}"
         print(printable(f"{name}: {s.trials} trials, {s.ok} right, errors {errors}, {best}"))
         counts = ((s.stopped_early, "stopped early"), (s.reused, "of a known binary"))
@@ -73,7 +74,7 @@ def _best(options: argparse.Namespace, records: list[Record]) -> None:
         return
     for r in found:
         name = f"{r.workload_hash} {name_in(r.workload_key)}"
-        print(printable(f"{name}: {r.time_s * 1e3:.4g} ms on {r.device}, {r.target}\n  {r.schedule}"))
+        print(printable(f"{name}: {duration(r.time_s)} on {r.device}, {r.target}\n  {r.schedule}"))
 
 
 def _distill(options: argparse.Namespace, records: list[Record]) -> None:

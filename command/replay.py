@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
+from ..search.records.record import duration
 from ._errors import UserError
 from ._export import add_export_options, check_export, export, in_words
 from ._inputs import file_name, from_zero, positive
@@ -63,9 +64,14 @@ def run(options: argparse.Namespace) -> int:
         }
         print(json.dumps(report))
         return 0 if checked.right else 1
-    rows = [("latency", f"{result.min * 1e3:.4g} ms (shortest of {len(result.times_s)} repeats, {result})")]
+    rows = [
+        (
+            "latency",
+            f"{duration(result.min)} (shortest of {len(result.times_s)} repeats, median {duration(result.median)})",
+        )
+    ]
     if record is not None:
-        rows.append(("recorded", f"{record.time_s * 1e3:.4g} ms on {printable(record.device)}"))
+        rows.append(("recorded", f"{duration(record.time_s)} on {printable(record.device)}"))
     rows += [*speed_rows(task, result.min, limits), ("check", str(checked))]
     print(printable("\n".join([f"{task.name} on {place(task)}", table(rows), *in_words(written)])))
     return 0 if checked.right else 1

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import printable
+from ..search.records.record import duration
 from ._errors import UserError
 from ._inputs import file_name
 from ._source import pick_record, replayable, task_of
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         shown: dict[str, Any] = json.loads(record.to_json())
         print(json.dumps({**shown, "mode": options.mode, "shown": text}))
     else:
-        speed = f"{record.time_s * 1e3:.4g} ms on {record.device}, target {record.target}"
+        speed = f"{duration(record.time_s)} on {record.device}, target {record.target}"
         print(printable(f"{record.workload_key}: {speed}"), file=sys.stderr)
         print(printable(text))
     return 0

@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.names import one_line
 from ..search.records.file import DEFAULT_SKETCH
+from ..search.records.record import duration
 from ._errors import UserError, interruption_code
 from ._inputs import file_name, tuner
 from ._measuring import add_measure_options, measure_option_of
 from ._network import add_network_options, is_network
-from ._report import Check, check, limits_for, place, replay_command, speed_json, speed_rows, table
-from ._searching import add_search_options, require_records, tuning_options_of
+from ._report import (
+    Check,
+    check,
+    limits_for,
+    place,
+    replay_command,
+    speed_json,
+    speed_rows,
+    table,
+    write_replay,
+)
+from ._searching import add_search_options, require_records, said, said_on, tuning_options_of
 from ._source import file_task, is_own_template, named_task, template_task, templated_task
 from ._tuner import require_tuner_fits, tune_with
 
@@ -60,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", type=file_name, help="record file, gone on with if it exists (default: <workload>.jsonl)"
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
-    parser.add_argument("--verbose", action="store_true", help="show each trial")
+    told = parser.add_mutually_exclusive_group()
+    told.add_argument("--verbose", action="store_true", help="show each trial")
+    told.add_argument("--quiet", action="store_true", help="print the report and nothing else, no progress either")
     add_search_options(parser)
     add_measure_options(parser)
     add_network_options(parser)
@@ -103,10 +116,10 @@ def run(options: argparse.Namespace) -> int:
     _require_possible(task)
     records = options.records or Path(f"{name}.jsonl")
     require_records(records)
-    say = sys.stderr if options.json else sys.stdout
-    print(f"{task.compute_dag}\n", file=say)
+    say = said_on(options)
+    said(say, f"{task.compute_dag}\n")
     known = " (exists: gone on with)" if records.exists() else ""
-    print(f"records: {records}{known}", file=say, flush=True)
+    said(say, f"records: {records}{known}")
     limits = limits_for(task.target, [task.compute_dag.dtype])
     tuning = tuning_options_of(options, records, options.trials or TRIALS, limits)
     start_s = time.monotonic()
@@ -121,10 +134,11 @@ def run(options: argparse.Namespace) -> int:
     workload = _write_workload(task, records)
     checked = check(task, _workload_of(task).build(result.best.schedule))
     limits = limits_for(task.target, (), result.best) or limits
+    replay = write_replay(records, task, result.best.schedule)
     if options.json:
-        print(json.dumps(_as_json(task, result, checked, limits, wall_s, records, workload)))
+        print(json.dumps(_as_json(task, result, checked, limits, wall_s, records, workload, replay)))
     else:
-        print(_as_text(task, result, checked, limits, wall_s, workload, tuning.advice_on_more))
+        print(_as_text(task, result, checked, limits, wall_s, replay, tuning.advice_on_more))
     return 0 if checked.right else 1
 
 
@@ -222,21 +236,21 @@ def _as_text(
     checked: Check,
     limits: Limits | None,
     wall_s: float,
-    workload: Path,
+    replay: Path,
     advice: str,
 ) -> str:
     best, state = result.best, result.state
-    repeats = f"shortest of {len(best.times_s)} repeats, median {statistics.median(best.times_s) * 1e3:.4g} ms"
+    repeats = f"shortest of {len(best.times_s)} repeats, median {duration(statistics.median(best.times_s))}"
     untuned = "failed" if any(trial.sketch == DEFAULT_SKETCH for trial in result.trials) else "not measured"
     if result.default is not None:
-        untuned = f"{result.default.time_s * 1e3:.4g} ms; the tuned kernel is {result.speedup:.2f} times as fast"
+        untuned = f"{duration(result.default.time_s)}; {_gain(result)}"
     spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
     resumed = ""
     if state.resumed:
         hint = f"; {advice}" if state.resumed == state.done else ""
         resumed = f" ({state.resumed} from the records{hint})"
     rows = [
-        ("latency", f"{best.time_s * 1e3:.4g} ms ({repeats})"),
+        ("latency", f"{duration(best.time_s)} ({repeats})"),
         *speed_rows(task, best.time_s, limits),
         ("untuned", untuned),
         ("check", str(checked)),
@@ -250,8 +264,16 @@ def _as_text(
     steps = "\n".join(f"  {step}" for step in parse_schedule(best.schedule))
     return (
         f"\n{task.name} on {best.device}, {place(task)}\n{table(rows)}\n\nschedule\n{steps}\n\n"
-        f"replay it (add --print-between-passes to see every step)\n  {replay_command(workload, best.schedule)}"
+        f"replay it (add --print-between-passes to see every step)\n  {replay_command(replay)}"
     )
+
+
+def _gain(result: TuningResult) -> str:
+    """What tuning gained over the schedule of an untuned build."""
+    assert result.default is not None
+    if result.best.schedule == result.default.schedule:
+        return "the default schedule won: none of those tried was faster"
+    return f"the tuned kernel is {result.speedup:.2f} times as fast"
 
 
 def _as_json(
@@ -262,6 +284,7 @@ def _as_json(
     wall_s: float,
     records: Path,
     workload: Path,
+    replay: Path,
 ) -> dict[str, Any]:
     best, state = result.best, result.state
     return {
@@ -286,5 +309,5 @@ def _as_json(
         "template": best.template or None,
         "records": str(records),
         "workload_file": str(workload),
-        "replay": replay_command(workload, best.schedule),
+        "replay": replay_command(replay),
     }

@@ -133,7 +133,7 @@ class Record:
         """The workload, how fast it is or how it failed, and the config of a template, or the schedule."""
         known = key_of(self.workload_key)
         name = self.workload_key if known is None else known[0]
-        result = f"{self.time_s * 1e3:.4g} ms" if self.ok else self.error.value
+        result = duration(self.time_s) if self.ok else self.error.value
         chosen = self.schedule
         if self.template:
             config = self.template.get("config")
@@ -173,6 +173,14 @@ class Record:
             return _from_dict(data)
         except ValueError as error:
             raise RecordError(f"not a record: {error}") from error
+
+
+def duration(seconds: float) -> str:
+    """Seconds with a prefix: `12.3 us`."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
 
 
 def key_of(text: str) -> tuple[str, list[Any], str] | None:

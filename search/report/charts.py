@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ..measure.limits import Limits
 from ..records.file import Record
-from .group import RecordGroup, duration
+from ..records.record import duration
+from .group import RecordGroup
 from .svg import Chart
 
 CURVE_TITLE = "Speed of each trial and of the best so far"

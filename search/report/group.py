@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..measure.limits import Limits, Share
 from ..named_workloads import named_workloads, parameters
 from ..records.file import Record, RecordError, Role, best
-from ..records.record import key_of
+from ..records.record import duration, key_of
 from ..tune.progress import Round
 
 if TYPE_CHECKING:
@@ -155,14 +155,6 @@ def key_parts(key: str) -> tuple[str, str]:
 
 def _plain(value: Any) -> str:
     return "x".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def duration(seconds: float) -> str:
-    """Seconds with a prefix: `12.3 us`."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns"
 
 
 def repeats(record: Record) -> str:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from ..records.file import DEFAULT_SKETCH
 from ..records.network_files import TunedNetwork
+from ..records.record import duration
 from ..tune.progress import TuningState, counted, sparkline
 from ..tune.state import SchedulerState, TaskRow, ways_of, weighted_sum
 from ..tune.strategy import TaskHistory
 from ..tune.table import HEADINGS, as_table
-from .group import RecordGroup, duration
+from .group import RecordGroup
 from .markup import as_text, table
 from .svg import Chart
 

@@ -1,4 +1,4 @@
-"""Progress of tuning a task, and its display: a live table on a terminal, plain lines elsewhere."""
+"""Progress of tuning a task, and its display: a live bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from ..cost_model.ranking import RankingQuality, ranking_quality
 from ..records.file import Record
+from ..records.record import duration
 from .display import Screen, Silent, say
 
+_SPARKS = 40
+"""Bars of the line that shows the best by trial: a narrow terminal has room for them."""
 _BARS = "▁▂▃▄▅▆▇█"
 _TELLING = 8
 """Candidates of a round that is not over yet, below which its ranking says little."""
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
+    from rich.progress import Progress as RichProgress
 
 
 @dataclass
@@ -117,13 +121,19 @@ class TuningState:
         """Seconds since tuning began, resumed trials apart."""
         return time.monotonic() - self.started_s
 
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the trials still to be made take, as long each as those of this call; None before the first."""
+        new = self.done - self.begun_at
+        return None if new <= 0 else (self.total - self.done) * self.elapsed_s / new
+
     def speed(self, record: Record | None) -> str:
         """Return a record's speed as people read it: GFLOP/s where the operations are known, else the time."""
         if record is None or not record.ok:
             return "-"
         if not self.flop:
-            return f"{record.time_s * 1e3:.4g} ms"
-        return f"{self.flop / record.time_s / 1e9:.1f} GFLOP/s ({record.time_s * 1e3:.4g} ms)"
+            return duration(record.time_s)
+        return f"{self.flop / record.time_s / 1e9:.1f} GFLOP/s ({duration(record.time_s)})"
 
     def error_counts(self) -> str:
         """Return the failures by code, the most frequent first."""
@@ -188,63 +198,75 @@ class Lines:
         )
 
 
-class LiveTable:
-    """A live table, of a row, with notes below it."""
+class LiveBar:
+    """A bar of trials with the time that is left, and lines below it that no width of a terminal breaks."""
 
     def __init__(self, stream: TextIO) -> None:
         self._screen = Screen(stream)
+        self._bar: RichProgress | None = None
 
     def start(self, state: TuningState) -> None:
         """Begin."""
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
         self._screen.start()
+        columns = (
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
+        self._bar = RichProgress(*columns, auto_refresh=False)
+        self._bar.add_task("", total=state.total, completed=state.done, left="")
         self.update(state)
 
     def update(self, state: TuningState) -> None:
         """Draw."""
-        self._screen.draw(state.phase, lambda: self._table(state))
+        self._screen.draw(state.phase, lambda: self._drawn(state))
 
     def note(self, text: str) -> None:
-        """Print `text` above the table."""
+        """Print `text` above the bar."""
         self._screen.note(text)
 
     def stop(self) -> None:
-        """Leave the table as it is."""
+        """Leave the bar as it is."""
         self._screen.stop()
 
-    def _table(self, state: TuningState) -> Table:
-        from rich import box
-        from rich.table import Table
+    def _drawn(self, state: TuningState) -> Group:
+        from rich.console import Group
+        from rich.text import Text
 
-        table = Table(
-            box=box.SIMPLE,
-            title=f"{state.task}: {state.phase}",
-            title_justify="left",
-            caption="\n".join(f"{name}: {text}" for name, text in _notes(state).items() if text),
-            caption_justify="left",
-        )
-        cells = {
-            "round": str(state.round),
-            "trials": f"{state.done}/{state.total}",
-            "valid": f"{state.valid}/{state.done}",
-            "best": state.speed(state.best),
-            "last": state.speed(state.last),
-            "untuned": state.speed(state.default),
-        }
-        for name in cells:
-            table.add_column(name)
-        table.add_row(*cells.values())
-        return table
+        assert self._bar is not None, "it was started"
+        (bar,) = self._bar.tasks
+        left = "" if state.left_s is None else f"{_clock(state.left_s)} left"
+        self._bar.update(bar.id, total=state.total, completed=state.done, left=left)
+        lines = [Text(f"{state.task}: {state.phase}, round {state.round}", no_wrap=True, overflow="ellipsis")]
+        below = [
+            Text(f"{name:>8} {text}", no_wrap=True, overflow="ellipsis") for name, text in _notes(state).items() if text
+        ]
+        return Group(*lines, self._bar.make_tasks_table(self._bar.tasks), *below)
+
+
+def _clock(seconds: float) -> str:
+    """Seconds as `1:02:03`, or `2:03`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _notes(state: TuningState) -> dict[str, str]:
-    """The lines below the live table."""
+    """The lines below the bar."""
     model = [str(state.quality)] if state.quality is not None else []
-    spent = f"{state.search_s:.1f} / {state.build_s:.1f} / {state.run_s:.1f} s"
+    spent = f"search {state.search_s:.1f} s, build {state.build_s:.1f} s, run {state.run_s:.1f} s"
     return {
-        "errors": state.error_counts() if state.errors else "",
+        "best": state.speed(state.best),
+        "last": state.speed(state.last),
+        "untuned": state.speed(state.default),
+        "valid": f"{state.valid} of {state.done}" + (f": {state.error_counts()}" if state.errors else ""),
         "model": "; ".join([*model, *_prediction(state)]),
-        "time": f"{state.elapsed_s:.1f} s (search / build / run: {spent})",
-        "speed of the best, by trial": sparkline(state.curve),
+        "spent": spent,
+        "best by": f"trial {sparkline(state.curve, _SPARKS)}" if state.curve else "",
     }
 
 
@@ -276,7 +298,7 @@ def sparkline(best_s: Sequence[float], width: int = 60) -> str:
 def make_progress(stream: TextIO | None = None) -> Progress:
     """Return the display that suits `stream` (standard error if None)."""
     stream = sys.stderr if stream is None else stream
-    return LiveTable(stream) if stream.isatty() else Lines(stream)
+    return LiveBar(stream) if stream.isatty() else Lines(stream)
 
 
 def progress_of(choice: bool | Progress) -> Progress:

@@ -203,7 +203,7 @@ def test_tune_reports_what_was_reached(tuned: Tuned) -> None:
 def test_the_printed_command_replays_the_schedule(tuned: Tuned) -> None:
     """As printed, in a shell where `xdsl-opt` need not be on the path."""
     command = tuned.output.strip().splitlines()[-1].strip()
-    assert "xdsl-opt matmul." in command
+    assert command.startswith("sh matmul.") and command.endswith(".replay.sh")
     done = subprocess.run(["bash", "-c", command], cwd=tuned.folder, capture_output=True, text=True, check=True)
     record = rec.best(rec.load(tuned.records))
     workload = named_workloads()["matmul"]
@@ -483,7 +483,7 @@ def test_show(tuned: Tuned, mode: str, start: str) -> None:
     code, out, err = call("show", tuned.records, "--mode", mode)
     assert code == 0
     assert out.startswith(start)
-    assert " ms on " in err
+    assert re.search(r" [mun]?s on ", err)
     code, out, _ = call("show", tuned.records, "--mode", mode, "--json")
     assert json.loads(out)["shown"].startswith(start.strip())
 
@@ -564,7 +564,7 @@ def test_a_torn_line_is_a_warning_of_one_sentence(tuned: Tuned, tmp_path: Path) 
     assert (code, out) == call("show", tuned.records)[:2]
     warning, found = err.splitlines()
     assert warning.startswith("loopwright: ") and "1 line(s) skipped" in warning
-    assert " ms on " in found
+    assert re.search(r" [mun]?s on ", found)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from loopwright.backends.llvm.emit import emit
 from loopwright.backends.llvm.jit import LoadedObject, compile_text
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.cli import main
-from loopwright.command._report import replay_command
+from loopwright.command._report import replay_command, replay_script
 from loopwright.dialects.index import axis
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.kernel import AllocOp as KernelAllocOp
@@ -316,8 +316,11 @@ def test_terminals_are_sent_no_controls(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_lines_for_a_shell_are_one_command() -> None:
     for text in HOSTILE.values():
-        words = shlex.split(replay_command(Path(f"{text}.mlir"), f'lw-split{{block="{text}"}}'))
-        assert words[-3:] == [f"{text}.mlir", "-p", f'lw-split{{block="{text}"}}']
+        schedule = f'lw-split{{block="{text}"}}'
+        script = replay_script(text, "module {}", schedule, "END")
+        words = shlex.split(script[script.index("exec ") : script.rindex(" <<'END'")])
+        assert words[-3:] == ["$@", "-p", schedule] and script.count("\n#") == 1
+        assert shlex.split(replay_command(Path(f"{text}.sh"))) == ["sh", f"{text}.sh"]
 
 
 def test_python_code_is_calls_of_literals() -> None:

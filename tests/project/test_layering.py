@@ -42,6 +42,7 @@ HEAVY = {
     "pyopencl",
     "rich",
     "scipy",
+    "shtab",
     "sklearn",
     "threadpoolctl",
 }

@@ -24,9 +24,10 @@ from loopwright.search.measure.limits import Limits, limits_of, why_unknown
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Record, RecordError, Role
 from loopwright.search.records.rebuilt import rebuilt_task
+from loopwright.search.records.record import duration
 from loopwright.search.report.charts import curve_chart
 from loopwright.search.report.explain import explain
-from loopwright.search.report.group import duration, groups
+from loopwright.search.report.group import groups
 from loopwright.search.report.steps import steps_of
 from loopwright.search.report.svg import Chart, PixelScale
 from loopwright.search.report.write import write_report

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ from loopwright.search.tune import display
 from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
-from loopwright.search.tune.progress import Lines, LiveTable, TuningState, make_progress
+from loopwright.search.tune.progress import Lines, LiveBar, TuningState, make_progress
 from loopwright.search.tuners import callbacks
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
@@ -610,14 +611,31 @@ def test_drawing_takes_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch)
     assert drawn[-1] == 10_003 and terminal.getvalue().count("trial of all") == 1
 
 
-def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
+@pytest.mark.parametrize("columns", [60, 200])
+def test_a_terminal_gets_a_bar_that_its_width_does_not_break(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     shown = Terminal()
     progress = make_progress(shown)
-    assert isinstance(progress, LiveTable) and isinstance(make_progress(io.StringIO()), Lines)
-    tune(doubling(FakeSpace(failing=0.2)), TuningOptions(num_measure_trials=12, progress=progress), MEASURE)
-    text = shown.getvalue()
-    for words in ("doubling: measuring", "12/12", "RUNTIME_ERROR", "untuned", "search / build / run", "round", "valid"):
+    assert isinstance(progress, LiveBar) and isinstance(make_progress(io.StringIO()), Lines)
+    tune(doubling(FakeSpace(failing=0.2), flop=1e9), TuningOptions(num_measure_trials=12, progress=progress), MEASURE)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
+    for words in (
+        "doubling: measuring, round 1",
+        "12/12",
+        " left",
+        "RUNTIME_ERROR",
+        "untuned",
+        "search ",
+        "best by trial",
+    ):
         assert words in text
-    assert "speed of the best, by trial: " in text and "█" in text
+    drawn = text[text.rindex("doubling: ") :].splitlines()
+    assert max(map(len, drawn)) <= columns and len(drawn) in (8, 9), drawn
+
+
+def test_the_time_left_is_that_of_trials_still_to_be_made() -> None:
+    state = TuningState("task", total=40, started_s=time.monotonic() - 10, begun_at=20, done=20)
+    assert state.left_s is None
+    state.done = 30
+    assert state.left_s == pytest.approx(10, rel=0.05)
