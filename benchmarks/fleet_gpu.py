@@ -43,7 +43,9 @@ def start(words: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-m", "loopwright", "fleet", *words], stdout=subprocess.PIPE, text=True)
 
 
-def measured(options: MeasureOptions, data: MeasureTask, schedules: list[str]) -> tuple[list[Measurement], float, float]:
+def measured(
+    options: MeasureOptions, data: MeasureTask, schedules: list[str]
+) -> tuple[list[Measurement], float, float]:
     """The measurements, the seconds that they took, and those with the start of the processes."""
     began_s = time.perf_counter()
     with Measurer(options) as measurer:
@@ -95,7 +97,9 @@ def main() -> None:
                 walls[way].append(wall_s)
                 wholes[way].append(whole_s)
                 best[way].append([min(m.times_s) if m.ok else float("nan") for m in found])
-                print(f"{way}: {wall_s:.2f} s, with processes {whole_s:.2f} s, ok {sum(m.ok for m in found)}", flush=True)
+                print(
+                    f"{way}: {wall_s:.2f} s, with processes {whole_s:.2f} s, ok {sum(m.ok for m in found)}", flush=True
+                )
     finally:
         lw.stop_fleet(at)
         for process in processes:
@@ -112,7 +116,9 @@ def main() -> None:
         )
         ratios = ratios[np.isfinite(ratios)]
         within = float(np.mean(np.abs(ratios - 1) <= 0.03))
-        print(f"times, {way} over local: median {statistics.median(ratios):.4f}, {within:.0%} of {len(ratios)} within 3%")
+        print(
+            f"times, {way} over local: median {statistics.median(ratios):.4f}, {within:.0%} of {len(ratios)} within 3%"
+        )
 
 
 if __name__ == "__main__":
