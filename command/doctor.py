@@ -48,7 +48,7 @@ def examine() -> Iterator[Finding]:
     yield _opencl()
     yield _package("onnx", "onnx", "reading ONNX models", "frontends/onnx/importer.py")
     yield _package("torch", "torch", "the peer that `make bench` compares with", "__init__.py")
-    yield _package("fleet", "distributed", "measuring on many devices", "search/fleet.py")
+    yield _package("fleet", "distributed", "measuring on many devices", "fleet/runner.py")
 
 
 def _llvm() -> Finding:

@@ -24,7 +24,7 @@ _HISTORY = "lw.apply_history_best(file)"
 _EXECUTOR = "lw.compile(net, target).executor()"
 _ARRAYS = "nothing: kernels take NumPy arrays, and their target says the device"
 _ALL_PASSES = "nothing: lw.compile runs all passes"
-_HERE = "nothing yet: measuring is on the machine that tunes"
+_FLEET = "lw.request_device(key, 'HOST:PORT'), and `loopwright fleet`"
 _ZOO = "lw.testing.network('resnet-18', batch=1, layout='NHWC')"
 _EXPORTED = "lw.from_onnx, of the model exported to ONNX"
 _LOWERED = "print(sch), or task.print_best(file, mode='ir')"
@@ -112,10 +112,10 @@ INSTEAD: Mapping[str, str] = {
     "auto_schedule": "task.tune(lw.TuningOptions(...))",
     "get_config": "the first parameter of a template",
     "LocalRPCMeasureContext": _RUNNER,
-    "RPCRunner": _RUNNER,
-    "rpc": _HERE,
-    "exec": _HERE,
-    "request_remote": _HERE,
+    "RPCRunner": "runner=lw.FleetRunner(key, 'HOST:PORT')",
+    "rpc": _FLEET,
+    "exec": _FLEET,
+    "request_remote": _FLEET,
     "utils": "pathlib and tempfile for files; for devices elsewhere nothing yet",
     "RecordToFile": _RECORDS,
     "PreloadMeasuredStates": _RECORDS,

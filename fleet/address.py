@@ -111,9 +111,10 @@ def connect(tracker: str, security: Any) -> Any:
 
 def quiet() -> None:
     """Keep to ourselves what Dask logs of lost connections: a sentence of ours says it where it matters."""
-    for name in ("distributed", "tornado.application", "asyncio"):
+    ours = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    for name in ("tornado.application", *ours):
         logger = logging.getLogger(name)
-        if logger.level in (logging.NOTSET, logging.INFO, logging.WARNING):
+        if logger.level in (logging.NOTSET, logging.INFO, logging.WARNING):  # as Dask sets them, and not debugging
             logger.setLevel(logging.CRITICAL)
 
 

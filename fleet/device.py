@@ -1,4 +1,4 @@
-"""A device of a fleet: what it is, the runner process inside that survives its jobs, and what it has done so far."""
+"""A device of a fleet: its description, the runner process inside that survives its jobs, and its statistics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_THE_CANDIDATES = (ErrorCode.DEVICE_LOST, ErrorCode.UNKNOWN)
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """What a device is registered as; `env` is for its processes, such as which GPU they see."""
+    """Description of a device to be registered; `env` is for its processes, such as which GPU they see."""
 
     key: str
     name: str
@@ -94,7 +94,7 @@ class Device:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What never changes, as plain data."""
+        """The facts that never change, as plain data."""
         return {
             "protocol": PROTOCOL,
             "version": __version__,
@@ -108,7 +108,7 @@ class Device:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """What it has done so far, as plain data; `aside` says why it takes no jobs for now."""
+        """Counts of its jobs so far, as plain data; `aside` says why it takes no jobs for now."""
         done = self._done + self._failed
         return {
             "done": self._done,

@@ -1,4 +1,4 @@
-"""What a machine registers: its CPU, or each of its GPUs, with the limits that the hardware itself tells."""
+"""The devices that a machine registers: its CPU, or each of its GPUs, with the limits that the hardware tells."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def describe_device(key: str, target: str, number: int, name: str | None = None,
 
 
 def _visible(number: int) -> str:
-    """How the driver is told to show one device alone, as this process counts them."""
+    """The value by which the driver shows one device alone, as this process counts them."""
     seen: Sequence[str] = [each for each in os.environ.get(_VISIBLE, "").split(",") if each]
     return seen[number] if number < len(seen) else str(number)
 

@@ -27,7 +27,7 @@ _CODE_FROM_THE_WIRE = (
     "actor_execute",
     "actor_attribute",
 )
-"""What Dask's workers do for everybody who reaches them, and devices for nobody."""
+"""Requests that Dask's workers carry out for everybody who reaches them, and devices for nobody."""
 
 ALLOWED = {
     ("loopwright.fleet.job", "serve"),
@@ -40,7 +40,7 @@ ALLOWED = {
     ("dask._task_spec", "Tuple"),
     ("distributed.shuffle._worker_plugin", "ShuffleWorkerPlugin"),
 }
-"""All that a device makes of a pickle: our one function, Dask's description of a task, and a part of every worker."""
+"""The names in pickles that a device takes: our one function, Dask's description of a task, a part of every worker."""
 
 
 class _Unpickler(pickle.Unpickler):

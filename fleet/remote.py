@@ -33,7 +33,7 @@ _USUAL_S = 60.0
 
 
 class RemoteError(FleetError):
-    """What was asked of a device failed there; the text is that of the error there."""
+    """A request failed on the device; the text is that of the error there."""
 
 
 def request_device(
@@ -168,7 +168,7 @@ class RemoteArray:
 
 
 class _RemoteCallable:
-    """What is called with arrays on a device."""
+    """A kernel or network on a device, which is called with arrays."""
 
     def __init__(self, remote: RemoteDevice, held: int, inputs: tuple[str, ...]) -> None:
         self._remote, self._held, self.inputs = remote, held, inputs

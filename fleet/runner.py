@@ -25,7 +25,7 @@ _AHEAD = 2
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the devices are: all that is no term of measuring."""
+    """The devices to run on: all that is no term of measuring."""
 
     key: str
     tracker: str

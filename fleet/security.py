@@ -1,4 +1,4 @@
-"""Who may talk to a fleet: the loopback alone, holders of a certificate, or, spelled out, everybody."""
+"""Access to a fleet: for the loopback alone, holders of a certificate, or, spelled out, everybody."""
 
 from __future__ import annotations
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cuda.arrays import cuda
 from ..backends.device_kernel import DeviceKernel
 from ..backends.kernel_function import Kernel
+from ..backends.opencl.arrays import opencl
 from ..backends.time_evaluator import BenchmarkResult
 from ..graph.runtime.network import load_network
 from ..search.measure import wire
@@ -106,14 +108,8 @@ class Session:
         """The device that arrays are copied to; None where that is the host."""
         kind = self._backend.__name__.split(".")[-2]  # type: ignore[attr-defined]
         if kind == "cuda":
-            from ..backends.cuda.arrays import cuda
-
             return cuda(0)
-        if kind == "opencl":
-            from ..backends.opencl.arrays import opencl
-
-            return opencl(0)
-        return None
+        return opencl(0) if kind == "opencl" else None
 
     def _given(self, array: Any) -> Any:
         return self._held[array] if isinstance(array, int) else unpack_arrays([array])[0]

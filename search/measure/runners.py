@@ -58,7 +58,7 @@ class Worker(Protocol):
 
 
 class Runners(Protocol):
-    """What runs a measurer's candidates."""
+    """Runners of a measurer's candidates."""
 
     @property
     def devices(self) -> int:
@@ -122,7 +122,7 @@ class LocalRunners:
 
 
 def rule_of(task: MeasureTask, check: bool) -> wire.Message:
-    """Which outputs of a task are right, and the element types of its arrays, as a runner is told."""
+    """The tolerance of a task's outputs, and the element types of its arrays, as a runner is told."""
     atol, rtol = (task.atol, task.rtol) if check else (math.inf, 0.0)
     return {"atol": atol, "rtol": rtol, "dtypes": [array.dtype.name for array in (*task.inputs, *task.expected)]}
 

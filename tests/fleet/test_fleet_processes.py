@@ -1,0 +1,118 @@
+"""A fleet of processes, by its commands: a device that is killed costs no trial, and `stop` leaves nothing."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import fake_backend
+import pytest
+from commands import call
+from fleets import KEY
+from patience import wait_until
+from processes import marked_processes
+
+import loopwright as lw
+from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+
+pytest.importorskip("distributed")
+SUPPORT = Path(fake_backend.__file__).parent
+
+
+@contextmanager
+def started(*words: str, mark: str) -> Iterator[subprocess.Popen[str]]:
+    """A command of a fleet, ended at the end."""
+    name, _, value = mark.partition("=")
+    path = os.pathsep.join([str(SUPPORT), *sys.path])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loopwright", "fleet", *words],
+        env={**os.environ, "PYTHONPATH": path, name: value},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def line_with(process: subprocess.Popen[str], words: str) -> str:
+    assert process.stdout is not None
+    return next(line for line in process.stdout if words in line)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_measuring")
+def test_a_killed_device_costs_no_trial_and_stop_leaves_nothing() -> None:
+    mark = f"LOOPWRIGHT_TEST_FLEET={os.getpid()}-{time.time_ns()}"
+    with started("tracker", "--port", "0", mark=mark) as tracker:
+        at = line_with(tracker, "tracker at ").split()[-1]
+        device = ["device", "--tracker", at, "--key", KEY, "--target", "llvm cores=1", "--backend", "fake_backend"]
+        with (
+            started(*device, "--name", "a", mark=mark) as first,
+            started(*device, "--name", "b", mark=mark) as second,
+        ):
+            for each in (first, second):
+                line_with(each, "is registered under")
+            runner = lw.FleetRunner(KEY, at, repeat=1, min_repeat_ms=0)
+            source, expected = fake_backend.data()
+            with Measurer(runner.options(MeasureOptions("fake_backend", builders=1, threads=1))) as measurer:
+                measurer.use(MeasureTask("t", [source], [expected], 0, 0))
+                numbers = measurer.submit([f"time=0.001 n={n}" for n in range(40)])
+                results = measurer.results()
+                found = [next(results) for _ in range(5)]
+                first.kill()
+                found += results
+            assert sorted(m.job for m in found) == numbers and all(m.ok for m in found)
+            code, out, _ = call("fleet", "status", "--tracker", at, "--json")
+            assert code == 0 and [d["name"] for d in json.loads(out)["devices"]] == ["b"]
+            code, out, err = call("fleet", "stop", "--tracker", at)
+            assert (code, err) == (0, "") and out == f"ended devices and the tracker at {at}: b\n"
+            assert second.wait(60) == 0 and tracker.wait(60) == 0
+    assert wait_until(lambda: not marked_processes(mark))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["status", "--tracker", "here"], "a tracker is given as HOST:PORT, as in 127.0.0.1:9190, got 'here'"),
+        (["status", "--tracker", "127.0.0.1:1"], "no tracker can be reached at 127.0.0.1:1 (Connection refused): "),
+        (
+            ["tracker", "--host", "0.0.0.0"],
+            "0.0.0.0 can be reached by others, and whoever reaches a fleet runs code on",
+        ),
+        (["device", "--tracker", "127.0.0.1:1", "--key", "a b", "--target", "llvm"], "a key is up to 64 letters, "),
+        (
+            ["device", "--tracker", "127.0.0.1:1", "--key", "k", "--devices", "1", "--target", "llvm"],
+            "there is no llvm ",
+        ),
+        (["device", "--tracker", "127.0.0.1:1", "--key", "k", "--target", "nonsense"], "target 'nonsense'"),
+    ],
+)
+def test_bad_input_is_a_sentence(words: list[str], said: str) -> None:
+    code, out, err = call("fleet", *words)
+    assert code in (1, 2) and not out and err.startswith(f"loopwright: {said}") and err.count("\n") == 1
+
+
+def test_a_device_without_its_driver_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    from loopwright.backends.cuda.driver import MissingCuda
+
+    def missing() -> int:
+        raise MissingCuda("no GPU here to run on: CUDA's driver does not load")
+
+    monkeypatch.setattr("loopwright.backends.cuda.driver.device_count", missing)
+    code, out, err = call("fleet", "device", "--tracker", "127.0.0.1:1", "--key", "k", "--target", "cuda")
+    assert (code, out) == (1, "") and err == "loopwright: no GPU here to run on: CUDA's driver does not load\n"
+
+
+def test_tuning_names_tracker_and_key_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call("tune", "matmul", "--m", "8", "--n", "8", "--k", "8", "--tracker", "127.0.0.1:1")
+    assert (code, err.splitlines()[-1]) == (2, "loopwright: a fleet is named by both --tracker HOST:PORT and --key KEY")
