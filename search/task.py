@@ -34,6 +34,7 @@ from .records.known import best_known
 from .records.match import Choice, counted_reasons
 from .sketch.as_python import as_python
 from .sketch.generate import generate_sketches
+from .sketch.likely import likeliest
 from .sketch.rule import SketchRule, checked_rules
 from .sketch.sketch import Sketch
 from .tune.deadline import Deadline
@@ -116,11 +117,15 @@ class SearchTask:
             )
         return generate_sketches(self.module, self.target, self.rules)
 
-    @property
+    @cached_property
     def default_schedule(self) -> str:
-        """The schedule of an untuned build, and the first trial of a search."""
+        """The schedule of an untuned build, and the first trial of a search.
+
+        Of the first sketch, on a CUDA device the candidate that analytic models like best of several hundred, else the
+        defaults.
+        """
         first = self.sketches[0]
-        return first.schedule(first.default)
+        return likeliest(first) if self.target.kind == "cuda" else first.schedule(first.default)
 
     @cached_property
     def reference(self) -> Reference:
