@@ -162,7 +162,6 @@ INSTEAD: Mapping[str, str] = {
     "get_child_blocks": "sch.blocks",
     "storage_scope": "scope",
     "set_store_predicate": "nothing: lowering places predicates",
-    "tensorize": "nothing yet: matrix instructions are not used",
     "mod": "sch.workload and print(sch)",
 }
 """From a word of TVM's (autotvm, auto_scheduler, meta_schedule, te and tir schedules) to what stands for it here."""

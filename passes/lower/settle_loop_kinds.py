@@ -26,7 +26,7 @@ from ._block_plan import BlockPlan
 from ._copies import holding_for
 from ._lanes import same_for_lanes, step_in_memory
 from ._loop_values import LoopValues
-from ._run_ahead import taken_ahead, work_of
+from ._run_ahead import ASYNCHRONOUS, taken_ahead, work_of
 from ._starts import is_start, loops_started, nests_with_starts
 from ._steps import note_step, require_after
 from ._thread_sharing import launch_sizes
@@ -39,7 +39,7 @@ LANES = (2, 4, 8)
 """Elements that a thread of a GPU moves as vectors; above four, the printers take several."""
 
 MOST_BYTES = 16
-"""Bytes that a thread moves at once; as many lanes of one byte are a vector too."""
+"""Bytes that a device copies by itself at most; as many lanes of one byte are a vector there, too."""
 
 
 @dataclass(frozen=True)
@@ -216,9 +216,9 @@ class _GpuSettling(_Settling):
     def _may_be_vector(self, loop: ForOp) -> bool:
         if loop.size in LANES:
             return True
-        plans = [self._plan(block) for block in blocks_in(loop)] if loop.size == MOST_BYTES else []
-        touched = [access.buffer for plan in plans for access in (*plan.loads.values(), *plan.writes)]
-        return bool(touched) and all(buffer_element_bytes(buffer) == 1 for buffer in touched)
+        blocks = list(blocks_in(loop)) if loop.size == MOST_BYTES else []
+        by_itself = all(ASYNCHRONOUS in block.notes for block in blocks)
+        return bool(blocks) and by_itself and all(buffer_element_bytes(b.outputs[0]) == 1 for b in blocks)
 
     def _plan(self, block: BlockOp) -> BlockPlan:
         if block not in self.plans:

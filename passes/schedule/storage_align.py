@@ -76,5 +76,5 @@ class StorageAlign(Primitive[Plan]):
             for func in functions(module_op)
             for block in blocks_in(func)
             for output in block.outputs
-            if isinstance(output.owner, AllocOp) and len(buffer_shape(output)) > 1
+            if isinstance(output.owner, AllocOp) and len(buffer_shape(output)) > 1 and output.owner.swizzle is None
         )

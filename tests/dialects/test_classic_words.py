@@ -182,7 +182,7 @@ def test_what_tvm_subscripts_says_what_is_done_here(make: Callable[[], object], 
     assert str(caught.value).endswith(f"is not subscriptable; instead of TVM's '{word}' use {INSTEAD[word]}")
 
 
-STEPS = "tile compute_root get_block get_child_blocks set_store_predicate tensorize mod"
+STEPS = "tile compute_root get_block get_child_blocks set_store_predicate mod"
 OPTIONS = "-mcpu -mattr -mtriple -device -model -arch -num-cores -max_num_threads -libs"
 STRATEGY_WORDS = "xgb ga gridsearch"
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import effort
 import pytest
+from tensor_programs import CUDA as TENSOR_CORES
+from tensor_programs import FORMS, product, scheduled
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.interactive.passes import get_condensed_pass_list
@@ -70,7 +72,15 @@ def probes() -> list[ModuleOp]:
     copy = staged.cache_read(product, "a", "shared")
     staged.compute_at(copy, staged.get_loops(product)[-1])
     chain = lw.Schedule([a, topi.tanh(topi.exp(a))])
-    return [conv.module, staged.module, chain.module]
+    return [conv.module, staged.module, chain.module, instruction_nest()]
+
+
+def instruction_nest() -> ModuleOp:
+    """A nest that is a matrix instruction, without the note that says so."""
+    form, shape = FORMS[0]._replace(stages=1, k_steps=1, tiles=(1, 1)), (16, 16, 16)
+    tiled = lw.Schedule(product(form, *shape), target=TENSOR_CORES)
+    tiled.apply([step for step in scheduled(form, shape).steps if step.name != "lw-tensorize"])
+    return tiled.module
 
 
 def test_every_primitive_offers_steps_and_each_of_them_applies() -> None:
