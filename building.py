@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from .backends import build as backend
+from .backends.interpreted import interpreted
 from .backends.kernel_function import Kernel
 from .dialects.classic_words import knows_classic_words
-from .dialects.interpret.kernel import run_kernel
 from .dialects.target import Target
 from .passes.build_limits import USUAL_LIMITS, BuildLimits
 from .search.measure.check import check_kernel
@@ -59,10 +58,10 @@ def interpret(
 ) -> npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]:
     """Run what `build` would compile of a module or a schedule by the interpreter, on copies of the inputs.
 
-    Returns the output, or a tuple of several. It takes no device: the threads of a GPU run side by side in NumPy
-    arrays. InterpretationError for what a device would do silently wrong: a data race, a read of what an asynchronous
-    copy has not brought or nobody has written, a barrier that only some threads of a block reach, an access outside of
-    a buffer or not aligned as it says. It names the operations by their lines in the printed kernel.
+    Returns the output, or a tuple of several; TypeError or ValueError for inputs as a kernel's. It takes no device:
+    the threads of a GPU run side by side in NumPy arrays. InterpretationError for what a device would do silently
+    wrong: a data race, a read of what an asynchronous copy has not brought or nobody has written, a barrier that only
+    some threads of a block reach, an access outside of a buffer or not aligned as it says. It names the operations by
+    their lines in the printed kernel.
     """
-    outputs = run_kernel(backend.lower_to_kernel(x, target), [np.asarray(array) for array in inputs])
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+    return interpreted(backend.lower_to_kernel(x, target))(*inputs)

@@ -10,8 +10,6 @@ from gpu_kernels import MATMUL
 from gpu_programs import parse
 from xdsl.dialects.builtin import ModuleOp
 
-import loopwright as lw
-from loopwright import te
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
 
@@ -462,16 +460,6 @@ def test_many_blocks_are_taken_in_turns() -> None:
     error = refusal(two_meet)
     assert "blocks of one launch do not wait" in error
     assert "of block (0, 0, 0)" in error and "thread (255, 0, 0) of block (63, 0, 0)" in error
-
-
-def test_schedules_run_as_they_would_be_compiled() -> None:
-    x = te.placeholder((6, 40), name="x")
-    sch = lw.Schedule([x, te.compute((6, 40), lambda i, j: x[i, 39 - j] * 2.0, name="y")], target="cuda model=h200")
-    sch.bind("y", "i", "blockIdx.x")
-    sch.bind("y", "j", "threadIdx.x")
-    values = np.random.default_rng(0).random((6, 40), np.float32)
-    np.testing.assert_array_equal(lw.interpret(sch, values), values[:, ::-1] * 2)
-    np.testing.assert_array_equal(lw.interpret(sch.workload, values, target="llvm cores=2"), values[:, ::-1] * 2)
 
 
 def test_what_was_loaded_stays_as_it_was() -> None:
