@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 
+from ...dialects.errors import Error
 from . import wire
 from .spawn import spawn
 
@@ -23,7 +24,7 @@ _GOING_S = 2.0
 _LAST_WORDS = 3000
 
 
-class WorkerStartError(Exception):
+class WorkerStartError(Error):
     """A worker process cannot start, so nothing can be measured."""
 
 
