@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from loopwright.backends.kernel_function import BenchmarkResult as BenchmarkResult
     from loopwright.backends.kernel_function import Kernel as Kernel
     from loopwright.backends.llvm.this_cpu import cpu as cpu
+    from loopwright.backends.missing import MissingRequirement as MissingRequirement
     from loopwright.backends.opencl.arrays import opencl as opencl
     from loopwright.backends.targets import TargetWarning as TargetWarning
     from loopwright.backends.targets import resolve_target as resolve_target
     from loopwright.building import build as build
     from loopwright.building import interpret as interpret
+    from loopwright.dialects.errors import Error as Error
     from loopwright.dialects.interpret.loop import InterpretationError as InterpretationError
     from loopwright.dialects.intrinsics import Fragment as Fragment
     from loopwright.dialects.intrinsics import Intrinsic as Intrinsic
@@ -37,19 +39,26 @@ if TYPE_CHECKING:
     from loopwright.frontends.onnx.importer import from_onnx as from_onnx
     from loopwright.frontends.torch.errors import TorchImportError as TorchImportError
     from loopwright.frontends.torch.exported import from_exported as from_exported
+    from loopwright.graph.chosen_schedules import UntunedWarning as UntunedWarning
     from loopwright.graph.network import Network as Network
     from loopwright.graph.runtime.network import CompiledNetwork as CompiledNetwork
     from loopwright.graph.runtime.network import load_network as load_network
+    from loopwright.graph.runtime.package import PackageError as PackageError
+    from loopwright.graph.runtime.package import PackageWarning as PackageWarning
+    from loopwright.graph.template_tasks import NoTemplateWarning as NoTemplateWarning
     from loopwright.opening import compile as compile
     from loopwright.opening import extract_tasks as extract_tasks
     from loopwright.opening import extract_template_tasks as extract_template_tasks
     from loopwright.passes.build_limits import BuildLimits as BuildLimits
+    from loopwright.passes.primitive import Primitive as Primitive
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
     from loopwright.search import tuners as tuners
     from loopwright.search.cost_model import CostModelError as CostModelError
     from loopwright.search.cost_model import load_cost_model as load_cost_model
+    from loopwright.search.cost_model.protocol import CostModel as CostModel
     from loopwright.search.cost_model.samples import train_cost_model as train_cost_model
+    from loopwright.search.measure.backend_api import Backend as Backend
     from loopwright.search.measure.check import WrongKernelError as WrongKernelError
     from loopwright.search.measure.local import LocalBuilder as LocalBuilder
     from loopwright.search.measure.local import LocalRunner as LocalRunner
@@ -59,15 +68,19 @@ if TYPE_CHECKING:
     from loopwright.search.records.choose import load_best as load_best
     from loopwright.search.records.file import Record as Record
     from loopwright.search.records.file import RecordError as RecordError
+    from loopwright.search.records.file import RecordWarning as RecordWarning
     from loopwright.search.records.index import apply_history_best as apply_history_best
     from loopwright.search.records.index import pick_best as pick_best
     from loopwright.search.report.write import write_report as write_report
     from loopwright.search.sketch.draft import Draft as Draft
     from loopwright.search.sketch.rule import SketchRule as SketchRule
+    from loopwright.search.sketch.rule import SketchRuleWarning as SketchRuleWarning
     from loopwright.search.sketch.rule import register_sketch_rule as register_sketch_rule
     from loopwright.search.sketch.rule import sketch_rules as sketch_rules
     from loopwright.search.task import SearchTask as SearchTask
     from loopwright.search.template.config import Config as Config
+    from loopwright.search.template.history import FallbackWarning as FallbackWarning
+    from loopwright.search.template.knobs.knob import ConfigError as ConfigError
     from loopwright.search.template.registry import template as template
     from loopwright.search.template.task import TemplateTask as TemplateTask
     from loopwright.search.tune.loop import TuningError as TuningError
@@ -77,6 +90,7 @@ if TYPE_CHECKING:
     from loopwright.search.tuners import callbacks as callbacks
     from loopwright.search.workload import ComputeDAG as ComputeDAG
     from loopwright.search.workload import register_workload as register_workload
+    from loopwright.storage.binary_cache import CacheWarning as CacheWarning
     from loopwright.tuning import optimize as optimize
     from loopwright.tuning import tune as tune
 
@@ -84,6 +98,20 @@ __version__ = "0.1.0"
 
 # Public name -> the module that holds it; the module loads when the name is first used.
 _HOMES = {
+    "Error": "loopwright.dialects.errors",
+    "MissingRequirement": "loopwright.backends.missing",
+    "PackageError": "loopwright.graph.runtime.package",
+    "ConfigError": "loopwright.search.template.knobs.knob",
+    "UntunedWarning": "loopwright.graph.chosen_schedules",
+    "RecordWarning": "loopwright.search.records.file",
+    "PackageWarning": "loopwright.graph.runtime.package",
+    "SketchRuleWarning": "loopwright.search.sketch.rule",
+    "FallbackWarning": "loopwright.search.template.history",
+    "NoTemplateWarning": "loopwright.graph.template_tasks",
+    "CacheWarning": "loopwright.storage.binary_cache",
+    "CostModel": "loopwright.search.cost_model.protocol",
+    "Primitive": "loopwright.passes.primitive",
+    "Backend": "loopwright.search.measure.backend_api",
     "BenchmarkResult": "loopwright.backends.kernel_function",
     "BuildLimits": "loopwright.passes.build_limits",
     "CompiledNetwork": "loopwright.graph.runtime.network",
@@ -158,6 +186,7 @@ _HOMES = {
     "write_report": "loopwright.search.report.write",
 }
 _SUBPACKAGES = ("te", "testing", "topi")
+__all__ = sorted([*_HOMES, *_SUBPACKAGES])
 
 
 def __getattr__(name: str) -> object:

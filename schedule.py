@@ -16,29 +16,18 @@ from .dialects.classic_words import INSTEAD, instead_of, subscript_knows_classic
 from .dialects.intrinsics import find_intrinsic
 from .dialects.loop import BlockOp, blocks_in
 from .dialects.target import Target, TargetAttr
+from .loop_ref import LoopRef as LoopRef
 from .passes.analysis.nest import find_block, functions
 from .passes.discovery import module_stems, pass_factories, pass_name
 from .passes.lower.lower_te_to_loop import LowerTeToLoop
 from .passes.pipeline_text import apply_schedule, lower_to_loops, parse_schedule, schedule_text
 from .passes.primitive import Primitive, ScheduleError, plain_step
+from .primitive_methods import PrimitiveMethods
 from .te.module import create_module, stage_labels
 from .te.tensor import Compute, Tensor
 
 _OTHER_NAMES = {"software_pipeline": "pipeline"}
 """Method -> primitive where the name is taken: `Schedule.pipeline` is the text of the schedule."""
-
-
-class LoopRef(str):
-    """The name of a loop that also knows a block below it, so that `sch.parallel(loop)` is enough, and its extent."""
-
-    block: str
-    extent: int
-
-    def __new__(cls, name: str, block: str, extent: int) -> LoopRef:
-        self = super().__new__(cls, name)
-        self.block = block
-        self.extent = extent
-        return self
 
 
 @dataclass(frozen=True)
@@ -53,7 +42,7 @@ class TensorTile:
 
 
 @subscript_knows_classic_word("s[stage]")
-class Schedule:
+class Schedule(PrimitiveMethods):
     """A workload and the steps applied to it so far.
 
     Every primitive is a method with the primitive's options as arguments: `sch.compute_at(block, loop=...)`,
@@ -221,13 +210,7 @@ class Schedule:
         self.apply(self._step("tensorize", name, own[0], intrinsic))
         return tile
 
-    if TYPE_CHECKING:  # of the primitives that always make one block, the name of it
-
-        def cache_read(self, *arguments: Any, **options: Any) -> str: ...
-        def cache_write(self, *arguments: Any, **options: Any) -> str: ...
-        def rfactor(self, *arguments: Any, **options: Any) -> str: ...
-
-    def __getattr__(self, name: str) -> Callable[..., str | None]:
+    def _method(self, name: str) -> Callable[..., str | None]:
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
         stem = _OTHER_NAMES.get(name, name)
         if name.startswith("_") or stem not in _primitives():
@@ -242,6 +225,9 @@ class Schedule:
         run.__name__ = name
         run.__doc__ = primitive_class(stem).__doc__
         return run
+
+    if not TYPE_CHECKING:  # which know the methods by PrimitiveMethods, and a misspelt one for an error
+        __getattr__ = _method
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_methods()})

@@ -32,7 +32,7 @@ ENDLESS = 1_000_000
 """Trials where a time limit is what ends a search: more than any machine measures in a week."""
 
 Program = str | Workload | Callable[..., Sequence[Tensor]] | Tensor | Sequence[Tensor] | ModuleOp
-"""What a kernel computes: te tensors (an output, or inputs and outputs), a function that returns them, the name of a
+"""A program of one kernel: te tensors (an output, or inputs and outputs), a function that returns them, the name of a
 registered one, or a te-level module."""
 
 

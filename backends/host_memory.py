@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ..dialects.errors import Error
+
 _CGROUPS = (
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
@@ -15,7 +17,7 @@ _CGROUPS = (
 """Files with a container's memory limit and use, version 2 of control groups first."""
 
 
-class NotEnoughMemory(ValueError):
+class NotEnoughMemory(Error, ValueError):
     """Something does not fit into memory, and was not begun; the sentence has the bytes."""
 
 

@@ -1,5 +1,7 @@
 """The error for code that a backend cannot print."""
 
+from ..dialects.errors import Error
 
-class UnsupportedError(Exception):
+
+class UnsupportedError(Error):
     """An operation or a type that a backend cannot print."""

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from ..dialects.errors import Error
 
-class UserError(Exception):
+
+class UserError(Error):
     """The command cannot be carried out as given; the text is one sentence that says what to give instead."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._source import AnyTask
 
 _REPLAYS = "# Replays a schedule of"
-"""How the scripts begin that `write_replay` writes, and by which they are known again."""
+"""Start of the scripts that `write_replay` writes, by which they are known again."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def speed_json(task: AnyTask, time_s: float, limits: Limits | None) -> dict[str,
 
 
 def place(task: AnyTask) -> str:
-    """What a task is tuned for: `2 threads` of a CPU, `target cuda ...`."""
+    """The device of a task in a word or two: `2 threads` of a CPU, `target cuda ...`."""
     target = task.target
     if target.is_gpu:
         return f"target {' '.join(filter(None, (target.kind, target.model)))}"

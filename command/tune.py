@@ -269,7 +269,7 @@ def _as_text(
 
 
 def _gain(result: TuningResult) -> str:
-    """What tuning gained over the schedule of an untuned build."""
+    """The gain over the schedule of an untuned build, as a clause."""
     assert result.default is not None
     if result.best.schedule == result.default.schedule:
         return "the default schedule won: none of those tried was faster"

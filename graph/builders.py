@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..dialects.errors import Error
 from ..search.measure.backend_api import load_backend
 from ..storage.binary_cache import BinaryCache
 from ..storage.folders import cache_folder
@@ -23,7 +24,7 @@ DEFAULT = "default"
 """Stands for the default schedule where kernels are kept."""
 
 
-class BuildError(RuntimeError):
+class BuildError(Error, RuntimeError):
     """A kernel of a network does not compile."""
 
 

@@ -13,6 +13,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from ..dialects.errors import Error
+
 if TYPE_CHECKING:
     from .parametric.nest import Nest
     from .parametric.sizes import Sizes
@@ -23,7 +25,7 @@ from .open_number import NumberText
 PlanT = TypeVar("PlanT")
 
 
-class ScheduleError(PassFailedException):
+class ScheduleError(Error, PassFailedException):
     """A schedule step that is not legal, rendered when somebody reads it.
 
     `rule` says what must hold and what was got; `fix` is a step to paste instead; `at` is the operation to blame.

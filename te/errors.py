@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..dialects.errors import Error
 
-class ExpressionError(ValueError):
+
+class ExpressionError(Error, ValueError):
     """A tensor expression that the te dialect cannot hold; the message says which and what to write instead."""
 
 

@@ -39,7 +39,7 @@ class Expr:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions, and its numbers on the left of an operator; TypeError for those that te does not have."""
-        from .numpy_functions import function_of, plain  # functions make expressions: the import would go round
+        from .functions import function_of, plain  # functions make expressions: the import would go round
 
         return function_of(ufunc, method, options)(*(convert(plain(value)) for value in inputs))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..dialects.numpy_types import FLOATS, INTEGERS, UNSIGNED
 from .errors import ExpressionError
@@ -253,3 +256,55 @@ def _range(dtype: str) -> tuple[int, int]:
     if dtype not in INTEGERS:
         raise ExpressionError(f"type '{dtype}' has no smallest and largest value here")
     return integer_range(dtype)
+
+
+UFUNCS: Mapping[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "negative": operator.neg,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "absolute": abs,
+    "ceil": ceil,
+    "cos": cos,
+    "exp": exp,
+    "exp2": exp2,
+    "floor": floor,
+    "fmod": fmod,
+    "log": log,
+    "log2": log2,
+    "maximum": maximum,
+    "minimum": minimum,
+    "rint": round,
+    "sin": sin,
+    "sqrt": sqrt,
+    "tan": tan,
+    "tanh": tanh,
+    "trunc": trunc,
+}
+"""Universal functions of NumPy, by name, and what each is on expressions."""
+
+
+def function_of(ufunc: Any, method: str, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function that stands for a call of one of NumPy's; TypeError where there is none."""
+    name = str(ufunc.__name__)
+    if name not in UFUNCS:
+        raise TypeError(f"te has no np.{name}: it has {', '.join(sorted(UFUNCS))}")
+    if method != "__call__" or options:
+        what = f"np.{name}.{method}" if method != "__call__" else f"np.{name} with {', '.join(options)}"
+        raise TypeError(f"{what} is for arrays: reduce te expressions with te.sum, te.max and their like")
+    return UFUNCS[name]
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's, which leaves arithmetic to expressions; all else as it is."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value

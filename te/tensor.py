@@ -10,7 +10,7 @@ from typing import Any
 from ..dialects.element import DTYPES, element_type
 from .errors import ExpressionError, ShapeError, format_shape
 from .expr import DType, Expr, IterVar, Operand, Read, convert
-from .numpy_functions import function_of, plain
+from .functions import function_of, plain
 from .reduce import Reduce
 
 

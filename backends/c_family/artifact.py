@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from ...dialects.errors import Error
 from ...storage.typed_json import parse_json, read_as, shown
 from .kernel_source import KernelSource
 
 _MAGIC = b"loopwright-gpu-2\n"
 
 
-class CompileError(Exception):
+class CompileError(Error):
     """A compiler refused a kernel's source; the message holds its log."""
 
 

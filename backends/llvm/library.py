@@ -9,6 +9,7 @@ import tempfile
 from os import PathLike
 from pathlib import Path
 
+from ...dialects.errors import Error
 from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 from ..missing import MissingRequirement
@@ -21,7 +22,7 @@ _LONGEST_LOG = 300
 """Characters of what a linker says."""
 
 
-class LinkError(RuntimeError):
+class LinkError(Error, RuntimeError):
     """A linker refused a library."""
 
 

@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...dialects.errors import Error
+
 
 @dataclass(frozen=True)
 class CheckedAccess:
@@ -20,7 +22,7 @@ class CheckedAccess:
         return self.kind if self.lanes == 1 else f"{self.kind} of {self.lanes} lanes"
 
 
-class OutsideBufferError(Exception):
+class OutsideBufferError(Error):
     """A kernel that checks its addresses was about to touch an element that a buffer does not have; it stopped there.
 
     `access` says which operation, `number` its position among the kernel's accesses from 1, `index` the element.

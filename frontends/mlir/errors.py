@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...dialects.errors import Error
 
-class MlirImportError(ValueError):
+
+class MlirImportError(Error, ValueError):
     """A program cannot be imported; the text lists everything that stands in the way, with lines and operations."""
 
     def __init__(self, program: str, reasons: Sequence[str]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...dialects.errors import Error
 
-class OnnxImportError(ValueError):
+
+class OnnxImportError(Error, ValueError):
     """A model cannot be imported; the text lists everything that stands in the way, a line each where it is more.
 
     `pending` are those of the reasons that shapes or values of inputs would mend.

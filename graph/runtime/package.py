@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.caller import warn_caller
+from ...dialects.errors import Error
 from ...storage.ownership import require_ours
 from ...storage.user_key import NoKey, tag
 from ...storage.whole_file import whole_file
@@ -30,7 +31,7 @@ HEADER = "network.json"
 TAG = "tag"
 
 
-class PackageError(ValueError):
+class PackageError(Error, ValueError):
     """A file is no compiled network that this version can load, or not one that it was told to trust."""
 
 

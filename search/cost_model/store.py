@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...dialects.errors import Error
 from .make import model_of
 from .plain_file import PlainFileError, read_plain
 from .pretrained import Pretrained
@@ -13,7 +14,7 @@ _PICKLES = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"\x1f\x8b", b"ZF0x
 """First bytes of pickles, plain and in joblib's wrappings."""
 
 
-class CostModelError(Exception):
+class CostModelError(Error):
     """A file of a cost model cannot be used; the sentence says why."""
 
 

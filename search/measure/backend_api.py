@@ -9,11 +9,12 @@ from typing import Any, Protocol, cast
 import numpy.typing as npt
 
 from ...backends.device_lost import DeviceLost as DeviceLost
+from ...dialects.errors import Error
 
 Array = npt.NDArray[Any]
 
 
-class BackendError(Exception):
+class BackendError(Error):
     """A backend module cannot be imported or lacks a function."""
 
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from ...backends.kernel_function import Kernel
+from ...dialects.errors import Error
 from ...dialects.interpret.te import run_te
 from ...dialects.te import ComputeOp
 from ...passes.analysis.argument_marks import argument_attributes
@@ -22,7 +23,7 @@ from .reference import Reference, make_reference
 Array = npt.NDArray[Any]
 
 
-class WrongKernelError(Exception):
+class WrongKernelError(Error):
     """A kernel does not compute what its workload says."""
 
 

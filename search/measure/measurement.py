@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from ...dialects.errors import Error
 from ..records.file import ErrorCode
 from .timing import TimingSettings
 
 
-class MeasureError(Exception):
+class MeasureError(Error):
     """Measuring cannot go on, whatever the candidate."""
 
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 
+from ...dialects.errors import Error
 from . import wire
 from .spawn import spawn
 
@@ -24,7 +25,7 @@ _LAST_WORDS = 3000
 _USUAL = f"{__package__}.worker"
 
 
-class WorkerStartError(Exception):
+class WorkerStartError(Error):
     """A worker process cannot start, so nothing can be measured."""
 
 

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
+from ...dialects.errors import Error
+
 E = TypeVar("E", bound=StrEnum)
 
 SCHEMA = 1
@@ -67,7 +69,7 @@ class Role(StrEnum):
     WINNER = "winner"
 
 
-class RecordError(Exception):
+class RecordError(Error):
     """A record, or a file of records, cannot be used; the sentence says why."""
 
 

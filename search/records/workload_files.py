@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from ...backends.context import create_context
+from ...dialects.errors import Error
 from ...dialects.names import one_line
 from ...dialects.unclosed import unclosed_string
 from ...dialects.workload import verify_workload
@@ -44,7 +45,7 @@ _PARSER_ERRORS = (
 """Errors that xDSL's parser raises beside its own where text is damaged."""
 
 
-class WorkloadFileError(ValueError):
+class WorkloadFileError(Error, ValueError):
     """A file holds no workload; the sentence says why."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.errors import Error
 from ..cost_model import Floats
 
 Rows = npt.NDArray[np.int64]
@@ -87,7 +88,7 @@ class Surveying(Protocol):
         """Return which rows `(n,)` are legal, and the features of those."""
 
 
-class SpaceError(Exception):
+class SpaceError(Error):
     """No space is left to search: each failed, the last one as the text says."""
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ...dialects.classic_words import options_know_classic_words
 from ...dialects.counts import require_count
+from ...dialects.errors import Error
 from ..cost_model import CostModel, make_model
 from ..measure.limits import Limits
 from ..measure.measurement import MeasureTask, headline
@@ -77,7 +78,7 @@ class Tunable(Protocol):
         """Contents of the field `template` in records of the untuned schedule."""
 
 
-class TuningError(Exception):
+class TuningError(Error):
     """Tuning cannot give a result; the text shows the first error whole and counts the causes."""
 
 

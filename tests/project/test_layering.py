@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "topi": {"dialects", "te"},
     "passes": {"dialects"},
     "backends": {"storage", "dialects", "passes"},
-    "schedule": {"dialects", "te", "passes", "backends"},
+    "schedule": {"dialects", "te", "passes", "backends", "loop_ref", "primitive_methods"},
     "search": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends"},
     "fleet": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends", "search", "graph", "__version__"},
     "graph": {"storage", "dialects", "te", "topi", "passes", "schedule", "backends", "search"},

@@ -941,7 +941,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "te.create_module([A, te.compute((8,), lambda i: A[i + 1])])",
         ExpressionError,
-        "compute 'compute': tensor 'A' is read out of bounds on axis 0: index k + 1 ranges",
+        "compute 'compute': tensor 'A' is read out of bounds on axis 0: index i + 1 ranges",
     ),
     ("te.reduce_axis(8)", ExpressionError, "reduce_axis 'rv': the domain is two whole numbers, as in (0, n), got 8"),
     (

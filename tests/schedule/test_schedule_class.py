@@ -43,7 +43,7 @@ def test_every_primitive_is_a_method() -> None:
         assert method in dir(sch)
     assert "Requires:" in str(sch.bind.__doc__)
     with pytest.raises(AttributeError, match="a Schedule has no 'tile'; primitives: bind, "):
-        sch.tile  # noqa: B018
+        sch.tile  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_schedule_a_matmul_by_hand() -> None:
@@ -105,7 +105,7 @@ def test_an_illegal_step_changes_nothing() -> None:
     with pytest.raises(lw.ScheduleError):
         sch.apply('lw-split{block="C" loop="i" factors=0,4},lw-vectorize{block="C" loop="i0"}')
     with pytest.raises(TypeError):
-        sch.unroll(c)
+        sch.unroll(c)  # type: ignore[call-overload]
     assert (str(sch), sch.pipeline) == (before, text)
 
 

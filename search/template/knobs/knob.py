@@ -8,12 +8,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ....dialects.errors import Error
 from ..symbolic import Tracer
 
 EntityT = TypeVar("EntityT")
 
 
-class ConfigError(ValueError):
+class ConfigError(Error, ValueError):
     """A knob, or a config of a template, does not make sense; the sentence says why."""
 
 
