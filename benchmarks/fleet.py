@@ -221,6 +221,8 @@ def faults(trials: int, seed: int) -> None:
         trouble.join()
     time.sleep(2)
     codes = Counter(m.error for m in found)
+    for late in [m for m in found if not m.ok and "hang" not in m.schedule]:
+        print(f"unexpected: {late.schedule}: {late.error}: {late.message}; {late.run_s:.2f} s, {dict(late.fleet)}")
     once = sorted(m.job for m in found) == sorted(numbers)
     print(f"\nfaults: {dict(happened)}; {trials} trials in {wall_s:.1f} s")
     print(f"every trial is one record: {once}; { ({str(c): n for c, n in codes.items()}) }")

@@ -24,7 +24,7 @@ _HISTORY = "lw.apply_history_best(file)"
 _EXECUTOR = "lw.compile(net, target).executor()"
 _ARRAYS = "nothing: kernels take NumPy arrays, and their target says the device"
 _ALL_PASSES = "nothing: lw.compile runs all passes"
-_FLEET = "lw.request_device(key, 'HOST:PORT'), and `loopwright fleet`"
+_FLEET = "lw.request_device(key, 'HOST:PORT'), and the command loopwright fleet"
 _ZOO = "lw.testing.network('resnet-18', batch=1, layout='NHWC')"
 _EXPORTED = "lw.from_onnx, of the model exported to ONNX"
 _LOWERED = "print(sch), or task.print_best(file, mode='ir')"
@@ -116,7 +116,7 @@ INSTEAD: Mapping[str, str] = {
     "rpc": _FLEET,
     "exec": _FLEET,
     "request_remote": _FLEET,
-    "utils": "pathlib and tempfile for files; for devices elsewhere nothing yet",
+    "utils": "pathlib and tempfile for files; for devices lw.request_device",
     "RecordToFile": _RECORDS,
     "PreloadMeasuredStates": _RECORDS,
     "SketchPolicy": _STRATEGY,

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import io
 import pickle
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
+from ..search.measure.scratch import Scratch
 from .address import dask_address, host_and_port, quiet
 from .device import Device
 from .protocol import device_resource, key_resource
@@ -71,12 +71,13 @@ async def register(
     from distributed.core import Status
 
     quiet()
-    with tempfile.TemporaryDirectory(prefix="loopwright-device-", ignore_cleanup_errors=True) as folder:
+    scratch = Scratch()
+    try:
         while not device.stopped.is_set():
             if not await _listens(tracker):
                 await asyncio.sleep(_TRY_EVERY_S)
                 continue
-            worker = make_worker(device, tracker, security, folder, host)
+            worker = make_worker(device, tracker, security, str(scratch.path), host)
             try:
                 await asyncio.wait_for(worker, timeout=30)
             except Exception as error:  # the tracker went, or does not take it yet
@@ -89,6 +90,8 @@ async def register(
             await _serve_until_lost(device, worker)
             if worker.status is Status.closed and not (device.stopped.is_set() or await _listens(tracker)):
                 said(f"device '{device.options.name}' has lost the tracker at {tracker}: it waits for it")
+    finally:
+        scratch.remove()
 
 
 def make_worker(device: Device, tracker: str, security: Any, folder: str, host: str | None) -> Any:

@@ -275,7 +275,9 @@ class Measurer:
         soonest_s = min(worker.deadline_s for worker in self._workers)
         is_idle = not busy and all(worker.ready for worker in self._workers)
         assert self._thread is not None or not is_idle, "nothing is under way, so nothing would ever be reported"
-        events = self._selector.select(None if soonest_s == float("inf") else max(0.0, soonest_s - start_s))
+        wait_s = None if soonest_s == float("inf") else max(0.0, soonest_s - start_s)
+        # A process that was stopped beyond a deadline is told of nothing, whatever came meanwhile (epoll, after EINTR).
+        events = self._selector.select(wait_s) or self._selector.select(0)
         now_s = time.monotonic()
         with self._changed:
             self.building_s += now_s - start_s if "builder" in busy else 0.0

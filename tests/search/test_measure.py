@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -507,3 +508,21 @@ def test_repeats_timed_in_turn_end_where_they_are() -> None:
         m.submit(schedules, fresh=True, laps=1000)
         found = list(m.results(meanwhile))
         assert len(found) == 3 and all(f.ok and 1 <= len(f.times_s) <= 12 for f in found)
+
+
+def test_an_answer_that_came_while_the_process_was_stopped_counts() -> None:
+    """epoll_wait is interrupted by SIGCONT, and Python's wait then ends at its deadline without another look."""
+    with measuring(replace(OPTIONS, run_timeout_s=1.0)) as measurer:
+        assert measurer.measure(["time=0.002"])[0].ok  # the task is taken over
+        selector: Any = measurer._selector
+        select, stops = selector.select, [1.5]
+
+        def stopped(timeout_s: float | None = None) -> Any:
+            if stops and any(w.role == "runner" and w.job is not None for w in measurer._workers):
+                time.sleep(stops.pop())
+                return []
+            return select(timeout_s)
+
+        selector.select = stopped
+        (found,) = measurer.measure(["time=0.001"])
+        assert found.ok and not stops

@@ -3,8 +3,8 @@
 Steps are quoted above what does them here. GPU: compiled for `cuda model=t4`, since NVRTC has dropped the tutorial's
 1080 Ti; measured on this CPU.
 
-Left out, since devices elsewhere are not there yet: "Scale up measurement by using multiple devices" (rpc_tracker,
-rpc_server, query_rpc_tracker, "Queue Status", RPCRunner).
+"Scale up measurement by using multiple devices" (rpc_tracker, rpc_server, query_rpc_tracker, "Queue Status", RPCRunner)
+is on the page of the same name, and in tests/fleet.
 """
 
 import re

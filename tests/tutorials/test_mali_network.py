@@ -3,9 +3,8 @@
 Steps are quoted above what does them here. The board is `opencl model=mali-t860` (that of the tutorial's rk3399), and
 its kernels run on the OpenCL device of the tests, within the board's limits.
 
-Left out, since devices elsewhere are not there yet: "Start an RPC Tracker and Register Devices", `request_remote` and
-the limits asked of the board through it, `RPCRunner`, uploading a library and loading it there, tip 4 (several
-devices).
+"Start an RPC Tracker and Register Devices", `request_remote` and the limits asked of the board through it, `RPCRunner`,
+uploading a library and loading it there, and tip 4 (several devices) are in tests/fleet.
 """
 
 import json
