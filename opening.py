@@ -8,6 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from .dialects.classic_words import knows_classic_words
 from .dialects.names import one_line
 from .frontends.onnx.importer import from_onnx
 from .graph import compiler, tasks, template_tasks
@@ -37,7 +38,7 @@ def opens(function: Callable[Concatenate[Network, P], R]) -> Callable[Concatenat
     def opening(net: Any, *arguments: P.args, **options: P.kwargs) -> R:
         return function(opened(net), *arguments, **options)
 
-    return cast(Callable[Concatenate[AnyNetwork, P], R], opening)
+    return cast(Callable[Concatenate[AnyNetwork, P], R], knows_classic_words(opening))
 
 
 compile = opens(compiler.compile)

@@ -273,7 +273,7 @@ class IndexExpr:
         return linear(terms, const)
 
     def lookups(self) -> tuple[Lookup, ...]:
-        """What of it the program reads."""
+        """The numbers of it that the program reads."""
         found: list[Lookup] = []
         for atom, _ in self.terms:
             if isinstance(atom, Lookup):

@@ -23,7 +23,7 @@ def highest_of(position: Attribute) -> int:
 
 
 def lookups_of(indices: Sequence[IndexExpr]) -> dict[int, Lookup]:
-    """What of the indices a program reads, by the number of the operand; of one number, all are the same."""
+    """Numbers of the indices that a program reads, by the number of the operand; of one number, all are the same."""
     return {found.number: found for e in indices for found in e.lookups()}
 
 

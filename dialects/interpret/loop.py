@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..combiner import combine_op, identity
 from ..element import dtype_name, is_unsigned
+from ..errors import Error
 from ..index import ZERO, IndexExpr, Lookup, axis, flatten
 from ..lookups import lookups_of
 from ..loop import AllocOp, AtOp, BlockOp, ForOp, IfOp, LoadOp, VersionsOp, blocks_in, buffer_shape
@@ -33,7 +34,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z_][A-Za-z0-9_]*")
 """Names that are words of Python as they are; `_0` begins none of them."""
 
 
-class InterpretationError(Exception):
+class InterpretationError(Error):
     """The program did something it must not: an index outside of its buffer, a read before a write."""
 
 

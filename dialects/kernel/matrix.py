@@ -129,7 +129,7 @@ class MatrixProductOp(IRDLOperation):
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where each of a lane's sums is, from the index on."""
+        """The place of each of a lane's sums, from the index on."""
         return tuple(int(n) for n in self.places.get_values())
 
     def meaning(self) -> Intrinsic:

@@ -224,7 +224,7 @@ class _Grid:
         raise Mismatch(f"{along} must be neighbours in '{name}': give its cache_read a layout that ends with them")
 
     def _by_element(self, name: str, moved: Grid, rows: Grid, steps: Grid) -> Grid:
-        """How far an element of a factor is from its first one, by row and by step of `k`."""
+        """Distance of an element of a factor from its first one, by row and by step of `k`."""
         table = np.zeros((rows.max() + 1, steps.max() + 1), np.int64)
         table[rows, steps] = moved
         wrong = table[rows, steps] != moved

@@ -223,7 +223,7 @@ def _own_threads(owner: ForOp | None, blocks: Sequence[BlockOp]) -> Ranges:
 
 
 class _Digits(NamedTuple):
-    """What is kept of each dimension: how many indices, every which, and of which periods how many of the first."""
+    """Indices that are kept of each dimension: how many, every which, and of which periods how many of the first."""
 
     extents: tuple[int, ...]
     steps: tuple[int, ...] = ()
@@ -269,7 +269,7 @@ def _gaps(
 
 
 def _kept(places: Sequence[tuple[IndexExpr, Ranges]], period: int) -> int:
-    """How many of the first elements of each period are touched; the period itself where that is not to be told."""
+    """Number of the first elements of each period that are touched; the period where that is not to be told."""
     most = 0
     for expr, ranges in places:
         if not all(isinstance(atom, str) and atom in ranges and c > 0 for atom, c in expr.terms) or expr.const < 0:

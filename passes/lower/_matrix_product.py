@@ -96,7 +96,7 @@ class ProductWriter:
         return load.value
 
     def _places(self, found: _Product) -> tuple[SSAValue, list[int]]:
-        """Where a thread's sums are: what all of their places share, and each one's own constant part."""
+        """Places of a thread's sums: what all of them share, and each one's own constant part."""
         fixed = [self.at.fixed(place) for place in found.places]
         shared = IndexExpr(fixed[0].terms, 0)
         apart = [place - shared for place in fixed]
@@ -119,7 +119,7 @@ def _factor(match: MatrixProduct, operand: str, access: Access, turned: bool) ->
 
 
 def _sums(match: MatrixProduct, write: Access) -> list[IndexExpr]:
-    """Where each of a thread's sums is, in the order of the intrinsic."""
+    """Places of a thread's sums, in the order of the intrinsic."""
     *held, last = match.digits
     found = []
     for point in product(*(range(digit.size) for digit in held)):

@@ -93,7 +93,7 @@ class TaskScheduler:
         share_model: bool = False,
         callbacks: Sequence[Callback[SchedulerState]] = (),
     ) -> None:
-        if not isinstance(tasks, Sequence) or not all(hasattr(task, "compute_dag") for task in tasks):
+        if not isinstance(tasks, Sequence) or not all(hasattr(task, "workload_key") for task in tasks):
             raise TypeError(f"tasks are a list of tasks, as lw.extract_tasks gives, got {tasks!r:.60}")
         if not tasks:
             raise ValueError("there is no task to tune")

@@ -113,7 +113,7 @@ def test_refuses_in_one_sentence(change: object, error: type[Exception], message
 
 
 def test_build_refuses_what_is_no_program() -> None:
-    with pytest.raises(TypeError, match="build takes a module or a schedule, got int"):
+    with pytest.raises(TypeError, match="build takes te tensors, a module or a schedule, got int"):
         build(3)
     with pytest.raises(ValueError, match=r"then at least one `lw.output`"):
         build(parse(AXPY.replace(", lw.output", "")), TARGET)

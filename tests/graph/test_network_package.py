@@ -85,7 +85,7 @@ def test_what_is_wrong_with_a_damaged_file_is_said(saved: Path, tmp_path: Path, 
 
 
 OF_THE_COMPILER = {
-    *("dialects.caller", "dialects.classic_words"),  # sentences of warnings and errors
+    *("dialects.caller", "dialects.classic_words", "dialects.errors"),  # sentences of warnings and errors
     *("dialects.counts", "dialects.cpu_models", "dialects.numpy_types"),
     *("dialects.index", "passes.open_number", "passes.analysis", "passes.analysis.layout", "passes.analysis.packing"),
 }

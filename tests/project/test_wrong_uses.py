@@ -3,6 +3,7 @@
 import io
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,7 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
 def untouched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The folder, which a wrong use leaves as it was."""
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of scripts there that are imported
     before = snapshot(folder)
     yield
     assert snapshot(folder) == before

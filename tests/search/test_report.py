@@ -296,8 +296,11 @@ def test_nothing_to_report_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(RecordError, match=r"no record to report on in .*empty.jsonl: tune first"):
         write_report(tmp_path / "empty.jsonl", tmp_path / "r.html")
-    with pytest.raises(RecordError, match="cannot write report"):
+    with pytest.raises(RecordError, match=r"a report is a page \(.html\) or a curve alone \(.svg\)"):
         write_report(many(1), tmp_path)
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(RecordError, match="cannot write report"):
+        write_report(many(1), tmp_path / "folder.html")
     code, _, err = call("report", str(tmp_path / "none.jsonl"))
     assert code == 2 and "No such file" in err
     rec.append(tmp_path / "r.html", many(1))

@@ -489,8 +489,8 @@ def test_impossible_options_are_refused(wrong: dict[str, Any]) -> None:
     [
         ({"early_stopping": -3}, "early_stopping must be a whole number of at least 1, got -3"),
         ({"early_stopping": 1.5}, "early_stopping must be a whole number of at least 1, got 1.5"),
-        ({"time_limit_s": -1}, "time_limit_s must be at least 0, got -1"),
-        ({"time_limit_s": math.nan}, "time_limit_s must be at least 0, got nan"),
+        ({"time_limit_s": -1}, "time_limit_s must be seconds of at least 0, got -1"),
+        ({"time_limit_s": math.nan}, "time_limit_s must be seconds of at least 0, got nan"),
         ({"num_measure_trials": 2.5}, "num_measure_trials must be a whole number of at least 1, got 2.5"),
         ({"batch_size": "16"}, "batch_size must be a whole number of at least 1, got '16'"),
         ({"final_candidates": 0}, "final_candidates must be a whole number of at least 1, got 0"),

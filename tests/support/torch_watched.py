@@ -34,7 +34,8 @@ class Watched:
 
 def compiled_regions(watched: Watched) -> list[Region]:
     """The regions of a function, all of which run in our kernels."""
-    assert watched.regions and [region.failure for region in watched.regions] == [None] * len(watched.regions)
+    failures = [region.failure for region in watched.regions]
+    assert failures and failures == [None] * len(failures), failures
     assert all(region.compiled is not None for region in watched.regions)
     return watched.regions
 
