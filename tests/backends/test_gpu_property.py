@@ -1,6 +1,7 @@
 """Random schedules for a GPU: right as they are interpreted, without races, and on OpenCL; compiled for CUDA."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import numpy as np
@@ -9,6 +10,7 @@ from effort import exploring, usual
 from gpu_programs import CAPABILITIES, compile_cuda, opencl_device, run_opencl
 from lowered_runs import exact_inputs
 from random_gpu_schedules import TARGET, gpu_scheduled
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from loopwright.backends.cuda.nvrtc_library import libraries
@@ -26,13 +28,12 @@ OLDER = (61, 70)
 """Architectures that only the compiler of CUDA 12 knows."""
 
 
-def test_random_schedules_are_right_on_opencl() -> None:
-    opencl_device()
-    outcomes: Counter[str] = Counter()
-    for seed in SEEDS:
-        workload, module, steps = gpu_scheduled(Random(seed))
-        shown = f"seed {seed}: {schedule_text(steps)}\n{module!s}"
-        kernel = module.clone()
+def lowered(seeds: Sequence[int], target: str, outcomes: Counter[str]) -> Iterator[tuple[ModuleOp, ModuleOp, str]]:
+    """Random programs, each with its kernel for a target and a text to show; those that are refused are counted."""
+    for seed in seeds:
+        workload, kernel, steps = gpu_scheduled(Random(seed))
+        kernel.attributes["lw.target"] = TargetAttr(parse_target(target))
+        shown = f"seed {seed}: {schedule_text(steps)}\n{kernel!s}"
         try:
             lower_loop_to_kernel(kernel)
         except PassFailedException as error:
@@ -40,6 +41,13 @@ def test_random_schedules_are_right_on_opencl() -> None:
             outcomes["refused"] += 1
             continue
         kernel.verify()
+        yield workload, kernel, f"{shown}\n{kernel!s}"
+
+
+def test_random_schedules_are_right_on_opencl() -> None:
+    opencl_device()
+    outcomes: Counter[str] = Counter()
+    for workload, kernel, shown in lowered(SEEDS, TARGET, outcomes):
         inputs = exact_inputs(workload)
         for got, wanted in zip(run_opencl(kernel, *inputs), run_te(workload, inputs), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5, err_msg=shown)
@@ -50,15 +58,7 @@ def test_random_schedules_are_right_on_opencl() -> None:
 @pytest.mark.parametrize("target", [TARGET, CUDA])
 def test_random_schedules_are_right_when_interpreted(target: str) -> None:
     outcomes: Counter[str] = Counter()
-    for seed in SEEDS:
-        workload, kernel, steps = gpu_scheduled(Random(seed))
-        kernel.attributes["lw.target"] = TargetAttr(parse_target(target))
-        try:
-            lower_loop_to_kernel(kernel)
-        except PassFailedException:
-            outcomes["refused"] += 1
-            continue
-        shown = f"seed {seed}: {schedule_text(steps)}\n{kernel!s}"
+    for workload, kernel, shown in lowered(SEEDS, target, outcomes):
         inputs = exact_inputs(workload)
         try:
             results = run_kernel(kernel, inputs)
@@ -76,18 +76,11 @@ def test_random_schedules_compile_for_cuda() -> None:
     known = {capability for library in libraries() for capability in library.capabilities}
     capabilities = (*CAPABILITIES, *(capability for capability in OLDER if capability in known))
     outcomes: Counter[str] = Counter()
-    for seed in COMPILED:
-        _, kernel, steps = gpu_scheduled(Random(seed))
-        kernel.attributes["lw.target"] = TargetAttr(parse_target(CUDA))
-        try:
-            lower_loop_to_kernel(kernel)
-        except PassFailedException:
-            outcomes["refused"] += 1
-            continue
+    for _, kernel, shown in lowered(COMPILED, CUDA, outcomes):
         try:
             compile_cuda(kernel, capabilities)
         except Exception as error:
-            error.add_note(f"seed {seed}: {schedule_text(steps)}\n{kernel!s}")
+            error.add_note(shown)
             raise
         outcomes["compiled"] += 1
     assert outcomes["compiled"] > outcomes["refused"], "most of what is drawn is meant to compile"

@@ -172,7 +172,7 @@ def test_other_element_types(element: str, dtype: type) -> None:
 
 
 def test_bytes_are_summed_by_dot_products() -> None:
-    """What the printer for CUDA makes `__dp4a` of."""
+    """The pattern that the printer for CUDA makes `__dp4a` of."""
     module = parse("""
     func.func @dot(%a : memref<64xi8>, %b : memref<64xi8>, %out : memref<16xi32> {lw.output}) {
       %c4 = arith.constant 4 : index

@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
-    """What lies in a folder: the bytes of each file."""
+    """The files of a folder: the bytes of each."""
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}
 
 
@@ -1263,7 +1263,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
 
 
 def names() -> dict[str, Any]:
-    """What a user has at hand who calls something wrongly."""
+    """Names that a user has at hand who calls something wrongly."""
 
     def mm(m: int = 8, n: int = 8, k: int = 8) -> list[te.Tensor]:
         a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
@@ -1297,7 +1297,7 @@ def test_a_wrong_call_is_a_sentence(text: str, error: type[Exception], sentence:
 
 
 def test_first_guesses_work(folder: Path, monkeypatch: pytest.MonkeyPatch, built: dict[str, Any]) -> None:
-    """What somebody tries who has read nothing."""
+    """Calls that somebody tries who has read nothing."""
     monkeypatch.chdir(folder)
     known = {**names(), **built}
     a, b, c, x = (known[name] for name in "abcx")
