@@ -40,7 +40,7 @@ def shallow_conv_nhwc() -> list[te.Tensor]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 def test_default_candidates(name: str) -> None:
     task = lw.SearchTask({**SAMPLES, "conv_nhwc": shallow_conv_nhwc}[name], target=CPU)
     reference = task.reference

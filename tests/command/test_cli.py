@@ -194,8 +194,9 @@ def test_shapes_are_refused_for_a_file(tuned: Tuned) -> None:
 
 
 def test_tune_reports_what_was_reached(tuned: Tuned) -> None:
-    for text in ("latency", "GFLOP/s", "of the ", "times as fast", "right: max abs error", "4, errors: none"):
+    for text in ("latency", "GFLOP/s", "of the ", "right: max abs error", "4, errors: none"):
         assert text in tuned.output
+    assert re.search(r"the tuned kernel is \d+\.\d\d times as fast|the default schedule won", tuned.output)
     assert "T_matmul(i, j) += a[i, k] * b[k, j]" in tuned.output
     assert "matmul 4/4" in tuned.progress
 
@@ -281,7 +282,7 @@ def test_a_template_by_name_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", TUNERS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_template_is_tuned_by_a_tuner_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     wanted = ["tune", "dense", "--args", "16,32,24", "--target", "llvm cores=1", "--tuner", name]
@@ -350,6 +351,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("mine.py:by_another_name", "by_another_name"),
     ],
 )
+@pytest.mark.few(3)
 def test_a_template_of_ones_own_is_tuned(own: Path, given: str, name: str, tuner: list[str]) -> None:
     registry._TEMPLATES.pop("tiled", None)
     registry._TEMPLATES.pop("by_another_name", None)

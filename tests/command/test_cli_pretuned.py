@@ -39,7 +39,8 @@ def test_a_set_is_made_found_and_gone_on_with() -> None:
     records = rec.load(path)
     templates = [r for r in records if r.template]
     assert len(records) == report["records"]
-    assert len({r.sketch for r in templates}) == 1 and len(templates) >= 3  # of one template, for three kernels
+    assert len({r.template["name"] for r in templates}) == 1
+    assert len(templates) >= 3  # of one template, for three kernels
     assert all(r.target == str(resolve_target(TARGET)) and r.ok for r in records)
     described = path.with_suffix(".md").read_text()
     assert described.startswith("# Pre-tuned records for `llvm model=x86-64`\n")
@@ -57,6 +58,7 @@ def test_a_set_is_made_found_and_gone_on_with() -> None:
     assert code == 0 and sum(len(rec.load(file)) for file in Path("x86_64.trials").glob("*.jsonl")) == trials
 
 
+@pytest.mark.slow(2)
 def test_templates_of_a_type_in_a_folder_of_ones_own() -> None:
     more = ["--search", "templates", "--dtype", "float16", "--name", "half", "--folder", "sets", "--records", "kept"]
     code, out, err = call(*ARGV, *more)
@@ -68,6 +70,7 @@ def test_templates_of_a_type_in_a_folder_of_ones_own() -> None:
     assert not pretuned.files()
 
 
+@pytest.mark.slow(2)
 def test_convolutions_by_winograd_are_in_a_set_on_request(tmp_path: Path) -> None:
     onnx.save(small_network(), str(tmp_path / "net.onnx"))
     argv = ["pretuned", str(tmp_path / "net.onnx"), *ARGV[2:], "--search", "sketches", "--name", "net"]

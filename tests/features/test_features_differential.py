@@ -225,7 +225,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_steps_that_sketches_do_not_use_are_replayed_alike(name: str) -> None:
     target = preset_target("llvm" if name in ("decompose", "inline_backwards") else "cuda model=h200")
     module = te.create_module(product_and_more())

@@ -102,7 +102,7 @@ def test_what_is_not_there_is_an_attribute_error() -> None:
         ("bvlc_alexnet", 30, 20),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_light_models_are_imported(name: str, operators: int, tasks: int) -> None:
     net = lw.from_onnx(LIGHT / f"light_{name}.onnx", layout=None)
     found = [op for op in net.module.walk() if op.name == "lw_graph.apply"]

@@ -85,7 +85,7 @@ def test_a_tuned_function_is_called_by_a_program(installed: dict[str, str], tmp_
         ("toy-to-te,lw-convert-te-to-linalg", "linalg.generic"),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_each_stage_parses_back(installed: dict[str, str], tmp_path: Path, passes: str, piece: str) -> None:
     (tmp_path / "layer.mlir").write_text(LAYER)
     printed = run(["xdsl-opt", "layer.mlir", "-p", passes], tmp_path, installed)

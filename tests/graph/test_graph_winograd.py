@@ -37,6 +37,7 @@ def test_results_are_the_same_and_weights_are_transformed_ahead(layout: str, til
         np.testing.assert_allclose(got, want, atol=1e-4 * float(np.abs(want).max()))
 
 
+@pytest.mark.slow(2)
 def test_a_network_is_compiled_with_tuned_winograd_templates(tmp_path: Path, quick_measuring: None) -> None:
     net = lw.Network("small")
     data = net.input("data", (1, 6, 9, 7))

@@ -137,6 +137,7 @@ def test_networks_and_arrays_of_every_element_type(opencl: str, dtype: str) -> N
 
 
 @pytest.mark.parametrize("graphs", [True, False])
+@pytest.mark.few(1)
 def test_network_on_cuda_is_replayed(
     cuda: ArenaDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, graphs: bool
 ) -> None:

@@ -54,7 +54,7 @@ def require_right(name: str, dtype: str, layout: str, target: str) -> None:
     assert distance(got, exact) <= ROUNDINGS[dtype] * lost * of_type < np.ptp(exact)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("dtype", TYPES)
@@ -152,6 +152,7 @@ def test_integers_are_no_type_of_a_network() -> None:
         lw.testing.network("mlp", dtype="int8")
 
 
+@pytest.mark.slow(2)
 def test_templates_come_for_kernels_of_each_type() -> None:
     found = {}
     for dtype in FLOATS:

@@ -79,7 +79,7 @@ def searched(
 
 @pytest.mark.parametrize("where", SPACES)
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(name: str, where: str) -> None:
     spaces = SPACES[where]()
     first, again, other = (searched(made(name, spaces, seed), spaces, 2, count=24) for seed in (3, 3, 4))
@@ -93,7 +93,7 @@ def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(name: str, 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_a_small_space_is_used_up(name: str) -> None:
     def rows() -> list[te.Tensor]:
         a = te.placeholder((64, 64), name="a")
@@ -196,7 +196,7 @@ def test_a_space_that_raises_is_left_out_and_the_others_are_searched(name: str, 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_sketches_and_templates_are_tuned_by_each(name: str, tmp_path: Path, quick_measuring: None) -> None:
     path = tmp_path / "records.jsonl"
     tasks: list[lw.SearchTask | lw.TemplateTask] = [

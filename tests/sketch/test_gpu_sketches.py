@@ -55,7 +55,7 @@ def candidates(name: str, target: str, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_candidates_are_right_on_opencl(name: str) -> None:
     workload = module_for(name, OPENCL)
     check_on_opencl(workload, make_reference(workload), candidates(name, OPENCL, 0))
@@ -78,7 +78,7 @@ def test_candidates_compile_for_cuda(name: str) -> None:
 
 @pytest.mark.parametrize("target", [OPENCL, CUDA])
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(12)
+@pytest.mark.few(7)
 def test_candidates_are_right_when_interpreted(name: str, target: str) -> None:
     workload = module_for(name, target)
     check_interpreted(workload, make_reference(workload), candidates(name, target, 2))
@@ -93,7 +93,7 @@ def product(dtype: str, summed: str) -> list[te.Tensor]:
     ("dtype", "summed"),
     [("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32"), ("uint8", "int32")],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_products_of_narrow_types_are_right_when_interpreted(dtype: str, summed: str) -> None:
     """Their copies move 16 bytes at once, by the device itself; bytes are joined four by four."""
     task = lw.SearchTask(te.create_module(product(dtype, summed)), target=CUDA)

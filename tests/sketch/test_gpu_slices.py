@@ -43,6 +43,7 @@ def sliced(name: str, target: str) -> tuple[lw.SearchTask, Sketch]:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(1)
+@pytest.mark.slow(2)
 def test_slices_add_up(name: str) -> None:
     task, sketch = sliced(name, OPENCL)
     rows = sketch.sample(np.random.default_rng(3), 3)[: int(min(3, effort.level()))]
@@ -50,7 +51,7 @@ def test_slices_add_up(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_slices_add_up_when_interpreted_for_cuda(name: str) -> None:
     task, sketch = sliced(name, "cuda model=h200")
     rows = sketch.sample(np.random.default_rng(4), 2)

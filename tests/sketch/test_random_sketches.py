@@ -55,7 +55,7 @@ def test_every_program_has_sketches_within_their_limits(target: str) -> None:
 
 
 @pytest.mark.parametrize("extents", [(7, 49, 13), (97, 10, 31), (1, 1000, 7), (9, 18, 521)])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_tiles_need_not_divide_extents(extents: tuple[int, int, int]) -> None:
     """Extents without useful factors are tiled all the same, with a tail."""
     m, n, k = extents

@@ -12,7 +12,7 @@ from loopwright.search.sketch.as_python import as_python
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_candidates_are_right(name: str) -> None:
     task = lw.SearchTask(SAMPLES[name], target="llvm cores=2")
     reference = task.reference

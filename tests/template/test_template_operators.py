@@ -41,7 +41,7 @@ MORE: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize(("name", "args"), [*ODD.items(), *MORE.values()], ids=[*ODD, *MORE])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_templates_for_cpus_are_right(name: str, args: tuple[Any, ...]) -> None:
     task = lw.TemplateTask(name, args, TARGET)
     rows = task.config_space.sample(np.random.default_rng(1), examples(96))

@@ -81,6 +81,7 @@ def test_trials_of_tuners_are_gone_on_with(tmp_path: Path) -> None:
     assert len(result.trials) == 8
 
 
+@pytest.mark.slow(2)
 def test_configs_that_turn_out_not_to_be_legal_are_no_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "lw-lower-loop-to-kernel: loop 'j' is parallel, which a GPU does not have"
     answered = Jobs.finish
