@@ -24,7 +24,7 @@ from .passes.winograd import TILE_SIZES, by_tiles
 from .pipeline import PREPARE
 from .types import dtype_of, placeholder, shape_of
 
-GROUPED = f"{PREPARE},lw-graph-fuse"
+GROUPED = f"{PREPARE},lw-graph-place-slices,cse,dce,lw-graph-fuse"
 """From a network as it was built to groups, one a kernel."""
 
 

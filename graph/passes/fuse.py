@@ -33,8 +33,8 @@ class Fuse(ModulePass):
     give tensors of the same shape, across branches that join again; so do operators over rows (softmax, layer_norm). Of
     the rest, chains of elementwise and injective operators become one group, and go before a reduction that alone reads
     them; those of elementwise operators also before one over rows. An operator that reads a table where data say takes
-    in what computes the places, and not what computes the table. Views stay outside: they cost nothing. `depth` is the
-    most operators of a group.
+    in what computes the places, and not what computes the table. Views and parts stay outside: they cost nothing.
+    `depth` is the most operators of a group.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
@@ -61,7 +61,11 @@ class _Grouping:
     """A partition of operators into groups, as a group number for each."""
 
     def __init__(self, function: FuncOp, depth: int) -> None:
-        self.ops = [op for op in function.body.block.ops if isinstance(op, ApplyOp) and kind_of(op) is not Kind.VIEW]
+        self.ops = [
+            op
+            for op in function.body.block.ops
+            if isinstance(op, ApplyOp) and kind_of(op) not in (Kind.VIEW, Kind.PART)
+        ]
         self.order = {op: n for n, op in enumerate(function.body.block.ops)}
         self.ends = post_dominators(function.body.block)
         self.group: dict[Operation, int] = {op: n for n, op in enumerate(self.ops)}
