@@ -37,7 +37,7 @@ from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, PlanError, Port, Step
 from .runtime.signature import Signature, signature_of
-from .tasks import GROUPED, GroupTask, group_tasks
+from .tasks import GroupTask, group_tasks, grouping_for
 from .types import dtype_of, shape_of
 
 Array = npt.NDArray[Any]
@@ -48,7 +48,7 @@ def compile(
     net: Network,
     target: str | Target = "llvm",
     records: str | os.PathLike[str] | Iterable[Record] | None = None,
-    pipeline: str = GROUPED,
+    pipeline: str | None = None,
     processes: int | None = None,
     layout: str | None = None,
     check: bool = False,
@@ -59,19 +59,20 @@ def compile(
 
     Each kernel takes its best schedule in `records`, a file or records, else in the histories applied around the call
     (`lw.apply_history_best`), else among the pre-tuned ones, else the default one; how many take that is said once
-    (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
-    once, one a core unless told otherwise. `layout` (NCHW, NHWC, auto) brings feature maps into a layout first, inputs
-    and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout have other records. With
-    `check` each kernel runs once on random inputs, and WrongKernelError names the first that does not give what the
-    interpreter makes of its operators. Convolutions whose kernels are faster on record by Winograd's transforms are
-    computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are about five times as large.
+    (UntunedWarning). `pipeline` are the passes that bring the network into groups, by default those for the target.
+    `processes` compile at once, one a core unless told otherwise. `layout` (NCHW, NHWC, auto) brings feature maps into
+    a layout first, inputs and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout
+    have other records. With `check` each kernel runs once on random inputs, and WrongKernelError names the first that
+    does not give what the interpreter makes of its operators. Convolutions whose kernels are faster on record by
+    Winograd's transforms are computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are
+    about five times as large.
     Without `copy_constants`, constants that no schedule packs stay the arrays that the network was given.
     """
     device = resolve_target(target)
     backend = backend_path(device.kind)
     versions = load_backend(backend).versions()
     known = KnownSchedules(records, versions)
-    grouped = in_layout(net, layout).transform(pipeline)
+    grouped = in_layout(net, layout).transform(pipeline or grouping_for(device))
     if winograd:
         grouped = with_winograd(grouped, device, known)
     if device.kind == "llvm":

@@ -58,35 +58,35 @@ def _place(op: ApplyOp) -> None:
     source, ranges = op.inputs[0], ranges_of(op)
     if ranges is None or _is_returned(op.outputs[0]):
         return
-    extents = shape_of(source)
-    stretch, inner = _outer_stretch(ranges, extents)
-    if stretch is None or not _is_aligned(stretch, source):
+    found = _outer_stretch(ranges, shape_of(source))
+    if found is None or not _is_aligned(found[0], source):
         return
-    before = Before(op)
+    before, (stretch, inner) = Before(op), found
     made = before.apply("part", source, start=stretch.start, shape=stretch.shape)
     axes = [d for d, (r, n) in enumerate(zip(inner, stretch.shape, strict=True)) if r != Range(0, 1, n)]
     if axes:
         taken: dict[str, Any] = {"begin": [inner[d].start for d in axes], "end": [inner[d].end for d in axes]}
         made = before.apply("strided_slice", made, **taken, strides=[inner[d].step for d in axes], axes=axes)
-    replace(op, [made])
+    replace(op, [before.reshape(made, shape_of(op.outputs[0]))])
 
 
-def _outer_stretch(ranges: Sequence[Range], extents: Sequence[int]) -> tuple[_Stretch | None, list[Range]]:
-    """Return the least stretch that holds a slice, and the slice's ranges in it; None where that is everything."""
+def _outer_stretch(ranges: Sequence[Range], extents: Sequence[int]) -> tuple[_Stretch, list[Range]] | None:
+    """Return the least stretch that holds a slice, and the slice's ranges in it; None where that is everything.
+
+    Of axes ahead, one element of which is taken, the stretch has none.
+    """
     position = 0
     while position < len(ranges) - 1 and ranges[position].taken == 1:
         position += 1
-    outer = ranges[position]
-    if outer.step != 1 and outer.taken > 1:
-        outer = Range(0, 1, extents[position])  # every so many: all of the axis
-    ahead = [*ranges[:position], outer]
-    shape = (*(r.taken for r in ahead), *extents[position + 1 :])
+    own, rest = ranges[position], list(ranges[position + 1 :])
+    outer, inner = (
+        (own, Range(0, 1, own.taken)) if own.step == 1 or own.taken == 1 else (Range(0, 1, extents[position]), own)
+    )
+    shape = (outer.taken, *extents[position + 1 :])
     if prod(shape) == prod(extents):
-        return None, []
-    start = sum(r.start * prod(extents[d + 1 :]) for d, r in enumerate(ahead))
-    rest = [Range(0, 1, r.taken) for r in ranges[:position]]
-    last = Range(0, 1, outer.taken) if outer is ranges[position] else ranges[position]
-    return _Stretch(start, shape), [*rest, last, *ranges[position + 1 :]]
+        return None
+    ahead = [*ranges[:position], outer]
+    return _Stretch(sum(r.start * prod(extents[d + 1 :]) for d, r in enumerate(ahead)), shape), [inner, *rest]
 
 
 def _place_split(op: ApplyOp) -> None:

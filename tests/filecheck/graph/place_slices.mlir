@@ -3,11 +3,11 @@
 // Steps are parts of a sequence; of a step's columns the step is one, and the rest is read where they are used.
 // CHECK-LABEL: func.func @steps
 func.func @steps(%x: tensor<3x4x64xf32>) -> (tensor<1x4x64xf32>, tensor<4x16xf32>) {
-  // CHECK: %[[one:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [1, 4, 64], start = 512>
+  // CHECK: %[[one:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [4, 64], start = 512>
   %a = lw_graph.apply "strided_slice" (%x) <begin = [2], end = [3], axes = [0]> : (tensor<3x4x64xf32>) -> tensor<1x4x64xf32>
   %b = lw_graph.apply "relu" (%a) : (tensor<1x4x64xf32>) -> tensor<1x4x64xf32>
-  // CHECK: %[[two:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [1, 4, 64], start = 256>
-  // CHECK-NEXT: lw_graph.apply "strided_slice" (%[[two]]) <axes = [2], begin = [16], end = [32]{{.*}}>
+  // CHECK: %[[two:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [4, 64], start = 256>
+  // CHECK-NEXT: lw_graph.apply "strided_slice" (%[[two]]) <axes = [1], begin = [16], end = [32]{{.*}}>
   %c = lw_graph.apply "strided_slice" (%x) <begin = [1, 16], end = [2, 32], axes = [0, 2]> : (tensor<3x4x64xf32>) -> tensor<1x4x16xf32>
   %d = lw_graph.apply "reshape" (%c) <shape = [4, 16]> : (tensor<1x4x16xf32>) -> tensor<4x16xf32>
   %e = lw_graph.apply "relu" (%d) : (tensor<4x16xf32>) -> tensor<4x16xf32>
@@ -17,8 +17,8 @@ func.func @steps(%x: tensor<3x4x64xf32>) -> (tensor<1x4x64xf32>, tensor<4x16xf32
 // Every so many rows are no part, but those from the first to the last of them are.
 // CHECK-LABEL: func.func @strides
 func.func @strides(%x: tensor<2x8x64xf32>) -> tensor<1x2x64xf32> {
-  // CHECK: %[[half:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [1, 8, 64], start = 512>
-  // CHECK-NEXT: lw_graph.apply "strided_slice" (%[[half]]) <axes = [1], begin = [1], end = [4], strides = [2]>
+  // CHECK: %[[half:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [8, 64], start = 512>
+  // CHECK-NEXT: lw_graph.apply "strided_slice" (%[[half]]) <axes = [0], begin = [1], end = [4], strides = [2]>
   %a = lw_graph.apply "strided_slice" (%x) <begin = [1, 1], end = [2, 5], strides = [1, 2], axes = [0, 1]> : (tensor<2x8x64xf32>) -> tensor<1x2x64xf32>
   %b = lw_graph.apply "relu" (%a) : (tensor<1x2x64xf32>) -> tensor<1x2x64xf32>
   func.return %b : tensor<1x2x64xf32>
