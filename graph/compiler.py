@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,13 +30,14 @@ from .chosen_winograd import with_winograd
 from .export import CpuNetwork
 from .layout import in_layout
 from .network import Network
+from .operator import Kind, operator
 from .runtime.check_plan import check_plan, elements
 from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, PlanError, Port, Step
 from .runtime.signature import Signature, signature_of
-from .tasks import GROUPED, GroupTask, group_tasks
+from .tasks import GroupTask, group_tasks, grouping_for
 from .types import dtype_of, shape_of
 
 Array = npt.NDArray[Any]
@@ -47,7 +48,7 @@ def compile(
     net: Network,
     target: str | Target = "llvm",
     records: str | os.PathLike[str] | Iterable[Record] | None = None,
-    pipeline: str = GROUPED,
+    pipeline: str | None = None,
     processes: int | None = None,
     layout: str | None = None,
     check: bool = False,
@@ -58,19 +59,20 @@ def compile(
 
     Each kernel takes its best schedule in `records`, a file or records, else in the histories applied around the call
     (`lw.apply_history_best`), else among the pre-tuned ones, else the default one; how many take that is said once
-    (UntunedWarning). `pipeline` are the passes that bring the network into groups. `processes` compile at
-    once, one a core unless told otherwise. `layout` (NCHW, NHWC, auto) brings feature maps into a layout first, inputs
-    and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout have other records. With
-    `check` each kernel runs once on random inputs, and WrongKernelError names the first that does not give what the
-    interpreter makes of its operators. Convolutions whose kernels are faster on record by Winograd's transforms are
-    computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are about five times as large.
+    (UntunedWarning). `pipeline` are the passes that bring the network into groups, by default those for the target.
+    `processes` compile at once, one a core unless told otherwise. `layout` (NCHW, NHWC, auto) brings feature maps into
+    a layout first, inputs and outputs excepted: give the same to `lw.extract_tasks`, since kernels of another layout
+    have other records. With `check` each kernel runs once on random inputs, and WrongKernelError names the first that
+    does not give what the interpreter makes of its operators. Convolutions whose kernels are faster on record by
+    Winograd's transforms are computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are
+    about five times as large.
     Without `copy_constants`, constants that no schedule packs stay the arrays that the network was given.
     """
     device = resolve_target(target)
     backend = backend_path(device.kind)
     versions = load_backend(backend).versions()
     known = KnownSchedules(records, versions)
-    grouped = in_layout(net, layout).transform(pipeline)
+    grouped = in_layout(net, layout).transform(pipeline or grouping_for(device))
     if winograd:
         grouped = with_winograd(grouped, device, known)
     if device.kind == "llvm":
@@ -134,6 +136,14 @@ def _bytes_moved(task: SearchTask) -> int:
     return sum(prod(shape_of(kind)) * np.dtype(dtype_of(kind)).itemsize for kind in kinds)
 
 
+class _Where(NamedTuple):
+    """The number of a constant, or of a stretch of the arena and, of what is a part of it, its first byte there."""
+
+    is_constant: bool
+    number: int
+    part: int | None = None
+
+
 @dataclass
 class _Memory:
     """Decides where every tensor of a grouped network lies, and packs its constants."""
@@ -155,26 +165,28 @@ class _Memory:
         last = len(self.pairs)
         for argument in self.net.function.body.block.args:
             self._reserve(argument, -1, last)
-        drafts: list[tuple[int, str, list[tuple[bool, int]], list[int]]] = []
+        drafts: list[tuple[int, str, list[_Where], list[int]]] = []
         for number, pair in enumerate(self.pairs):
             drafts.append(self._step(number, pair))
-        outputs = [self._source(value.ssa) for value in self.net.outputs.values()]
-        for value in outputs:
-            if not isinstance(value.owner, ConstantOp):
-                self._use(value, last)
+        outputs = [self._where(value.ssa, None, last) for value in self.net.outputs.values()]
         offsets, arena_bytes = arrange(self._live)
 
-        def place(is_constant: bool, index: int) -> Place:
-            return Place("constant", index) if is_constant else Place("arena", offsets[index])
+        def place(where: _Where) -> Place:
+            if where.is_constant:
+                return Place("constant", where.number)
+            start = offsets[where.number]
+            return Place("arena", start) if where.part is None else Place("part", start + where.part)
 
         steps = [
-            Step(kernel, label, tuple(place(*p) for p in places), tuple(place(False, w) for w in spaces))
+            Step(kernel, label, tuple(map(place, places)), tuple(place(_Where(False, w)) for w in spaces))
             for kernel, label, places, spaces in drafts
         ]
-        inputs = [Port(n, v.dtype, v.shape, place(False, self._stretches[v.ssa])) for n, v in self.net.inputs.items()]
+        inputs = [
+            Port(n, v.dtype, v.shape, place(_Where(False, self._stretches[v.ssa]))) for n, v in self.net.inputs.items()
+        ]
         found = [
-            Port(n, v.dtype, v.shape, place(*self._where(source, None)))
-            for (n, v), source in zip(self.net.outputs.items(), outputs, strict=True)
+            Port(n, v.dtype, v.shape, place(where))
+            for (n, v), where in zip(self.net.outputs.items(), outputs, strict=True)
         ]
         return Plan(
             name=self.net.name,
@@ -189,18 +201,16 @@ class _Memory:
             versions={name: version for name, version in versions.items() if not name.startswith("lw-")},
         )
 
-    def _step(self, number: int, pair: GroupTask) -> tuple[int, str, list[tuple[bool, int]], list[int]]:
+    def _step(self, number: int, pair: GroupTask) -> tuple[int, str, list[_Where], list[int]]:
         group, kernel = pair.group, self.numbers[id(pair.task)]
         signature = self.signatures[kernel]
-        places: list[tuple[bool, int]] = []
-        for value, argument in zip(group.inputs, signature.arguments, strict=False):
-            source = self._source(value)
-            if not isinstance(source.owner, ConstantOp):
-                self._use(source, number)
-            places.append(self._where(source, argument))
+        places = [
+            self._where(value, argument, number)
+            for value, argument in zip(group.inputs, signature.arguments, strict=False)
+        ]
         for value in group.outputs:
             self._reserve(value, number, number)
-            places.append((False, self._stretches[value]))
+            places.append(_Where(False, self._stretches[value]))
         spaces = []
         for size in signature.workspaces:
             self._live.append(Live(size, number, number))
@@ -217,16 +227,20 @@ class _Memory:
         live = self._live[index]
         self._live[index] = Live(live.nbytes, live.first, max(live.last, step))
 
-    def _source(self, value: SSAValue) -> SSAValue:
-        """Return the value whose memory a value is a view of, itself where it is none."""
-        while isinstance(value.owner, ApplyOp):
-            value = value.owner.inputs[0]
-        return value
-
-    def _where(self, source: SSAValue, argument: Argument | None) -> tuple[bool, int]:
-        if not isinstance(source.owner, ConstantOp):
-            return False, self._stretches[source]
-        return True, self._constant(source.owner, argument)
+    def _where(self, value: SSAValue, argument: Argument | None, step: int) -> _Where:
+        """Return where a step reads a value: in the memory of the one that it is a view or a part of, if it is one."""
+        part: int | None = None
+        while isinstance(owner := value.owner, ApplyOp):
+            if operator(owner.operator.data).kind is Kind.PART:
+                start = owner.options.values["start"]
+                assert isinstance(start, int)
+                part = (part or 0) + start * np.dtype(dtype_of(value)).itemsize
+            value = owner.inputs[0]
+        if isinstance(owner, ConstantOp):
+            assert part is None, "parts of constants are constants"
+            return _Where(True, self._constant(owner, argument))
+        self._use(value, step)
+        return _Where(False, self._stretches[value], part)
 
     def _constant(self, op: ConstantOp, argument: Argument | None) -> int:
         """Return the number of a constant in the packing that an argument wants; each packing is made once."""

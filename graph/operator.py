@@ -27,6 +27,8 @@ class Kind(Enum):
     """Element i of the result from element i of each input, or of one that is stretched to its shape."""
     VIEW = "view"
     """The same elements in the same order under another shape."""
+    PART = "part"
+    """Elements of its input that lie side by side in memory, under another shape."""
     INJECTIVE = "injective"
     """Each element of the result from one place of the inputs."""
     REDUCTION = "reduction"

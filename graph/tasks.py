@@ -17,6 +17,7 @@ from ..search.workload import Workload
 from ..te import Tensor, const
 from ..te.expr import Expr
 from ..topi import full
+from .joined_outputs import joined_outputs
 from .layout import in_layout
 from .network import Network
 from .operator import Kind, apply, operator
@@ -24,8 +25,14 @@ from .passes.winograd import TILE_SIZES, by_tiles
 from .pipeline import PREPARE
 from .types import dtype_of, placeholder, shape_of
 
-GROUPED = f"{PREPARE},lw-graph-fuse"
+GROUPED = f"{PREPARE},lw-graph-place-slices,lw-graph-simplify,cse,dce,lw-graph-fuse"
 """From a network as it was built to groups, one a kernel."""
+_FOR_GPUS = "lw-graph-split-products,lw-graph-sink-views,lw-graph-simplify,cse,dce,lw-graph-fold-constants,dce"
+
+
+def grouping_for(target: Target) -> str:
+    """Return the passes from a network as it was built to groups for a target."""
+    return GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}") if target.is_gpu else GROUPED
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ def extract_tasks(
     found: dict[str, SearchTask] = {}
     counts: dict[str, int] = {}
     ways: dict[str, list[str]] = {}
-    for pair in group_tasks(in_layout(net, layout).transform(GROUPED), device):
+    for pair in group_tasks(in_layout(net, layout).transform(grouping_for(device)), device):
         if not include_simple_tasks and not has_reduction(pair.task):
             continue
         key = pair.task.workload_key
@@ -144,8 +151,14 @@ def group_tensors(group: GroupOp) -> list[Tensor]:
             made = apply(op.operator.data, _operands(op, values), op.options.values)
             values.update(zip(op.outputs, made, strict=True))
         elif isinstance(op, YieldOp):
-            return [*inputs, *(values[v] for v in op.values)]
+            found = [values[v] for v in op.values]
+            return [*inputs, *(joined_outputs(found) if _of_parts(group) else found)]
     raise AssertionError("a group ends with a yield")
+
+
+def _of_parts(group: GroupOp) -> bool:
+    """True for a group around a product in parts: one loop nest over all of them gives all results."""
+    return any(isinstance(op, ApplyOp) and op.operator.data == "dense_parts" for op in group.body.block.ops)
 
 
 def _operands(op: ApplyOp, values: dict[SSAValue, Tensor]) -> list[Tensor | Expr]:

@@ -8,10 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Slot:
-    """Memory for an array: an argument or a constant, by number, or the workspace from a byte on."""
+    """Memory for an array: a constant, an argument from its byte `start` on, or the workspace from a byte on."""
 
     kind: Literal["argument", "constant", "workspace"]
     number: int
+    start: int = 0
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class CFunction:
     def _pointer(self, slot: Slot, name: str) -> str:
         """Return the instruction that gives a slot's address a name."""
         if slot.kind == "argument":
-            return f"  {name} = getelementptr i8, ptr %a{slot.number}, i64 0"
+            return f"  {name} = getelementptr i8, ptr %a{slot.number}, i64 {slot.start}"
         base, start = (
             ("%workspace", slot.number) if slot.kind == "workspace" else (_CONSTANTS, self._starts[slot.number])
         )

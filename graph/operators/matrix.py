@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ... import topi
-from ...te import Tensor
+from ... import te, topi
+from ...dialects.numpy_types import working_type
+from ...te import ShapeError, Tensor, compute, reduce_axis
+from ...te.expr import Expr
 from ..operator import anchor
 from ._sums import rounded_once
 
@@ -20,6 +22,26 @@ def _batch_matmul(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_
     return rounded_once(topi.batch_matmul)(a, b, transpose_a, transpose_b)
 
 
+def _dense_parts(data: Tensor, weight: Tensor, *, parts: int) -> list[Tensor]:
+    """The columns of data (M, K) times weight (parts * N, K), as so many products (M, N), one behind the other."""
+    (rows, depth), columns = data.shape, weight.shape[0] // parts
+    if columns * parts != weight.shape[0]:
+        raise ShapeError(f"dense_parts: {weight.shape[0]} columns do not make {parts} equal parts")
+    kind = working_type(data.dtype)
+
+    def product(number: int) -> Tensor:
+        k = reduce_axis((0, depth), "k")
+
+        def element(i: Expr, j: Expr) -> object:
+            return te.sum(data[i, k].astype(kind) * weight[j + number * columns, k].astype(kind), axis=k)
+
+        made: Tensor = compute((rows, columns), element, f"T_part{number}")
+        return made if kind == data.dtype else topi.cast(made, data.dtype)
+
+    return [product(number) for number in range(parts)]
+
+
 dense = anchor(_dense)
+dense_parts = anchor(_dense_parts)
 matmul = anchor(_matmul)
 batch_matmul = anchor(_batch_matmul)

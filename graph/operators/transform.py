@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from ... import topi
 from ...te import Tensor
 from ...topi.arguments import Ints
-from ..operator import axis_moves, injective, view
+from ..operator import Kind, Operator, axis_moves, injective, view
 
 
 def _transpose(data: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
@@ -52,6 +53,12 @@ def _strided_slice(
     axes: Sequence[int] | None = None,
 ) -> Tensor:
     return topi.strided_slice(data, begin, end, strides, axes)
+
+
+def _part(data: Tensor, *, start: int, shape: Sequence[int]) -> Tensor:
+    """Take the elements of a tensor from number `start` on, in the order of memory, as many as the shape has."""
+    flat = topi.reshape(data, (prod(data.shape),))
+    return topi.reshape(topi.strided_slice(flat, (start,), (start + prod(shape),)), shape)
 
 
 def _flip(data: Tensor, *, axis: int = 0) -> Tensor:
@@ -100,6 +107,7 @@ concatenate = injective(_concatenate, axis_moves)
 stack = injective(_stack)
 split = injective(_split, axis_moves)
 strided_slice = injective(_strided_slice)
+part = Operator(_part, Kind.PART)
 flip = injective(_flip, axis_moves)
 tile = injective(_tile)
 repeat = injective(_repeat, axis_moves)

@@ -41,7 +41,7 @@ def joined_slices(op: ApplyOp) -> SSAValue | None:
     inner = producer(view.inputs[0] if through and isinstance(view, ApplyOp) else between, "strided_slice")
     if inner is None:
         return None
-    own, theirs = _ranges(op), _ranges(inner)
+    own, theirs = ranges_of(op), ranges_of(inner)
     placed = own and _behind_view(own, shape_of(between), shape_of(inner.outputs[0]))
     if placed is None or theirs is None or not placed:
         return None
@@ -60,7 +60,7 @@ def joined_slices(op: ApplyOp) -> SSAValue | None:
     return before.reshape(made, shape_of(op.outputs[0]))
 
 
-def _ranges(op: ApplyOp) -> list[Range] | None:
+def ranges_of(op: ApplyOp) -> list[Range] | None:
     """Return what a slice takes of each axis; None where it goes backwards."""
     shape, taken = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     begin, end = option(op, "begin"), option(op, "end")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
 from ..operator import Kind, operator
 from ..types import shape_of
 from ._dominators import post_dominators, region_between
-from ._rewrite import group_label, networks
+from ._rewrite import group_label, networks, producer, users
 
 _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
@@ -33,8 +33,8 @@ class Fuse(ModulePass):
     give tensors of the same shape, across branches that join again; so do operators over rows (softmax, layer_norm). Of
     the rest, chains of elementwise and injective operators become one group, and go before a reduction that alone reads
     them; those of elementwise operators also before one over rows. An operator that reads a table where data say takes
-    in what computes the places, and not what computes the table. Views stay outside: they cost nothing. `depth` is the
-    most operators of a group.
+    in what computes the places, and not what computes the table. Views and parts stay outside: they cost nothing.
+    `depth` is the most operators of a group.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
@@ -46,6 +46,7 @@ class Fuse(ModulePass):
             grouping.run()
             for members in grouping.groups():
                 _make_group(members)
+            _put_in_order(function.body.block)
 
 
 Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
@@ -61,7 +62,11 @@ class _Grouping:
     """A partition of operators into groups, as a group number for each."""
 
     def __init__(self, function: FuncOp, depth: int) -> None:
-        self.ops = [op for op in function.body.block.ops if isinstance(op, ApplyOp) and kind_of(op) is not Kind.VIEW]
+        self.ops = [
+            op
+            for op in function.body.block.ops
+            if isinstance(op, ApplyOp) and kind_of(op) not in (Kind.VIEW, Kind.PART)
+        ]
         self.order = {op: n for n, op in enumerate(function.body.block.ops)}
         self.ends = post_dominators(function.body.block)
         self.group: dict[Operation, int] = {op: n for n, op in enumerate(self.ops)}
@@ -69,6 +74,9 @@ class _Grouping:
         self.depth = depth
 
     def run(self) -> None:
+        for op in self.ops:
+            if op.operator.data == "dense_parts":
+                self._take_in(op)
         for op in self.ops:
             if kind_of(op) in (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS):
                 self._extend(op, self._joins_anchor)
@@ -140,6 +148,27 @@ class _Grouping:
         owner = op.inputs[0].owner
         return isinstance(owner, ApplyOp) and self.group.get(owner) in found
 
+    def _take_in(self, start: ApplyOp) -> None:
+        """Let all elementwise operators join that depend on an operator, and on nothing else that does.
+
+        What they give may be read by others, such as the state of a cell by its next step. Slices that only they read
+        join too.
+        """
+        shape, after = shape_of(start.outputs[0]), {id(start)}
+        for op in self.ops[self.ops.index(start) + 1 :]:
+            owners = [_below_views(v) for v in op.inputs]
+            behind = [owner for owner in owners if id(owner) in after]
+            if not behind:
+                continue
+            after.add(id(op))
+            members = self.members[self.group[start]]
+            within = all(owner in members for owner in behind)
+            direct = all(v.owner in self.group for v in op.inputs if id(_below_views(v)) in after)
+            alike = kind_of(op) is Kind.ELEMENTWISE and shape_of(op.outputs[0]) == shape
+            if within and direct and alike and len(members) < self.depth:
+                slices = [v.owner for v in op.inputs if _is_slice_for(v, op)]
+                self._merge({self.group[each] for each in (start, op, *slices)}, op)
+
     def _merge(self, found: Iterable[int], end: ApplyOp) -> Operation:
         """Join groups under one number; returns the last operator of the result."""
         numbers = sorted(found)
@@ -150,6 +179,18 @@ class _Grouping:
         for op in whole:
             self.group[op] = numbers[0]
         return max(whole, key=self.order.__getitem__)
+
+
+def _is_slice_for(value: SSAValue, op: ApplyOp) -> TypeGuard[OpResult]:
+    """True for a slice that one operator reads, and no other."""
+    return producer(value, "strided_slice") is not None and set(users(value)) == {op}
+
+
+def _below_views(value: SSAValue) -> Operation | Block:
+    """Return the operation that a value is of, under whatever shape."""
+    while isinstance(value.owner, ApplyOp) and kind_of(value.owner) in (Kind.VIEW, Kind.PART):
+        value = value.owner.inputs[0]
+    return value.owner
 
 
 def _last_shape(members: list[ApplyOp], order: dict[Operation, int]) -> SSAValue:
@@ -179,6 +220,26 @@ def _make_group(members: list[ApplyOp]) -> None:
     _fill(body, members, dict(zip(inputs, body.args, strict=True)), outputs)
     group.body.detach_block(group.body.block)
     group.body.add_block(body)
+
+
+def _put_in_order(block: Block) -> None:
+    """Have operations behind those that they read; a group stands where the last of its members stood."""
+    ahead: dict[Operation | Block, int] = {op: number for number, op in enumerate(block.ops)}
+    if all(ahead.get(v.owner, -1) < ahead[op] for op in block.ops for v in op.operands):
+        return
+    done, waiting = dict[Operation, None](), list(block.ops)[::-1]
+    while waiting:
+        op = waiting.pop()
+        needed = [v.owner for v in op.operands if isinstance(v.owner, Operation) and v.owner not in done]
+        if op in done:
+            continue
+        if needed:
+            waiting += [op, *needed]
+            continue
+        done[op] = None
+    for op in done:
+        block.detach_op(op)
+        block.add_op(op)
 
 
 def _fill(body: Block, members: list[ApplyOp], names: dict[SSAValue, SSAValue], outputs: list[SSAValue]) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -21,8 +22,8 @@ from ._rewrite import Before, applied, is_constant, is_elementwise, replace, use
 class SinkViews(ModulePass):
     """f(reshape(x), y) -> reshape(f(x, reshape(y))) for elementwise f, so that f can join what gives x.
 
-    All that reads the reshape is such an f, with a result of its shape; y has that shape too, or is broadcast along
-    axes that x has as well.
+    All that reads the reshape is such an f, with a result of its shape, or the network's output; y has that shape too,
+    or is broadcast along axes that x has as well.
     """
 
     name: ClassVar[str] = "lw-graph-sink-views"
@@ -64,7 +65,12 @@ def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
 
 
 def _reads(op: Operation, wanted: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """True where an operation is elementwise with a result of the shape `wanted`, and could have one of `shape`."""
+    """True where an operation is elementwise with a result of the shape `wanted`, and could have one of `shape`.
+
+    Also for the network's end, which takes the view: it costs nothing.
+    """
+    if isinstance(op, ReturnOp):
+        return True
     if not is_elementwise(op) or shape_of(op.outputs[0]) != wanted:
         return False
     return all(_under(shape_of(v), wanted, shape) is not None for v in op.inputs)

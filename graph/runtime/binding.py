@@ -48,19 +48,19 @@ class _Binder:
         offsets, workspace_bytes = arrange([tensor.live for tensor in between])
         for tensor, offset in zip(between, offsets, strict=True):
             tensor.slot = Slot("workspace", offset)
-        steps: list[Call | Copy] = [Call(kernel, tuple(map(_slot, tensors))) for kernel, tensors in calls]
+        steps: list[Call | Copy] = [Call(kernel, tuple(_slot(*each) for each in tensors)) for kernel, tensors in calls]
         return Binding((*steps, *filter(None, copies)), workspace_bytes)
 
-    def _tensors_of(self, number: int, step: Step) -> list[_Tensor]:
-        """Return what a step reads and writes, its workspace last; what it writes are new tensors."""
+    def _tensors_of(self, number: int, step: Step) -> list[tuple[_Tensor, int]]:
+        """Return what a step reads, from which byte on, and writes, its workspace last; what it writes are new."""
         kernel = self._signatures[step.kernel]
         found = []
         for argument, place in zip(kernel.arguments, step.places, strict=True):
             nbytes = prod(argument.shape) * np.dtype(argument.dtype).itemsize
-            found.append(self._write(place, nbytes, number) if argument.is_output else self._read(place, number))
+            found.append((self._write(place, nbytes, number), 0) if argument.is_output else self._read(place, number))
         for nbytes, place in zip(kernel.workspaces, step.workspaces, strict=True):
             if nbytes:
-                found.append(self._write(place, nbytes, number))
+                found.append((self._write(place, nbytes, number), 0))
         return found
 
     def _write(self, place: Place, nbytes: int, step: int) -> _Tensor:
@@ -68,16 +68,27 @@ class _Binder:
         self._tensors.append(tensor)
         return tensor
 
-    def _read(self, place: Place, step: int) -> _Tensor:
+    def _read(self, place: Place, step: int) -> tuple[_Tensor, int]:
         if place.is_constant:
-            return _Tensor(Live(0, step, step), Slot("constant", place.number))
-        tensor = self._at[place.number]
+            return _Tensor(Live(0, step, step), Slot("constant", place.number)), 0
+        start = self._start_of(place) if place.kind == "part" else place.number
+        tensor = self._at[start]
         tensor.live = replace(tensor.live, last=step)
-        return tensor
+        return tensor, place.number - start
+
+    def _start_of(self, part: Place) -> int:
+        """The byte of the arena where the tensor begins that a place is a part of: of all that lay there, the last."""
+        around = [
+            (tensor.live.first, start)
+            for start, tensor in self._at.items()
+            if start <= part.number < start + tensor.live.nbytes
+        ]
+        return max(around)[1]
 
     def _output(self, port: Port, slot: Slot) -> Copy | None:
         """Have a tensor written to an output, or return the copy that it takes."""
-        tensor = self._read(port.place, len(self._plan.steps))
+        tensor, start = self._read(port.place, len(self._plan.steps))
+        assert not start, "an output of a network is a whole tensor"
         if tensor.slot is not None:
             return Copy(tensor.slot, slot, port.nbytes)
         tensor.slot = slot
@@ -92,6 +103,8 @@ class _Tensor:
     slot: Slot | None = None
 
 
-def _slot(tensor: _Tensor) -> Slot:
+def _slot(tensor: _Tensor, start: int) -> Slot:
     assert tensor.slot is not None
-    return tensor.slot
+    if tensor.slot.kind == "workspace":
+        return Slot("workspace", tensor.slot.number + start)
+    return replace(tensor.slot, start=start)

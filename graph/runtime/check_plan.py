@@ -135,6 +135,14 @@ class _Arena:
         found = position < len(self._starts) and self._starts[position] == start
         return self._stretches[position].held if found else None
 
+    def holds(self, part: _Stretch) -> bool:
+        """True where a stretch is part of one that holds elements of its type."""
+        position = bisect_right(self._starts, part.start) - 1
+        if position < 0:
+            return False
+        around = self._stretches[position]
+        return part.end <= around.end and part.held.dtype == around.held.dtype
+
     def put(self, stretch: _Stretch, where: str) -> None:
         """Write a stretch, which drops every stretch that it overlaps."""
         first = self._first_ending_behind(stretch.start)
@@ -181,6 +189,8 @@ class _Run:
                 )
             self._step(where, signature, step.places, step.workspaces)
         for port in self._plan.outputs:
+            if port.place.kind == "part":
+                raise PlanError(f"output {shown(port.name)} is a part of a tensor")
             self._read(port.place, self._of_port(port), f"output {shown(port.name)}")
         if self._arena.used_bytes != self._plan.arena_bytes:
             raise PlanError(f"its arena has {self._plan.arena_bytes} bytes, {self._arena.used_bytes} are used")
@@ -228,9 +238,10 @@ class _Run:
     def _read(self, place: Place, wanted: Elements, where: str) -> None:
         if place.is_constant and 0 <= place.number < len(self._constants):
             found: Elements | None = self._constants[place.number]
-        elif place.kind == "arena":
-            self._arena.stretch(place, wanted, where)
-            found = self._arena.at(place.number)
+        elif place.kind in ("arena", "part"):
+            stretch = self._arena.stretch(place, wanted, where)
+            held = place.kind == "part" and self._arena.holds(stretch)
+            found = wanted if held else self._arena.at(place.number)
         else:
             raise PlanError(f"{where} reads {shown(place.kind)} {place.number}, which there is not")
         if found != wanted:

@@ -82,7 +82,7 @@ class CudaFrame:
 
     def _address(self, slot: Slot) -> Address:
         if slot.kind == "argument":
-            return Address(1 + slot.number, 0)
+            return Address(1 + slot.number, slot.start)
         if slot.kind == "workspace":
             return Address(1 + self._arguments, slot.number)
         return Address(0, self._constants[slot.number])

@@ -70,7 +70,7 @@ class LlvmFrame:
     """
 
     def __init__(self, network: LlvmNetwork) -> None:
-        binding, count = network.binding, len(network.plan.inputs) + len(network.plan.outputs)
+        binding = network.binding
         self._network = network
         self._workspace = aligned_empty((max(1, binding.workspace_bytes),), np.uint8)
         self._copies = [(s.target, s.source, s.nbytes) for s in binding.steps if isinstance(s, Copy)]
@@ -82,16 +82,16 @@ class LlvmFrame:
             ]
         )
         self._pointers = self._sequence.pointers
-        holes: list[list[int]] = [[] for _ in range(count)]
-        for first, call in zip(self._sequence.first, calls, strict=True):
-            for position, slot in enumerate(call.slots):
-                if _is_open(slot):
-                    holes[slot.number].append(first + position)
-        self._holes = [(argument, place) for argument, places in enumerate(holes) for place in places]
+        self._holes = sorted(
+            (slot.number, first + position, slot.start)
+            for first, call in zip(self._sequence.first, calls, strict=True)
+            for position, slot in enumerate(call.slots)
+            if _is_open(slot)
+        )
 
     def _address(self, slot: Slot, addresses: Sequence[int]) -> int:
         if slot.kind == "argument":
-            return addresses[slot.number]
+            return addresses[slot.number] + slot.start
         if slot.kind == "constant":
             return int(self._network.constants[slot.number].ctypes.data)
         return int(self._workspace.ctypes.data) + slot.number
@@ -99,8 +99,8 @@ class LlvmFrame:
     def run(self, addresses: Sequence[int]) -> None:
         """Run once on arrays at these addresses, inputs then outputs: contiguous, of the plan's types and shapes."""
         pointers = self._pointers
-        for argument, place in self._holes:
-            pointers[place] = addresses[argument]
+        for argument, place, start in self._holes:
+            pointers[place] = addresses[argument] + start
         self._sequence.run()
         for target, source, nbytes in self._copies:
             ctypes.memmove(self._address(target, addresses), self._address(source, addresses), nbytes)

@@ -21,7 +21,11 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a tensor: a byte of the arena, or the number of a constant."""
+    """The place of a tensor: a byte of the arena, or the number of a constant.
+
+    The kind is `arena` for a whole tensor, `part` for some of the elements of one that lie side by side, which a step
+    reads as a tensor, and `constant`.
+    """
 
     kind: str
     number: int

@@ -21,6 +21,7 @@ from ..estimates.gpu_model import GpuModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor
+from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_factors import parts_of
 from ._gpu_tile_plan import GpuVariant
 from ._gpu_tiles import write_tiling
@@ -34,6 +35,10 @@ MOST_DIVIDED = 1 << 20
 """Results up to which a reduction may be divided: more keep all multiprocessors busy, and parts of each cost memory.
 No measurement is kept."""
 
+MOST_JOINED = 1 << 14
+"""Results up to which products for the same elements are one kernel, in which nothing is reused in shared memory. Not
+measured: those of 16 rows of 1024 columns."""
+
 
 class GpuTiling(SketchRule):
     """Reductions with data reuse, on a GPU."""
@@ -44,10 +49,27 @@ class GpuTiling(SketchRule):
         return target.is_gpu
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        joined = joined_reductions(draft)
+
+        def structures(anchor: Anchor) -> list[GpuVariant]:
+            return [] if anchor.block in joined else list(gpu_variants(anchor))
+
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
             return write_tiling(grown, anchor, variant, target)
 
-        return tile_anchors(draft, lambda anchor: list(gpu_variants(anchor)), write)
+        return tile_anchors(draft, structures, write)
+
+
+def joined_reductions(draft: Draft) -> set[str]:
+    """Return the reductions of which others have results for the same few elements, which one block computes of all.
+
+    They are left to rules that compute all of them in one kernel, as the sums for the gates of a recurrent cell.
+    """
+    found: set[str] = set()
+    for chain in chains_of(draft):
+        if len(chain.reductions) > 1 and not chain.within and Shape.of(draft, chain).rows <= MOST_JOINED:
+            found.update(chain.reductions)
+    return found
 
 
 def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:

@@ -130,7 +130,8 @@ def _written(block: BlockOp) -> list[str] | None:
 
 
 def _is_plain_reduction(block: BlockOp) -> bool:
-    """True for a reduction of several terms that starts itself, and reads at plain iterators: no window, no mask.
+    """True for a reduction of several terms that starts itself, and reads at iterators, from wherever on: no window, no
+    mask.
 
     Nor one that divides by what it reads: `rfactor` refuses that where parts are without an element.
     """
@@ -138,7 +139,7 @@ def _is_plain_reduction(block: BlockOp) -> bool:
     masked = block.conditions or any(load.conditions for load in block.loads)
     starts = block.has_init and reduced(block) > 1
     return (
-        starts and not masked and not may_trap(block) and all(e.is_constant or e.as_axis() is not None for e in loads)
+        starts and not masked and not may_trap(block) and all(e.is_constant or (e - e.const).as_axis() for e in loads)
     )
 
 

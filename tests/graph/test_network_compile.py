@@ -48,6 +48,41 @@ def small() -> lw.CompiledNetwork:
     return lw.compile(small_net(), TARGET, processes=1)
 
 
+def steps_of(net: lw.Network, sequence: Any, count: int) -> list[Any]:
+    return [
+        net.softmax(net.strided_slice(sequence, begin=[t], end=[t + 1], axes=[0]), axis=2, label=f"at{t}")
+        for t in range(count)
+    ]
+
+
+def test_slices_of_a_sequence_are_places_in_its_memory(tmp_path: Path) -> None:
+    """Of an input, and of what a kernel writes; bound to arrays of a caller's, kept in a file, and in a library."""
+    net = lw.Network("steps")
+    data = net.input("data", (5, 8, 16))
+    steps = steps_of(net, data, 5)
+    again = steps_of(net, net.softmax(net.concatenate(*steps, axis=0), axis=1), 5)
+    total = again[0]
+    for step in (*steps[1:], *again[1:]):
+        total = net.add(net.multiply(total, 2.0), step)
+    net.output(total)
+    compiled = lw.compile(net, TARGET, processes=1)
+    parts = [place for step in compiled.plan.steps for place in step.places if place.kind == "part"]
+    assert len(parts) == 10, "two sequences of five steps are read without a copy"
+    assert len({step.kernel for step in compiled.plan.steps if "at" in step.label}) <= 3, "steps share their kernels"
+
+    feeds = feeds_of(net)
+    (want,) = net.evaluate(**feeds)
+    compiled.save(tmp_path / "steps.lw")
+    for network in (compiled, lw.load_network(tmp_path / "steps.lw")):
+        executor = network.executor()
+        executor.run(**feeds)
+        np.testing.assert_allclose(executor.get_output(0), want, rtol=1e-5)
+    got = np.zeros_like(want)
+    loaded: Any = compiled.loaded()
+    loaded.frame().run([feeds["data"].ctypes.data, got.ctypes.data])
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["mobilenet"])
 @pytest.mark.slow(2)
 def test_networks_are_right(name: str) -> None:

@@ -92,6 +92,12 @@ def set_input(header: Header, **values: Any) -> None:
     header["plan"]["inputs"][0].update(values)
 
 
+def part_beyond(header: Header) -> None:
+    """A part that ends behind the tensor that it is of."""
+    place = steps(header)[0]["places"][0]
+    place.update(kind="part", number=place["number"] + 256)
+
+
 CRAFTED: list[tuple[Callable[[Header], object], str]] = [
     (over_constant, "step 0 would write to 'constant' 0, which is not in the arena"),
     (lambda h: set_input(h, place={"kind": "constant", "number": 0}), "input 'data' would write to 'constant' 0"),
@@ -126,6 +132,9 @@ CRAFTED: list[tuple[Callable[[Header], object], str]] = [
     (lambda h: steps(h)[0]["places"].__setitem__(0, arena(-256)), "step 0 lies at arena -256, where "),
     (lambda h: steps(h)[0]["places"].__setitem__(-1, arena(1)), "step 0 lies at arena 1, where "),
     (lambda h: steps(h)[0]["places"].__setitem__(0, {"kind": "heap", "number": 0}), "step 0 reads 'heap' 0"),
+    (lambda h: steps(h)[0]["places"][0].update(kind="part", number=1 << 20), "step 0 lies at arena 1048576, where "),
+    (part_beyond, "step 0 reads 144 x float32 at part "),
+    (lambda h: h["plan"]["outputs"][0]["place"].update(kind="part"), "output 'prob' is a part of a tensor"),
     (lambda h: steps(h)[0].update(kernel=-1), "step 0 calls kernel -1, there are "),
     (lambda h: steps(h).clear(), "output 'prob' reads 5 x float32 at arena "),
     (lambda h: h["plan"]["outputs"][2]["place"].update(number=99), "output 'fixed' reads 'constant' 99, which there"),

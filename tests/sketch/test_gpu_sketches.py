@@ -100,3 +100,23 @@ def test_products_of_narrow_types_are_right_when_interpreted(dtype: str, summed:
     rng = np.random.default_rng(0)
     schedules = [s.schedule(row) for s in task.sketches for row in (s.default, *s.sample(rng, 2))]
     check_interpreted(task.module, task.reference, schedules)
+
+
+@pytest.mark.parametrize(
+    ("transposed", "dtype", "turned"), [(True, "float32", 2), (False, "float32", 1), (True, "int8", 1)]
+)
+def test_operands_lie_side_by_side_along_what_neighbouring_threads_read(
+    transposed: bool, dtype: str, turned: int
+) -> None:
+    """Data (M, K) and weight (N, K) are both turned in shared memory; of weight (K, N), or of bytes, the data alone."""
+    data = te.placeholder((96, 128), name="data", dtype=dtype)
+    weight = te.placeholder((96, 128) if transposed else (128, 96), name="weight", dtype=dtype)
+    made = topi.matmul(data, weight, False, transposed)
+    task = lw.SearchTask(te.create_module([data, weight, made]), target=CUDA)
+    assert {sketch.template.count("lw-storage-align") for sketch in task.sketches} == {turned}
+    sketch = next(s for s in task.sketches if s.name == "j")
+    artifact = cuda_device.build(str(task.module), sketch.schedule(sketch.default))
+    in_vectors = (
+        "reinterpret_cast<const float4*>(&weight_shared[" in Artifact.from_bytes(artifact, "cuda").kernel.source
+    )
+    assert in_vectors == (dtype == "float32")

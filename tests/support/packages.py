@@ -175,8 +175,8 @@ class _Arena:
             self.wrong.append(f"{where} reads beyond the arena")
             return
         found = set(self.owner[place.number : place.number + nbytes].tolist())
-        whole = len(found) == 1 and self.tensors.get(found.pop()) == (dtype, nbytes)
-        if nbytes and not whole:
+        held = self.tensors.get(found.pop(), ("", 0)) if len(found) == 1 else ("", 0)
+        if nbytes and (held[0] != dtype or held[1] < nbytes if place.kind == "part" else held != (dtype, nbytes)):
             self.wrong.append(f"{where} reads what nobody wrote")
 
     def run(self, number: int) -> None:
@@ -206,4 +206,4 @@ def _bytes(dtype: str, shape: Any) -> int:
 
 def _addresses(place: Any, nbytes: int) -> set[int]:
     """The bytes of the arena that a tensor takes; none of a constant."""
-    return set(range(place.number, place.number + nbytes)) if place.kind == "arena" else set()
+    return set(range(place.number, place.number + nbytes)) if place.kind != "constant" else set()
