@@ -63,7 +63,8 @@ class Intrinsic:
 
     Factors are widened to the type of the sums before they are multiplied. `since` is the least compute capability of
     a GPU, `features` are those that a CPU needs, by LLVM's names. `cycles` are those between two of them, on one of a
-    multiprocessor's four schedulers, or on a core; the manuals' rates say it for a GPU.
+    multiprocessor's four schedulers, or on a core; the manuals' rates say it for a GPU. `exact` ones are of GPUs of
+    capability `since` alone, whose architecture NVIDIA calls `sm_90a`.
 
     `code`, for CUDA: C statements on the registers `c0, c1, ...` of the sums, and `a0, ...`, `b0, ...` of 32 bits each.
     For a CPU: the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`.
@@ -82,6 +83,7 @@ class Intrinsic:
     since: int = 0
     features: tuple[str, ...] = ()
     cycles: int = 1
+    exact: bool = False
 
     def verify(self) -> None:
         """ValueError unless each element of each matrix has a place of its own, and no place is left empty."""
@@ -197,6 +199,10 @@ class Intrinsic:
             return f"is one of {self.target}, the target is {target.kind}"
         if target.compute_capability < self.since:
             return f"needs compute capability {self.since}, the target has {target.compute_capability}"
+        if self.exact and target.compute_capability != self.since:
+            return f"is of compute capability {self.since} alone (sm_{self.since}a), the target has " + str(
+                target.compute_capability
+            )
         missing = [name for name in self.features if not has_feature(name)]
         return f"needs a CPU with {', '.join(missing)}" if missing else None
 

@@ -119,7 +119,7 @@ class _Function:
         used = tuple(number for buffer, number in self.numbers.items() if buffer in p.used)
         launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles)
         head = [f"{INDENT}{line}" for line in (*declarations, *p.head)]
-        opening = self.language.kernel_head(name, parameters, op.block_size)
+        opening = self.language.kernel_head(name, parameters, op.block_size, op.blocks_per_sm)
         return p, launch, [opening, *head, *p.lines, "}"]
 
     def _name_buffers(self, p: KernelPrinter, op: kernel.LaunchOp) -> None:
@@ -133,20 +133,17 @@ class _Function:
     def _shared(self, p: KernelPrinter, op: kernel.LaunchOp) -> tuple[int, int, list[str]]:
         """Declare the shared buffers of a launch; returns their bytes, fixed and sized at the launch."""
         allocations = [a for a in op.walk() if isinstance(a, kernel.AllocOp) and scope_of(a) == "shared"]
-        offsets, end = [], 0
-        for allocation in allocations:
-            offsets.append(end)
-            size = _elements(allocation.buffer) * bytes_of(kind_of(allocation.buffer.type))
-            end += -(-size // 16) * 16
+        offsets, end = kernel.shared_offsets(allocations)
         is_dynamic = end > self.static_shared_limit
         if is_dynamic:
-            p.helpers.add("dynamic i8")
+            p.helpers.add(f"dynamic {max(a.align_bytes for a in allocations)}")
         lines = []
         for allocation, offset in zip(allocations, offsets, strict=True):
             kind, size = kind_of(allocation.buffer.type), _elements(allocation.buffer)
             name = p.names.fresh(allocation.buffer.name_hint or allocation.label.data)
             p.buffers[allocation.buffer] = Buffer(name, kind, "shared", size)
-            lines.append(self.language.shared_declaration(kind, name, size, offset if is_dynamic else None))
+            place = offset if is_dynamic else None
+            lines.append(self.language.shared_declaration(kind, name, size, place, allocation.align_bytes))
         return (0, end, lines) if is_dynamic else (end, 0, lines)
 
     def _print_outside(self, p: KernelPrinter) -> None:

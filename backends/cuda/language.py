@@ -113,14 +113,17 @@ class Cuda(Language):
         made = f"make_{vector}({texts})" if (kind, len(values)) in _VECTORS else f"{vector}{{{{{texts}}}}}"
         return f"*reinterpret_cast<{vector}*>({_address(pointer, place)}) = {whole or made};"
 
-    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None) -> str:
+    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None, align: int) -> str:
         element = self.memory_type(kind)
         if offset is None:
-            return f"__shared__ __align__(16) {element} {name}[{size}];"
+            return f"__shared__ __align__({align}) {element} {name}[{size}];"
         return f"{element}* const {name} = reinterpret_cast<{element}*>(shared_memory + {offset});"
 
-    def kernel_head(self, name: str, parameters: Sequence[str], block: tuple[int, int, int]) -> str:
-        head = f'extern "C" __global__ void __launch_bounds__({math.prod(block)})'
+    def kernel_head(
+        self, name: str, parameters: Sequence[str], block: tuple[int, int, int], blocks_per_sm: int = 0
+    ) -> str:
+        bounds = f"{math.prod(block)}, {blocks_per_sm}" if blocks_per_sm else f"{math.prod(block)}"
+        head = f'extern "C" __global__ void __launch_bounds__({bounds})'
         return f"{head}\n{name}({', '.join(parameters)}) {{"
 
     def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
@@ -136,13 +139,14 @@ class Cuda(Language):
             if (kind, lanes) not in _VECTORS:
                 size, name = lanes * bytes_of(kind), self.vector_type(kind, lanes)
                 lines.append(f"struct __align__({size}) {name} {{ {self.memory_type(kind)} at[{lanes}]; }};")
-        lines += [self._helper(*helper.split()) for helper in sorted(helpers)]
+        dynamic = [int(helper.split()[1]) for helper in helpers if helper.startswith("dynamic ")]
+        if dynamic:
+            lines.append(f"extern __shared__ __align__({max(dynamic)}) unsigned char shared_memory[];")
+        lines += [self._helper(*helper.split()) for helper in sorted(helpers) if not helper.startswith("dynamic ")]
         return lines
 
     def _helper(self, name: str, kind: str) -> str:
         element = self.value_types.get(kind, "")
-        if name == "dynamic":
-            return "extern __shared__ __align__(16) unsigned char shared_memory[];"
         if name.startswith("copy_async"):
             return async_copy_helper(name, kind)
         if name == "product" or name.startswith("load_matrices"):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..c_family.artifact import Artifact
+from .architecture import Architecture
 from .arrays import CudaDevice
 from .driver import MissingCuda, current, describe, device_at, pycuda_driver
 from .graph import Graph, can_replay
@@ -122,8 +123,7 @@ class CudaRuntime(CudaDevice):
 def check_device(artifact: Artifact, index: int) -> None:
     """MissingCuda where a device does not run what an artifact holds."""
     major, minor = device_at(index).compute_capability()
-    wanted = int(artifact.architecture.removeprefix("sm_"))
-    if wanted // 10 != major or wanted % 10 > minor:
+    if not Architecture.of(artifact.architecture).runs_on(major, minor):
         raise MissingCuda(
             f"kernel '{artifact.kernel.name}' was compiled for {artifact.architecture}, {describe(index)} is "
             f"sm_{major}{minor}: build it for 'cuda compute_capability={major}{minor}'"

@@ -16,7 +16,16 @@ from .control import ParallelOp
 from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, MatrixProductOp
-from .memory import AllocOp, GatherOp, LoadOp, PrefetchOp, ScatterOp, StoreOp
+from .memory import (
+    SHARED_ALIGNMENT,
+    AllocOp,
+    GatherOp,
+    LoadOp,
+    PrefetchOp,
+    ScatterOp,
+    StoreOp,
+    shared_offsets,
+)
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
 
 __all__ = [
@@ -25,6 +34,7 @@ __all__ = [
     "FLOAT_PREDICATES",
     "INDEX",
     "INTEGER_PREDICATES",
+    "SHARED_ALIGNMENT",
     "THREAD_AXES",
     "AllocOp",
     "AsyncCopyOp",
@@ -52,6 +62,7 @@ __all__ = [
     "int_attr",
     "lanes_of",
     "mask_type",
+    "shared_offsets",
     "vector_of",
 ]
 

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AtOp, BarrierOp, ForOp, is_bound
+from ...dialects.loop import AtOp, BarrierOp, ForOp, is_bound, loops_in
 from ..analysis.placement import Placement
+from ..schedule._marks import BLOCKS_PER_SM
 from ._addresses import Scope
 from ._block_plan import Access, BlockPlan
 from ._branches import branch, under
@@ -58,7 +59,7 @@ class GpuLowering(Lowering):
     # -- launches -----------------------------------------------------------------------------------------------------
 
     def _launch(self, nests: Sequence[Nest]) -> None:
-        self.launch = Launch(self.at, launch_sizes(nests[-1]))
+        self.launch = Launch(self.at, launch_sizes(nests[-1]), _blocks_per_sm(nests[-1]))
         self._allocate_used_in(nests[-1])
         for nest in nests:
             self._child(nest)
@@ -270,6 +271,13 @@ class GpuLowering(Lowering):
         test = self.at.conjunction(tests, False)
         assert test is not None
         branch(self.at, test, write)
+
+
+def _blocks_per_sm(nest: Nest) -> int:
+    """The most blocks a multiprocessor that a loop of thread blocks is annotated with; 0 where none is."""
+    loops = [nest, *loops_in(nest)] if isinstance(nest, ForOp) else []
+    notes = [loop.notes.get(BLOCKS_PER_SM) for loop in loops if isinstance(loop, ForOp)]
+    return max((note.value.data for note in notes if isinstance(note, IntegerAttr)), default=0)
 
 
 def _own_memory(scopes: set[str], idle: Iterable[str]) -> tuple[str, str] | None:

@@ -176,10 +176,19 @@ func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1
 
 // -----
 
+func.func @crooked() {
+  %s = lw_kernel.alloc "s" align 48 : memref<64xf16, "shared">
+  func.return
+}
+
+// CHECK: buffer 's' starts at a multiple of 16 bytes that is a power of two, got 48
+
+// -----
+
 // Matrix instructions of a warp.
 func.func @matrices(%out: memref<64xf32> {lw.name = "out", lw.output}) {
-  lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] {
-    %s = lw_kernel.alloc "s" : memref<512xf16, "shared">
+  lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] per_sm 2 {
+    %s = lw_kernel.alloc "s" align 1024 : memref<512xf16, "shared">
     %c = lw_kernel.alloc "c" : memref<8xf32, "local">
     %t = lw_kernel.thread "threadIdx.x" : index
     %a = lw_kernel.fragment_load 4 %s[%t + 8] : memref<512xf16, "shared">
@@ -189,6 +198,8 @@ func.func @matrices(%out: memref<64xf32> {lw.name = "out", lw.output}) {
   func.return
 }
 
+// CHECK: lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] per_sm 2 {
+// CHECK-NEXT: %s = lw_kernel.alloc "s" align 1024 : memref<512xf16, "shared">
 // CHECK: %a = lw_kernel.fragment_load 4 %s[%t + 8] : memref<512xf16, "shared">
 // CHECK-NEXT: %b = lw_kernel.fragment_load 2 %s[%t] turned : memref<512xf16, "shared">
 // CHECK-NEXT: lw_kernel.mma "mma.m16n8k16.f16" %a, %b, %c[%t] at [0, 1, 4, 5] : memref<8xf32, "local">
