@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 
+from ..unsupported import UnsupportedError
 from .expression import ATOM, UNARY, Expr, cast_to
 from .types import float_digits, rounded
 
@@ -121,6 +122,10 @@ class Language:
     def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
         """Return a parameter that points at a buffer in global memory, `restrict` where no other thread writes it."""
         raise NotImplementedError
+
+    def tensor_map_parameter(self, name: str) -> str:
+        """Return a parameter by which boxes of an array are copied."""
+        raise UnsupportedError(f"{self.title} has no tensor maps")
 
     def barrier(self, global_memory: bool) -> str:
         """Return the barrier of a thread block: all wait, and see each other's writes to shared memory.

@@ -12,6 +12,14 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
+from .bulk_copy import (
+    BULK_COPIES_SINCE,
+    BarrierAwaitOp,
+    BarrierExpectOp,
+    BarrierInitOp,
+    BulkCopyOp,
+    box_problem,
+)
 from .control import ParallelOp
 from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
@@ -27,9 +35,20 @@ from .memory import (
     shared_offsets,
 )
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
+from .warp_group import (
+    ATOM_ROWS,
+    ProxyFenceOp,
+    SharedMatrix,
+    WarpGroupCommitOp,
+    WarpGroupFenceOp,
+    WarpGroupProductOp,
+    WarpGroupWaitOp,
+)
 
 __all__ = [
     "ASYNC_BYTES",
+    "ATOM_ROWS",
+    "BULK_COPIES_SINCE",
     "CONVERSIONS",
     "FLOAT_PREDICATES",
     "INDEX",
@@ -38,7 +57,11 @@ __all__ = [
     "THREAD_AXES",
     "AllocOp",
     "AsyncCopyOp",
+    "BarrierAwaitOp",
+    "BarrierExpectOp",
+    "BarrierInitOp",
     "BarrierOp",
+    "BulkCopyOp",
     "CommitOp",
     "CompareOp",
     "ConvertOp",
@@ -52,12 +75,19 @@ __all__ = [
     "MatrixProductOp",
     "ParallelOp",
     "PrefetchOp",
+    "ProxyFenceOp",
     "ScatterOp",
     "SelectOp",
+    "SharedMatrix",
     "ShuffleOp",
     "StoreOp",
     "ThreadOp",
     "WaitOp",
+    "WarpGroupCommitOp",
+    "WarpGroupFenceOp",
+    "WarpGroupProductOp",
+    "WarpGroupWaitOp",
+    "box_problem",
     "element_of",
     "int_attr",
     "lanes_of",
@@ -90,6 +120,15 @@ LwKernel = Dialect(
         WaitOp,
         FragmentLoadOp,
         MatrixProductOp,
+        WarpGroupProductOp,
+        WarpGroupFenceOp,
+        WarpGroupCommitOp,
+        WarpGroupWaitOp,
+        ProxyFenceOp,
+        BulkCopyOp,
+        BarrierInitOp,
+        BarrierExpectOp,
+        BarrierAwaitOp,
     ],
     [],
 )

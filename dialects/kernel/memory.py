@@ -32,15 +32,15 @@ SHARED_ALIGNMENT = 16
 """Bytes that each shared buffer starts at a multiple of."""
 
 
-def shared_offsets(allocations: Iterable[AllocOp]) -> tuple[list[int], int]:
-    """Places in bytes of a block's shared buffers, one behind the other as they are aligned, and the end of all."""
-    offsets, end = [], 0
-    for alloc in allocations:
+def shared_offsets(allocations: Iterable[AllocOp]) -> tuple[dict[AllocOp, int], int]:
+    """Places in bytes of a block's shared buffers, the most aligned ones first, and the end of all."""
+    offsets, end = dict[AllocOp, int](), 0
+    for alloc in sorted(allocations, key=lambda alloc: -alloc.align_bytes):
         kind = alloc.buffer.type
         assert isinstance(kind, MemRefType)
-        offsets.append(-(-end // alloc.align_bytes) * alloc.align_bytes)
+        offsets[alloc] = -(-end // alloc.align_bytes) * alloc.align_bytes
         size = prod(kind.get_shape()) * element_bytes(kind.element_type)
-        end = -(-(offsets[-1] + size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+        end = -(-(offsets[alloc] + size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
     return offsets, end
 
 

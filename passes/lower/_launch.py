@@ -38,9 +38,9 @@ class Launch:
         threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
         self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(self.block), self.blocks_per_sm))
 
-    def allocate(self, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
+    def allocate(self, name: str, element: Attribute, size: int, scope: str, align: int = 0) -> SSAValue:
         """A flat buffer in registers or shared memory."""
-        return allocate_first(self.block, name, element, size, scope)
+        return allocate_first(self.block, name, element, size, scope, align)
 
     def barrier(self) -> None:
         """Let all threads of the block wait for each other."""
@@ -73,14 +73,14 @@ class Launch:
         self.at.scopes.pop()
 
 
-def allocate_first(block: Block, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
+def allocate_first(block: Block, name: str, element: Attribute, size: int, scope: str, align: int = 0) -> SSAValue:
     """A flat buffer, allocated before all that is in `block`."""
     flat: MemRefType[Attribute] = (
         MemRefType(element, [size], memory_space=StringAttr(scope))
         if scope != "global"
         else MemRefType(element, [size])
     )
-    alloc = kernel.AllocOp(name, flat)
+    alloc = kernel.AllocOp(name, flat, align)
     if block.first_op is None:
         block.add_op(alloc)
     else:
