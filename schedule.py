@@ -176,32 +176,37 @@ class Schedule(PrimitiveMethods):
         warps: tuple[int, int] = (2, 2),
         tiles: tuple[int, int] = (4, 4),
         k_steps: int = 4,
+        group: int = 1,
     ) -> TensorTile:
-        """Tile a product of matrices for an intrinsic of a warp, by plain steps that end with `tensorize`.
+        """Tile a product of matrices for an intrinsic of a warp (group), by plain steps that end with `tensorize`.
 
-        A block of threads has `warps`, rows by columns; a warp computes `tiles` of the intrinsic's matrices, and
-        `k_steps` of the intrinsic's k between two fills of shared memory, where the operands are to be (`cache_read`
-        before). Loops of a batch become blocks of threads. ScheduleError where a step is refused.
+        A block of threads has `warps`, or warp groups, rows by columns; each computes `tiles` of the intrinsic's
+        matrices, and `k_steps` of the intrinsic's k between two fills of shared memory, where the operands are to be
+        (`cache_read` before). Loops of a batch become blocks of threads; `group` of these next to each other along the
+        rows come one after the other, so that they read the same columns. ScheduleError where a step is refused.
         """
         name, found = self._name(block), find_intrinsic(intrinsic)
         if found is None:
             raise ScheduleError(f"tensor_tile of '{name}'", f"no intrinsic is called '{intrinsic}'")
         *batch, rows, columns, k = self.get_loops(name)
         parts: list[list[LoopRef]] = []
+        inner = [len(found.digits(axis)) for axis in "ij"]
         held: dict[int, LoopRef] = {}
         lanes: dict[int, LoopRef] = {}
         for number, (loop, axis) in enumerate(((rows, "i"), (columns, "j"))):
             digits = found.digits(axis)
             extents = [digit.extent for digit in digits]
-            parts.append(self.split(name, loop, [None, warps[number], tiles[number], *extents]))
-            for digit, part in zip(digits, parts[-1][3:], strict=True):
+            grouped = [group] if number == 0 and group > 1 else []
+            parts.append(self.split(name, loop, [None, *grouped, warps[number], tiles[number], *extents]))
+            for digit, part in zip(digits, parts[-1][-len(digits) :], strict=True):
                 (lanes if digit.lanes else held)[digit.lanes or digit.held] = part
-        (i0, i1, i2), (j0, j1, j2) = parts[0][:3], parts[1][:3]
+        (*i0, i1, i2), (j0, j1, j2) = (each[: len(each) - n] for each, n in zip(parts, inner, strict=True))
         k0, k1, k2 = self.split(name, k, [None, k_steps, found.k])
         in_warp = [lanes[step] for step in sorted(lanes, reverse=True)]
         own = [held[number] for number in sorted(held)]
-        self.reorder(name, *batch, i0, j0, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2)
-        tile = TensorTile(self.fuse(name, *batch, i0, j0), self.fuse(name, i1, j1), self.fuse(name, *in_warp), k0)
+        blocks = [*batch, i0[0], j0, *i0[1:]]
+        self.reorder(name, *blocks, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2)
+        tile = TensorTile(self.fuse(name, *blocks), self.fuse(name, i1, j1), self.fuse(name, *in_warp), k0)
         for loop, thread in ((tile.block, "blockIdx.x"), (tile.warp, "threadIdx.y"), (tile.lane, "threadIdx.x")):
             self.bind(name, loop, thread)
         self.set_scope(name, "local")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from xdsl.ir import Attribute
 
 from .element import DTYPES, element_bytes, is_float
-from .index import ZERO, Div, IndexExpr, axis, parse_index
+from .index import ZERO, Div, IndexExpr, Mod, axis, parse_index
 from .names import check_name
 from .target import Target
 
@@ -23,6 +23,10 @@ ROW_BYTES = 16
 """Bytes of a row of the 8 x 8 matrices that `ldmatrix` loads (PTX ISA, ldmatrix)."""
 MATRIX_ROWS = 8
 REGISTER_BYTES = 4
+
+TF32_HALF, TF32_MASK = 1 << 12, -1 << 13
+"""Of the bits of a float32: half of the last one that TF32 keeps, and all that it keeps (PTX ISA, alternate floating
+point formats)."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,17 @@ class Intrinsic:
 
     Factors are widened to the type of the sums before they are multiplied. `since` is the least compute capability of
     a GPU, `features` are those that a CPU needs, by LLVM's names. `cycles` are those between two of them, on one of a
-    multiprocessor's four schedulers, or on a core; the manuals' rates say it for a GPU.
+    multiprocessor's four schedulers, or on a core; the manuals' rates say it for a GPU. `exact` ones are of GPUs of
+    capability `since` alone, whose architecture NVIDIA calls `sm_90a`.
 
     `code`, for CUDA: C statements on the registers `c0, c1, ...` of the sums, and `a0, ...`, `b0, ...` of 32 bits each.
     For a CPU: the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`.
+
+    One that `reads_shared` reads its factors from shared memory by itself, while its threads go on: its fragments of
+    `a` and `b` are types alone, and its code is on `a` and `b`, which are descriptors of 64 bits, with the words
+    `{a_turned}` and `{b_turned}` for 1 where rows of the matrix are neighbours in memory.
+
+    One that `rounds` takes factors that `te.round_to` rounds, to "tf32", and does that itself.
     """
 
     name: str
@@ -82,11 +93,14 @@ class Intrinsic:
     since: int = 0
     features: tuple[str, ...] = ()
     cycles: int = 1
+    exact: bool = False
+    reads_shared: bool = False
+    rounds: str = ""
 
     def verify(self) -> None:
         """ValueError unless each element of each matrix has a place of its own, and no place is left empty."""
         check_name("an intrinsic", self.name)
-        for operand in "abc":
+        for operand in "c" if self.reads_shared else "abc":
             wanted = set(product(range(self.threads), range(self.elements(operand) // self.threads)))
             if set(self.places(operand)) != wanted:
                 rule = f"the elements of {operand} and the places of {self.threads} threads are not one to one"
@@ -175,7 +189,7 @@ class Intrinsic:
     @property
     def is_loaded_as_matrices(self) -> bool:
         """True where registers of `a` and `b` are those that loading 8 x 8 matrices of 16-byte rows gives."""
-        return all(self._has_matrices(operand) for operand in "ab")
+        return not self.reads_shared and all(self._has_matrices(operand) for operand in "ab")
 
     def _has_matrices(self, operand: str) -> bool:
         fragment = self.fragment(operand)
@@ -197,14 +211,20 @@ class Intrinsic:
             return f"is one of {self.target}, the target is {target.kind}"
         if target.compute_capability < self.since:
             return f"needs compute capability {self.since}, the target has {target.compute_capability}"
+        if self.exact and target.compute_capability != self.since:
+            return f"is of compute capability {self.since} alone (sm_{self.since}a), the target has " + str(
+                target.compute_capability
+            )
         missing = [name for name in self.features if not has_feature(name)]
         return f"needs a CPU with {', '.join(missing)}" if missing else None
 
 
 def _digit(expr: IndexExpr) -> tuple[str, int]:
-    """The axis and the step of a digit: `i floordiv 8` is one of `i`, in steps of 8."""
+    """The axis and the step of a digit: `i floordiv 8` is one of `i`, in steps of 8, `i floordiv 8 mod 2` as well."""
     (name,) = expr.axes()
     ((atom, _),) = expr.terms
+    if isinstance(atom, Mod):
+        return _digit(atom.expr)
     return name, atom.divisor if isinstance(atom, Div) else 1
 
 
@@ -215,7 +235,7 @@ def fragment(element: str, lane: str, *held: str) -> Fragment:
 
 # -- NVIDIA's mma.sync ------------------------------------------------------------------------------------------------
 
-_PTX_TYPES = {"float16": "f16", "bfloat16": "bf16", "int8": "s8", "uint8": "u8"}
+_PTX_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "int8": "s8", "uint8": "u8"}
 
 
 def _mma(element: str, n: int) -> Intrinsic:
@@ -240,10 +260,19 @@ def _mma(element: str, n: int) -> Intrinsic:
         b=fragment(element, f"j mod 8 * 4 + k mod {row} floordiv {per}", *parts, f"k floordiv {row}", f"k mod {per}"),
         c=fragment(sums, "i mod 8 * 4 + j mod 8 floordiv 2", *parts, "i floordiv 8", "j mod 2"),
         threads=32,
-        code="\n".join(_mma_code(k, kind, sums, part) for part in range(n // 8)),
+        code="\n".join([*_rounding(kind, n), *(_mma_code(k, kind, sums, part) for part in range(n // 8))]),
         since=80,
         cycles=2 * n,
+        rounds=kind if kind == "tf32" else "",
     )
+
+
+def _rounding(kind: str, n: int) -> list[str]:
+    """Rounding of the registers of both factors, which the instruction would cut off."""
+    if kind != "tf32":
+        return []
+    registers = [*(f"a{x}" for x in range(4)), *(f"b{x}" for x in range(n // 4))]
+    return [f'asm("cvt.rna.tf32.f32 %0, %0;" : "+r"({x}));' for x in registers]
 
 
 def _mma_code(k: int, kind: str, sums: str, part: int) -> str:
@@ -258,9 +287,65 @@ def _mma_code(k: int, kind: str, sums: str, part: int) -> str:
     )
 
 
+# -- NVIDIA's wgmma ---------------------------------------------------------------------------------------------------
+
+WARP_GROUP = 128
+"""Threads of four warps, the first of which is a multiple of four (PTX ISA, asynchronous warpgroup-level matrix
+instructions)."""
+WGMMA_CAPABILITY = 90
+_WGMMA_COLUMNS = (32, 64, 128, 192, 256)
+"""Of the columns that the instruction has, all multiples of 8 up to 256, those that tiles of products are made of."""
+_WGMMA_TYPES = ("float16", "bfloat16", "int8")
+
+
+def _wgmma(element: str, n: int) -> Intrinsic:
+    """`wgmma.mma_async.m64n*k*`: factors by descriptors, sums in the registers of four warps, 16 rows each.
+
+    At the rate of the data sheet, 4096 multiply-adds of fp16 a cycle, 64 rows and n columns take n / 2 cycles.
+    """
+    k = 32 // element_bytes(DTYPES[element])
+    sums = "float32" if is_float(DTYPES[element]) else "int32"
+    kind = _PTX_TYPES[element]
+    lane = "i floordiv 16 * 32 + i mod 8 * 4 + j mod 8 floordiv 2"
+    return Intrinsic(
+        name=f"wgmma.m64n{n}k{k}.{kind}",
+        target="cuda",
+        m=64,
+        n=n,
+        k=k,
+        a=fragment(element, "0"),
+        b=fragment(element, "0"),
+        c=fragment(sums, lane, f"j floordiv {MATRIX_ROWS}", "i floordiv 8 mod 2", "j mod 2"),
+        threads=WARP_GROUP,
+        code=_wgmma_code(n, k, kind, sums),
+        since=WGMMA_CAPABILITY,
+        cycles=n // 2,
+        exact=True,
+        reads_shared=True,
+    )
+
+
+def _wgmma_code(n: int, k: int, kind: str, sums: str) -> str:
+    wide, constraint = ("f32", "+f") if sums == "float32" else ("s32", "+r")
+    count = n // 2
+    registers = ", ".join(f"%{x}" for x in range(count))
+    c = ", ".join(f'"{constraint}"(c{x})' for x in range(count))
+    turned = ", 1, 1, {a_turned}, {b_turned}" if sums == "float32" else ""
+    return (
+        f'asm volatile("{{ .reg .pred p; setp.eq.u32 p, 0, 0; "\n'
+        f'    "wgmma.mma_async.sync.aligned.m64n{n}k{k}.{wide}.{kind}.{kind} "\n'
+        f'    "{{{registers}}}, "\n'
+        f'    "%{count}, %{count + 1}, p{turned}; }}"\n'
+        f"    : {c}\n"
+        f'    : "l"(a), "l"(b));'
+    )
+
+
 @cache
 def _own() -> dict[str, Intrinsic]:
-    return {x.name: x for x in (_mma(element, n) for element in _PTX_TYPES for n in (8, 16))}
+    warps = [_mma(element, n) for element in _PTX_TYPES for n in (8, 16)]
+    groups = [_wgmma(element, n) for element in _WGMMA_TYPES for n in _WGMMA_COLUMNS]
+    return {x.name: x for x in (*warps, *groups)}
 
 
 _REGISTERED: dict[str, Intrinsic] = {}

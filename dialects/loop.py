@@ -52,12 +52,14 @@ from .buffers import scope_of as scope_of
 from .combiner import NAMED
 from .index import IndexExpr
 from .kernel.async_copy import CommitOp, WaitOp
+from .kernel.warp_group import ProxyFenceOp, WarpGroupCommitOp, WarpGroupFenceOp, WarpGroupWaitOp
 from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .layout import LayoutAttr
 from .loop_guards import IfOp as IfOp
 from .loop_guards import VersionsOp as VersionsOp
 from .loop_lanes import LanesAttr, format_lanes, parse_optional_lanes, verify_lanes
 from .loop_load import LoadOp as LoadOp
+from .loop_steps import ArrivalsOp as ArrivalsOp
 from .loop_steps import AtOp as AtOp
 from .loop_steps import BarrierOp as BarrierOp
 from .loop_steps import WrittenAttr, names_around, parse_optional_written, verify_ends, verify_written
@@ -68,6 +70,10 @@ SERIAL = "serial"
 CPU_KINDS = ("serial", "parallel", "vectorized", "unrolled")
 THREAD_KINDS = tuple(f"{level}.{d}" for level in ("blockIdx", "threadIdx") for d in "xyz")
 KINDS = (*CPU_KINDS, *THREAD_KINDS, "vthread")
+
+
+KernelStep = CommitOp | WaitOp | ProxyFenceOp | WarpGroupFenceOp | WarpGroupCommitOp | WarpGroupWaitOp
+"""Operations of kernels that lowering puts into loops as they are."""
 
 
 @irdl_op_definition
@@ -143,8 +149,8 @@ class ForOp(IRDLOperation):
             verify_ends(self, self.ends)
         for op in self.body.block.ops:
             placed = isinstance(op, AllocOp) and op.layout is not None
-            steps = BarrierOp | AtOp | CommitOp | WaitOp | IfOp | VersionsOp
-            if not placed and not isinstance(op, ForOp | BlockOp | steps):
+            steps = BarrierOp | AtOp | ArrivalsOp | IfOp | VersionsOp
+            if not placed and not isinstance(op, ForOp | BlockOp | steps | KernelStep):
                 raise VerifyException(f"loop '{self.loop_name}' holds '{op.name}', only loops and blocks belong there")
 
     def print(self, printer: Printer) -> None:
@@ -477,6 +483,6 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
 
 LwLoop = Dialect(
     "lw_loop",
-    [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, AtOp, IfOp, VersionsOp],
+    [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, ArrivalsOp, AtOp, IfOp, VersionsOp],
     [LayoutAttr, WrittenAttr, LanesAttr],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import IntAttr, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Data, Operation, Region
 from xdsl.irdl import (
@@ -70,6 +70,45 @@ class BarrierOp(IRDLOperation):
     def parse(cls, parser: Parser) -> BarrierOp:
         where = parse_optional_where(parser)
         return cls(where.data if where is not None else ())
+
+
+@irdl_op_definition
+class ArrivalsOp(IRDLOperation):
+    """Barriers that count the bytes of bulk copies, one for each stage of a pipelined loop: `lw_loop.arrivals k of 4`
+
+    awaits those of the iteration of loop `k` that it stands in; `lw_loop.arrivals start k of 4` makes them before it.
+    """
+
+    name = "lw_loop.arrivals"
+    label = prop_def(StringAttr)
+    stages = prop_def(IntAttr)
+    start = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, loop_name: str, stages: int, start: bool = False) -> None:
+        super().__init__(
+            properties={
+                "label": StringAttr(loop_name),
+                "stages": IntAttr(stages),
+                "start": UnitAttr() if start else None,
+            }
+        )
+
+    def verify_(self) -> None:
+        check_axis_name("a loop", self.label.data)
+        if self.start is None and self.label.data not in names_around(self):
+            raise VerifyException(f"'{self.name}' asks for '{self.label.data}', which is no loop around it")
+        require_lowering(self, f"'{self.name}' stands")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f"{' start' if self.start is not None else ''} {self.label.data} of {self.stages.data}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ArrivalsOp:
+        start = parser.parse_optional_keyword("start") is not None
+        name = parser.parse_identifier()
+        parser.parse_keyword("of")
+        return cls(name, parser.parse_integer(), start)
 
 
 @irdl_op_definition

@@ -36,6 +36,7 @@ from .functions import min_value as min_value
 from .functions import minimum as minimum
 from .functions import power as power
 from .functions import round as round
+from .functions import round_to as round_to
 from .functions import rsqrt as rsqrt
 from .functions import select as select
 from .functions import shift_left as shift_left

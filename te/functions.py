@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..dialects.intrinsics import TF32_HALF, TF32_MASK
 from ..dialects.numpy_types import FLOATS, INTEGERS, UNSIGNED
 from .errors import ExpressionError
 from .expr import (
@@ -218,6 +219,20 @@ def bitcast(value: Operand, dtype: str) -> Expr:
     """Reinterpret the bits of a number as another type of the same width."""
     operand = convert(value)
     return operand if operand.dtype == dtype else Bitcast(operand, dtype)
+
+
+def round_to(value: Operand, kind: str = "tf32") -> Expr:
+    """The nearest number of 10 mantissa bits, ties away from zero: what `cvt.rna.tf32.f32` gives (PTX ISA).
+
+    Products of numbers that are rounded so are exact in float32, and tensor cores compute them.
+    """
+    operand = convert(value)
+    if kind != "tf32":
+        raise ExpressionError(f"numbers are rounded to 'tf32', got {kind!r:.40}")
+    if operand.dtype != "float32":
+        raise ExpressionError(f"tf32 has the range of float32, got {operand.dtype}: cast first")
+    rounded = bitwise_and(bitcast(operand, "int32") + TF32_HALF, TF32_MASK)
+    return select(operand == operand, bitcast(rounded, "float32"), operand)
 
 
 def shift_left(value: Operand, count: Operand) -> Expr:

@@ -8,8 +8,22 @@ from ..signature import Argument
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """A parameter by which a kernel copies boxes of a dense array: the buffer by number, its elements, and shapes."""
+
+    buffer: int
+    element: str
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+@dataclass(frozen=True)
 class Launch:
-    """One kernel to launch: `buffers` are its parameters, arguments first, then workspaces, by number."""
+    """One kernel to launch: `buffers` are its parameters, arguments first, then workspaces, by number.
+
+    `maps` are parameters ahead of those, which are made on the host of the address of a buffer.
+    """
 
     name: str
     grid: tuple[int, int, int]
@@ -18,6 +32,7 @@ class Launch:
     static_shared_bytes: int
     dynamic_shared_bytes: int
     uses_shuffles: bool
+    maps: tuple[TensorMap, ...] = ()
 
 
 @dataclass(frozen=True)

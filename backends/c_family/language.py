@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 
+from ..unsupported import UnsupportedError
 from .expression import ATOM, UNARY, Expr, cast_to
 from .types import float_digits, rounded
 
@@ -105,17 +106,26 @@ class Language:
         """Return the statement that writes a vector to an aligned place; `whole` is a variable that holds it."""
         raise NotImplementedError
 
-    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None) -> str:
-        """Return the declaration of a buffer of a block; `offset` is its place in memory sized at the launch."""
+    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None, align: int) -> str:
+        """Return the declaration of a buffer of a block, which starts at a multiple of `align` bytes.
+
+        `offset` is its place in memory sized at the launch.
+        """
         raise NotImplementedError
 
-    def kernel_head(self, name: str, parameters: Sequence[str], block: tuple[int, int, int]) -> str:
-        """Return the line that opens a kernel."""
+    def kernel_head(
+        self, name: str, parameters: Sequence[str], block: tuple[int, int, int], blocks_per_sm: int = 0
+    ) -> str:
+        """Return the line that opens a kernel; `blocks_per_sm` is a wish that a language may have no word for."""
         raise NotImplementedError
 
     def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
         """Return a parameter that points at a buffer in global memory, `restrict` where no other thread writes it."""
         raise NotImplementedError
+
+    def tensor_map_parameter(self, name: str) -> str:
+        """Return a parameter by which boxes of an array are copied."""
+        raise UnsupportedError(f"{self.title} has no tensor maps")
 
     def barrier(self, global_memory: bool) -> str:
         """Return the barrier of a thread block: all wait, and see each other's writes to shared memory.

@@ -67,6 +67,8 @@ class KernelPrinter:
         self.stored: set[SSAValue] = set()
         self.passed = passed_between_threads(launch)
         """Buffers in global memory that are not `restrict`, and that barriers order."""
+        self.maps: dict[object, str] = {}
+        """Names of the tensor maps that the kernel takes, by what they are made of."""
         self.done: set[Operation] = set()
         """Operations that another one was printed with."""
         self.used: dict[SSAValue, None] = {}

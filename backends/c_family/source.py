@@ -15,7 +15,7 @@ from ...dialects import kernel
 from ..function_arguments import arguments_of
 from ..unsupported import UnsupportedError
 from .control import CONTROL
-from .kernel_source import KernelSource, Launch
+from .kernel_source import KernelSource, Launch, TensorMap
 from .language import Language
 from .memory import MEMORY, scope_of
 from .names import Names, identifier
@@ -105,10 +105,12 @@ class _Function:
         for buffer, label in zip(self.numbers, self.labels, strict=True):
             p.buffers[buffer] = Buffer(label, kind_of(buffer.type), "global", _elements(buffer))
         self._name_buffers(p, op)
+        maps = self._maps(p, op)
         static, dynamic, declarations = self._shared(p, op)
         self._print_outside(p)
         p.block(op.body.block)
-        parameters = [
+        parameters = [self.language.tensor_map_parameter(each) for each in p.maps.values()]
+        parameters += [
             self.language.parameter(
                 p.buffers[buffer].kind, p.buffers[buffer].name, buffer not in p.stored, buffer not in p.passed
             )
@@ -117,9 +119,9 @@ class _Function:
         ]
         shuffles = any(isinstance(inner, kernel.ShuffleOp) for inner in op.walk())
         used = tuple(number for buffer, number in self.numbers.items() if buffer in p.used)
-        launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles)
+        launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles, maps)
         head = [f"{INDENT}{line}" for line in (*declarations, *p.head)]
-        opening = self.language.kernel_head(name, parameters, op.block_size)
+        opening = self.language.kernel_head(name, parameters, op.block_size, op.blocks_per_sm)
         return p, launch, [opening, *head, *p.lines, "}"]
 
     def _name_buffers(self, p: KernelPrinter, op: kernel.LaunchOp) -> None:
@@ -130,23 +132,32 @@ class _Function:
                 old = p.buffers[buffer]
                 p.buffers[buffer] = Buffer(p.names.fresh(old.name), old.kind, old.scope, old.size)
 
+    def _maps(self, p: KernelPrinter, op: kernel.LaunchOp) -> tuple[TensorMap, ...]:
+        """Name the tensor maps of a launch, one for each array and box."""
+        keys = dict.fromkeys(inner.map_key for inner in op.walk() if isinstance(inner, kernel.BulkCopyOp))
+        found = []
+        for key in keys:
+            buffer, shape, box, swizzle = key
+            p.maps[key] = p.names.fresh(f"{p.buffers[buffer].name}_boxes")
+            found.append(TensorMap(self.numbers[buffer], p.buffers[buffer].kind, shape, box, swizzle))
+        if found:
+            p.helpers.add("tensor_map -")
+        return tuple(found)
+
     def _shared(self, p: KernelPrinter, op: kernel.LaunchOp) -> tuple[int, int, list[str]]:
         """Declare the shared buffers of a launch; returns their bytes, fixed and sized at the launch."""
         allocations = [a for a in op.walk() if isinstance(a, kernel.AllocOp) and scope_of(a) == "shared"]
-        offsets, end = [], 0
-        for allocation in allocations:
-            offsets.append(end)
-            size = _elements(allocation.buffer) * bytes_of(kind_of(allocation.buffer.type))
-            end += -(-size // 16) * 16
+        offsets, end = kernel.shared_offsets(allocations)
         is_dynamic = end > self.static_shared_limit
         if is_dynamic:
-            p.helpers.add("dynamic i8")
+            p.helpers.add(f"dynamic {max(a.align_bytes for a in allocations)}")
         lines = []
-        for allocation, offset in zip(allocations, offsets, strict=True):
+        for allocation, offset in offsets.items():
             kind, size = kind_of(allocation.buffer.type), _elements(allocation.buffer)
             name = p.names.fresh(allocation.buffer.name_hint or allocation.label.data)
             p.buffers[allocation.buffer] = Buffer(name, kind, "shared", size)
-            lines.append(self.language.shared_declaration(kind, name, size, offset if is_dynamic else None))
+            place = offset if is_dynamic else None
+            lines.append(self.language.shared_declaration(kind, name, size, place, allocation.align_bytes))
         return (0, end, lines) if is_dynamic else (end, 0, lines)
 
     def _print_outside(self, p: KernelPrinter) -> None:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..c_family.executable import DeviceExecutable
 from ..device_kernel import DeviceKernel
+from .architecture import Architecture
 from .compile import compile_module
 from .nvrtc import compile_ptx
 from .runtime import CudaRuntime
@@ -18,5 +19,7 @@ def build_cuda(module: ModuleOp, params: Mapping[str, Any] | None = None, index:
     """Compile a module; the device by its number is opened when the kernel is first called."""
     artifact = compile_module(module)
     executable = DeviceExecutable(artifact, lambda: CudaRuntime(artifact, index), params)
-    capability = int(artifact.architecture.removeprefix("sm_"))
-    return DeviceKernel(executable, lambda: compile_ptx(artifact.kernel.source, capability))
+    made_for = Architecture.of(artifact.architecture)
+    return DeviceKernel(
+        executable, lambda: compile_ptx(artifact.kernel.source, made_for.capability, exact=made_for.exact)
+    )

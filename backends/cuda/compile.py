@@ -5,10 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.gpu_models import DEFAULTS
+from ...dialects.kernel import WarpGroupProductOp
 from ...dialects.target import target_of
 from ..c_family.artifact import Artifact
 from ..c_family.kernel_source import KernelSource
 from ..c_family.source import print_module
+from .architecture import Architecture
 from .language import STATIC_SHARED_BYTES, Cuda
 from .nvrtc import compile_cubin
 from .operations import own_operations
@@ -26,11 +28,17 @@ def print_for(module: ModuleOp, capability: int) -> KernelSource:
 
 def compile_module(module: ModuleOp) -> Artifact:
     """Compile a kernel-level module; raises CompileError with the compiler's log."""
-    kernel, capability = print_cuda(module), _capability(module)
-    cubin = compile_cubin(kernel.source, capability)
+    kernel, made_for = print_cuda(module), architecture_of(module)
+    cubin = compile_cubin(kernel.source, made_for.capability, exact=made_for.exact)
     by_name = {each.name: each for each in cubin.resources}
     resources = tuple(by_name[launch.name] for launch in kernel.launches if launch.name in by_name)
-    return Artifact("cuda", f"sm_{capability}", kernel, resources, cubin.code)
+    return Artifact("cuda", str(made_for), kernel, resources, cubin.code)
+
+
+def architecture_of(module: ModuleOp) -> Architecture:
+    """Return what a kernel-level module is compiled for: the target's, exactly where an intrinsic is of one alone."""
+    products = (op for op in module.walk() if isinstance(op, WarpGroupProductOp))
+    return Architecture(_capability(module), any(op.meaning().exact for op in products))
 
 
 def _capability(module: ModuleOp) -> int:

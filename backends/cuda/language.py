@@ -11,8 +11,10 @@ from ..c_family.language import Language
 from ..c_family.types import bytes_of
 from ..unsupported import UnsupportedError
 from .async_copy import helper as async_copy_helper
+from .bulk_copy import helper as bulk_copy_helper
 from .matrix import helper as matrix_helper
 from .narrow import NARROW
+from .warp_group import helper as warp_group_helper
 
 STATIC_SHARED_BYTES = 48 << 10
 """More than this must be asked for at the launch (CUDA C++ Programming Guide, compute capabilities)."""
@@ -39,6 +41,9 @@ _VECTORS = {
 _NAN_FREE = {"maxnumf": ("fmax", "__hmax"), "minnumf": ("fmin", "__hmin")}
 _NAN_PASSING = {"maximumf": ("maximum", ">", "__hmax_nan"), "minimumf": ("minimum", "<", "__hmin_nan")}
 
+_TENSOR_MAP = """\
+// What the copy engine knows of an array, made by the driver.
+struct __align__(64) TensorMap { unsigned long long opaque[16]; };"""
 _EXTREMUM = """\
 // The {word} of two, NaN where either is.
 __device__ __forceinline__ {type} {name}({type} a, {type} b) {{
@@ -113,19 +118,25 @@ class Cuda(Language):
         made = f"make_{vector}({texts})" if (kind, len(values)) in _VECTORS else f"{vector}{{{{{texts}}}}}"
         return f"*reinterpret_cast<{vector}*>({_address(pointer, place)}) = {whole or made};"
 
-    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None) -> str:
+    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None, align: int) -> str:
         element = self.memory_type(kind)
         if offset is None:
-            return f"__shared__ __align__(16) {element} {name}[{size}];"
+            return f"__shared__ __align__({align}) {element} {name}[{size}];"
         return f"{element}* const {name} = reinterpret_cast<{element}*>(shared_memory + {offset});"
 
-    def kernel_head(self, name: str, parameters: Sequence[str], block: tuple[int, int, int]) -> str:
-        head = f'extern "C" __global__ void __launch_bounds__({math.prod(block)})'
+    def kernel_head(
+        self, name: str, parameters: Sequence[str], block: tuple[int, int, int], blocks_per_sm: int = 0
+    ) -> str:
+        bounds = f"{math.prod(block)}, {blocks_per_sm}" if blocks_per_sm else f"{math.prod(block)}"
+        head = f'extern "C" __global__ void __launch_bounds__({bounds})'
         return f"{head}\n{name}({', '.join(parameters)}) {{"
 
     def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
         constant, restrict = "const " if is_read_only else "", "__restrict__ " if is_restrict else ""
         return f"{constant}{self.memory_type(kind)}* {restrict}{name}"
+
+    def tensor_map_parameter(self, name: str) -> str:
+        return f"const __grid_constant__ TensorMap {name}"
 
     def barrier(self, global_memory: bool) -> str:
         return "__syncthreads();"  # orders global memory, too (CUDA C++ Programming Guide)
@@ -136,17 +147,25 @@ class Cuda(Language):
             if (kind, lanes) not in _VECTORS:
                 size, name = lanes * bytes_of(kind), self.vector_type(kind, lanes)
                 lines.append(f"struct __align__({size}) {name} {{ {self.memory_type(kind)} at[{lanes}]; }};")
-        lines += [self._helper(*helper.split()) for helper in sorted(helpers)]
+        if "tensor_map -" in helpers:
+            lines.append(_TENSOR_MAP)
+        dynamic = [int(helper.split()[1]) for helper in helpers if helper.startswith("dynamic ")]
+        if dynamic:
+            lines.append(f"extern __shared__ __align__({max(dynamic)}) unsigned char shared_memory[];")
+        first = ("dynamic ", "tensor_map ")
+        lines += [self._helper(*helper.split()) for helper in sorted(helpers) if not helper.startswith(first)]
         return lines
 
     def _helper(self, name: str, kind: str) -> str:
         element = self.value_types.get(kind, "")
-        if name == "dynamic":
-            return "extern __shared__ __align__(16) unsigned char shared_memory[];"
         if name.startswith("copy_async"):
             return async_copy_helper(name, kind)
         if name == "product" or name.startswith("load_matrices"):
             return matrix_helper(name, kind)
+        if name.startswith(("barrier_", "copy_box")):
+            return bulk_copy_helper(name, kind)
+        if name in ("shared_matrix", "hold", "group_product"):
+            return warp_group_helper(name, kind)
         if name == "fma":
             return _FMA_BF16
         if name in _DIVISION:

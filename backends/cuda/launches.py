@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from ..c_family.artifact import Artifact
 from ..device_lost import DeviceLost
+from .device_checks import check_device
 from .driver import MissingCuda, context_handle, current, is_fatal
 from .language import STATIC_SHARED_BYTES
 from .launcher import DRIVER_CALLS, Copied, Launch, Parameter, Program, starter
-from .runtime import check_device
+from .tensor_maps import HostMap
 
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES in cuda.h."""
@@ -135,18 +136,22 @@ class Launches:
 
     def _lay_out(self, calls: Sequence[tuple[LoadedFunction, Sequence[Address]]]) -> Any:
         """Return the launches, each with pointers to its parameters' values, which are in one array, and a null."""
+        self._maps: list[tuple[HostMap, Address, int]] = []
         found = [
-            (handle, launch, [addresses[number] for number in launch.buffers])
+            (handle, launch, [addresses[number] for number in launch.buffers], addresses)
             for function, addresses in calls
             for handle, launch in zip(function.handles, function.kernel.launches, strict=True)
         ]
-        taken = [(*address, number) for number, (_, _, given) in enumerate(found) for address in given]
+        taken = [(*address, number) for number, (_, _, given, _) in enumerate(found) for address in given]
         self._parameters = (Parameter * len(taken))(*(Parameter(*each) for each in taken))
         self._values = (ctypes.c_uint64 * len(taken))()
         first, size = ctypes.addressof(self._values), ctypes.sizeof(ctypes.c_uint64)
-        made = []
-        for handle, launch, given in found:
-            pointers = (ctypes.c_void_p * (len(given) + 1))(*(first + size * place for place in range(len(given))))
+        made: list[Launch] = []
+        for handle, launch, given, addresses in found:
+            maps = [HostMap(each) for each in launch.maps]
+            self._maps += [(each, addresses[each.described.buffer], len(made)) for each in maps]
+            own = (first + size * place for place in range(len(given)))
+            pointers = (ctypes.c_void_p * (len(maps) + len(given) + 1))(*(each.at for each in maps), *own)
             first += size * len(given)
             made.append(
                 Launch(
@@ -174,6 +179,9 @@ class Launches:
         `bases` is an array of 64-bit addresses, the first of which is 0. `direct` is for streams in a capture, which
         graphs cannot be launched in: each kernel is launched.
         """
+        for each, address, number in self._maps:
+            if each.move(bases[address.base] + address.offset):
+                self._launches[number].changed = 1
         replay = None if direct else self._replay
         if status := self._start(self._at, bases, stream, replay):
             checked(status)

@@ -15,6 +15,7 @@ from ...storage.binary_cache import BinaryCache
 from ...storage.folders import cache_folder
 from ..c_family.artifact import CompileError, Resources
 from ..missing import MissingRequirement
+from .architecture import Architecture
 from .nvrtc_library import Library, libraries, toolkit_folders
 
 INSTALL = "pip install 'loopwright[cuda]'"
@@ -45,14 +46,14 @@ class Cubin:
         return tuple(_resources(self.log))
 
 
-def compile_cubin(source: str, compute_capability: int, use_cache: bool = True) -> Cubin:
-    """Compile CUDA C for `sm_<compute_capability>`.
+def compile_cubin(source: str, compute_capability: int, use_cache: bool = True, exact: bool = False) -> Cubin:
+    """Compile CUDA C for `sm_<compute_capability>`, or with `exact` for `sm_<compute_capability>a`.
 
     Results are kept on disk, by source, options and compiler version. Raises CompileError with the compiler's log,
     MissingCompiler where there is no compiler for the architecture.
     """
     compiler = _compiler(compute_capability)
-    options = (f"--gpu-architecture=sm_{compute_capability}", *OPTIONS, *compiler.includes(source))
+    options = (f"--gpu-architecture={Architecture(compute_capability, exact)}", *OPTIONS, *compiler.includes(source))
     store = BinaryCache(cache_folder("cubin")) if use_cache else None
     key = (source, *options, compiler.version)
     known = store.get(key) if store else None
@@ -64,12 +65,13 @@ def compile_cubin(source: str, compute_capability: int, use_cache: bool = True) 
     return cubin
 
 
-def compile_ptx(source: str, compute_capability: int) -> str:
+def compile_ptx(source: str, compute_capability: int, exact: bool = False) -> str:
     """Compile CUDA C to PTX, to be read; raises CompileError, or MissingCompiler without NVRTC."""
     compiler = _compiler(compute_capability)
     if compiler.library is None:
         raise MissingCompiler(f"PTX is made by NVRTC, which is not here: {INSTALL}")
-    options = (f"--gpu-architecture=compute_{compute_capability}", "--std=c++17", *compiler.includes(source))
+    number = Architecture(compute_capability, exact).number
+    options = (f"--gpu-architecture=compute_{number}", "--std=c++17", *compiler.includes(source))
     return compiler.library.compile(source, options, ptx=True)[0].rstrip(b"\0").decode()
 
 

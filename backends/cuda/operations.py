@@ -12,13 +12,15 @@ from ..c_family.printer import Handler, KernelPrinter
 from ..c_family.types import kind_of
 from . import dot
 from .async_copy import ASYNC_COPIES
+from .bulk_copy import BULK_COPIES
 from .matrix import MATRICES
+from .warp_group import WARP_GROUPS
 
 
 def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]:
     """Return what prints them for a compute capability, such as 90 for sm_90."""
     dots = dot.DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
-    return {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **MATRICES, **dots}
+    return {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **MATRICES, **WARP_GROUPS, **BULK_COPIES, **dots}
 
 
 def shuffle(p: KernelPrinter, op: Operation) -> None:

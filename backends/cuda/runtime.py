@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 from ..c_family.artifact import Artifact
 from .arrays import CudaDevice
-from .driver import MissingCuda, current, describe, device_at, pycuda_driver
+from .device_checks import check_device
+from .driver import current
 from .graph import Graph, can_replay
 from .language import STATIC_SHARED_BYTES
+from .launches import LoadedFunction, checked, library
+from .tensor_maps import HostMap
 
 _RUNS_A_GRAPH = 50
 """A graph of more runs costs more to make than it saves."""
@@ -30,6 +34,8 @@ class CudaRuntime(CudaDevice):
         self._graphs: dict[tuple[int, ...], Graph] = {}
         with current(index) as driver:
             self._module = driver.module_from_buffer(artifact.binary)
+            self._maps = [[HostMap(each) for each in launch.maps] for launch in artifact.kernel.launches]
+            self._loaded = LoadedFunction(artifact, index) if any(self._maps) else None
             self._functions = [self._function(launch.name) for launch in artifact.kernel.launches]
             for launch, function in zip(artifact.kernel.launches, self._functions, strict=True):
                 function.prepare("P" * len(launch.buffers))
@@ -63,8 +69,24 @@ class CudaRuntime(CudaDevice):
             for launch, function in zip(self.artifact.kernel.launches, self._functions, strict=True)
         ]
         for _ in range(number):
-            for function, grid, block, arguments, shared_bytes in calls:
-                function.prepared_async_call(grid, block, stream, *arguments, shared_size=shared_bytes)
+            for place, (function, grid, block, arguments, shared_bytes) in enumerate(calls):
+                if self._maps[place]:
+                    self._launch_with_maps(place, pointers, stream)
+                else:
+                    function.prepared_async_call(grid, block, stream, *arguments, shared_size=shared_bytes)
+
+    def _launch_with_maps(self, place: int, pointers: Sequence[int], stream: Any) -> None:
+        """Launch a kernel whose first parameters are tensor maps, which pycuda's packed parameters leave unaligned."""
+        assert self._loaded is not None
+        launch, maps = self.artifact.kernel.launches[place], self._maps[place]
+        for each in maps:
+            each.move(pointers[each.described.buffer])
+        values = (ctypes.c_uint64 * len(launch.buffers))(*(pointers[n] for n in launch.buffers))
+        own = [ctypes.addressof(values) + n * ctypes.sizeof(ctypes.c_uint64) for n in range(len(values))]
+        parameters = (ctypes.c_void_p * (len(maps) + len(own)))(*(each.at for each in maps), *own)
+        sizes = [ctypes.c_uint(n) for n in (*launch.grid, *launch.block, launch.dynamic_shared_bytes)]
+        handle = ctypes.c_void_p(stream.handle if stream is not None else 0)
+        checked(library().cuLaunchKernel(self._loaded.handles[place], *sizes, handle, parameters, None))
 
     def _timed(self, driver: Any, work: Any, stream: Any) -> float:
         start, end = driver.Event(), driver.Event()
@@ -117,22 +139,3 @@ class CudaRuntime(CudaDevice):
             with contextlib.suppress(Exception), current(self.index):  # the interpreter or the device may be ending
                 for graph in graphs.values():
                     graph.close()
-
-
-def check_device(artifact: Artifact, index: int) -> None:
-    """MissingCuda where a device does not run what an artifact holds."""
-    major, minor = device_at(index).compute_capability()
-    wanted = int(artifact.architecture.removeprefix("sm_"))
-    if wanted // 10 != major or wanted % 10 > minor:
-        raise MissingCuda(
-            f"kernel '{artifact.kernel.name}' was compiled for {artifact.architecture}, {describe(index)} is "
-            f"sm_{major}{minor}: build it for 'cuda compute_capability={major}{minor}'"
-        )
-    names = pycuda_driver().device_attribute
-    limit = device_at(index).get_attribute(names.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-    for launch in artifact.kernel.launches:
-        shared_bytes = launch.static_shared_bytes + launch.dynamic_shared_bytes
-        if shared_bytes > limit:
-            raise MissingCuda(
-                f"kernel '{launch.name}' has {shared_bytes} shared bytes a block, {describe(index)} allows {limit}"
-            )

@@ -122,13 +122,15 @@ class OpenCl(Language):
             return f"vstorea_half{lanes}({made}, 0, {address});"
         return f"*({_space(shared)} {vector}*)({address}) = {made};"
 
-    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None) -> str:
+    def shared_declaration(self, kind: str, name: str, size: int, offset: int | None, align: int) -> str:
         if kind == "f16":  # Without cl_khr_fp16 there are pointers to halves, but no variables of them.
-            bits = f"__local ushort {name}_bits[{size}] __attribute__((aligned(16)));"
+            bits = f"__local ushort {name}_bits[{size}] __attribute__((aligned({align})));"
             return f"{bits} __local half* const {name} = (__local half*){name}_bits;"
-        return f"__local {self.memory_type(kind)} {name}[{size}] __attribute__((aligned(16)));"
+        return f"__local {self.memory_type(kind)} {name}[{size}] __attribute__((aligned({align})));"
 
-    def kernel_head(self, name: str, parameters: Sequence[str], block: tuple[int, int, int]) -> str:
+    def kernel_head(
+        self, name: str, parameters: Sequence[str], block: tuple[int, int, int], blocks_per_sm: int = 0
+    ) -> str:
         x, y, z = block
         return f"__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}({', '.join(parameters)}) {{"
 

@@ -25,6 +25,8 @@ from ..element import element_bytes
 from ..intrinsics import ROW_BYTES
 from . import matrices
 from .async_copies import AsyncCopies
+from .bulk_copies import BulkCopies
+from .group_products import GroupProducts
 from .kernel_functions import Array, dtype_of, function_of
 from .kernel_program import Handler, Program, Step, constant_value, nothing
 from .located import located
@@ -47,6 +49,8 @@ class ThreadProgram(Program):
         self.around = around
         self.threads = Threads(op, op.grid_size, op.block_size)
         self.copies = AsyncCopies(self.threads)
+        self.group_products = GroupProducts(self.threads)
+        self.bulk_copies = BulkCopies(self.threads)
         self.vectors: list[tuple[int, int]] = []
         """Slots of vectors from around the launch, there and here."""
         self.buffers: list[tuple[SSAValue, int, int]] = []
@@ -99,8 +103,11 @@ def launch(around: Program, op: kernel.LaunchOp) -> Step:
         for first in range(0, blocks, at_once):
             threads.start(first, min(at_once, blocks - first))
             program.copies.start()
+            program.group_products.start()
+            program.bulk_copies.start()
             for each in steps:
                 each(values)
+            program.group_products.require_waited_for(op)
             threads.finish_blocks()
         for memory in across:
             memory.shadow.end_launch()
@@ -142,7 +149,7 @@ def _is_written_in(buffer: SSAValue, launch: Operation | None) -> bool:
 
 
 def _only_reads(op: Operation, buffer: SSAValue) -> bool:
-    if isinstance(op, kernel.AsyncCopyOp):
+    if isinstance(op, kernel.AsyncCopyOp | kernel.BulkCopyOp):
         return op.target is not buffer
     return isinstance(op, kernel.LoadOp | kernel.GatherOp | kernel.PrefetchOp)
 
@@ -335,6 +342,131 @@ def _matrix_product(program: ThreadProgram, op: kernel.MatrixProductOp) -> Step:
     return step
 
 
+# -- products of warp groups, and bulk copies -------------------------------------------------------------------------
+
+
+def _group_product(program: ThreadProgram, op: kernel.WarpGroupProductOp) -> Step:
+    threads, intrinsic, number = program.threads, op.meaning(), program.threads.number(op)
+    threads.watches_products = True
+    sums, index = program.slots((op.sums, op.index))
+    factors: list[tuple[int, int, Array, int, int]] = []
+    for name, buffer, at, offset, matrix in op.factors():
+        size = intrinsic.fragment(name).bytes
+        rows, steps = (intrinsic.extents[x] for x in intrinsic.axes(name))
+        places = np.array([[matrix.place(row, k, size) for k in range(steps)] for row in range(rows)]) + offset
+        factors.append((program.slot(buffer), program.slot(at), places, matrix.span, size))
+
+    def step(values: list[Any]) -> None:
+        first = program.group_products.leaders(op)
+        taken = []
+        for buffer, at, places, span, size in factors:
+            start = np.broadcast_to(values[at], threads.n)[first]
+            elements = matrices.swizzled(start[:, None, None] + places, span, size)
+            taken.append((values[buffer], elements, values[buffer].read_in_product(number, elements, first)))
+        (_, _, a), (_, _, b) = taken
+        rows = [int(values[index]) + place for place in op.sum_places]
+        values[sums].add_product(number, rows, lambda held: matrices.group_product(intrinsic, a, b, held))
+        reads = [(memory, number, elements, first) for memory, elements, _ in taken]
+        program.group_products.begin(reads, values[sums], rows)
+
+    return step
+
+
+def _group_fence(program: ThreadProgram, op: Operation) -> Step:
+    def step(values: list[Any]) -> None:
+        program.group_products.leaders(op)
+        for value in values:
+            if isinstance(value, Registers):
+                value.unfenced.clear()
+
+    return step
+
+
+def _group_commit(program: ThreadProgram, op: Operation) -> Step:
+    def step(values: list[Any]) -> None:
+        program.group_products.leaders(op)
+        program.group_products.commit()
+
+    return step
+
+
+def _group_wait(program: ThreadProgram, op: kernel.WarpGroupWaitOp) -> Step:
+    def step(values: list[Any]) -> None:
+        program.group_products.leaders(op)
+        program.group_products.wait(op.pending.data)
+
+    return step
+
+
+def _proxy_fence(program: ThreadProgram, op: Operation) -> Step:
+    def step(values: list[Any]) -> None:
+        for memory in program.threads.shared.values():
+            assert isinstance(memory, Shared)
+            memory.show(program.threads.on)
+
+    return step
+
+
+def _bulk_copy(program: ThreadProgram, op: kernel.BulkCopyOp) -> Step:
+    source, *place = program.slots((op.source, *op.place))
+    target, at, barrier, which = program.slots((op.target, op.target_index, op.barrier, op.barrier_index))
+    threads, number = program.threads, program.threads.number(op)
+    size = element_bytes(cast("MemRefType[Attribute]", op.source.type).element_type)
+    box = np.indices(op.box_extents).reshape(len(op.box_extents), -1)
+
+    def step(values: list[Any]) -> None:
+        by = threads.alone(op)
+        here = [np.broadcast_to(values[each], threads.n)[by] for each in place]
+        inside, flat = np.ones((len(by), box.shape[1]), np.bool_), np.zeros((len(by), box.shape[1]), np.int64)
+        for start, along, extent in zip(here, box, op.extents, strict=True):
+            element = start[:, None] + along
+            inside &= (element >= 0) & (element < extent)
+            flat = flat * extent + np.clip(element, 0, extent - 1)
+        read = np.repeat(by, box.shape[1]).reshape(flat.shape)
+        copied = np.zeros(flat.shape, values[source].array.dtype)
+        copied[inside] = values[source].read_in_bulk(number, flat[inside], read[inside])
+        first = np.broadcast_to(values[at], threads.n)[by] + op.target_offset.data
+        elements = matrices.swizzled(first[:, None] + np.arange(box.shape[1]), op.swizzle.data, size)
+        index = np.broadcast_to(values[which], threads.n)[by]
+        landing = values[target].take_off_in_bulk(number, elements, by)
+        program.bulk_copies.begin(values[barrier], index, by, values[target], landing, copied, op.size_bytes)
+
+    return step
+
+
+def _barrier_init(program: ThreadProgram, op: kernel.BarrierInitOp) -> Step:
+    barrier, which = program.slots((op.barrier, op.index))
+
+    def step(values: list[Any]) -> None:
+        by = program.threads.alone(op)
+        index = np.broadcast_to(values[which], program.threads.n)[by]
+        program.bulk_copies.start_barriers(values[barrier], index, by, op.number.data)
+
+    return step
+
+
+def _barrier_expect(program: ThreadProgram, op: kernel.BarrierExpectOp) -> Step:
+    barrier, which = program.slots((op.barrier, op.index))
+
+    def step(values: list[Any]) -> None:
+        by = program.threads.alone(op)
+        index = np.broadcast_to(values[which], program.threads.n)[by]
+        program.bulk_copies.expect(op, values[barrier], index, by, op.number.data)
+
+    return step
+
+
+def _barrier_await(program: ThreadProgram, op: kernel.BarrierAwaitOp) -> Step:
+    barrier, which, parity = program.slots((op.barrier, op.index, op.parity))
+
+    def step(values: list[Any]) -> None:
+        if program.threads.on is not None:
+            program.threads.require_together(op, program.threads.of_block, program.threads.n_blocks, "a block")
+        program.bulk_copies.await_phase(op, values[barrier], values[which], values[parity])
+
+    return step
+
+
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
@@ -508,6 +640,15 @@ HANDLERS: Mapping[type[Operation], Handler] = {
     kernel.ShuffleOp: _shuffle,
     kernel.FragmentLoadOp: _fragment_load,
     kernel.MatrixProductOp: _matrix_product,
+    kernel.WarpGroupProductOp: _group_product,
+    kernel.WarpGroupFenceOp: _group_fence,
+    kernel.WarpGroupCommitOp: _group_commit,
+    kernel.WarpGroupWaitOp: _group_wait,
+    kernel.ProxyFenceOp: _proxy_fence,
+    kernel.BulkCopyOp: _bulk_copy,
+    kernel.BarrierInitOp: _barrier_init,
+    kernel.BarrierExpectOp: _barrier_expect,
+    kernel.BarrierAwaitOp: _barrier_await,
     kernel.ThreadOp: _thread,
     kernel.LanesOp: _lanes,
     kernel.MaskOp: _mask,

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..buffers import CHUNK_BYTES
 from ..element import dtype_name
-from ..intrinsics import MATRIX_ROWS, REGISTER_BYTES, Intrinsic
+from ..intrinsics import MATRIX_ROWS, REGISTER_BYTES, TF32_HALF, TF32_MASK, Intrinsic
 from .kernel_functions import Array
 
 WARP = 32
@@ -46,7 +47,14 @@ def _elements(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
     dtype = np.dtype(dtype_name(intrinsic.fragment(operand).type))
     assert held.dtype.itemsize == REGISTER_BYTES
     found: Array = np.ascontiguousarray(held.T).view(dtype)
-    return found
+    return _rounded(found) if intrinsic.rounds else found
+
+
+def _rounded(values: Array) -> Array:
+    """Values to the nearest of TF32, ties away from zero."""
+    with np.errstate(over="ignore"):
+        bits = (values.view(np.int32) + np.int32(TF32_HALF)) & np.int32(TF32_MASK)
+    return np.where(np.isnan(values), values, bits.view(np.float32))
 
 
 def _gathered(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
@@ -64,3 +72,27 @@ def _places(intrinsic: Intrinsic, operand: str) -> tuple[Any, ...]:
     """Arrays of lanes, positions, rows and columns, one of each element of a matrix."""
     found = intrinsic.places(operand)
     return (*np.array(list(found)).T, *np.array(list(found.values())).T)
+
+
+def swizzled(elements: Array, span: int, size: int) -> Array:
+    """Where elements of `size` bytes lie whose chunks of 16 change places in rows of `span` bytes; 0 for none.
+
+    The bits of an address that tell chunks of a row apart are turned by those that tell 128 bytes apart.
+    """
+    if not span:
+        return elements
+    at = elements * size
+    found: Array = (at ^ ((at >> 7 & span // CHUNK_BYTES - 1) * CHUNK_BYTES)) // size
+    return found
+
+
+def group_product(intrinsic: Intrinsic, a: Array, b: Array, sums: Array) -> Array:
+    """Add products of matrices `(groups, rows, k)`, both row by row, to sums `(elements, threads)`: the new ones."""
+    exact = np.int64 if sums.dtype.kind == "i" else np.float64
+    added = a.astype(exact) @ b.astype(exact).swapaxes(1, 2)
+    lanes, places, rows, columns = _places(intrinsic, "c")
+    found = np.array(sums)
+    for group, values in enumerate(added):
+        threads = group * intrinsic.threads + lanes
+        found[places, threads] = (sums[places, threads].astype(exact) + values[rows, columns]).astype(sums.dtype)
+    return found

@@ -92,6 +92,10 @@ class Shadow:
         lost = self.writers[elements] != tags
         return lost if lost.any() else None
 
+    def disown(self, elements: Array) -> None:
+        """Forget who wrote elements: what waited for them is held to nobody."""
+        self.writers[elements] = _NONE
+
     def end_period(self, tags: Array, partial: bool) -> None:
         """Hold reads to writes before threads go on to another period; only some of them do where `partial`."""
         if self.written or self.block_bits or partial:

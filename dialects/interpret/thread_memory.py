@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..element import element_bytes
 from .kernel_functions import Array
 from .kernel_program import unwritten
 from .loop import InterpretationError
-from .races import OPERATION_SHIFT, Shadow
+from .races import OPERATION_SHIFT, THREAD, Shadow
 from .threads import Threads, Unknown
 
 _UNWRITTEN, _READY, _IN_FLIGHT = 0, 1, 2
@@ -140,10 +141,16 @@ class Registers(Memory):
         self.array = unwritten((size, threads.n), element)
         self.ready = [False] * size
         """The elements that all threads have written."""
+        self.in_products: dict[int, int] = {}
+        """Elements that products in flight add to, with the number of the operation."""
+        self.unfenced: set[int] = set()
+        """Elements stored since the last fence of products."""
         self.written: Array | None = None
         """The elements that some have written."""
 
     def load(self, access: Access, index: Any, on: Array | None) -> Any:
+        if self.in_products:
+            self._refuse_in_product(access, index)
         if np.ndim(index) or on is not self.threads.on:
             return self._load_apart(access, index, on)
         rows = self._rows(access, int(index))
@@ -155,6 +162,9 @@ class Registers(Memory):
         return found.copy() if isinstance(rows, int | slice) else found
 
     def store(self, access: Access, index: Any, on: Array | None, value: Any) -> None:
+        if self.threads.watches_products:
+            self._refuse_in_product(access, index)
+            self.unfenced.update(self._touched(access, index))
         unknown = self.stored(access) if self.threads.unknown else None
         if np.ndim(index) or on is not self.threads.on:
             self._store_apart(access, index, on, value, unknown)
@@ -170,6 +180,28 @@ class Registers(Memory):
             written = self._written()[row]
             written[...] = good if on is None else np.where(on, good, written | self.ready[row])
             self.ready[row] = bool(np.all(written))
+
+    def _touched(self, access: Access, index: Any) -> set[int]:
+        """The elements that an access touches in any of the threads."""
+        return {int(n) for n in np.unique(np.asarray(index + access.ahead))}
+
+    def _refuse_in_product(self, access: Access, index: Any) -> None:
+        """Refuse to touch sums of products that nobody has waited for."""
+        for row in sorted(self._touched(access, index) & self.in_products.keys()):
+            rule = f"element {row} of {self} is touched before the product that adds to it was waited for"
+            raise self.error(rule, access.number, 0, self.threads.named(self.in_products[row], self.threads.tag(0)))
+
+    def add_product(self, number: int, rows: Sequence[int], product: Callable[[Array], Array]) -> None:
+        """Begin to add to elements `(sums, threads)` what `product` makes of them."""
+        for row in rows:
+            if not 0 <= row < self.size or not (self.ready[row] or row in self.in_products):
+                rule = f"element {row} of {self} is added to by a product, and was not written"
+                raise self.error(rule, number, 0)
+            if row in self.unfenced:
+                rule = f"element {row} of {self} was stored since the last wgmma_fence, and a product adds to it"
+                raise self.error(rule, number, 0)
+        self.array[list(rows)] = product(self.array[list(rows)])
+        self.in_products.update(dict.fromkeys(rows, number))
 
     def _rows(self, access: Access, index: int) -> int | slice | Array:
         first = index + access.offset
@@ -246,6 +278,10 @@ class Argument(Memory):
         self.loaded(access, None)
         return _shaped(self.array[elements], shape, on)
 
+    def read_in_bulk(self, number: int, elements: Array, threads: Array) -> Array:
+        """The elements that the copy engine reads for threads, which are inside."""
+        return self.array[elements]
+
     def store(self, access: Access, index: Any, on: Array | None, value: Any) -> None:
         raise AssertionError("a buffer that is written to is shared")
 
@@ -265,6 +301,10 @@ class Shared(Memory):
         bits = 0 if per_block else threads.block_bits
         self.shadow = Shadow(array.size, self.size, str(self), bits, threads.named)
         self.per_block = per_block
+        self.by_threads: Array | None = np.zeros(array.size, np.bool_) if threads.watches_products else None
+        """Elements that threads stored, and that no fence has shown yet to asynchronous readers."""
+        self.read_by: Array | None = None
+        """Of elements that products in flight read: one more than the number of the operation, else 0."""
 
     def load(self, access: Access, index: Any, on: Array | None) -> Any:
         elements, threads, shape, on = self._spread(access, index, on)
@@ -283,6 +323,8 @@ class Shared(Memory):
             self.threads.require_known(access.slot, self.threads.operations[access.number], "what is stored")
         self._claim(access.number, elements, threads, _chosen(value, shape, on))
         self.state[elements] = _READY if unknown is None else np.where(_chosen(unknown, shape, on), _UNWRITTEN, _READY)
+        if self.by_threads is not None:
+            self.by_threads[elements] = True
 
     def end_period(self, partial: bool) -> None:
         self.shadow.end_period(self.threads.tags, partial)
@@ -318,8 +360,11 @@ class Shared(Memory):
     def take_off(self, access: Access, index: Any, on: Array | None) -> tuple[Array, Array, Array | None]:
         """Begin to write elements that nobody may touch before they land; returns them flat, by whom, and the mask."""
         elements, threads, _, on = self._spread(access, index, on)
-        self._refuse_in_flight(access.number, elements, threads)
-        tags = self.threads.tags[threads] | access.number << OPERATION_SHIFT
+        return self._take_off(access.number, elements, threads), threads, on
+
+    def _take_off(self, number: int, elements: Array, threads: Array) -> Array:
+        self._refuse_in_flight(number, elements, threads)
+        tags = self.threads.tags[threads] | number << OPERATION_SHIFT
         races = self.shadow.met(elements, tags)
         others = self.shadow.writers[elements]
         if races is None:
@@ -329,15 +374,99 @@ class Shared(Memory):
             place = int(np.argmax(races))
             raise self.shadow.race(int(elements[place]), int(others[place]), int(tags[place]))
         self.state[elements] = _IN_FLIGHT
-        return elements, threads, on
+        return elements
 
     def land(self, number: int, elements: Array, threads: Array, values: Array) -> None:
         """Write what was on its way: from here on it is as if the thread had written it now."""
         self.state[elements] = _READY
         self.array[elements] = values
         self.shadow.claim(elements, self.threads.tags[threads] | number << OPERATION_SHIFT)
+        if self.by_threads is not None:
+            self.by_threads[elements] = True
+
+    def read_in_bulk(self, number: int, elements: Array, threads: Array) -> Array:
+        """The elements that the copy engine reads for threads, which are inside."""
+        if (self.state[elements] != _READY).any():
+            place = int(np.argmax(self.state[elements] != _READY))
+            raise self.error(f"element {int(elements[place])} of {self} was not written", number, threads[place])
+        self.shadow.read(number, elements, threads, self.threads.tags)
+        return self.array[elements]
+
+    def take_off_in_bulk(self, number: int, elements: Array, by: Array) -> Array:
+        """Begin to write elements `(threads, n)`, each row for a thread; returns where they are in the buffer."""
+        flat, threads = elements.reshape(-1), np.repeat(by, elements.shape[1])
+        if flat.size and (flat.min() < 0 or flat.max() >= self.size):
+            bad = int(np.argmax((flat < 0) | (flat >= self.size)))
+            raise self.error(f"element {int(flat[bad])} is outside of {self}", number, threads[bad])
+        return self._take_off(number, flat if self.base is None else flat + self.base[threads], threads)
+
+    def land_in_bulk(self, elements: Array, values: Array) -> None:
+        """Write what the copy engine brought: whoever waited sees it, asynchronous readers without a fence."""
+        self.state[elements] = _READY
+        self.array[elements] = values
+        self.shadow.disown(elements)
+        if self.by_threads is not None:
+            self.by_threads[elements] = False
+
+    # -- products of warp groups --------------------------------------------------------------------------------------
+
+    def read_in_product(self, number: int, elements: Array, threads: Array) -> Array:
+        """Begin to read elements `(groups, ...)` of blocks, each group by one of its threads, until `end_product`."""
+        shape = elements.shape
+        flat, by = elements.reshape(-1), np.repeat(threads, prod(shape[1:]))
+        if flat.size and (flat.min() < 0 or flat.max() >= self.size):
+            bad = int(np.argmax((flat < 0) | (flat >= self.size)))
+            raise self.error(f"element {int(flat[bad])} is outside of {self}", number, by[bad])
+        if self.base is not None:
+            flat = flat + self.base[by]
+        self._require_seen(number, flat, by)
+        self.shadow.read(number, flat, by, self.threads.tags)
+        if self.read_by is None:
+            self.read_by = np.zeros(self.array.size, np.int64)
+        self.read_by[flat] = number + 1
+        found: Array = self.array[flat].reshape(shape)
+        return found
+
+    def end_product(self, number: int, elements: Array, threads: Array) -> None:
+        """End reading elements: only now others may write to them, behind a barrier."""
+        flat, by = elements.reshape(-1), np.repeat(threads, prod(elements.shape[1:]))
+        if self.base is not None:
+            flat = flat + self.base[by]
+        self.shadow.read(number, flat, by, self.threads.tags)
+        assert self.read_by is not None
+        self.read_by[flat] = np.where(self.read_by[flat] == number + 1, 0, self.read_by[flat])
+
+    def show(self, on: Array | None) -> None:
+        """Show asynchronous readers what threads have stored."""
+        if self.by_threads is None or not self.by_threads.any():
+            return
+        stored = np.flatnonzero(self.by_threads)
+        if on is not None:
+            stored = stored[np.isin(self.shadow.writers[stored] & THREAD, self.threads.tags[on] & THREAD)]
+        self.by_threads[stored] = False
+
+    def _require_seen(self, number: int, flat: Array, by: Array) -> None:
+        """Refuse a product of what is not there yet, or not for asynchronous readers."""
+        states = self.state[flat]
+        for bad, rule in (
+            (states == _IN_FLIGHT, "is read before the copy to it was waited for"),
+            (states == _UNWRITTEN, "is read by a product, and was not written"),
+            (
+                self.by_threads is not None and self.by_threads[flat],
+                "was stored, and no proxy_fence shows it to a product",
+            ),
+        ):
+            if np.any(bad):
+                place = int(np.argmax(bad))
+                written = "" if states[place] == _UNWRITTEN else self._writer(flat[place])
+                raise self.error(f"element {self._own(flat[place])} of {self} {rule}", number, by[place], written)
 
     def _refuse_in_flight(self, number: int, elements: Array, threads: Array) -> None:
+        if self.read_by is not None and self.read_by[elements].any():
+            place = int(np.argmax(self.read_by[elements]))
+            reader = self.threads.named(int(self.read_by[elements[place]]) - 1, self.threads.tag(int(threads[place])))
+            rule = f"element {self._own(elements[place])} of {self} is written while a product in flight reads it"
+            raise self.error(rule, number, threads[place], reader)
         flying = self.state[elements] == _IN_FLIGHT
         if flying.any():
             place = int(np.argmax(flying))

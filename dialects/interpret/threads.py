@@ -57,6 +57,8 @@ class Threads:
         """Memory of each block, by what allocates it, and of all blocks."""
         self.unknown: dict[int, Unknown] = {}
         """The values that are not known in all lanes, by their slots."""
+        self.watches_products = False
+        """True where products of warp groups run: what they touch is watched."""
         self._places: dict[str, Any] = {}
 
     def start(self, first: int, count: int) -> None:
@@ -142,6 +144,13 @@ class Threads:
         if (self.tags.max() & PERIOD) + NEXT_PERIOD >= PERIOD:
             raise InterpretationError(f"too many barriers to interpret: {located(op)}")
         self.tags = self.tags + (NEXT_PERIOD if self.on is None else np.where(self.on, NEXT_PERIOD, 0))
+
+    def alone(self, op: Operation) -> Array:
+        """The numbers of the threads that run, of which each block has one."""
+        by = self.numbers if self.on is None else np.flatnonzero(self.on)
+        if len(by) and np.bincount(self.of_block[by]).max() > 1:
+            raise InterpretationError(f"one thread of a block begins it, and several do: {located(op)}")
+        return by
 
     def require_whole_warps(self, op: Operation) -> None:
         """Refuse an operation of warps that some of their threads do not come to."""

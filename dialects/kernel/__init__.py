@@ -12,23 +12,56 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
+from .bulk_copy import (
+    BULK_COPIES_SINCE,
+    BarrierAwaitOp,
+    BarrierExpectOp,
+    BarrierInitOp,
+    BulkCopyOp,
+    box_problem,
+)
 from .control import ParallelOp
 from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, MatrixProductOp
-from .memory import AllocOp, GatherOp, LoadOp, PrefetchOp, ScatterOp, StoreOp
+from .memory import (
+    SHARED_ALIGNMENT,
+    AllocOp,
+    GatherOp,
+    LoadOp,
+    PrefetchOp,
+    ScatterOp,
+    StoreOp,
+    shared_offsets,
+)
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
+from .warp_group import (
+    ATOM_ROWS,
+    ProxyFenceOp,
+    SharedMatrix,
+    WarpGroupCommitOp,
+    WarpGroupFenceOp,
+    WarpGroupProductOp,
+    WarpGroupWaitOp,
+)
 
 __all__ = [
     "ASYNC_BYTES",
+    "ATOM_ROWS",
+    "BULK_COPIES_SINCE",
     "CONVERSIONS",
     "FLOAT_PREDICATES",
     "INDEX",
     "INTEGER_PREDICATES",
+    "SHARED_ALIGNMENT",
     "THREAD_AXES",
     "AllocOp",
     "AsyncCopyOp",
+    "BarrierAwaitOp",
+    "BarrierExpectOp",
+    "BarrierInitOp",
     "BarrierOp",
+    "BulkCopyOp",
     "CommitOp",
     "CompareOp",
     "ConvertOp",
@@ -42,16 +75,24 @@ __all__ = [
     "MatrixProductOp",
     "ParallelOp",
     "PrefetchOp",
+    "ProxyFenceOp",
     "ScatterOp",
     "SelectOp",
+    "SharedMatrix",
     "ShuffleOp",
     "StoreOp",
     "ThreadOp",
     "WaitOp",
+    "WarpGroupCommitOp",
+    "WarpGroupFenceOp",
+    "WarpGroupProductOp",
+    "WarpGroupWaitOp",
+    "box_problem",
     "element_of",
     "int_attr",
     "lanes_of",
     "mask_type",
+    "shared_offsets",
     "vector_of",
 ]
 
@@ -79,6 +120,15 @@ LwKernel = Dialect(
         WaitOp,
         FragmentLoadOp,
         MatrixProductOp,
+        WarpGroupProductOp,
+        WarpGroupFenceOp,
+        WarpGroupCommitOp,
+        WarpGroupWaitOp,
+        ProxyFenceOp,
+        BulkCopyOp,
+        BarrierInitOp,
+        BarrierExpectOp,
+        BarrierAwaitOp,
     ],
     [],
 )

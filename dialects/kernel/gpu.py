@@ -10,6 +10,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -31,19 +32,22 @@ class LaunchOp(IRDLOperation):
 
     Launches of a function run one after the other. Inside, allocations of scope `shared` belong to a block of threads,
     those of scope `local` to one thread; `lw_kernel.barrier` is reached by all threads of a block or by none.
+    `block [128, 1, 1] per_sm 2` asks for registers that are few enough for two blocks on a multiprocessor.
     """
 
     name = "lw_kernel.launch"
     grid = prop_def(ArrayAttr[IntAttr])
     block = prop_def(ArrayAttr[IntAttr])
+    per_sm = opt_prop_def(IntAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
 
-    def __init__(self, grid: Sequence[int], block: Sequence[int], body: Region) -> None:
+    def __init__(self, grid: Sequence[int], block: Sequence[int], body: Region, per_sm: int = 0) -> None:
         super().__init__(
             properties={
                 "grid": ArrayAttr([IntAttr(n) for n in grid]),
                 "block": ArrayAttr([IntAttr(n) for n in block]),
+                "per_sm": IntAttr(per_sm) if per_sm else None,
             },
             regions=[body],
         )
@@ -58,13 +62,22 @@ class LaunchOp(IRDLOperation):
         x, y, z = (n.data for n in self.block)
         return x, y, z
 
+    @property
+    def blocks_per_sm(self) -> int:
+        """Blocks that are to fit a multiprocessor at once; 0 where that is left open."""
+        return self.per_sm.data if self.per_sm is not None else 0
+
     def verify_(self) -> None:
+        if self.blocks_per_sm < 0:
+            raise VerifyException("lw_kernel.launch has at least one block a multiprocessor")
         for sizes in (self.grid, self.block):
             if len(sizes) != 3 or any(n.data < 1 for n in sizes):
                 raise VerifyException("lw_kernel.launch has three positive sizes for its grid and for its block")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" grid {list(self.grid_size)} block {list(self.block_size)} ")
+        if self.per_sm is not None:
+            printer.print_string(f"per_sm {self.blocks_per_sm} ")
         printer.print_region(self.body, print_empty_block=False)
 
     @classmethod
@@ -73,7 +86,8 @@ class LaunchOp(IRDLOperation):
         grid = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
         parser.parse_keyword("block")
         block = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-        return cls(grid, block, parser.parse_region())
+        per_sm = parser.parse_integer() if parser.parse_optional_keyword("per_sm") else 0
+        return cls(grid, block, parser.parse_region(), per_sm)
 
 
 @irdl_op_definition

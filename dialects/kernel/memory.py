@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
+
 from xdsl.dialects.builtin import IndexType, IntAttr, MemRefType, StringAttr, VectorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
@@ -19,9 +22,26 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from ..attributes import parse_label
+from ..element import element_bytes
 from ..names import check_name
 from .address import parse_address, parse_lanes, print_address, print_lanes
 from .types import INDEX, element_of, lanes_of, mask_type
+
+SHARED_ALIGNMENT = 16
+"""Bytes that each shared buffer starts at a multiple of."""
+
+
+def shared_offsets(allocations: Iterable[AllocOp]) -> tuple[dict[AllocOp, int], int]:
+    """Places in bytes of a block's shared buffers, the most aligned ones first, and the end of all."""
+    offsets, end = dict[AllocOp, int](), 0
+    for alloc in sorted(allocations, key=lambda alloc: -alloc.align_bytes):
+        kind = alloc.buffer.type
+        assert isinstance(kind, MemRefType)
+        offsets[alloc] = -(-end // alloc.align_bytes) * alloc.align_bytes
+        size = prod(kind.get_shape()) * element_bytes(kind.element_type)
+        end = -(-(offsets[alloc] + size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+    return offsets, end
 
 
 @irdl_op_definition
@@ -29,20 +49,47 @@ class AllocOp(IRDLOperation):
     """A flat buffer: `%b = lw_kernel.alloc "b" : memref<4096xf32, "local">`, of as many elements as the type says.
 
     Scope `local` is registers or stack, of one thread; no scope is memory: one buffer for all threads outside of
-    `lw_kernel.parallel`, one for each thread inside. Its content is undefined until written; it starts on a cache line.
+    `lw_kernel.parallel`, one for each thread inside. Its content is undefined until written; it starts on a cache line,
+    in scope `shared` at a multiple of 16 bytes, or of as many as `align 1024` behind its name says.
     """
 
     name = "lw_kernel.alloc"
     label = prop_def(StringAttr)
+    align = opt_prop_def(IntAttr)
     buffer = result_def(MemRefType)
-    assembly_format = "$label `:` type($buffer) attr-dict"
 
-    def __init__(self, label: str, buffer_type: Attribute) -> None:
-        super().__init__(properties={"label": StringAttr(label)}, result_types=[buffer_type])
+    def __init__(self, label: str, buffer_type: Attribute, align: int = 0) -> None:
+        super().__init__(
+            properties={"label": StringAttr(label), "align": IntAttr(align) if align else None},
+            result_types=[buffer_type],
+        )
         self.buffer.name_hint = label
+
+    @property
+    def align_bytes(self) -> int:
+        """Bytes that it starts at a multiple of, in scope shared."""
+        return self.align.data if self.align is not None else SHARED_ALIGNMENT
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.label.data)
+        if self.align is not None:
+            printer.print_string(f" align {self.align_bytes}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocOp:
+        label = parse_label(parser, "a buffer")
+        align = parser.parse_integer() if parser.parse_optional_keyword("align") else 0
+        parser.parse_punctuation(":")
+        return cls(label, parser.parse_type(), align)
 
     def verify_(self) -> None:
         check_name("a buffer", self.label.data)
+        if self.align_bytes < SHARED_ALIGNMENT or self.align_bytes & (self.align_bytes - 1):
+            rule = f"a multiple of {SHARED_ALIGNMENT} bytes that is a power of two"
+            raise VerifyException(f"buffer '{self.label.data}' starts at {rule}, got {self.align_bytes}")
         assert isinstance(self.buffer.type, MemRefType)
         if self.buffer.type.get_num_dims() != 1:
             raise VerifyException(f"buffer '{self.label.data}' is {self.buffer.type}, kernel buffers are flat")

@@ -9,11 +9,20 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.index import Div, IndexExpr, Mod, atom_axes
-from ...dialects.intrinsics import I_AXIS, J_AXIS, K_AXIS, MATRIX_ROWS, ROW_BYTES, Intrinsic
+from ...dialects.intrinsics import (
+    I_AXIS,
+    J_AXIS,
+    K_AXIS,
+    MATRIX_ROWS,
+    ROW_BYTES,
+    TF32_HALF,
+    TF32_MASK,
+    Intrinsic,
+)
 from ...dialects.loop import BlockOp, ForOp, LoadOp, scope_of
 from .nest import buffer_name, only_child, ranges_of
 
@@ -35,7 +44,8 @@ class MatrixProduct:
     """A nest matched with an intrinsic: the block, its loops, its factors, and how those lie in memory.
 
     `digits` are the loops inside, those of a thread's sums, then that of `k`; `lanes` is the loop of a warp's threads.
-    A factor is `turned` where neighbours in memory are rows of the matrix, instead of steps of `k`.
+    A factor is `turned` where neighbours in memory are rows of the matrix, instead of steps of `k`. `moved` tells of
+    each factor, dimension by dimension, how far an element `(row, k)` is from the first.
     """
 
     intrinsic: Intrinsic
@@ -46,6 +56,7 @@ class MatrixProduct:
     b: LoadOp
     a_turned: bool
     b_turned: bool
+    moved: Mapping[str, Sequence[Grid]]
 
     def factors(self) -> Iterator[tuple[str, LoadOp, bool]]:
         """Each factor by its name, with its load and whether it is turned."""
@@ -67,7 +78,9 @@ def match_product(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> MatrixPr
     a, b = grid.in_roles(*factors)
     _require_types(a, b, intrinsic)
     grid.require_sums_apart()
-    return MatrixProduct(intrinsic, block, lanes, digits, a, b, grid.is_turned("a", a), grid.is_turned("b", b))
+    moved = {"a": grid.moved_by_element("a", a), "b": grid.moved_by_element("b", b)}
+    a_turned, b_turned = grid.is_turned("a", a, moved["a"]), grid.is_turned("b", b, moved["b"])
+    return MatrixProduct(intrinsic, block, lanes, digits, a, b, a_turned, b_turned, moved)
 
 
 def digits_in_words(intrinsic: Intrinsic) -> str:
@@ -116,10 +129,39 @@ def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     if scope_of(block.outputs[0]) != "local":
         name = buffer_name(block.outputs[0])
         raise Mismatch(f"'{name}' holds the sums, so it must be in scope local: set_scope, or cache_write before")
-    a, b = (_load_of(value) for value in product.operands)
+    a, b = (_load_of(_unrounded(value, intrinsic)) for value in product.operands)
     if a is None or b is None or a.conditions or b.conditions:
         raise Mismatch(f"'{block.block_name}' must multiply elements as they lie in shared memory: cache_read before")
     return a, b
+
+
+def _unrounded(value: SSAValue, intrinsic: Intrinsic) -> SSAValue:
+    """What a factor is rounded of; itself for intrinsics that do not round."""
+    if not intrinsic.rounds:
+        return value
+    chosen = value.owner
+    if isinstance(chosen, arith.SelectOp) and _is_rounded(chosen.lhs, chosen.rhs):
+        return chosen.rhs
+    rule = f"'{intrinsic.name}' rounds its factors to {intrinsic.rounds}, which changes what is computed"
+    raise Mismatch(f"{rule}: say so by te.round_to of both of them")
+
+
+def _is_rounded(value: SSAValue, of: SSAValue) -> bool:
+    """True for the bits of `of` with half of the last one that is kept added, and those behind it cut off."""
+    cast = value.owner
+    if not isinstance(cast, arith.BitcastOp) or not isinstance(cast.input.owner, arith.AndIOp):
+        return False
+    added = cast.input.owner.lhs.owner
+    if _constant(cast.input.owner.rhs) != TF32_MASK or not isinstance(added, arith.AddiOp):
+        return False
+    bits = added.lhs.owner
+    return _constant(added.rhs) == TF32_HALF and isinstance(bits, arith.BitcastOp) and bits.input is of
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    found = owner.value if isinstance(owner, arith.ConstantOp) else None
+    return found.value.data if isinstance(found, IntegerAttr) else None
 
 
 def _load_of(value: SSAValue) -> LoadOp | None:
@@ -208,13 +250,16 @@ class _Grid:
             names = " and ".join(f"'{x.loop_name}'" for x in held)
             raise Mismatch(f"loops {names} must each move the sums in '{name}'")
 
-    def is_turned(self, operand: str, load: LoadOp) -> bool:
-        """True for a factor whose neighbours in memory are rows; Mismatch unless it lies as matrices are loaded."""
-        name, fragment = buffer_name(load.buffer), self.intrinsic.fragment(operand)
+    def moved_by_element(self, operand: str, load: LoadOp) -> list[Grid]:
+        """For each dimension how far an element of a factor, by row and step of `k`, is from its first one."""
+        name = buffer_name(load.buffer)
         row_name, k_name = self.intrinsic.axes(operand)
         rows, steps = self.axes[row_name], self.axes[k_name]
-        moved = self._moved(name, load.indices.data)
-        table = [self._by_element(name, part, rows, steps) for part in moved]
+        return [self._by_element(name, part, rows, steps) for part in self._moved(name, load.indices.data)]
+
+    def is_turned(self, operand: str, load: LoadOp, table: Sequence[Grid]) -> bool:
+        """True for a factor whose neighbours in memory are rows; Mismatch unless it lies as matrices are loaded."""
+        name, fragment = buffer_name(load.buffer), self.intrinsic.fragment(operand)
         in_row = ROW_BYTES // fragment.bytes
         if _lies_along(table, 1, in_row):
             return False

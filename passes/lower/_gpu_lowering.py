@@ -6,23 +6,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
-from ...dialects.index import IndexExpr
-from ...dialects.loop import AtOp, BarrierOp, ForOp, is_bound
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import ArrivalsOp, AtOp, BarrierOp, ForOp, KernelStep, blocks_in, is_bound, loops_in
 from ..analysis.placement import Placement
+from ..schedule._marks import BLOCKS_PER_SM
 from ._addresses import Scope
 from ._block_plan import Access, BlockPlan
 from ._branches import branch, under
+from ._bulk_copies import BULK, BulkWriter, is_bulk
 from ._join_threads import join_threads
 from ._launch import Launch, allocate_first
 from ._loop_values import Known
 from ._lowering import Lowering
 from ._matrix_product import ProductWriter, is_product
+from ._product_waits import is_of_warp_group
 from ._run_ahead import ASYNCHRONOUS, blocks_of
 from ._starts import Nest, nests_with_starts
 from ._thread_sharing import launch_sizes
@@ -45,6 +48,10 @@ class GpuLowering(Lowering):
         super().__init__(func, gpu=True)
         self.warps = warps
         self.products = ProductWriter(self.at, self.buffers, self.plans)
+        self.bulk = BulkWriter(self.at, self.buffers, self.plans)
+        self.arrivals: dict[str, tuple[SSAValue, int]] = {}
+        """The barriers of pipelined loops, and how many there are."""
+        self.aligned = _read_by_descriptors(func) if warps else set()
         self.virtual: list[ForOp] = []
         self.allocated: set[SSAValue] = set()
 
@@ -58,7 +65,7 @@ class GpuLowering(Lowering):
     # -- launches -----------------------------------------------------------------------------------------------------
 
     def _launch(self, nests: Sequence[Nest]) -> None:
-        self.launch = Launch(self.at, launch_sizes(nests[-1]))
+        self.launch = Launch(self.at, launch_sizes(nests[-1]), _blocks_per_sm(nests[-1]))
         self._allocate_used_in(nests[-1])
         for nest in nests:
             self._child(nest)
@@ -92,7 +99,9 @@ class GpuLowering(Lowering):
         if place.scope == "global" and place.owner is not None:
             rule = f"buffer '{place.name}' is used inside of one launch only: give it scope shared or local"
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule} (lw-set-scope)")
-        self.buffers[buffer] = self.launch.allocate(place.name, buffer.type.element_type, place.size, place.scope)
+        align = ATOM_BYTES if buffer in self.aligned else 0
+        element = buffer.type.element_type
+        self.buffers[buffer] = self.launch.allocate(place.name, element, place.size, place.scope, align)
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
@@ -140,8 +149,12 @@ class GpuLowering(Lowering):
         if isinstance(child, BarrierOp):
             if not any(self.at.condition(c) is False for c in child.conditions):
                 self.launch.barrier()
-        elif isinstance(child, kernel.CommitOp | kernel.WaitOp):
+        elif isinstance(child, KernelStep):
             self.at.here.block.add_op(child.clone())
+            if isinstance(child, kernel.WarpGroupWaitOp):
+                self.at.here.loads.clear()
+        elif isinstance(child, ArrivalsOp):
+            self._arrivals(child)
         elif isinstance(child, AtOp):
             self._elsewhere(child)
         else:
@@ -170,11 +183,57 @@ class GpuLowering(Lowering):
             at.env[name] = Known(sum_, len(at.scopes) - 1)
             at.known = frozenset(c for c in known if name not in c.axes())
         at.ranges[name] = values
-        self._children(op)
+        bulk = [nest for nest in op.body.block.ops if isinstance(nest, ForOp) and is_bulk(nest)]
+        if bulk:
+            self._first_thread(lambda: self._copy_in_bulk(name, bulk))
+        for child in op.body.block.ops:
+            if child not in bulk:
+                self._child(child)
         del at.env[name], at.ranges[name]
         if around is not None and extent is not None:
             at.env[name], at.ranges[name] = around, extent
         at.known = known
+
+    # -- bulk copies --------------------------------------------------------------------------------------------------
+
+    def _first_thread(self, write: Callable[[], None]) -> None:
+        """Write what the first thread of a block does alone."""
+        kinds = [kind for kind in self.launch.threads if kind.startswith("threadIdx")]
+        tests = [self.launch.is_below(self.launch.threads[kind], self.launch.sizes[kind], 1) for kind in kinds]
+        test = self.at.conjunction(tests, False)
+        if test is None:
+            write()
+        else:
+            branch(self.at, test, write)
+
+    def _arrivals(self, op: ArrivalsOp) -> None:
+        """Make the barriers of a loop, or wait for that of an iteration: its stage, and which round it is."""
+        name, stages = op.label.data, op.stages.data
+        if op.start is not None:
+            barriers = self.launch.allocate(f"{name}_arrivals", i64, stages, "shared")
+            self.arrivals[name] = barriers, stages
+            self._first_thread(lambda: self._start(barriers, stages))
+            self.launch.barrier()
+            return
+        barrier, index = self._arrival(name)
+        parity = self.at.scalar(self.at.fixed(axis(name) // stages % 2))
+        self.at.here.block.add_op(kernel.BarrierAwaitOp(barrier, index, parity))
+
+    def _start(self, barriers: SSAValue, stages: int) -> None:
+        for stage in range(stages):
+            self.at.here.block.add_op(kernel.BarrierInitOp(barriers, self.at.constant(stage), 1))
+        self.at.here.block.add_op(kernel.ProxyFenceOp())
+
+    def _arrival(self, name: str) -> tuple[SSAValue, SSAValue]:
+        barriers, stages = self.arrivals[name]
+        return barriers, self.at.scalar(self.at.fixed(axis(name) % stages))
+
+    def _copy_in_bulk(self, name: str, nests: Sequence[ForOp]) -> None:
+        barrier, index = self._arrival(name)
+        expected = sum(self.bulk.bytes_of(nest) for nest in nests)
+        self.at.here.block.add_op(kernel.BarrierExpectOp(barrier, index, expected))
+        for nest in nests:
+            self.bulk.write(nest, (barrier, index))
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -270,6 +329,28 @@ class GpuLowering(Lowering):
         test = self.at.conjunction(tests, False)
         assert test is not None
         branch(self.at, test, write)
+
+
+ATOM_BYTES = 1024
+"""Bytes that a swizzle of 128 is the same again after, and so what buffers start at that descriptors name (PTX ISA)."""
+
+
+def _read_by_descriptors(func: FuncOp) -> set[SSAValue]:
+    """The shared buffers that the copy engine fills or that products of warp groups read."""
+    found: set[SSAValue] = set()
+    for block in blocks_in(func):
+        if BULK in block.notes:
+            found |= set(block.outputs)
+        if is_of_warp_group(block):
+            found |= {load.buffer for load in block.loads}
+    return found
+
+
+def _blocks_per_sm(nest: Nest) -> int:
+    """The most blocks a multiprocessor that a loop of thread blocks is annotated with; 0 where none is."""
+    loops = [nest, *loops_in(nest)] if isinstance(nest, ForOp) else []
+    notes = [loop.notes.get(BLOCKS_PER_SM) for loop in loops if isinstance(loop, ForOp)]
+    return max((note.value.data for note in notes if isinstance(note, IntegerAttr)), default=0)
 
 
 def _own_memory(scopes: set[str], idle: Iterable[str]) -> tuple[str, str] | None:

@@ -20,8 +20,8 @@ _PLACE = made_up("place", 0)
 class Launch:
     """A grid of thread blocks with `sizes` on its axes; what is written goes to it until it is closed."""
 
-    def __init__(self, at: Addresses, sizes: Mapping[str, int]) -> None:
-        self.at, self.sizes = at, sizes
+    def __init__(self, at: Addresses, sizes: Mapping[str, int], blocks_per_sm: int = 0) -> None:
+        self.at, self.sizes, self.blocks_per_sm = at, sizes, blocks_per_sm
         self.block = Block()
         at.scopes.append(Scope(self.block))
         self.threads: dict[str, SSAValue] = {}
@@ -36,11 +36,11 @@ class Launch:
         self.at.scopes.pop()
         grid = [self.sizes.get(f"blockIdx.{d}", 1) for d in "xyz"]
         threads = [self.sizes.get(f"threadIdx.{d}", 1) for d in "xyz"]
-        self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(self.block)))
+        self.at.here.block.add_op(kernel.LaunchOp(grid, threads, Region(self.block), self.blocks_per_sm))
 
-    def allocate(self, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
+    def allocate(self, name: str, element: Attribute, size: int, scope: str, align: int = 0) -> SSAValue:
         """A flat buffer in registers or shared memory."""
-        return allocate_first(self.block, name, element, size, scope)
+        return allocate_first(self.block, name, element, size, scope, align)
 
     def barrier(self) -> None:
         """Let all threads of the block wait for each other."""
@@ -73,14 +73,14 @@ class Launch:
         self.at.scopes.pop()
 
 
-def allocate_first(block: Block, name: str, element: Attribute, size: int, scope: str) -> SSAValue:
+def allocate_first(block: Block, name: str, element: Attribute, size: int, scope: str, align: int = 0) -> SSAValue:
     """A flat buffer, allocated before all that is in `block`."""
     flat: MemRefType[Attribute] = (
         MemRefType(element, [size], memory_space=StringAttr(scope))
         if scope != "global"
         else MemRefType(element, [size])
     )
-    alloc = kernel.AllocOp(name, flat)
+    alloc = kernel.AllocOp(name, flat, align)
     if block.first_op is None:
         block.add_op(alloc)
     else:

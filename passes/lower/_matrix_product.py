@@ -1,4 +1,4 @@
-"""Nests that are one matrix instruction, written: fragments of the factors, loaded once, and their product."""
+"""Nests that are one matrix instruction, written: factors, as fragments or as matrices in shared memory; products."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
+from ...dialects.buffers import CHUNK_BYTES
 from ...dialects.index import ZERO, IndexExpr, axis, constant
 from ...dialects.intrinsics import ROW_BYTES, find_intrinsic
 from ...dialects.loop import BlockOp, ForOp, blocks_in
@@ -45,25 +47,52 @@ class _Product:
     places: tuple[IndexExpr, ...]
 
 
+@dataclass(frozen=True)
+class _InShared:
+    """A factor that the instruction reads itself: the place of its first element, over the loops around."""
+
+    access: Access
+    offset: IndexExpr
+    matrix: kernel.SharedMatrix
+    element_bytes: int
+
+
+@dataclass(frozen=True)
+class _GroupProduct:
+    """A product of a warp group: as `_Product`, with factors in shared memory."""
+
+    name: str
+    factors: tuple[_InShared, ...]
+    sums: Access
+    places: tuple[IndexExpr, ...]
+
+
 class ProductWriter:
     """Writes the marked nests of a function, each matched once, for all the places in which it stands."""
 
     def __init__(self, at: Addresses, buffers: Mapping[SSAValue, SSAValue], plans: Mapping[BlockOp, BlockPlan]) -> None:
         self.at, self.buffers, self.plans = at, buffers, plans
-        self._known: dict[ForOp, _Product] = {}
+        self._known: dict[ForOp, _Product | _GroupProduct] = {}
 
     def write(self, op: ForOp) -> None:
         """Write a nest as one product of fragments; PassFailedException where it is none any more."""
         if op not in self._known:
             self._known[op] = self._planned(op)
         found, here = self._known[op], self.at.here
-        a, b = map(self._fragment, found.factors)
+        if isinstance(found, _GroupProduct):
+            a, b = map(self._matrix, found.factors)
+            sums = self.buffers[found.sums.buffer]
+            here.block.add_op(kernel.WarpGroupProductOp(found.name, a, b, sums, *self._places(found)))
+            return
+        first, second = map(self._fragment, found.factors)
         base, places = self._places(found)
         for key in [k for k in here.loads if k[0] is found.sums.buffer]:  # type: ignore[index]
             del here.loads[key]
-        here.block.add_op(kernel.MatrixProductOp(found.name, a, b, self.buffers[found.sums.buffer], base, places))
+        here.block.add_op(
+            kernel.MatrixProductOp(found.name, first, second, self.buffers[found.sums.buffer], base, places)
+        )
 
-    def _planned(self, op: ForOp) -> _Product:
+    def _planned(self, op: ForOp) -> _Product | _GroupProduct:
         note = op.notes[TENSORIZE]
         assert isinstance(note, StringAttr)
         intrinsic, block = find_intrinsic(note.data), next(blocks_in(op))
@@ -74,6 +103,9 @@ class ProductWriter:
         except Mismatch as mismatch:
             raise _refusal(f"loop '{op.loop_name}' is no {note.data}: {mismatch}") from None
         plan = self.plans[block]
+        if intrinsic.reads_shared:
+            read = [_in_shared(match, operand, plan.loads[load], turned) for operand, load, turned in match.factors()]
+            return _GroupProduct(note.data, tuple(read), plan.writes[0], tuple(_sums(match, plan.writes[0])))
         factors = [_factor(match, operand, plan.loads[load], turned) for operand, load, turned in match.factors()]
         return _Product(note.data, tuple(factors), plan.writes[0], tuple(_sums(match, plan.writes[0])))
 
@@ -95,7 +127,18 @@ class ProductWriter:
         at.here.loads[key] = at.here.add(load)
         return load.value
 
-    def _places(self, found: _Product) -> tuple[SSAValue, list[int]]:
+    def _matrix(self, factor: _InShared) -> tuple[SSAValue, SSAValue, int, kernel.SharedMatrix]:
+        """A factor in shared memory: its buffer, the place of its first element, and how it lies."""
+        offset, matrix = self.at.fixed(factor.offset), factor.matrix
+        atom = kernel.ATOM_ROWS * matrix.span // factor.element_bytes
+        within = 0 if matrix.turned else matrix.span // factor.element_bytes
+        if any(c % atom for _, c in offset.terms) or not 0 <= offset.const % atom <= max(0, within - 1):
+            rule = f"matrices in '{factor.access.place.name}' start at no multiple of {kernel.ATOM_ROWS} rows"
+            raise _refusal(f"{rule}: unroll the loop of k around the instruction, and tile rows by multiples of that")
+        base = self.at.scalar(IndexExpr(offset.terms, 0))
+        return self.buffers[factor.access.buffer], base, offset.const, matrix
+
+    def _places(self, found: _Product | _GroupProduct) -> tuple[SSAValue, list[int]]:
         """Places of a thread's sums: what all of them share, and each one's own constant part."""
         fixed = [self.at.fixed(place) for place in found.places]
         shared = IndexExpr(fixed[0].terms, 0)
@@ -116,6 +159,26 @@ def _factor(match: MatrixProduct, operand: str, access: Access, turned: bool) ->
     values |= {lane: intrinsic.c.lane.substitute(element), last: k}
     size = intrinsic.fragment(operand).bytes
     return _Factor(access, access.offset.substitute(values), intrinsic.registers(operand), size, turned)
+
+
+def _in_shared(match: MatrixProduct, operand: str, access: Access, turned: bool) -> _InShared:
+    """Find how a factor lies in shared memory; PassFailedException unless it is as the instruction reads it."""
+    layout, size = access.place.layout, match.intrinsic.fragment(operand).bytes
+    moved = np.zeros_like(match.moved[operand][0])
+    for stride, part in zip(layout.strides, match.moved[operand], strict=True):
+        moved = moved + stride * part
+    span = layout.swizzle.chunks * CHUNK_BYTES if layout.swizzle is not None else 0
+    panel = int(moved[span // size, 0]) * size if turned and 0 < span // size < len(moved) else 0
+    matrix = kernel.SharedMatrix(span, panel, turned)
+    rows, steps = moved.shape
+    wanted = [[matrix.place(row, k, size) for k in range(steps)] for row in range(rows)] if span else []
+    if not span or not np.array_equal(moved, wanted):
+        along = "rows of the matrix" if turned else "k"
+        rule = f"'{access.place.name}' must lie in rows of 32, 64 or 128 bytes of {along}, as '{match.intrinsic.name}'"
+        fix = "give its cache_read such a layout, or fill as many steps of k at once"
+        raise _refusal(f"{rule} reads them, swizzled (lw-swizzle): {fix}")
+    first = dict.fromkeys([match.lanes.loop_name, *(digit.loop_name for digit in match.digits)], ZERO)
+    return _InShared(access, access.offset.substitute(first), matrix, size)
 
 
 def _sums(match: MatrixProduct, write: Access) -> list[IndexExpr]:

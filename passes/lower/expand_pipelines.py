@@ -10,12 +10,22 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRef
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.attributes import AxesAttr, Axis, IndicesAttr
 from ...dialects.index import IndexExpr, axis, constant
-from ...dialects.kernel import CommitOp, WaitOp
+from ...dialects.kernel import (
+    BULK_COPIES_SINCE,
+    CommitOp,
+    ProxyFenceOp,
+    WaitOp,
+    WarpGroupCommitOp,
+    WarpGroupFenceOp,
+    WarpGroupWaitOp,
+)
 from ...dialects.loop import (
     AllocOp,
+    ArrivalsOp,
     AtOp,
     BarrierOp,
     BlockOp,
@@ -25,11 +35,14 @@ from ...dialects.loop import (
     is_bound,
     loops_in,
     scope_of,
+    statements,
 )
 from ...dialects.target import Target, target_of
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
 from ..analysis.placement import whole
-from ..schedule._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
+from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS, PIPELINE_STAGES
+from ._bulk_copies import BULK
+from ._product_waits import goes_on, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, blocks_of, run_ahead
 from ._starts import starts_before
 from ._steps import note_step, require_after
@@ -47,6 +60,11 @@ class ExpandPipelines(ModulePass):
 
     `copy(0) commit copy(1) commit for k in n { wait 1 barrier at k = k + 2 where (n - 3 - k >= 0) { copy(k) } commit
     work(k) }`, with copies that are annotated as asynchronous.
+
+    Copies that are annotated as `bulk` are the copy engine's from sm_90 on: `arrivals start k of 3 ... for k {
+    arrivals k of 3 ... }` in the place of commits and waits. A product of a warp group goes on while the next one is
+    begun: `for k { wait 1 proxy_fence barrier wgmma_fence product(k) wgmma_commit wgmma_wait 1 barrier at k = k + 2 {
+    copy(k) } commit } wgmma_wait 0`, as what product k - 1 has read is filled again.
 
     On other devices, and for copies that are annotated so, the one ahead is split in two: a thread loads its elements
     to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
@@ -71,7 +89,9 @@ def expand_pipelines(func: FuncOp, target: Target) -> None:
             copies = run_ahead(loop) if loop.size > 1 else ()
             if copies:
                 _in_one_launch(loop)
-                _Pipeline(func, loop, copies, by_itself).expand()
+                _Pipeline(func, loop, copies, by_itself, target).expand()
+        if target.kind == "cuda":
+            wait_for_products(func)
     note_step(func, ExpandPipelines.name)
 
 
@@ -89,14 +109,22 @@ def _in_one_launch(loop: ForOp) -> None:
 class _Pipeline:
     """One loop, with what is copied asynchronously, and what through registers."""
 
-    def __init__(self, func: FuncOp, loop: ForOp, copies: Sequence[Nest], by_itself: bool) -> None:
+    def __init__(self, func: FuncOp, loop: ForOp, copies: Sequence[Nest], by_itself: bool, target: Target) -> None:
         stages = loop.notes[PIPELINE_STAGES]
         assert isinstance(stages, IntegerAttr)
         self.func, self.loop, self.copies = func, loop, copies
         self.ahead = stages.value.data - 1
-        self.by_itself = [nest for nest in copies if by_itself and _may_be_asynchronous(nest)]
-        self.held = [nest for nest in copies if nest not in self.by_itself]
+        by_engine = target.kind == "cuda" and target.compute_capability >= BULK_COPIES_SINCE
+        self.bulk = [nest for nest in copies if by_engine and _is_bulk(nest)]
+        for nest in self.bulk:
+            _require_once(loop, nest)
+        by_threads = [nest for nest in copies if nest not in self.bulk]
+        self.by_itself = [nest for nest in by_threads if by_itself and _may_be_asynchronous(nest)]
+        self.held = [nest for nest in by_threads if nest not in self.by_itself]
         self.names = block_names(func)
+        work = [nest for nest in statements(loop) if nest not in copies]
+        self.lags = target.kind == "cuda" and bool(work) and all(map(goes_on, work))
+        """True where the work of an iteration is products of warp groups alone, which go on beside their threads."""
 
     def expand(self) -> None:
         loads: list[Operation] = []
@@ -116,7 +144,8 @@ class _Pipeline:
         owned = [op for op in self.loop.body.block.ops if isinstance(op, AllocOp)]
         for alloc in owned:
             alloc.detach()  # type: ignore[no-untyped-call]
-        parent.insert_ops_before([*registers, *owned, *self._before()], self.loop)
+        start = [ArrivalsOp(self.loop.loop_name, self.ahead + 1, start=True)] if self.bulk else []
+        parent.insert_ops_before([*registers, *owned, *start, *self._before()], self.loop)
         self._fill_loop(loads, stores)
         for nest in self.copies:
             nest.detach()  # type: ignore[no-untyped-call]
@@ -126,7 +155,8 @@ class _Pipeline:
         """The copies of the first iterations."""
         ops: list[Operation] = []
         for step in range(self.ahead):
-            nests = [*map(self._asynchronous, self.by_itself), *map(self._clone, self.held)]
+            nests = [*map(self._by_engine, self.bulk), *map(self._asynchronous, self.by_itself)]
+            nests += map(self._clone, self.held)
             ops.append(AtOp(self.loop.loop_name, constant(step), Region(Block(nests))))
             ops += self._commit()
         return ops
@@ -134,12 +164,21 @@ class _Pipeline:
     def _fill_loop(self, loads: list[Operation], stores: list[Operation]) -> None:
         """Put around the work of an iteration what is copied for a later one."""
         body = self.loop.body.block
-        fetched = [*map(self._asynchronous, self.by_itself), *loads]
-        wait = [WaitOp(self.ahead - 1)] if self.by_itself else []
-        before = [*wait, BarrierOp(), self._later(fetched), *self._commit()]
+        fetched = [*map(self._by_engine, self.bulk), *map(self._asynchronous, self.by_itself), *loads]
+        wait: list[Operation] = [ArrivalsOp(self.loop.loop_name, self.ahead + 1)] if self.bulk else []
+        wait += [WaitOp(self.ahead - 1)] if self.by_itself else []
+        ahead = [BarrierOp(), self._later(fetched), *self._commit()]
         first = body.first_op
         assert first is not None
-        body.insert_ops_before(before, first)
+        if self.lags:
+            seen = [ProxyFenceOp(), BarrierOp()] if self.by_itself or self.held else []
+            body.insert_ops_before([*wait, *seen, WarpGroupFenceOp()], first)
+            body.add_ops([WarpGroupCommitOp(), WarpGroupWaitOp(1), *ahead])
+            parent = self.loop.parent_block()
+            assert parent is not None
+            parent.insert_op_after(WarpGroupWaitOp(0), self.loop)
+        else:
+            body.insert_ops_before([*wait, *ahead], first)
         if stores:
             body.add_op(self._later(stores))
 
@@ -158,6 +197,12 @@ class _Pipeline:
             number = next(n for n in range(len(self.names) + 1) if f"{block.block_name}${n}" not in self.names)
             block.label = StringAttr(f"{block.block_name}${number}")
             self.names.add(block.block_name)
+        return clone
+
+    def _by_engine(self, nest: Nest) -> Nest:
+        clone = self._clone(nest)
+        for block in blocks_of(clone):
+            _note(block, BULK, UnitAttr())
         return clone
 
     def _asynchronous(self, nest: Nest) -> Nest:
@@ -189,6 +234,23 @@ def _may_be_asynchronous(nest: Nest) -> bool:
     """True for copies from global memory, which alone the device reads by itself, unless registers are asked for."""
     from_global = all(scope_of(load.buffer) == "global" for block in blocks_of(nest) for load in block.loads)
     return from_global and not _through_registers(nest)
+
+
+def _is_bulk(nest: Nest) -> bool:
+    return isinstance(nest, ForOp) and all(PIPELINE_BULK in block.notes for block in blocks_of(nest))
+
+
+def _require_once(loop: ForOp, nest: Nest) -> None:
+    """PassFailedException where a loop of bulk copies is run several times, as the phases of its barriers are counted
+    from its first iteration on.
+    """
+    around = loop.parent_op()
+    while isinstance(around, ForOp):
+        if around.size > 1 and not is_bound(around):
+            name = blocks_of(nest)[0].block_name
+            rule = f"loop '{loop.loop_name}' copies '{name}' in bulk, so that loop '{around.loop_name}' around it"
+            raise PassFailedException(f"lw-expand-pipelines: {rule} must be bound to blocks or threads")
+        around = around.parent_op()
 
 
 def _through_registers(nest: Nest) -> bool:

@@ -11,8 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.element import element_bytes
-from ...dialects.kernel import AllocOp, LaunchOp
+from ...dialects.kernel import AllocOp, LaunchOp, shared_offsets
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..analysis.nest import functions_on_loops
 from ..collector import collector_paused
@@ -52,17 +51,13 @@ def write_kernel(func: FuncOp, target: Target) -> None:
             _require_limits(op, target)
 
 
-SHARED_ALIGNMENT = 16
-"""Bytes that each shared buffer starts at a multiple of."""
-
-
 def _require_limits(launch: LaunchOp, target: Target) -> None:
     """PassFailedException where a launch takes more threads or shared memory than a block can have."""
-    buffers = [op for op in launch.body.block.ops if isinstance(op, AllocOp)]
+    buffers = [op for op in launch.body.block.ops if isinstance(op, AllocOp) and _is_shared(op)]
     taken = (
         ("threads", prod(launch.block_size), target.max_threads_per_block),
         ("threads along z", launch.block_size[2], MOST_THREADS_Z),
-        ("bytes of shared memory", sum(_shared_bytes(op) for op in buffers), target.max_shared_bytes),
+        ("bytes of shared memory", shared_offsets(buffers)[1], target.max_shared_bytes),
     )
     for what, amount, limit in taken:
         if limit and amount > limit:
@@ -70,10 +65,6 @@ def _require_limits(launch: LaunchOp, target: Target) -> None:
             raise PassFailedException(f"lw-lower-loop-to-kernel: {rule}")
 
 
-def _shared_bytes(op: AllocOp) -> int:
-    kind = op.buffer.type
-    space = kind.memory_space
-    if not isinstance(space, StringAttr) or space.data != "shared":
-        return 0
-    size = prod(kind.get_shape()) * element_bytes(kind.element_type)
-    return -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+def _is_shared(op: AllocOp) -> bool:
+    space = op.buffer.type.memory_space
+    return isinstance(space, StringAttr) and space.data == "shared"

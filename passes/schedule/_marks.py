@@ -20,6 +20,12 @@ PIPELINE_STAGES = "pipeline_stages"
 PIPELINE_REGISTERS = "pipeline_registers"
 """The annotation of copies that run ahead through registers, though the device may copy by itself."""
 
+PIPELINE_BULK = "pipeline_bulk"
+"""The annotation of copies that run ahead as boxes, which the copy engine of a device copies where it has one."""
+
+BLOCKS_PER_SM = "blocks_per_sm"
+"""The annotation of a loop of thread blocks by how many are to fit a multiprocessor at once."""
+
 PREFETCH = "prefetch"
 """The annotation of a loop by how many iterations ahead the lines of which buffers are asked for."""
 

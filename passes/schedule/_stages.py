@@ -16,7 +16,7 @@ from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_
 from ..analysis.access import is_under, readers, writers
 from ..analysis.nest import buffer_name, fresh_name, function_of
 from ..primitive import Primitive, ScheduleError
-from ._marks import PIPELINE_REGISTERS, PIPELINE_STAGES
+from ._marks import PIPELINE_BULK, PIPELINE_REGISTERS, PIPELINE_STAGES
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class StagesPlan:
     copies: tuple[BlockOp, ...]
     stages: int
     registers: bool = False
+    bulk: bool = False
 
 
 def is_copy(block: BlockOp) -> bool:
@@ -74,6 +75,7 @@ def add_stages(plan: StagesPlan) -> None:
         return
     stages = IntegerAttr(plan.stages, i64)
     through = {PIPELINE_REGISTERS: UnitAttr()} if plan.registers else {}
+    through |= {PIPELINE_BULK: UnitAttr()} if plan.bulk else {}
     plan.loop.annotate(PIPELINE_STAGES, stages)
     for copy in plan.copies:
         copy.annotations = DictionaryAttr({**copy.notes, PIPELINE_STAGES: stages, **through})

@@ -25,7 +25,8 @@ class Pipeline(Primitive[StagesPlan]):
     The loop and its copies carry the annotation, and the buffers have a place for each stage: enough for the copies to
     run `stages - 1` iterations ahead on a GPU. A device that copies to shared memory by itself (sm_80 and later) does
     so, unless `registers` is 1; on others, and then, a thread loads before the work of an iteration, and stores behind
-    it. One stage leaves all as it is.
+    it. With `bulk` of 1 the copy engine of sm_90 and later copies boxes, which one thread begins (TMA); others copy as
+    ever. One stage leaves all as it is.
 
     Requires: a serial loop, not pipelined yet, of at least `stages` iterations, `stages` at least 1; copies in it, each
     filling alone a buffer that is used in one iteration only, from one that nothing in the loop writes.
@@ -36,17 +37,20 @@ class Pipeline(Primitive[StagesPlan]):
     loop: str
     stages: int
     registers: int = 0
+    bulk: int = 0
 
     def check(self, module: ModuleOp) -> StagesPlan:
         loop = find_loop(self, find_block(self, module, self.block), self.loop)
         require_pipelinable(self, loop, self.stages)
         if self.registers not in (0, 1):
             raise self.error(f"registers must be 0 or 1, got {self.registers}", at=loop)
+        if self.bulk not in (0, 1 - self.registers):
+            raise self.error(f"bulk must be 0, or 1 where registers is 0, got {self.bulk}", at=loop)
         copies = copies_of(loop)
         if not copies:
             rule = f"loop '{self.loop}' must hold a copy into a buffer that one iteration of it fills and uses"
             raise self.error(f"{rule}; cache_read and compute_at make one", at=loop)
-        return StagesPlan(loop, tuple(copies), self.stages, bool(self.registers))
+        return StagesPlan(loop, tuple(copies), self.stages, bool(self.registers), bool(self.bulk))
 
     def rewrite(self, plan: StagesPlan) -> None:
         add_stages(plan)

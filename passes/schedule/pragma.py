@@ -1,4 +1,4 @@
-"""Tell code generation how far it may unroll what is below a loop."""
+"""Tell code generation how far it may unroll what is below a loop, or how many thread blocks are to fit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from ..analysis.nest import find_block, find_loop, functions
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
+from ._marks import BLOCKS_PER_SM
+
+MOST_BLOCKS_PER_SM = 32
+"""Resident thread blocks of a multiprocessor (CUDA C++ Programming Guide, compute capabilities)."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,11 @@ class Pragma(Primitive[Plan]):
     """`for i in n { S }` -> `for i in n annotated {auto_unroll_max_step = 64 : i64, unroll_explicit = 1 : i64} { S }`
 
     `auto_unroll_max_step`: inner loops below are unrolled while the body stays within so many steps. `unroll_explicit`:
-    1 to replicate the code here, 0 to leave that to the compiler behind.
+    1 to replicate the code here, 0 to leave that to the compiler behind. `blocks_per_sm`, on a loop of thread blocks:
+    CUDA's compiler gives a thread so few registers that so many blocks fit a multiprocessor at once.
 
-    Requires: at least one of the two; a step count of at least 0; 0 or 1 for `unroll_explicit`.
+    Requires: at least one of them; a step count of at least 0; 0 or 1 for `unroll_explicit`; a loop bound to blockIdx
+    and 1 to 32 for `blocks_per_sm`.
     """
 
     name = "lw-pragma"
@@ -37,18 +43,31 @@ class Pragma(Primitive[Plan]):
     loop: str
     auto_unroll_max_step: int | None = None
     unroll_explicit: int | None = None
+    blocks_per_sm: int | None = None
 
     def check(self, module: ModuleOp) -> Plan:
         loop = find_loop(self, find_block(self, module, self.block), self.loop)
-        if self.auto_unroll_max_step is None and self.unroll_explicit is None:
+        given = {key: getattr(self, key) for key in ("auto_unroll_max_step", "unroll_explicit", BLOCKS_PER_SM)}
+        if all(value is None for value in given.values()):
             fix = Pragma(self.block, self.loop, auto_unroll_max_step=64)
-            raise self.error("auto_unroll_max_step or unroll_explicit must be given, got neither", fix, loop)
+            raise self.error(
+                "auto_unroll_max_step, unroll_explicit or blocks_per_sm must be given, got none", fix, loop
+            )
         if self.auto_unroll_max_step is not None and self.auto_unroll_max_step < 0:
             raise self.error(f"auto_unroll_max_step must be at least 0, got {self.auto_unroll_max_step}", at=loop)
         if self.unroll_explicit not in (None, 0, 1):
             raise self.error(f"unroll_explicit must be 0 or 1, got {self.unroll_explicit}", at=loop)
-        given = (("auto_unroll_max_step", self.auto_unroll_max_step), ("unroll_explicit", self.unroll_explicit))
-        return Plan(loop, tuple((key, value) for key, value in given if value is not None))
+        self._check_blocks(loop)
+        return Plan(loop, tuple((key, value) for key, value in given.items() if value is not None))
+
+    def _check_blocks(self, loop: ForOp) -> None:
+        if self.blocks_per_sm is None:
+            return
+        if not 1 <= self.blocks_per_sm <= MOST_BLOCKS_PER_SM:
+            raise self.error(f"blocks_per_sm must be 1 to {MOST_BLOCKS_PER_SM}, got {self.blocks_per_sm}", at=loop)
+        if not loop.loop_kind.startswith("blockIdx"):
+            rule = f"blocks_per_sm is for a loop bound to blockIdx, '{self.loop}' is {loop.loop_kind}"
+            raise self.error(rule, at=loop)
 
     def rewrite(self, plan: Plan) -> None:
         for key, value in plan.notes:
@@ -60,8 +79,12 @@ class Pragma(Primitive[Plan]):
             notes["auto_unroll_max_step"] = sizes.of(self.auto_unroll_max_step)
         if self.unroll_explicit is not None:
             notes["unroll_explicit"] = sizes.of(self.unroll_explicit)
+        if self.blocks_per_sm is not None:
+            notes[BLOCKS_PER_SM] = sizes.of(self.blocks_per_sm)
 
     def describe(self) -> str:
+        if self.blocks_per_sm is not None:
+            return f"Let {self.blocks_per_sm} thread blocks of {self.block} fit a multiprocessor."
         steps = self.auto_unroll_max_step
         if not steps:
             return f"Leave the loops of {self.block} below {self.loop} to the compiler to unroll."

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.kernel import SHARED_ALIGNMENT
 from ...dialects.loop import BlockOp, buffer_shape
 from ...dialects.target import WARP, Target
-from ...passes.lower.write_kernel import SHARED_ALIGNMENT
 from ...passes.primitive import Primitive, ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_at import ComputeAt

@@ -46,6 +46,17 @@ def test_convolution(channels: int, filters: int, size: int, unrolled: int) -> N
     conv.check(sch)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.few(1)
+def test_products_of_warp_groups(dtype: str) -> None:
+    """Interpreted, in tiles that are small enough for it."""
+    wgmma = example("gpu_matmul_wgmma")
+    tiles = wgmma.Tiles(columns=64, stages=2, group=1)
+    sch = wgmma.scheduled(256, dtype, tiles=tiles)
+    reference = make_reference(sch.workload)
+    check_outputs([np.asarray(lw.interpret(sch, *reference.inputs))], reference, sch.pipeline)
+
+
 def scheduled(name: str) -> lw.Schedule:
     """A small schedule of an example, for CUDA."""
     module, target = example(f"gpu_{name}"), "cuda model=h200"

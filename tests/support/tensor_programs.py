@@ -26,6 +26,9 @@ class Form(NamedTuple):
     stages: int = 2
     span: int = 128
     """Bytes of a swizzle; 0 for none."""
+    bulk: int = 0
+    rounded: bool = False
+    """Factors are rounded to TF32."""
 
 
 FORMS = (
@@ -36,14 +39,33 @@ FORMS = (
     Form("mma.m16n16k32.u8", "uint8", "int32", "int32", tiles=(1, 1), k_steps=1, span=0),
     Form(transpose_b=False, warps=(1, 1), tiles=(1, 4)),
     Form("mma.m16n16k16.f16", transpose_a=True, transpose_b=False, warps=(2, 2), tiles=(2, 1), stages=1),
+    Form("mma.m16n8k8.tf32", "float32", result="float32", rounded=True),
 )
+GROUP_FORMS = (
+    Form("wgmma.m64n32k16.f16", k_steps=4, warps=(1, 2), tiles=(1, 1), stages=3, bulk=1),
+    Form("wgmma.m64n32k16.f16", k_steps=4, warps=(2, 1), tiles=(1, 2), stages=2),
+    Form("wgmma.m64n64k16.bf16", "bfloat16", result="bfloat16", k_steps=2, warps=(1, 1), tiles=(1, 1), span=64, bulk=1),
+    Form("wgmma.m64n32k32.s8", "int8", "int32", "int32", k_steps=4, warps=(1, 1), tiles=(2, 1), bulk=1),
+    Form("wgmma.m64n64k16.f16", transpose_b=False, k_steps=4, warps=(2, 1), tiles=(1, 1), stages=3, bulk=1),
+    Form("wgmma.m64n64k16.f16", transpose_a=True, transpose_b=False, k_steps=4, warps=(1, 1), tiles=(1, 1), stages=1),
+)
+"""Products of warp groups; copied in bulk, by threads, and without a pipeline."""
+HOPPER = CUDA.replace("=80", "=90")
 
 
 def product(form: Form, m: int, n: int, k: int) -> list[te.Tensor]:
     """c = a b, its sums wider than a and b, and d, which is c in the type of the result."""
     a = te.placeholder((k, m) if form.transpose_a else (m, k), form.dtype, name="a")
     b = te.placeholder((n, k) if form.transpose_b else (k, n), form.dtype, name="b")
-    c = topi.nn.matmul(a, b, form.transpose_a, form.transpose_b, out_dtype=form.sums)
+    if form.rounded:
+        k_axis = te.reduce_axis((0, k), name="k")
+        c = te.compute(
+            (m, n),
+            lambda i, j: te.sum(te.round_to(a[i, k_axis]) * te.round_to(b[j, k_axis]), axis=k_axis),
+            name="T_matmul",
+        )
+    else:
+        c = topi.nn.matmul(a, b, form.transpose_a, form.transpose_b, out_dtype=form.sums)
     return [a, b, te.compute((m, n), lambda i, j: c[i, j].astype(form.result) * 1, name="d")]
 
 
@@ -58,16 +80,18 @@ def scheduled(form: Form, shape: Sequence[int], target: str = CUDA) -> Schedule:
     tile = sch.tensor_tile(block, form.intrinsic, form.warps, form.tiles, form.k_steps)
     for operand in ("a_shared", "b_shared"):
         sch.compute_at(operand, tile.fill, unit_loops=True)
+        if form.span:
+            sch.swizzle(operand, form.span)
+        if form.bulk:
+            continue
         both = sch.fuse(operand, *sch.get_loops(operand)[-2:])
         threads = form.warps[0] * form.warps[1]
-        _, warp, lane, vector = sch.split(operand, both, [None, threads, 32, 16 // found.a.bytes])
+        _, warp, lane, vector = sch.split(operand, both, [None, threads, found.threads, 16 // found.a.bytes])
         sch.bind(operand, warp, "threadIdx.y")
         sch.bind(operand, lane, "threadIdx.x")
         sch.vectorize(operand, vector)
-        if form.span:
-            sch.swizzle(operand, form.span)
     sch.reverse_compute_at("d", tile.lane)
     sch.vectorize("d", sch.get_loops("d")[-1])
     if form.stages > 1:
-        sch.software_pipeline(block, tile.fill, form.stages)
+        sch.software_pipeline(block, tile.fill, form.stages, bulk=form.bulk)
     return sch

@@ -176,10 +176,19 @@ func.func @bad(%a: memref<64xf32>, %i: index, %v: vector<8xf32>, %m: vector<8xi1
 
 // -----
 
+func.func @crooked() {
+  %s = lw_kernel.alloc "s" align 48 : memref<64xf16, "shared">
+  func.return
+}
+
+// CHECK: buffer 's' starts at a multiple of 16 bytes that is a power of two, got 48
+
+// -----
+
 // Matrix instructions of a warp.
 func.func @matrices(%out: memref<64xf32> {lw.name = "out", lw.output}) {
-  lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] {
-    %s = lw_kernel.alloc "s" : memref<512xf16, "shared">
+  lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] per_sm 2 {
+    %s = lw_kernel.alloc "s" align 1024 : memref<512xf16, "shared">
     %c = lw_kernel.alloc "c" : memref<8xf32, "local">
     %t = lw_kernel.thread "threadIdx.x" : index
     %a = lw_kernel.fragment_load 4 %s[%t + 8] : memref<512xf16, "shared">
@@ -189,6 +198,8 @@ func.func @matrices(%out: memref<64xf32> {lw.name = "out", lw.output}) {
   func.return
 }
 
+// CHECK: lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] per_sm 2 {
+// CHECK-NEXT: %s = lw_kernel.alloc "s" align 1024 : memref<512xf16, "shared">
 // CHECK: %a = lw_kernel.fragment_load 4 %s[%t + 8] : memref<512xf16, "shared">
 // CHECK-NEXT: %b = lw_kernel.fragment_load 2 %s[%t] turned : memref<512xf16, "shared">
 // CHECK-NEXT: lw_kernel.mma "mma.m16n8k16.f16" %a, %b, %c[%t] at [0, 1, 4, 5] : memref<8xf32, "local">
@@ -232,3 +243,62 @@ func.func @other_sums(%s: memref<64xf16, "shared">, %c: memref<4xf16, "local">, 
 }
 
 // CHECK: 'mma.m16n8k16.f16' adds to registers of f32, got memref<4xf16, "local">
+
+// -----
+
+// Matrix instructions of a warp group, and what the copy engine brings them.
+func.func @groups(%a: memref<4096xf16> {lw.name = "a"}, %out: memref<64xf32> {lw.name = "out", lw.output}) {
+  lw_kernel.launch grid [1, 1, 1] block [128, 1, 1] {
+    %s = lw_kernel.alloc "s" align 1024 : memref<4096xf16, "shared">
+    %bars = lw_kernel.alloc "bars" : memref<2xi64, "shared">
+    %c = lw_kernel.alloc "c" : memref<16xf32, "local">
+    %t = lw_kernel.thread "threadIdx.x" : index
+    lw_kernel.mbarrier_init %bars[%t + 0], 1 : memref<2xi64, "shared">
+    lw_kernel.mbarrier_expect %bars[%t + 0], 8192 : memref<2xi64, "shared">
+    lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 -> %s[%t + 0], %bars[%t + 0] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
+    lw_kernel.mbarrier_await %bars[%t + 0], %t : memref<2xi64, "shared">
+    lw_kernel.proxy_fence
+    lw_kernel.wgmma_fence
+    lw_kernel.wgmma "wgmma.m64n32k16.f16" %s[%t + 16] rows 128, %s[%t] rows 128 panel 8192 turned, %c[%t] at [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] : memref<4096xf16, "shared">, memref<4096xf16, "shared">, memref<16xf32, "local">
+    lw_kernel.wgmma_commit
+    lw_kernel.wgmma_wait 1
+  }
+  func.return
+}
+
+// CHECK: lw_kernel.mbarrier_init %bars[%t], 1 : memref<2xi64, "shared">
+// CHECK-NEXT: lw_kernel.mbarrier_expect %bars[%t], 8192 : memref<2xi64, "shared">
+// CHECK-NEXT: lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 -> %s[%t], %bars[%t] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
+// CHECK-NEXT: lw_kernel.mbarrier_await %bars[%t], %t : memref<2xi64, "shared">
+// CHECK-NEXT: lw_kernel.proxy_fence
+// CHECK-NEXT: lw_kernel.wgmma_fence
+// CHECK-NEXT: lw_kernel.wgmma "wgmma.m64n32k16.f16" %s[%t + 16] rows 128, %s[%t] rows 128 panel 8192 turned, %c[%t] at [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] : memref<4096xf16, "shared">, memref<4096xf16, "shared">, memref<16xf32, "local">
+// CHECK-NEXT: lw_kernel.wgmma_commit
+// CHECK-NEXT: lw_kernel.wgmma_wait 1
+
+// -----
+
+func.func @narrow_rows(%a: memref<4096xf16>, %s: memref<4096xf16, "shared">, %bars: memref<2xi64, "shared">, %i: index) {
+  lw_kernel.bulk_copy %a[%i, %i] of [64, 64] box [64, 32] swizzle 128 -> %s[%i], %bars[%i] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
+  func.return
+}
+
+// CHECK: no bulk copy of memref<4096xf16>: the rows of a box are 64 bytes, and must be 128 as its swizzle
+
+// -----
+
+func.func @large_box(%a: memref<32768xf16>, %s: memref<32768xf16, "shared">, %bars: memref<2xi64, "shared">, %i: index) {
+  lw_kernel.bulk_copy %a[%i, %i] of [512, 64] box [512, 64] swizzle 128 -> %s[%i], %bars[%i] : memref<32768xf16> -> memref<32768xf16, "shared">, memref<2xi64, "shared">
+  func.return
+}
+
+// CHECK: a box of [512, 64] has more than 256 elements along a dimension
+
+// -----
+
+func.func @not_a_group(%s: memref<64xf16, "shared">, %c: memref<4xf32, "local">, %i: index) {
+  lw_kernel.wgmma "mma.m16n8k16.f16" %s[%i] rows 128, %s[%i] rows 128, %c[%i] at [0, 1, 2, 3] : memref<64xf16, "shared">, memref<64xf16, "shared">, memref<4xf32, "local">
+  func.return
+}
+
+// CHECK: no intrinsic of a warp group is called 'mma.m16n8k16.f16'

@@ -1,4 +1,6 @@
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-storage-align{block=B_shared axis=0 factor=32 offset=8},lw-pipeline{block=C loop=k0 stages=3}' | filecheck %s --check-prefix=THREE
+// RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-storage-align{block=B_shared axis=0 factor=32 offset=8},lw-pipeline{block=C loop=k0 stages=3 bulk=1}' | filecheck %s --check-prefix=BULK
+// RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-storage-align{block=B_shared axis=0 factor=32 offset=8},lw-pipeline{block=C loop=k0 stages=3 registers=1 bulk=1}' --verify-diagnostics | filecheck %s --check-prefix=BOTH
 // RUN: xdsl-opt %s -p 'lw-pipeline{block=C loop=k0 stages=2}' --verify-diagnostics | filecheck %s --check-prefix=NOTHING
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-pipeline{block=C loop=i stages=2}' --verify-diagnostics | filecheck %s --check-prefix=OUTER
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-pipeline{block=C loop=k0 stages=5}' --verify-diagnostics | filecheck %s --check-prefix=STAGES
@@ -69,3 +71,8 @@ func.func @mm(%A: memref<6x12xf32> {lw.name = "A"}, %B: memref<12x8xf32> {lw.nam
 
 // MARKED: lw-pipeline{block="C" loop="k0" stages=2}: loop 'k0' must be serial, it is unrolled
 // MARKED: >   lw_loop.for k0 in 4 unrolled {
+
+// BULK: lw_loop.for k0 in 4 annotated {pipeline_stages = 3 : i64} {
+// BULK: annotated {pipeline_stages = 3 : i64, pipeline_bulk}
+
+// BOTH: bulk must be 0, or 1 where registers is 0, got 1

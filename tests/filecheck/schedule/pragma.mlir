@@ -3,6 +3,7 @@
 // RUN: xdsl-opt %s -p 'lw-pragma{block=D loop=i}' --verify-diagnostics | filecheck %s --check-prefix=NEITHER
 // RUN: xdsl-opt %s -p 'lw-pragma{block=D loop=i auto_unroll_max_step=-1}' --verify-diagnostics | filecheck %s --check-prefix=NEGATIVE
 // RUN: xdsl-opt %s -p 'lw-pragma{block=D loop=i unroll_explicit=2}' --verify-diagnostics | filecheck %s --check-prefix=FLAG
+// RUN: xdsl-opt %s -p 'lw-pragma{block=D loop=i blocks_per_sm=2}' --verify-diagnostics | filecheck %s --check-prefix=UNBOUND
 
 func.func @mm(%A: memref<6x10xf32> {lw.name = "A"}, %B: memref<10x8xf32> {lw.name = "B"}, %D: memref<6x8xf32> {lw.name = "D", lw.output}) {
   %C = lw_loop.alloc "C" : memref<6x8xf32>
@@ -49,7 +50,7 @@ func.func @mm(%A: memref<6x10xf32> {lw.name = "A"}, %B: memref<10x8xf32> {lw.nam
 // ONE-NEXT: lw_loop.for j in 8 annotated {auto_unroll_max_step = 16 : i64, unroll_explicit = 0 : i64} {
 // ONE-NEXT: lw_loop.block D (i in 6 = i, j in 8 = j) writes %D[i, j] : memref<6x8xf32> {
 
-// NEITHER: lw-pragma{block="D" loop="i"}: auto_unroll_max_step or unroll_explicit must be given, got neither
+// NEITHER: lw-pragma{block="D" loop="i"}: auto_unroll_max_step, unroll_explicit or blocks_per_sm must be given, got none
 // NEITHER-NEXT: try: lw-pragma{block="D" loop="i" auto_unroll_max_step=64}
 // NEITHER: > lw_loop.for i in 6 {
 
@@ -58,3 +59,6 @@ func.func @mm(%A: memref<6x10xf32> {lw.name = "A"}, %B: memref<10x8xf32> {lw.nam
 
 // FLAG: lw-pragma{block="D" loop="i" unroll_explicit=2}: unroll_explicit must be 0 or 1, got 2
 // FLAG: > lw_loop.for i in 6 {
+
+// UNBOUND: blocks_per_sm is for a loop bound to blockIdx, 'i' is serial
+// UNBOUND: > lw_loop.for i in 6 {

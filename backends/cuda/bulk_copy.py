@@ -1,0 +1,110 @@
+"""Bulk copies in CUDA C: boxes that tensor maps name, and barriers that count their bytes (PTX ISA), from sm_90 on."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import kernel
+from ..c_family.memory import place_text, places_of
+from ..c_family.printer import Handler, KernelPrinter
+from ..unsupported import UnsupportedError
+
+_COPY = """\
+// Begin to copy a box to shared memory; a barrier counts its bytes.
+__device__ __forceinline__ void copy_box_{rank}(void* shared, const TensorMap* map, void* barrier, {parameters}) {{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned counted = (unsigned)__cvta_generic_to_shared(barrier);
+    asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {{{places}}}], [%2];" ::"r"(place), "l"(map), "r"(counted), {given} : "memory");
+}}"""
+_HELPERS = {
+    "barrier_init": """\
+// Start a barrier whose phases end with so many arrivals.
+__device__ __forceinline__ void barrier_init(void* barrier, unsigned arrivals) {
+    const unsigned place = (unsigned)__cvta_generic_to_shared(barrier);
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\\nfence.mbarrier_init.release.cluster;"
+                 ::"r"(place), "r"(arrivals) : "memory");
+}""",
+    "barrier_expect": """\
+// Arrive at a barrier, whose phase ends when so many bytes more have come.
+__device__ __forceinline__ void barrier_expect(void* barrier, unsigned bytes) {
+    const unsigned place = (unsigned)__cvta_generic_to_shared(barrier);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(place), "r"(bytes) : "memory");
+}""",
+    "barrier_await": """\
+// Wait until the phase of a parity has ended; one that never does stops the kernel.
+__device__ __forceinline__ void barrier_await(void* barrier, unsigned parity) {
+    const unsigned place = (unsigned)__cvta_generic_to_shared(barrier);
+    for (unsigned tries = 0; tries < 10000000u; ++tries) {
+        unsigned done;
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done) : "r"(place), "r"(parity) : "memory");
+        if (done) return;
+    }
+    asm volatile("trap;");
+}""",
+}
+
+
+def helper(name: str, rank: str) -> str:
+    """Return a function that these operations call."""
+    if name in _HELPERS:
+        return _HELPERS[name]
+    count = int(rank)
+    return _COPY.format(
+        rank=rank,
+        parameters=", ".join(f"int x{n}" for n in range(count)),
+        places=", ".join(f"%{3 + n}" for n in range(count)),
+        given=", ".join(f'"r"(x{n})' for n in range(count)),
+    )
+
+
+def copy(p: KernelPrinter, op: Operation) -> None:
+    """Print the beginning of a bulk copy; the innermost dimension comes first."""
+    assert isinstance(op, kernel.BulkCopyOp)
+    if p.language.compute_capability < kernel.BULK_COPIES_SINCE:  # type: ignore[attr-defined]
+        raise UnsupportedError(f"sm_{kernel.BULK_COPIES_SINCE} is the first architecture that copies in bulk")
+    (write,) = places_of(p, op.target, op.target_index, op.target_offset.data, 1, 1)
+    p.stored.add(op.target)
+    p.settle(write)
+    rank = len(op.extents)
+    p.helpers.add(f"copy_box {rank}")
+    target = f"{p.buffer(op.target).name} + {place_text(write)}"
+    place = ", ".join(p.scalar(each).text for each in reversed(op.place))
+    p.line(f"copy_box_{rank}({target}, &{p.maps[op.map_key]}, {_barrier(p, op.barrier, op.barrier_index)}, {place});")
+
+
+def _barrier(p: KernelPrinter, barrier: SSAValue, index: SSAValue) -> str:
+    (place,) = places_of(p, barrier, index, 0, 1, 1)
+    p.stored.add(barrier)
+    return f"{p.buffer(barrier).name} + {place_text(place)}"
+
+
+def init(p: KernelPrinter, op: Operation) -> None:
+    """Print the start of a barrier."""
+    assert isinstance(op, kernel.BarrierInitOp)
+    p.helpers.add("barrier_init -")
+    p.line(f"barrier_init({_barrier(p, op.barrier, op.index)}, {op.number.data});")
+
+
+def expect(p: KernelPrinter, op: Operation) -> None:
+    """Print an arrival that expects bytes."""
+    assert isinstance(op, kernel.BarrierExpectOp)
+    p.helpers.add("barrier_expect -")
+    p.line(f"barrier_expect({_barrier(p, op.barrier, op.index)}, {op.number.data});")
+
+
+def await_phase(p: KernelPrinter, op: Operation) -> None:
+    """Print the wait for a phase."""
+    assert isinstance(op, kernel.BarrierAwaitOp)
+    p.settle_all()
+    p.helpers.add("barrier_await -")
+    p.line(f"barrier_await({_barrier(p, op.barrier, op.index)}, {p.scalar(op.parity).text});")
+
+
+BULK_COPIES: dict[type[Operation], Handler] = {
+    kernel.BulkCopyOp: copy,
+    kernel.BarrierInitOp: init,
+    kernel.BarrierExpectOp: expect,
+    kernel.BarrierAwaitOp: await_phase,
+}

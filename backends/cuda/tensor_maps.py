@@ -1,0 +1,83 @@
+"""Tensor maps as kernels take them: 128 bytes that the driver makes of an array's address, shape and boxes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import Any
+
+from ..c_family.kernel_source import TensorMap
+from .driver import MissingCuda
+
+MAP_BYTES = 128
+"""Bytes of a CUtensorMap, which starts at a multiple of 64 (CUDA driver API)."""
+_ALIGNMENT = 64
+_TYPES = {"i8": 0, "i16": 1, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9}
+"""CUtensorMapDataType of cuda.h; for bits that are copied the sign is no matter."""
+_BYTES = {"i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
+_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+"""CUtensorMapSwizzle of cuda.h."""
+_PROMOTION = 2
+"""CU_TENSOR_MAP_L2_PROMOTION_L2_128B: lines are asked for whole."""
+ADDRESS_ALIGNMENT = 16
+"""Bytes that an array that is copied in bulk starts at a multiple of (the same)."""
+
+
+@cache
+def _encoder() -> Any:
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled
+    except (OSError, AttributeError) as error:
+        raise MissingCuda(f"bulk copies need the driver of CUDA 12 or later ({error}): install it") from error
+
+
+class HostMap:
+    """The memory of a tensor map, on the host, and the address that it was made for."""
+
+    def __init__(self, described: TensorMap) -> None:
+        self.described = described
+        self._memory = ctypes.create_string_buffer(MAP_BYTES + _ALIGNMENT)
+        start = ctypes.addressof(self._memory)
+        self.at = -(-start // _ALIGNMENT) * _ALIGNMENT
+        self._address = 0
+
+    def move(self, address: int) -> bool:
+        """Make it for an array at an address; False where it is already. ValueError where the driver makes none."""
+        if address == self._address:
+            return False
+        if address % ADDRESS_ALIGNMENT:
+            rule = f"starts at a multiple of {ADDRESS_ALIGNMENT} bytes, this one is {address % ADDRESS_ALIGNMENT} off"
+            raise ValueError(f"an array that is copied in bulk {rule}: pass it as a whole, or a copy")
+        status = _encoder()(ctypes.c_void_p(self.at), *_arguments(self.described, address))
+        if status:
+            raise ValueError(f"the driver makes no tensor map of {self.described} (error {status})")
+        self._address = address
+        return True
+
+    def __bytes__(self) -> bytes:
+        return ctypes.string_at(self.at, MAP_BYTES)
+
+
+def _arguments(described: TensorMap, address: int) -> tuple[Any, ...]:
+    """Arguments of cuTensorMapEncodeTiled behind the map; dimensions are given the innermost first."""
+    size, rank = _BYTES[described.element], len(described.shape)
+    strides = [size * prod(described.shape[d + 1 :]) for d in range(rank - 1)]
+    return (
+        ctypes.c_int(_TYPES[described.element]),
+        ctypes.c_uint32(rank),
+        ctypes.c_void_p(address),
+        _array(ctypes.c_uint64, described.shape[::-1]),
+        _array(ctypes.c_uint64, strides[::-1] or [0]),
+        _array(ctypes.c_uint32, described.box[::-1]),
+        _array(ctypes.c_uint32, [1] * rank),
+        ctypes.c_int(0),
+        ctypes.c_int(_SWIZZLES[described.swizzle]),
+        ctypes.c_int(_PROMOTION),
+        ctypes.c_int(0),
+    )
+
+
+def _array(kind: Any, values: Sequence[int]) -> Any:
+    return (kind * len(values))(*values)

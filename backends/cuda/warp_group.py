@@ -1,0 +1,129 @@
+"""Products of warp groups in CUDA C: `wgmma` on matrices that descriptors name (PTX ISA), on sm_90a."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import kernel
+from ...dialects.intrinsics import Intrinsic, find_intrinsic
+from ..c_family.memory import place_text, places_of, register
+from ..c_family.names import identifier
+from ..c_family.printer import INDENT, Handler, KernelPrinter
+from ..unsupported import UnsupportedError
+
+_MATRIX = """\
+// Describe a matrix in shared memory: its address, the bytes to the next panel and to the next 8 rows, and its swizzle.
+__device__ __forceinline__ unsigned long long shared_matrix(const void* shared, unsigned panel, unsigned rows,
+                                                            unsigned long long swizzle) {
+    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
+    return (unsigned long long)((place & 0x3ffffu) >> 4) | (unsigned long long)(panel >> 4) << 16
+           | (unsigned long long)(rows >> 4) << 32 | swizzle << 62;
+}"""
+_SWIZZLE = {128: 1, 64: 2, 32: 3}
+"""The number of a swizzle in a descriptor (PTX ISA, matrix descriptor format)."""
+_HOLD = """\
+// Keep the compiler from reading what a product in flight writes before it was waited for.
+__device__ __forceinline__ void hold({type}& value) {{ asm volatile("" : "+{letter}"(value) :: "memory"); }}"""
+_PRODUCT = """\
+// {intrinsic}: begins to add the product of two matrices in shared memory to what a warp group holds.
+__device__ __forceinline__ void {name}({parameters}, unsigned long long a, unsigned long long b) {{
+{code}
+}}"""
+_SUMS = {"float32": "float", "int32": "int"}
+
+
+def helper(name: str, kind: str) -> str:
+    """Return a function that these operations call."""
+    if name == "shared_matrix":
+        return _MATRIX
+    if name == "hold":
+        return _HOLD.format(type=kind, letter="f" if kind == "float" else "r")
+    intrinsic, turned = kind.split("/")
+    found = find_intrinsic(intrinsic)
+    assert found is not None
+    return _product(found, turned)
+
+
+def _product(intrinsic: Intrinsic, turned: str) -> str:
+    count = intrinsic.elements("c") // intrinsic.threads
+    code = intrinsic.code.replace("{a_turned}", turned[0]).replace("{b_turned}", turned[1])
+    return _PRODUCT.format(
+        intrinsic=intrinsic.name,
+        name=_name(intrinsic, turned),
+        parameters=", ".join(f"{_SUMS[intrinsic.c.element]}& c{n}" for n in range(count)),
+        code="\n".join(f"{INDENT}{line}" for line in code.splitlines()),
+    )
+
+
+def _name(intrinsic: Intrinsic, turned: str) -> str:
+    return identifier(intrinsic.name) + {"00": "", "01": "_nn", "10": "_tt", "11": "_tn"}[turned]
+
+
+def product(p: KernelPrinter, op: Operation) -> None:
+    """Print the beginning of a product."""
+    assert isinstance(op, kernel.WarpGroupProductOp)
+    intrinsic = op.meaning()
+    capability = p.language.compute_capability  # type: ignore[attr-defined]
+    if capability != intrinsic.since:
+        raise UnsupportedError(f"{intrinsic.name} is of sm_{intrinsic.since}a alone, not of sm_{capability}")
+    sums = p.buffer(op.sums)
+    places = [place for n in op.sum_places for place in places_of(p, op.sums, op.index, n, 1, 1)]
+    for place in places:
+        p.settle(place)
+    turned = "".join(str(int(matrix.turned)) for *_, matrix in op.factors())
+    p.helpers |= {"shared_matrix -", f"group_product {intrinsic.name}/{turned}"}
+    arguments = [register(sums, place) for place in places]
+    arguments += [_descriptor(p, *factor) for factor in op.factors()]
+    p.line(f"{_name(intrinsic, turned)}({', '.join(arguments)});")
+
+
+def _descriptor(
+    p: KernelPrinter, _: str, buffer: SSAValue, index: SSAValue, offset: int, matrix: kernel.SharedMatrix
+) -> str:
+    (place,) = places_of(p, buffer, index, offset, 1, 1)
+    at = f"{p.buffer(buffer).name} + {place_text(place)}"
+    return f"shared_matrix({at}, {matrix.panel or 16}, {kernel.ATOM_ROWS * matrix.span}, {_SWIZZLE[matrix.span]})"
+
+
+def fence(p: KernelPrinter, op: Operation) -> None:
+    """Print the fence before products; threads of a warp that were apart come together before."""
+    p.settle_all()
+    p.line("__syncwarp();")
+    p.line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");')
+
+
+def commit(p: KernelPrinter, op: Operation) -> None:
+    """Print the commit of a group of products."""
+    p.settle_all(keep_local=True)
+    p.line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");')
+
+
+def wait(p: KernelPrinter, op: Operation) -> None:
+    """Print the wait for all groups of products but the last ones."""
+    assert isinstance(op, kernel.WarpGroupWaitOp)
+    p.settle_all()
+    p.line(f'asm volatile("wgmma.wait_group.sync.aligned {op.pending.data};" ::: "memory");')
+    if op.pending.data:
+        return
+    products = [each for each in p.launch.walk() if isinstance(each, kernel.WarpGroupProductOp)]
+    for sums in dict.fromkeys(each.sums for each in products):
+        buffer = p.buffer(sums)
+        p.helpers.add(f"hold {p.type_of(buffer.kind)}")
+        p.line("#pragma unroll")
+        number = p.names.fresh("n")
+        p.line(f"for (int {number} = 0; {number} < {buffer.size}; ++{number}) hold({buffer.name}[{number}]);")
+
+
+def proxy_fence(p: KernelPrinter, op: Operation) -> None:
+    """Print the fence between a thread's stores to shared memory and asynchronous reads of it."""
+    p.settle_all()
+    p.line('asm volatile("fence.proxy.async.shared::cta;" ::: "memory");')
+
+
+WARP_GROUPS: dict[type[Operation], Handler] = {
+    kernel.WarpGroupProductOp: product,
+    kernel.WarpGroupFenceOp: fence,
+    kernel.WarpGroupCommitOp: commit,
+    kernel.WarpGroupWaitOp: wait,
+    kernel.ProxyFenceOp: proxy_fence,
+}

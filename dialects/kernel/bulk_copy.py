@@ -1,0 +1,251 @@
+"""Bulk copies of boxes from global to shared memory by the copy engine, and the barriers that count their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, i64
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from ..buffers import CHUNK_BYTES, SWIZZLES, scope_of
+from ..element import element_bytes
+from .address import parse_address, print_address
+from .types import INDEX
+
+MOST_DIMENSIONS = 5
+"""Dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)."""
+MOST_BOX = 256
+"""Elements of a box along a dimension (the same)."""
+BULK_COPIES_SINCE = 90
+"""The first compute capability that has them (PTX ISA, cp.async.bulk.tensor)."""
+
+
+def box_problem(shape: Sequence[int], box: Sequence[int], size: int, span: int) -> str | None:
+    """Say why the copy engine does not copy boxes of a dense array; None where it does."""
+    if len(shape) > MOST_DIMENSIONS:
+        return f"it has {len(shape)} dimensions, of at most {MOST_DIMENSIONS}"
+    if max(box) > MOST_BOX:
+        return f"a box of {list(box)} has more than {MOST_BOX} elements along a dimension"
+    if len(shape) > 1 and shape[-1] * size % CHUNK_BYTES:
+        return f"its rows of {shape[-1] * size} bytes are no multiple of {CHUNK_BYTES}"
+    if box[-1] * size % CHUNK_BYTES or (span and box[-1] * size != span):
+        wanted = f"{span} as its swizzle" if span else f"a multiple of {CHUNK_BYTES}"
+        return f"the rows of a box are {box[-1] * size} bytes, and must be {wanted}"
+    return None
+
+
+@irdl_op_definition
+class BulkCopyOp(IRDLOperation):
+    """`lw_kernel.bulk_copy %a[%x, %y] of [64, 256] box [8, 64] swizzle 128 -> %s[%i + 512], %full[%k]
+    : memref<16384xf16> -> memref<4096xf16, "shared">`
+
+    Copies a box of an array of the given shape to shared memory, row by row, from `%s[%i + 512]` on, zeros for what is
+    outside of the array; with its chunks swizzled within rows of so many bytes, 0 for none. One thread begins it; who
+    waits for the phase of the barrier `%full[%k]` in which it ends sees it.
+    """
+
+    name = "lw_kernel.bulk_copy"
+    source = operand_def(MemRefType)
+    place = var_operand_def(IndexType)
+    target = operand_def(MemRefType)
+    target_index = operand_def(IndexType)
+    barrier = operand_def(MemRefType)
+    barrier_index = operand_def(IndexType)
+    shape = prop_def(DenseArrayBase)
+    box = prop_def(DenseArrayBase)
+    swizzle = prop_def(IntAttr)
+    target_offset = prop_def(IntAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self,
+        source: SSAValue,
+        place: Sequence[SSAValue],
+        shape: Sequence[int],
+        box: Sequence[int],
+        swizzle: int,
+        target: tuple[SSAValue, SSAValue, int],
+        barrier: tuple[SSAValue, SSAValue],
+    ) -> None:
+        super().__init__(
+            operands=[source, list(place), target[0], target[1], *barrier],
+            properties={
+                "shape": DenseArrayBase.from_list(i64, list(shape)),
+                "box": DenseArrayBase.from_list(i64, list(box)),
+                "swizzle": IntAttr(swizzle),
+                "target_offset": IntAttr(target[2]),
+            },
+        )
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return tuple(int(n) for n in self.shape.get_values())
+
+    @property
+    def box_extents(self) -> tuple[int, ...]:
+        """The shape of the box."""
+        return tuple(int(n) for n in self.box.get_values())
+
+    @property
+    def map_key(self) -> tuple[SSAValue, tuple[int, ...], tuple[int, ...], int]:
+        """What its tensor map is made of: the array, its shape, the box and the swizzle."""
+        return self.source, self.extents, self.box_extents, self.swizzle.data
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that are copied."""
+        assert isinstance(self.source.type, MemRefType)
+        return prod(self.box_extents) * element_bytes(self.source.type.element_type)
+
+    def verify_(self) -> None:
+        assert isinstance(self.source.type, MemRefType) and isinstance(self.target.type, MemRefType)
+        if self.source.type.element_type != self.target.type.element_type:
+            raise VerifyException(f"a copy keeps its type, got {self.source.type} and {self.target.type}")
+        if scope_of(self.source) != "global" or scope_of(self.target) != "shared" or scope_of(self.barrier) != "shared":
+            raise VerifyException("a bulk copy is from global to shared memory, where its barrier is")
+        if not len(self.place) == len(self.extents) == len(self.box_extents):
+            raise VerifyException("a bulk copy has a place, an extent and one of its box for each dimension")
+        if self.swizzle.data not in (0, *SWIZZLES):
+            raise VerifyException(f"a swizzle is of 32, 64 or 128 bytes, got {self.swizzle.data}")
+        size = element_bytes(self.source.type.element_type)
+        why = box_problem(self.extents, self.box_extents, size, self.swizzle.data)
+        if why is not None:
+            raise VerifyException(f"no bulk copy of {self.source.type}: {why}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_string("[")
+        printer.print_list(self.place, printer.print_ssa_value)
+        printer.print_string(f"] of {list(self.extents)} box {list(self.box_extents)} swizzle {self.swizzle.data} -> ")
+        print_address(printer, self.target, self.target_index, self.target_offset.data)
+        printer.print_string(", ")
+        print_address(printer, self.barrier, self.barrier_index, 0)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.target.type)
+        printer.print_string(", ")
+        printer.print_attribute(self.barrier.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BulkCopyOp:
+        square = parser.Delimiter.SQUARE
+        source = parser.parse_unresolved_operand()
+        place = parser.parse_comma_separated_list(square, parser.parse_unresolved_operand)
+        parser.parse_keyword("of")
+        shape = parser.parse_comma_separated_list(square, parser.parse_integer)
+        parser.parse_keyword("box")
+        box = parser.parse_comma_separated_list(square, parser.parse_integer)
+        parser.parse_keyword("swizzle")
+        swizzle = parser.parse_integer()
+        parser.parse_punctuation("->")
+        target, target_index, offset = parse_address(parser)
+        parser.parse_punctuation(",")
+        barrier, barrier_index, _ = parse_address(parser)
+        parser.parse_punctuation(":")
+        source_type = parser.parse_type()
+        parser.parse_punctuation("->")
+        target_type = parser.parse_type()
+        parser.parse_punctuation(",")
+        barrier_type = parser.parse_type()
+        return cls(
+            parser.resolve_operand(source, source_type),
+            [parser.resolve_operand(each, INDEX) for each in place],
+            shape,
+            box,
+            swizzle,
+            (parser.resolve_operand(target, target_type), parser.resolve_operand(target_index, INDEX), offset),
+            (parser.resolve_operand(barrier, barrier_type), parser.resolve_operand(barrier_index, INDEX)),
+        )
+
+
+class _OnBarrier(IRDLOperation):
+    """The base of what is done to one barrier of several: `%full[%i]`, and a number."""
+
+    barrier = operand_def(MemRefType)
+    index = operand_def(IndexType)
+    number = prop_def(IntAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, barrier: SSAValue, index: SSAValue, number: int) -> None:
+        super().__init__(operands=[barrier, index], properties={"number": IntAttr(number)})
+
+    def verify_(self) -> None:
+        assert isinstance(self.barrier.type, MemRefType)
+        if scope_of(self.barrier) != "shared" or self.barrier.type.element_type != i64:
+            raise VerifyException(f"barriers are 64 bits in shared memory, got {self.barrier.type}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_address(printer, self.barrier, self.index, 0)
+        printer.print_string(f", {self.number.data} : ")
+        printer.print_attribute(self.barrier.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> _OnBarrier:
+        barrier, index, _ = parse_address(parser)
+        parser.parse_punctuation(",")
+        number = parser.parse_integer()
+        parser.parse_punctuation(":")
+        kind = parser.parse_type()
+        return cls(parser.resolve_operand(barrier, kind), parser.resolve_operand(index, INDEX), number)
+
+
+@irdl_op_definition
+class BarrierInitOp(_OnBarrier):
+    """Start a barrier whose phases end with so many arrivals: `lw_kernel.mbarrier_init %full[%i], 1 : ...`.
+
+    One thread does, and all others wait at a `lw_kernel.barrier` before they use it.
+    """
+
+    name = "lw_kernel.mbarrier_init"
+
+
+@irdl_op_definition
+class BarrierExpectOp(_OnBarrier):
+    """Arrive at a barrier, and expect so many bytes more in its phase: `lw_kernel.mbarrier_expect %full[%i], 4096`."""
+
+    name = "lw_kernel.mbarrier_expect"
+
+
+@irdl_op_definition
+class BarrierAwaitOp(IRDLOperation):
+    """Wait until the phase of a parity has ended: `lw_kernel.mbarrier_await %full[%i], %parity : memref<4xi64>`."""
+
+    name = "lw_kernel.mbarrier_await"
+    barrier = operand_def(MemRefType)
+    index = operand_def(IndexType)
+    parity = operand_def(IndexType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, barrier: SSAValue, index: SSAValue, parity: SSAValue) -> None:
+        super().__init__(operands=[barrier, index, parity])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_address(printer, self.barrier, self.index, 0)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.parity)
+        printer.print_string(" : ")
+        printer.print_attribute(self.barrier.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BarrierAwaitOp:
+        barrier, index, _ = parse_address(parser)
+        parser.parse_punctuation(",")
+        parity = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        kind = parser.parse_type()
+        return cls(
+            parser.resolve_operand(barrier, kind),
+            parser.resolve_operand(index, INDEX),
+            parser.resolve_operand(parity, INDEX),
+        )

@@ -1,0 +1,156 @@
+"""Nests that copy boxes of an array to shared memory, written as bulk copies, which one thread begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from ...dialects import kernel
+from ...dialects.buffers import CHUNK_BYTES, SWIZZLES
+from ...dialects.element import element_bytes
+from ...dialects.index import ZERO, IndexExpr, constant
+from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ..analysis.nest import only_child
+from ..analysis.placement import Placement, whole
+from ._addresses import Addresses
+from ._block_plan import Access, BlockPlan
+
+BULK = "bulk"
+"""The annotation of a copy to shared memory that the device's copy engine does, box by box."""
+
+
+@dataclass(frozen=True)
+class _Boxes:
+    """Boxes that a nest copies: one for each iteration of its loops `around`, those of a box are within."""
+
+    source: Access
+    target: Access
+    around: tuple[ForOp, ...]
+    place: tuple[IndexExpr, ...]
+    box: tuple[int, ...]
+    offset: IndexExpr
+    span: int
+
+    @property
+    def element_bytes(self) -> int:
+        kind = self.target.buffer.type
+        assert isinstance(kind, MemRefType)
+        return element_bytes(kind.element_type)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all boxes."""
+        return prod(loop.size for loop in self.around) * prod(self.box) * self.element_bytes
+
+
+def is_bulk(nest: Operation) -> bool:
+    """True for a nest that is to be copied by the copy engine."""
+    return isinstance(nest, ForOp) and all(BULK in block.notes for block in blocks_in(nest))
+
+
+class BulkWriter:
+    """Writes the nests of a function that are bulk copies."""
+
+    def __init__(self, at: Addresses, buffers: Mapping[SSAValue, SSAValue], plans: Mapping[BlockOp, BlockPlan]) -> None:
+        self.at, self.buffers, self.plans = at, buffers, plans
+
+    def bytes_of(self, nest: ForOp) -> int:
+        """Bytes that a nest copies; PassFailedException where it is no copy of boxes."""
+        return self._boxes(nest).bytes
+
+    def write(self, nest: ForOp, barrier: tuple[SSAValue, SSAValue]) -> None:
+        """Write the copies of a nest, whose bytes a barrier counts."""
+        found = self._boxes(nest)
+        for values in _iterations(found.around):
+            place = [self.at.scalar(self.at.fixed(each.substitute(values))) for each in found.place]
+            offset = self.at.fixed(found.offset.substitute(values))
+            target = self.at.scalar(IndexExpr(offset.terms, 0))
+            self.at.here.block.add_op(
+                kernel.BulkCopyOp(
+                    self.buffers[found.source.buffer],
+                    place,
+                    found.source.place.shape,
+                    found.box,
+                    found.span,
+                    (self.buffers[found.target.buffer], target, offset.const),
+                    barrier,
+                )
+            )
+
+    def _boxes(self, nest: ForOp) -> _Boxes:
+        loops = list(_chain(nest))
+        block = only_child(loops[-1])
+        assert isinstance(block, BlockOp)
+        plan = self.plans[block]
+        (source,) = plan.loads.values()
+        found = _in_boxes(source, plan.writes[0], loops)
+        why = _problem(found, plan)
+        if why is not None:
+            rule = f"block '{plan.name}' is no copy of boxes, as the copy engine makes them: {why}"
+            raise PassFailedException(f"lw-write-kernel: {rule}; pipeline it without bulk")
+        return found
+
+
+def _chain(nest: ForOp) -> Iterator[ForOp]:
+    inner: Operation | None = nest
+    while isinstance(inner, ForOp):
+        yield inner
+        inner = only_child(inner)
+
+
+def _iterations(loops: Sequence[ForOp]) -> Iterator[dict[str, IndexExpr]]:
+    for values in product(*(range(loop.size) for loop in loops)):
+        yield {loop.loop_name: constant(n) for loop, n in zip(loops, values, strict=True)}
+
+
+def _in_boxes(source: Access, target: Access, loops: Sequence[ForOp]) -> _Boxes:
+    """Find the innermost loops that are a box: each along a dimension of its own, in order, dense in shared memory."""
+    box, inside, step = [1] * len(source.indices), dict[str, IndexExpr](), 1
+    around = list(loops)
+    last = len(source.indices)
+    while around:
+        loop = around[-1]
+        along = [d for d, e in enumerate(source.indices) if loop.loop_name in e.axes()]
+        if loop.size > 1:
+            if len(along) != 1 or along[0] >= last or not _steps_by(source.indices[along[0]], loop, 1):
+                break
+            if not _steps_by(target.offset, loop, step):
+                break
+            (last,) = along
+            box[last] = loop.size
+            step *= loop.size
+        inside[loop.loop_name] = ZERO
+        around.pop()
+    swizzle = target.place.layout.swizzle
+    place = tuple(e.substitute(inside) for e in source.indices)
+    span = swizzle.chunks * CHUNK_BYTES if swizzle is not None else 0
+    return _Boxes(source, target, tuple(around), place, tuple(box), target.offset.substitute(inside), span)
+
+
+def _steps_by(expr: IndexExpr, loop: ForOp, step: int) -> bool:
+    return expr.is_linear_in(loop.loop_name) and expr.coefficient(loop.loop_name) == step
+
+
+def _problem(found: _Boxes, plan: BlockPlan) -> str | None:
+    """Say why boxes cannot be copied by the copy engine; None where they can."""
+    place: Placement = found.source.place
+    if plan.conditions or found.source.where:
+        return "it has a predicate, so split by factors that divide the extents"
+    if not place.is_argument and place.layout != whole(place.shape):
+        return f"'{place.name}' is not kept whole"
+    if any(loop.loop_kind not in ("serial", "unrolled") for loop in found.around):
+        return "its loops must be serial, threads have no part in it"
+    why = kernel.box_problem(place.shape, found.box, found.element_bytes, found.span)
+    if why is not None:
+        return f"of '{place.name}', {why}"
+    atom = kernel.ATOM_ROWS * (found.span or CHUNK_BYTES)
+    step = [c for _, c in found.offset.terms] + [found.offset.const]
+    if any(c * found.element_bytes % max(atom, SWIZZLES[0]) for c in step):
+        return f"its boxes start at no multiple of {max(atom, SWIZZLES[0])} bytes of '{found.target.place.name}'"
+    return None

@@ -1,0 +1,224 @@
+"""Products of warp groups and bulk copies: right by the interpreter, which names what is missing; their CUDA C."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from gpu_programs import parse
+from lowered_runs import exact_inputs
+from tensor_programs import GROUP_FORMS, HOPPER, OPENCL, Form, scheduled
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from loopwright.backends.c_family.kernel_source import TensorMap
+from loopwright.backends.cuda.compile import compile_module, print_cuda
+from loopwright.backends.unsupported import UnsupportedError
+from loopwright.dialects import kernel
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.interpret.loop import InterpretationError
+from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.target import Target, TargetAttr
+from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+from loopwright.passes.pipeline_text import apply_schedule, parse_schedule
+from loopwright.passes.primitive import ScheduleError
+
+SHAPE = (128, 128, 256)
+BULK, BY_THREADS = GROUP_FORMS[0], GROUP_FORMS[1]
+
+
+def lowered(form: Form, shape: tuple[int, int, int] = SHAPE, target: str = HOPPER) -> ModuleOp:
+    module = scheduled(form, shape, target).module.clone()
+    lower_loop_to_kernel(module)
+    module.verify()
+    return module
+
+
+def operations(module: ModuleOp, kind: type[Operation]) -> list[Operation]:
+    return [op for op in module.walk() if isinstance(op, kind)]
+
+
+@pytest.mark.parametrize("form", GROUP_FORMS, ids=lambda f: f"{f.intrinsic} {f.bulk}")
+@pytest.mark.few(3)
+def test_products_are_right(form: Form) -> None:
+    """Sums are invisible until they are waited for, and so is what the copy engine brings."""
+    sch = scheduled(form, SHAPE, HOPPER)
+    inputs = exact_inputs(sch.workload)
+    for got, wanted in zip(run_kernel(lowered(form), inputs), run_te(sch.workload, inputs), strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=1e-2)
+
+
+@pytest.mark.parametrize("form", GROUP_FORMS, ids=lambda f: f"{f.intrinsic} {f.bulk}")
+@pytest.mark.few(2)
+def test_cuda_compiles_it_for_this_architecture_alone(form: Form) -> None:
+    artifact = compile_module(lowered(form))
+    (resources,) = artifact.resources
+    assert artifact.architecture == "sm_90a" and artifact.binary[:4] == b"\x7fELF"
+    assert resources.stack_bytes == 0 and resources.spill_store_bytes == 0
+
+
+def test_the_printed_pipeline() -> None:
+    """One thread begins the copies; a product goes on while the next one begins, and what it has read is filled behind
+    it.
+    """
+    source = print_cuda(lowered(BULK)).source
+    body = source[source.index("for (int k0") :]
+    parts = [
+        "barrier_await(k0_arrivals + k0_mod3, ",
+        "wgmma.fence.sync.aligned",
+        "wgmma_m64n32k16_f16(T_matmul[0], T_matmul[1], ",
+        "shared_matrix(b_shared + ",
+        "wgmma.commit_group.sync.aligned",
+        "wgmma.wait_group.sync.aligned 1;",
+        "__syncthreads();",
+        "if (thread_x == 0 && thread_y == 0) {",
+        "barrier_expect(k0_arrivals + ",
+        "copy_box_2(a_shared + ",
+        "wgmma.wait_group.sync.aligned 0;",
+        "hold(T_matmul[n]);",
+        "d[",
+    ]
+    places = [body.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "const __grid_constant__ TensorMap a_boxes, const __grid_constant__ TensorMap b_boxes, __half*" in source
+    assert "__align__(1024) unsigned char shared_memory[]" in source or "__align__(1024) __half a_shared" in source
+
+
+def test_a_kernel_says_which_boxes_it_copies() -> None:
+    (launch,) = print_cuda(lowered(BULK)).launches
+    assert launch.maps == (
+        TensorMap(0, "f16", (128, 256), (64, 64), 128),
+        TensorMap(1, "f16", (128, 256), (64, 64), 128),
+    )
+    assert launch.buffers == (2,)
+
+
+def test_kernels_parse_back() -> None:
+    for form in (BULK, BY_THREADS):
+        text = str(lowered(form))
+        assert str(parse(text)) == text
+
+
+def test_other_targets_run_the_loops() -> None:
+    """Without the copy engine threads copy; without the instruction they multiply."""
+    module = lowered(BULK._replace(stages=2), (64, 64, 128), OPENCL)
+    assert not operations(module, kernel.WarpGroupProductOp) and not operations(module, kernel.BulkCopyOp)
+    sch = scheduled(BULK._replace(stages=2), (64, 64, 128), OPENCL)
+    inputs = exact_inputs(sch.workload)
+    for got, wanted in zip(run_kernel(module, inputs), run_te(sch.workload, inputs), strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=1e-2)
+
+
+# -- what the interpreter finds ---------------------------------------------------------------------------------------
+
+
+def erased(kind: type[Operation], number: int = -1) -> Callable[[ModuleOp], None]:
+    def erase(module: ModuleOp) -> None:
+        op = operations(module, kind)[number]
+        op.detach()  # type: ignore[no-untyped-call]
+        op.erase()
+
+    return erase
+
+
+def waits_for_less(module: ModuleOp) -> None:
+    first, _ = operations(module, kernel.WarpGroupWaitOp)
+    assert isinstance(first, kernel.WarpGroupWaitOp)
+    parent = first.parent_block()
+    assert parent is not None
+    parent.insert_op_before(kernel.WarpGroupWaitOp(2), first)
+    first.detach()  # type: ignore[no-untyped-call]
+    first.erase()
+
+
+def expects_more(module: ModuleOp) -> None:
+    op = operations(module, kernel.BarrierExpectOp)[0]
+    assert isinstance(op, kernel.BarrierExpectOp)
+    op.number = type(op.number)(op.number.data + 16)
+
+
+MISTAKES = {
+    "no wait for the last product": (
+        BULK,
+        erased(kernel.WarpGroupWaitOp),
+        r"element 0 of local buffer 'T_matmul' .* is touched before the product that adds to it was waited for",
+    ),
+    "a wait for too few": (BULK, waits_for_less, r"is written while a product in flight reads it"),
+    "no fence of the sums": (
+        BULK,
+        erased(kernel.WarpGroupFenceOp),
+        r"was stored since the last wgmma_fence, and a product adds to it",
+    ),
+    "no commit": (BULK, erased(kernel.WarpGroupCommitOp), r"is touched before the product|is written while a product"),
+    "no wait for copies": (
+        BULK,
+        erased(kernel.BarrierAwaitOp),
+        r"is read before the copy to it was waited for",
+    ),
+    "bytes that never come": (BULK, expects_more, r"a phase of a barrier never ends: 0 arrivals are left, \d+ bytes"),
+    "no barrier": (BULK, erased(kernel.BarrierInitOp), r"barrier \d of shared buffer 'k0_arrivals' .* was not started"),
+    "no fence of the proxy": (
+        BY_THREADS,
+        erased(kernel.ProxyFenceOp),
+        r"was stored, and no proxy_fence shows it to a product",
+    ),
+    "no barrier before the product": (BY_THREADS, erased(kernel.BarrierOp, 0), r"data race|no proxy_fence|in flight"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_is_missing_is_named(mistake: str) -> None:
+    form, change, message = MISTAKES[mistake]
+    module = lowered(form)
+    inputs = exact_inputs(scheduled(form, SHAPE, HOPPER).workload)
+    change(module)
+    with pytest.raises(InterpretationError, match=message):
+        run_kernel(module, inputs)
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def test_other_capabilities_are_refused_with_a_sentence() -> None:
+    with pytest.raises(ScheduleError, match=r"is of compute capability 90 alone \(sm_90a\), the target has 100"):
+        scheduled(BULK, SHAPE, HOPPER.replace("=90", "=100"))
+    module = lowered(BULK)
+    module.attributes["lw.target"] = TargetAttr(Target(kind="cuda", compute_capability=100))
+    with pytest.raises(UnsupportedError, match=r"wgmma.m64n32k16.f16 is of sm_90a alone, not of sm_100"):
+        print_cuda(module)
+
+
+def test_factors_that_are_not_swizzled_are_refused() -> None:
+    with pytest.raises(PassFailedException, match=r"'a_shared' must lie in rows of 32, 64 or 128 bytes of k"):
+        lowered(BY_THREADS._replace(span=0))
+
+
+def test_rows_longer_than_the_swizzle_are_refused() -> None:
+    with pytest.raises(PassFailedException, match=r"must lie in rows of 32, 64 or 128 bytes of k"):
+        lowered(BY_THREADS._replace(k_steps=8))
+
+
+def test_steps_of_k_that_are_not_unrolled_are_refused() -> None:
+    sch = scheduled(BY_THREADS._replace(stages=1), SHAPE, HOPPER)
+    text = sch.pipeline.replace('lw-unroll{block="T_matmul" loop="k1"},', "")
+    assert text != sch.pipeline
+    module = sch.workload
+    apply_schedule(module, list(parse_schedule(text)))
+    with pytest.raises(PassFailedException, match=r"start at no multiple of 8 rows: unroll the loop of k"):
+        lower_loop_to_kernel(module)
+
+
+def test_copies_by_threads_are_no_boxes() -> None:
+    with pytest.raises(
+        PassFailedException, match=r"block 'a_shared\$?\d*' is no copy of boxes.*pipeline it without bulk"
+    ):
+        form = BY_THREADS._replace(stages=1)
+        sch = scheduled(form, SHAPE, HOPPER)
+        sch.software_pipeline("T_matmul", sch.get_loops("T_matmul")[3], stages=2, bulk=1)
+        lower_loop_to_kernel(sch.module.clone())
+
+
+def test_bulk_and_registers_exclude_each_other() -> None:
+    sch = scheduled(BULK._replace(stages=1), SHAPE, HOPPER)
+    with pytest.raises(ScheduleError, match=r"bulk must be 0, or 1 where registers is 0, got 1"):
+        sch.software_pipeline("T_matmul", sch.get_loops("T_matmul")[3], stages=2, registers=1, bulk=1)

@@ -1,0 +1,49 @@
+"""Rounding to TF32: the nearest of 10 mantissa bits, ties away from zero; and products that tensor cores compute so."""
+
+import numpy as np
+import pytest
+from tensor_programs import CUDA, FORMS, scheduled
+
+from loopwright import te
+from loopwright.dialects.interpret.te import run_te
+from loopwright.passes.primitive import ScheduleError
+from loopwright.te.errors import ExpressionError
+from loopwright.te.module import create_module
+
+
+def rounded(values: np.ndarray) -> np.ndarray:
+    x = te.placeholder(values.shape, "float32", name="x")
+    y = te.compute(values.shape, lambda i: te.round_to(x[i], "tf32"), name="y")
+    (found,) = run_te(create_module([x, y]), [values])
+    return found
+
+
+def test_the_nearest_of_ten_bits() -> None:
+    values = np.random.default_rng(0).standard_normal(500).astype(np.float32)
+    found = rounded(values)
+    assert not np.any(found.view(np.int32) & 0x1FFF)
+    scale = 2.0 ** (10 - np.floor(np.log2(np.abs(values.astype(np.float64)))))
+    nearest = np.trunc(values * scale + np.copysign(0.5, values)) / scale
+    np.testing.assert_array_equal(found, nearest.astype(np.float32))
+
+
+def test_ties_go_away_from_zero_and_nan_stays() -> None:
+    """The NaN that GPUs make has all bits set, and must not become a number."""
+    tie = np.float32(1 + 2.0**-11)
+    values = np.array([tie, -tie, np.inf, -np.inf, 0.0, 3.5], np.float32)
+    np.testing.assert_array_equal(rounded(values), [1 + 2.0**-10, -1 - 2.0**-10, np.inf, -np.inf, 0.0, 3.5])
+    assert np.isnan(rounded(np.array([0x7FFFFFFF, 0x7FC00000], np.int32).view(np.float32))).all()
+
+
+def test_other_types_are_refused() -> None:
+    x = te.placeholder((4,), "float16", name="x")
+    with pytest.raises(ExpressionError, match=r"tf32 has the range of float32, got float16: cast first"):
+        te.compute((4,), lambda i: te.round_to(x[i]))
+    with pytest.raises(ExpressionError, match=r"numbers are rounded to 'tf32', got 'fp8'"):
+        te.compute((4,), lambda i: te.round_to(x[i].astype("float32"), "fp8"))
+
+
+def test_products_that_are_not_rounded_are_not_rounded() -> None:
+    """The instruction changes what is computed, so the program says it."""
+    with pytest.raises(ScheduleError, match=r"'mma.m16n8k8.tf32' rounds its factors to tf32.*te.round_to of both"):
+        scheduled(FORMS[-1]._replace(rounded=False), (64, 32, 96), CUDA)
