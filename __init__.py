@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from loopwright.dialects.intrinsics import Intrinsic as Intrinsic
     from loopwright.dialects.intrinsics import intrinsics as intrinsics
     from loopwright.dialects.intrinsics import register_intrinsic as register_intrinsic
+    from loopwright.dialects.plugins import PluginError as PluginError
+    from loopwright.dialects.plugins import PluginWarning as PluginWarning
     from loopwright.dialects.target import Target as Target
+    from loopwright.dialects.target_kinds import TargetKind as TargetKind
     from loopwright.fleet.manage import fleet_status as fleet_status
     from loopwright.fleet.manage import stop_fleet as stop_fleet
     from loopwright.fleet.protocol import FleetError as FleetError
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from loopwright.search.cost_model import load_cost_model as load_cost_model
     from loopwright.search.cost_model.protocol import CostModel as CostModel
     from loopwright.search.cost_model.samples import train_cost_model as train_cost_model
+    from loopwright.search.cost_model.saved import SavedCostModel as SavedCostModel
     from loopwright.search.measure.backend_api import Backend as Backend
     from loopwright.search.measure.check import WrongKernelError as WrongKernelError
     from loopwright.search.measure.local import LocalBuilder as LocalBuilder
@@ -100,6 +104,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "Error": "loopwright.dialects.errors",
     "MissingRequirement": "loopwright.backends.missing",
+    "PluginError": "loopwright.dialects.plugins",
+    "PluginWarning": "loopwright.dialects.plugins",
+    "SavedCostModel": "loopwright.search.cost_model.saved",
+    "TargetKind": "loopwright.dialects.target_kinds",
     "PackageError": "loopwright.graph.runtime.package",
     "ConfigError": "loopwright.search.template.knobs.knob",
     "UntunedWarning": "loopwright.graph.chosen_schedules",

@@ -19,6 +19,7 @@ from .dialects.target import Target, TargetAttr
 from .loop_ref import LoopRef as LoopRef
 from .passes.analysis.nest import find_block, functions
 from .passes.discovery import module_stems, pass_factories, pass_name
+from .passes.installed import installed_primitive, installed_primitives
 from .passes.lower.lower_te_to_loop import LowerTeToLoop
 from .passes.pipeline_text import apply_schedule, lower_to_loops, parse_schedule, schedule_text
 from .passes.primitive import Primitive, ScheduleError, plain_step
@@ -218,7 +219,7 @@ class Schedule(PrimitiveMethods):
     def _method(self, name: str) -> Callable[..., str | None]:
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
         stem = _OTHER_NAMES.get(name, name)
-        if name.startswith("_") or stem not in _primitives():
+        if name.startswith("_") or not (stem in _primitives() or installed_primitive(_installed_name(stem))):
             raise AttributeError(f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}{instead_of(name)}")
 
         def run(*arguments: Any, **options: Any) -> str | None:
@@ -235,7 +236,7 @@ class Schedule(PrimitiveMethods):
         __getattr__ = _method
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_methods()})
+        return sorted({*super().__dir__(), *_methods(), *(name.replace("-", "_") for name in installed_primitives())})
 
     # -- names --------------------------------------------------------------------------------------------------------
 
@@ -294,10 +295,15 @@ def _spells_out(names: list[str], arguments: tuple[Any, ...]) -> bool:
 
 
 def primitive_class(stem: str) -> type[Primitive[Any]]:
-    """Return the primitive in `passes/schedule/<stem>.py`."""
-    found = pass_factories()[pass_name(stem)]()
-    assert issubclass(found, Primitive)
+    """Return the primitive in `passes/schedule/<stem>.py`, or another package's: `acme-skew` for `acme_skew`."""
+    factory = pass_factories().get(pass_name(stem))
+    found = factory() if factory is not None else installed_primitive(_installed_name(stem))
+    assert found is not None and issubclass(found, Primitive)
     return found
+
+
+def _installed_name(method: str) -> str:
+    return method.replace("_", "-")
 
 
 @cache

@@ -8,10 +8,11 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.graph import ApplyOp
-from ..dialects.target import Target, TargetAttr, target_of
+from ..dialects.target import KINDS, Target, TargetAttr, target_of
 from ..dialects.te import ComputeOp
 from ..dialects.workload import verify_workload
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
+from .installed import build_installed
 from .kernel_function import Kernel
 from .targets import resolve_target
 
@@ -29,6 +30,8 @@ def build(
     kind = target_of(module).kind
     if check_addresses and kind != "llvm":
         raise ValueError(f"addresses are checked in kernels for llvm only, got a kernel for {kind}")
+    if kind not in KINDS:
+        return build_installed(module, kind, params)
     if kind == "cuda":
         from .cuda.build import build_cuda
 

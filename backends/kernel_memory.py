@@ -19,7 +19,7 @@ MOST_DEVICE_BYTES = 1 << 40
 
 def require_memory(module: ModuleOp, most: int | None = None) -> None:
     """Raise NotEnoughMemory where a kernel's arguments and buffers are more than `most` bytes, or than there are."""
-    has = host_memory_bytes() if target_of(module).kind == "llvm" else MOST_DEVICE_BYTES
+    has = host_memory_bytes() if not target_of(module).is_gpu else MOST_DEVICE_BYTES
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
         parts = [(argument.name_hint or "an argument", argument.type) for argument in func.body.block.args]
         parts += [(op.label.data, op.buffer.type) for op in func.walk() if isinstance(op, AllocOp)]

@@ -8,8 +8,10 @@ from functools import lru_cache
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
+from xdsl.passes import ModulePass
 
 from ..passes.discovery import module_stems, pass_factories, pass_name
+from ..passes.installed import installed_primitives
 from ..passes.pipeline_text import apply_schedule
 from .context import create_context
 from .lowering import lower_in_place
@@ -45,5 +47,9 @@ def code_versions(packages: Sequence[str]) -> dict[str, str]:
             continue
     factories = pass_factories()
     for name in map(pass_name, module_stems("schedule")):
-        found[name] = str(getattr(factories[name](), "version", 1))
-    return found
+        found[name] = _version_of(factories[name]())
+    return found | {name: _version_of(kind) for name, kind in installed_primitives().items()}
+
+
+def _version_of(primitive: type[ModulePass]) -> str:
+    return str(getattr(primitive, "version", 1))

@@ -33,6 +33,8 @@ def resolve_target(target: str | Target) -> Target:
         raise TypeError(f"a target is text, as 'llvm cores=2', or a Target, got {type(target).__name__}")
     given = preset_target(target)
     named = options_of(target)
+    if not given.is_ours:
+        return given
     if set(named) - {"kind", "cores"}:
         return given if given.is_gpu else _known_cpu(given)
     if given.kind == "llvm":

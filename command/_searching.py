@@ -21,7 +21,7 @@ FLAGS = {"num_measure_trials": "trials", "time_limit_s": "time_limit"}
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `lw.TuningOptions`."""
-    from ..search.cost_model.make import MODELS
+    from ..search.cost_model.make import model_names
     from ..search.strategies.make import STRATEGIES
 
     count = parser.add_mutually_exclusive_group()
@@ -49,7 +49,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         "--cost-model",
         type=cost_model,
         metavar="NAME",
-        help=f"what ranks them before they are measured: {', '.join(MODELS)} (default: trees)",
+        help=f"what ranks them before they are measured: {', '.join(model_names())} (default: trees)",
     )
 
 

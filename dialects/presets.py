@@ -11,6 +11,7 @@ from .cpu_models import CPU_MODELS, GENERIC
 from .gpu_models import ALIASES, GPUS, of_capability
 from .names import one_line
 from .target import Target, options_of, parse_target
+from .target_kinds import installed_kind
 
 PRESETS: dict[tuple[str, str], Target] = {
     (kind, model): target for kind, models in GPUS.items() for model, target in models.items()
@@ -30,12 +31,22 @@ def preset_target(text: str) -> Target:
     """
     given, named = parse_target(text), options_of(text)
     try:
+        if not given.is_ours:
+            return _of_installed(given, named)
         known = _known_cpu(given) if given.kind == "llvm" else _known_gpu(given, named)
     except ValueError as error:
         raise ValueError(f"target '{one_line(text)}': {error}") from None
     if known is None:
         return given
     return replace(known, **{name: getattr(given, name) for name in named if name not in ("kind", "model")})
+
+
+def _of_installed(given: Target, named: Mapping[str, str]) -> Target:
+    """Return a target of a kind of another package, which says what it usually has; ValueError for wrong options."""
+    kind = installed_kind(given.kind)
+    assert kind is not None, "checked when the target was made"
+    usual = parse_target(" ".join([given.kind, *(f"{name}={value}" for name, value in kind.options.items())]))
+    return replace(usual, **{name: getattr(given, name) for name in named if name != "kind"})
 
 
 def _known_cpu(given: Target) -> Target | None:

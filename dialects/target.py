@@ -16,9 +16,11 @@ from .attributes import AxesAttr, IndicesAttr
 from .classic_words import instead_of, options_know_classic_words
 from .cpu_models import CPU_MODELS, GENERIC
 from .names import one_line
+from .target_kinds import TargetKind, installed_kind, installed_kinds
 
 Kind = Literal["llvm", "cuda", "opencl"]
 KINDS: tuple[str, ...] = get_args(Kind)
+_GPU_KINDS = ("cuda", "opencl")
 
 WARP = 32
 """Threads that run in step, on every GPU of NVIDIA's (CUDA C++ Programming Guide)."""
@@ -71,8 +73,8 @@ class Target:
 
     def _wrong(self) -> str | None:
         """Say which field has a value that it cannot have, and what it takes; None where all are right."""
-        if self.kind not in KINDS:
-            return f"kind must be {_either(KINDS)}, got {_shown(self.kind)}{_instead(self.kind)}"
+        if self.kind not in KINDS and not (isinstance(self.kind, str) and installed_kind(self.kind)):
+            return f"kind must be {_either((*KINDS, *installed_kinds()))}, got {_shown(self.kind)}{_instead(self.kind)}"
         if not isinstance(self.model, str) or not _WORD.fullmatch(self.model):
             return f"model must be one word, got {_shown(self.model)}"
         for field in fields(self):
@@ -110,7 +112,19 @@ class Target:
 
     @property
     def is_gpu(self) -> bool:
-        return self.kind in ("cuda", "opencl")
+        """True where kernels are launches of blocks of threads."""
+        return self.kind in _GPU_KINDS if self.is_ours else self._installed.is_gpu
+
+    @property
+    def is_ours(self) -> bool:
+        """True for the kinds that come with loopwright, False for one that another package adds."""
+        return self.kind in KINDS
+
+    @property
+    def _installed(self) -> TargetKind:
+        found = installed_kind(self.kind)
+        assert found is not None, "checked when the target was made"
+        return found
 
     def with_cores(self, cores: int) -> Target:
         """Return the same target restricted to `cores` threads."""

@@ -19,7 +19,7 @@ from ..backends.signature import Argument
 from ..backends.targets import resolve_target
 from ..dialects.classic_words import knows_classic_words
 from ..dialects.graph import ApplyOp, ConstantOp
-from ..dialects.target import Target
+from ..dialects.target import KINDS, Target
 from ..search.measure.backend_api import backend_path, load_backend
 from ..search.measure.check import check_executable
 from ..search.records.file import Record
@@ -69,6 +69,10 @@ def compile(
     Without `copy_constants`, constants that no schedule packs stay the arrays that the network was given.
     """
     device = resolve_target(target)
+    if not device.is_ours:
+        raise ValueError(
+            f"networks are compiled for {', '.join(KINDS)}, not for '{device}': build their tasks one by one"
+        )
     backend = backend_path(device.kind)
     versions = load_backend(backend).versions()
     known = KnownSchedules(records, versions)

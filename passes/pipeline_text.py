@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, ParseError
 from .build_limits import USUAL_LIMITS, BuildLimits
 from .collector import collector_paused
 from .discovery import pass_factories
+from .installed import installed_passes, installed_primitive
 from .lower.lower_te_to_loop import lower_te_to_loop
 from .open_number import OpenNumber, open_names
 from .primitive import Primitive, ScheduleError
@@ -86,10 +87,11 @@ def lower_to_loops(module: ModuleOp) -> bool:
 
 def _plain_step(name: str, options: str) -> ModulePass | None:
     """Parse a step in the plain form; None where anything about it is out of the ordinary."""
-    known = _known(name)
-    if known is None:
+    factory = pass_factories().get(name)
+    step_class = factory() if factory is not None else installed_primitive(name)
+    if step_class is None:
         return None
-    step_class, kinds, needed = known
+    kinds, needed = _known(step_class)
     values: dict[str, Any] = {}
     position = 0
     while position < len(options):
@@ -112,15 +114,11 @@ Reader = Callable[[list[str]], Any]
 
 
 @cache
-def _known(name: str) -> tuple[type[ModulePass], dict[str, Reader], set[str]] | None:
-    """Return the class of a pass, what reads each of its options, and which must be given."""
-    factory = pass_factories().get(name)
-    if factory is None:
-        return None
-    step_class = factory()
+def _known(step_class: type[ModulePass]) -> tuple[dict[str, Reader], set[str]]:
+    """Return what reads each option of a pass, and which must be given."""
     hints = get_type_hints(step_class)
     readers = {f.name: _READERS[hints[f.name]] for f in fields(step_class) if hints[f.name] in _READERS}
-    return step_class, readers, step_class.required_fields()
+    return readers, step_class.required_fields()
 
 
 def _one_integer(items: list[str]) -> int | None:
@@ -168,7 +166,7 @@ _READERS: dict[object, Reader] = {
 
 def _parse_slowly(text: str) -> tuple[ModulePass, ...]:
     try:
-        return PassPipeline.parse_spec(dict(pass_factories()), text).passes
+        return PassPipeline.parse_spec({**pass_factories(), **installed_passes()}, text).passes
     except (ArgSpecParseError, ParseError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"schedule text '{_shortened(text)}': {_shortened(reason, 300)}") from None

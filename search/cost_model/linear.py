@@ -8,11 +8,11 @@ import numpy as np
 
 from .plain_file import Fields, Plain
 from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
-from .saved import Saved
+from .saved import SavedCostModel
 from .trend import Scale, Trend
 
 
-class Linear(Saved):
+class Linear(SavedCostModel):
     """Ridge regression on standardised features."""
 
     kind = "linear"

@@ -9,12 +9,12 @@ import numpy as np
 from .make import model_of
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, CostModel, Floats, Tasks, check_width
-from .saved import Saved, as_state
+from .saved import SavedCostModel, as_state
 
 _LAST_TASK = (1 << 31) - 1
 
 
-class Pretrained(Saved):
+class Pretrained(SavedCostModel):
     """Fits a model to known samples of other tasks together with what a search measures.
 
     Scores are relative to the best of each task, so tasks of any size teach alike. It is ready from the start, if the

@@ -6,10 +6,10 @@ import numpy as np
 
 from ..features.catalogue import PRIOR, names
 from .protocol import Floats, Tasks
-from .saved import Saved
+from .saved import SavedCostModel
 
 
-class Roofline(Saved):
+class Roofline(SavedCostModel):
     """Ranks by the seconds that a sketch's rules estimate, where they do not by the sum of the stages' lower bounds.
 
     It is ready from the start, and learns nothing. ValueError for features that are not those of a sketch.

@@ -13,7 +13,7 @@ MAGIC = "loopwright-cost-model-2"
 """Format 1 was a pickle, which runs what it names; it is not read."""
 
 
-class Saved(CostModel):
+class SavedCostModel(CostModel):
     """A cost model that files can hold: its kind, its state as plain data, and the model that a state stands for."""
 
     kind: ClassVar[str] = ""
@@ -42,7 +42,7 @@ class Saved(CostModel):
 
 def as_state(model: CostModel) -> dict[str, Plain]:
     """A model of a known kind as plain data, which `make.model_of` reads."""
-    if not isinstance(model, Saved) or "kind" not in vars(type(model)):
+    if not isinstance(model, SavedCostModel) or "kind" not in vars(type(model)):
         raise TypeError(f"files hold the cost models of loopwright, not {type(model).__name__}")
     return {"kind": model.kind, "state": model.state()}
 

@@ -8,7 +8,7 @@ from ...dialects.errors import Error
 from .make import model_of
 from .plain_file import PlainFileError, read_plain
 from .pretrained import Pretrained
-from .saved import MAGIC, Saved, known_features
+from .saved import MAGIC, SavedCostModel, known_features
 
 _PICKLES = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"\x1f\x8b", b"ZF0x")
 """First bytes of pickles, plain and in joblib's wrappings."""
@@ -18,7 +18,7 @@ class CostModelError(Error):
     """A file of a cost model cannot be used; the sentence says why."""
 
 
-def load_cost_model(path: str | os.PathLike[str]) -> Saved:
+def load_cost_model(path: str | os.PathLike[str]) -> SavedCostModel:
     """Read a model that its method `save` wrote, for `TuningOptions(cost_model=...)`; it predicts the same.
 
     A file holds numbers only, and all are checked, so it may come from anybody. CostModelError where it is none, is

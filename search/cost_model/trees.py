@@ -11,7 +11,7 @@ from .columns import distinct_columns
 from .forest import Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
-from .saved import Saved
+from .saved import SavedCostModel
 from .threads import at_most
 from .trend import Scale, Trend
 
@@ -32,7 +32,7 @@ COLUMNS_A_SPLIT = 32
 """About how many columns a split chooses from, where there are more: many say nearly the same."""
 
 
-class BoostedTrees(Saved):
+class BoostedTrees(SavedCostModel):
     """Pairs of gradient-boosted trees on bootstrap samples; every second pair learns what a linear trend misses.
 
     A trend is seen in fewer samples than trees need, but is wrong about a best that lies in the middle: both kinds

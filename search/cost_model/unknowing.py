@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .protocol import Floats, Tasks
-from .saved import Saved
+from .saved import SavedCostModel
 
 
-class Unknowing(Saved):
+class Unknowing(SavedCostModel):
     """Never ready: candidates are drawn at random."""
 
     kind = "random"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 import numpy.typing as npt
 
 from ...backends.device_lost import DeviceLost as DeviceLost
-from ...dialects.errors import Error
+from ...backends.installed import BackendError as BackendError
+from ...backends.installed import backend_module
+from ...backends.installed import backend_path as backend_path
 
 Array = npt.NDArray[Any]
-
-
-class BackendError(Error):
-    """A backend module cannot be imported or lacks a function."""
 
 
 class Executable(Protocol):
@@ -47,10 +44,13 @@ class DeviceExecutable(Protocol):
 class Backend(Protocol):
     """A module with these functions, named by its dotted path.
 
-    It may have more: `warm_up(role)` imports now what is imported at the moment of use, `identity(artifact)` gives the
-    bytes that decide how an artifact runs, `resources(artifact)` what its launches take, `machine()` names the machine
-    that artifacts are for where the target does not, `lacking(dtype)` says why the device does not compute in an
-    element type, None where it does, and `checks()` is a device that compares arrays in its own memory
+    One of another package has `compile(module) -> bytes` in the place of `build`, and gets that, the versions of passes
+    and packed constants from here (`backends.installed.CompilingBackend`).
+
+    A backend may have more: `warm_up(role)` imports now what is imported at the moment of use, `identity(artifact)`
+    gives the bytes that decide how an artifact runs, `resources(artifact)` what its launches take, `machine()` names
+    the machine that artifacts are for where the target does not, `lacking(dtype)` says why the device does not compute
+    in an element type, None where it does, and `checks()` is a device that compares arrays in its own memory
     (`device_checking.Checks`); its executables are DeviceExecutables then.
     """
 
@@ -67,20 +67,6 @@ class Backend(Protocol):
         """Return versions by package or primitive pass name (`lw-split`); never touches the device."""
 
 
-def backend_path(kind: str) -> str:
-    """The module of the backend that comes with the package for a kind of target."""
-    return f"{__package__.partition('.')[0]}.backends.{kind}.device"
-
-
 def load_backend(path: str) -> Backend:
     """Import the backend module `path`; raises BackendError naming what is missing."""
-    try:
-        module = importlib.import_module(path)
-    except ImportError as error:
-        raise BackendError(f"backend {path!r} cannot be imported: {error}") from error
-    missing = [
-        name for name in ("build", "load", "device_name", "versions") if not callable(getattr(module, name, None))
-    ]
-    if missing:
-        raise BackendError(f"backend {path!r} lacks the function(s) {', '.join(missing)}")
-    return cast(Backend, module)
+    return cast(Backend, backend_module(path))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...dialects.caller import warn_caller
+from ...passes.installed import installed_passes
 from ...storage.ownership import is_ours, require_ours
 from .record import LONGEST_LINE
 from .record import ErrorCode as ErrorCode
@@ -25,7 +26,9 @@ from .record import RecordError as RecordError
 from .record import RecordVersionError as RecordVersionError
 from .record import Role as Role
 
-PRIMITIVE_PREFIX = "lw-"
+_OWN_PASSES = "lw-"
+_OPTIONS = re.compile(r'\{(?:"[^"\\\n]*"|[^"{}])*\}')
+"""Options of a step of a schedule's text, in which quoted names may have commas."""
 
 DEFAULT_SKETCH = "default"
 """The sketch name of the first trial, the schedule that an untuned build uses."""
@@ -48,7 +51,12 @@ def workload_hash(text: str) -> str:
 
 def primitives_of(schedule: str) -> set[str]:
     """The names of the primitives that a schedule uses."""
-    return set(re.findall(rf"{PRIMITIVE_PREFIX}[\w-]+", schedule))
+    return {step.strip() for step in _OPTIONS.sub("", schedule).split(",")} - {""}
+
+
+def is_primitive(name: str) -> bool:
+    """True where a version's name is that of a primitive, ours or another package's, and of no package."""
+    return name.startswith(_OWN_PASSES) or name in installed_passes()
 
 
 def check_replayable(record: Record, versions: Mapping[str, str]) -> None:

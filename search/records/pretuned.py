@@ -58,7 +58,7 @@ def provenance() -> list[Provenance]:
             r.device,
             time.strftime("%Y-%m-%d", time.gmtime(r.timestamp)),
             r.time_s,
-            {name: v for name, v in r.versions.items() if not name.startswith(rec.PRIMITIVE_PREFIX)},
+            {name: v for name, v in r.versions.items() if not rec.is_primitive(name)},
         )
         for r in index().records
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -103,7 +104,9 @@ class Draft:
                 self.derived.append(number)
 
     def _require_new(self, name: str) -> None:
-        """ValueError where a number of this name is there: columns of populations are found by name."""
+        """ValueError where a number of this name is there, or where a schedule's text cannot hold the name."""
+        if not re.fullmatch(r"\w+", name, re.ASCII):
+            raise ValueError(f"a hole's name is letters, digits and _, as a schedule's text has it, got '{name}'")
         taken = {hole.name for hole in self.holes} | {number.name for number in self.derived}
         if name in taken:
             raise ValueError(f"a sketch has one hole or derived number of a name, '{name}' is there already")

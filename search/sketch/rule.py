@@ -6,15 +6,13 @@ import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import ClassVar
 
+from ...dialects.plugins import SKETCH_RULES, PluginError, leave_out, load_plugin, plugins, shown_plugin
 from ...dialects.target import Target
 from .draft import Draft
-
-ENTRY_POINTS = "loopwright.sketch_rules"
-"""The group of entry points by which an installed package adds rules: each a rule, or a class of one."""
 
 _FOLDER = "rules"
 _REGISTERED: dict[str, SketchRule] = {}
@@ -103,7 +101,22 @@ def _own() -> list[SketchRule]:
 
 
 def _installed() -> list[SketchRule]:
-    return [_instance(point.load(), f"entry point '{point.name}'") for point in entry_points(group=ENTRY_POINTS)]
+    """The rules of other packages; one that is broken is left out with a warning."""
+    rules = []
+    for point in plugins(SKETCH_RULES).values():
+        try:
+            rules.append(_installed_rule(point))
+        except PluginError as error:
+            leave_out(error)
+    return rules
+
+
+def _installed_rule(point: EntryPoint) -> SketchRule:
+    found = load_plugin(point)
+    try:
+        return _instance(found, shown_plugin(point))
+    except TypeError as error:
+        raise PluginError(str(error)) from None
 
 
 def _instance(rule: object, where: str) -> SketchRule:

@@ -83,4 +83,4 @@ def _described(task: Tunable, proposal: Proposal | None) -> dict[str, Any]:
 def _versions_for(schedule: str, versions: Mapping[str, str]) -> dict[str, str]:
     """The versions of packages, and of those primitives that the schedule uses."""
     used = rec.primitives_of(schedule)
-    return {n: v for n, v in versions.items() if not n.startswith(rec.PRIMITIVE_PREFIX) or n in used}
+    return {n: v for n, v in versions.items() if n in used or not rec.is_primitive(n)}

@@ -51,6 +51,7 @@ LOADS_LATE = {
     "cli.py": "start-up: classes of errors, where there was one",
     "command/": "start-up: what one command runs",
     "backends/cuda/device.py": "start-up of a runner, which builds nothing",
+    "backends/installed.py": "start-up of a runner, which builds nothing",
     "backends/llvm/device.py": "start-up of a runner, which builds nothing",
     "backends/opencl/device.py": "start-up of a runner, which builds nothing",
     "backends/build.py": "start-up: one backend of three, and lowering, which a search leaves to others",

@@ -11,6 +11,7 @@ from sample_workloads import SAMPLES
 
 import loopwright as lw
 from loopwright import te
+from loopwright.dialects.plugins import SKETCH_RULES
 from loopwright.dialects.target import Target, parse_target
 from loopwright.passes.schedule.parallel import Parallel
 from loopwright.search.sketch import rule as registry
@@ -91,9 +92,9 @@ def test_rules_of_a_task_drop_and_reorder() -> None:
 
 
 def test_rules_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("outer", f"{__name__}:OuterParallel", registry.ENTRY_POINTS)
+    point = EntryPoint("outer", f"{__name__}:OuterParallel", SKETCH_RULES)
     monkeypatch.setattr(EntryPoint, "load", lambda self: OuterParallel)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == "loopwright.sketch_rules" else [])
+    monkeypatch.setattr(registry, "plugins", lambda group: {"outer": point} if group == SKETCH_RULES else {})
     assert "outer_parallel" in [rule.name for rule in lw.sketch_rules()]
 
 
