@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -11,8 +10,10 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute
 
+from .cpu_models import features_of_cpu
 from .element import DTYPES, element_bytes, is_float
 from .index import ZERO, Div, IndexExpr, axis, parse_index
+from .intrinsics_cpu import CPU_INSTRUCTIONS, CpuInstruction
 from .names import check_name
 from .target import Target
 
@@ -66,7 +67,10 @@ class Intrinsic:
     multiprocessor's four schedulers, or on a core; the manuals' rates say it for a GPU.
 
     `code`, for CUDA: C statements on the registers `c0, c1, ...` of the sums, and `a0, ...`, `b0, ...` of 32 bits each.
-    For a CPU: the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`.
+    For a CPU the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`, or
+    `... : x86_amx` for tiles; or LLVM IR on `%c`, `%a` and `%b`, vectors of what is held of them, that ends with `ret`.
+    There `threads` is 1, and each matrix lies in memory as it is held: in one stretch, or in `rows` of even distance.
+    An `a` of fewer bytes than `b` is repeated to as many.
     """
 
     name: str
@@ -81,7 +85,8 @@ class Intrinsic:
     code: str
     since: int = 0
     features: tuple[str, ...] = ()
-    cycles: int = 1
+    cycles: float = 1
+    rows: int = 1
 
     def verify(self) -> None:
         """ValueError unless each element of each matrix has a place of its own, and no place is left empty."""
@@ -191,14 +196,16 @@ class Intrinsic:
 
     # -- targets ------------------------------------------------------------------------------------------------------
 
-    def why_not(self, target: Target, has_feature: Callable[[str], bool] = lambda _: True) -> str | None:
+    def why_not(self, target: Target) -> str | None:
         """Say why a target does not have it; None where it does."""
         if target.kind != self.target:
             return f"is one of {self.target}, the target is {target.kind}"
         if target.compute_capability < self.since:
             return f"needs compute capability {self.since}, the target has {target.compute_capability}"
-        missing = [name for name in self.features if not has_feature(name)]
-        return f"needs a CPU with {', '.join(missing)}" if missing else None
+        has = features_of_cpu(target.model, target.arch, target.features) if self.features else ()
+        missing = [name for name in self.features if name not in has]
+        rule = f"needs a CPU with {', '.join(missing)}, the target's model is {target.model}"
+        return f"{rule}: name another, or features=+{',+'.join(missing)}" if missing else None
 
 
 def _digit(expr: IndexExpr) -> tuple[str, int]:
@@ -258,9 +265,36 @@ def _mma_code(k: int, kind: str, sums: str, part: int) -> str:
     )
 
 
+# -- CPUs -------------------------------------------------------------------------------------------------------------
+
+
+def _of_cpu(row: CpuInstruction) -> Intrinsic:
+    a, b, c = (
+        fragment(row.a, "0", *row.a_held),
+        fragment(row.b, "0", *row.b_held),
+        fragment(row.c, "0", *(["i"] if row.m > 1 else []), "j"),
+    )
+    return Intrinsic(
+        row.name,
+        "llvm",
+        row.m,
+        row.n,
+        row.k,
+        a,
+        b,
+        c,
+        threads=1,
+        code=row.code,
+        features=row.features,
+        cycles=row.cycles,
+        rows=row.rows,
+    )
+
+
 @cache
 def _own() -> dict[str, Intrinsic]:
-    return {x.name: x for x in (_mma(element, n) for element in _PTX_TYPES for n in (8, 16))}
+    gpu = (_mma(element, n) for element in _PTX_TYPES for n in (8, 16))
+    return {x.name: x for x in (*gpu, *map(_of_cpu, CPU_INSTRUCTIONS))}
 
 
 _REGISTERED: dict[str, Intrinsic] = {}

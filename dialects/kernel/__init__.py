@@ -17,6 +17,7 @@ from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, MatrixProductOp
 from .memory import AllocOp, GatherOp, LoadOp, PrefetchOp, ScatterOp, StoreOp
+from .tile import TileLoadOp, TileProductOp
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
 
 __all__ = [
@@ -47,6 +48,8 @@ __all__ = [
     "ShuffleOp",
     "StoreOp",
     "ThreadOp",
+    "TileLoadOp",
+    "TileProductOp",
     "WaitOp",
     "element_of",
     "int_attr",
@@ -79,6 +82,8 @@ LwKernel = Dialect(
         WaitOp,
         FragmentLoadOp,
         MatrixProductOp,
+        TileLoadOp,
+        TileProductOp,
     ],
     [],
 )
