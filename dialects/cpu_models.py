@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -10,6 +10,7 @@ class CpuModel:
     """A CPU as code is compiled for it; `features` by LLVM's names, words in a text.
 
     `base` is the processor of LLVM's that has these features and no others: one by the model's own name may have more.
+    `units` are features for products of small matrices, which only kernels may use whose schedule asks for them.
     """
 
     arch: str
@@ -17,6 +18,7 @@ class CpuModel:
     features: str
     vector_bytes: int = 16
     vector_registers: int = 32
+    units: str = ""
 
 
 _BASE = "64bit cmov cx8 fxsr mmx sse sse2"
@@ -45,27 +47,51 @@ GENERIC: dict[str, CpuModel] = {
 """By the architecture: what all its CPUs have that programs of Linux run on."""
 
 
-def _named(like: CpuModel, names: str) -> dict[str, CpuModel]:
-    return dict.fromkeys(names.split(), like)
+_VNNI = "avx512vnni"
+_BF16 = f"{_VNNI} avx512bf16"
+_AMX = f"{_BF16} avxvnni amx-bf16 amx-int8 amx-tile"
+
+
+def _named(like: CpuModel, names: str, units: str = "") -> dict[str, CpuModel]:
+    return dict.fromkeys(names.split(), replace(like, units=units))
 
 
 CPU_MODELS: dict[str, CpuModel] = {
     **LEVELS,
     # Processors of LLVM's X86.td with at least the level's features; code for them uses no more than the level's.
     **_named(LEVELS["x86-64-v2"], "nehalem westmere sandybridge ivybridge silvermont goldmont tremont"),
-    **_named(LEVELS["x86-64-v3"], "haswell broadwell skylake alderlake raptorlake gracemont znver1 znver2 znver3"),
-    **_named(LEVELS["x86-64-v4"], "skylake-avx512 cascadelake cooperlake icelake-client icelake-server tigerlake"),
-    **_named(LEVELS["x86-64-v4"], "rocketlake sapphirerapids emeraldrapids graniterapids znver4 znver5"),
+    **_named(LEVELS["x86-64-v3"], "haswell broadwell skylake znver1 znver2 znver3"),
+    **_named(LEVELS["x86-64-v3"], "alderlake raptorlake gracemont", "avxvnni"),
+    **_named(LEVELS["x86-64-v4"], "skylake-avx512"),
+    **_named(LEVELS["x86-64-v4"], "cascadelake icelake-client icelake-server tigerlake rocketlake", _VNNI),
+    **_named(LEVELS["x86-64-v4"], "cooperlake znver4", _BF16),
+    **_named(LEVELS["x86-64-v4"], "znver5", f"{_BF16} avxvnni"),
+    **_named(LEVELS["x86-64-v4"], "sapphirerapids emeraldrapids graniterapids", _AMX),
     # Arm's technical reference manuals: Armv8.0-A.
     **_named(CpuModel("aarch64", "generic", _V8), "cortex-a35 cortex-a53 cortex-a57 cortex-a72 cortex-a73"),
     # Arm's technical reference manuals: Armv8.2-A with half precision and dot products, and its successors, whose
     # SVE is not used.
     **_named(CpuModel("aarch64", "generic", _V8_2), "cortex-a55 cortex-a75 cortex-a76 cortex-a77 cortex-a78 cortex-x1"),
     **_named(
-        CpuModel("aarch64", "generic", _V8_2), "cortex-a510 cortex-a710 cortex-a715 cortex-a720 cortex-x2 cortex-x3"
+        CpuModel("aarch64", "generic", _V8_2),
+        "cortex-a510 cortex-a710 cortex-a715 cortex-a720 cortex-x2 cortex-x3",
+        "bf16 i8mm",
     ),
-    **_named(CpuModel("aarch64", "generic", _V8_2), "neoverse-n1 neoverse-n2 neoverse-v1 neoverse-v2 neoverse-e1"),
+    **_named(CpuModel("aarch64", "generic", _V8_2), "neoverse-n1 neoverse-e1"),
+    **_named(CpuModel("aarch64", "generic", _V8_2), "neoverse-n2 neoverse-v1 neoverse-v2", "bf16 i8mm"),
     # SiFive's U74-MC core complex manual: RV64GC with Zba and Zbb.
     "sifive-u74": CpuModel("riscv64", "generic-rv64", f"{_RV64GC} zba zbb"),
 }
 """By the name that LLVM has for the processor."""
+
+UNITS = ("amx-bf16", "amx-int8", "amx-tile", "avx2", "avx512bf16", "avx512vnni", "avxvnni", "bf16", "dotprod", "i8mm")
+"""Features that matrix intrinsics of CPUs need."""
+
+
+def features_of_cpu(model: str, arch: str, changes: str) -> frozenset[str]:
+    """Return what kernels may use on a CPU, its units included, by its model or architecture and `+lse,-amx-tile`."""
+    known = CPU_MODELS.get(model) or GENERIC.get(arch)
+    found = {*known.features.split(), *known.units.split()} if known else set()
+    for change in filter(None, changes.split(",")):
+        found = found - {change[1:]} | ({change[1:]} if change[0] == "+" else set())
+    return frozenset(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -11,8 +10,10 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute
 
+from .cpu_models import features_of_cpu
 from .element import DTYPES, element_bytes, is_float
 from .index import ZERO, Div, IndexExpr, Mod, axis, parse_index
+from .intrinsics_cpu import CPU_INSTRUCTIONS, CpuInstruction
 from .names import check_name
 from .target import Target
 
@@ -71,7 +72,10 @@ class Intrinsic:
     capability `since` alone, whose architecture NVIDIA calls `sm_90a`.
 
     `code`, for CUDA: C statements on the registers `c0, c1, ...` of the sums, and `a0, ...`, `b0, ...` of 32 bits each.
-    For a CPU: the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`.
+    For a CPU the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`, or
+    `... : x86_amx` for tiles; or LLVM IR on `%c`, `%a` and `%b`, vectors of what is held of them, that ends with `ret`.
+    There `threads` is 1, and each matrix lies in memory as it is held: in one stretch, or in `rows` of even distance.
+    An `a` of fewer bytes than `b` is repeated to as many.
 
     One that `reads_shared` reads its factors from shared memory by itself, while its threads go on: its fragments of
     `a` and `b` are types alone, and its code is on `a` and `b`, which are descriptors of 64 bits, with the words
@@ -92,7 +96,8 @@ class Intrinsic:
     code: str
     since: int = 0
     features: tuple[str, ...] = ()
-    cycles: int = 1
+    cycles: float = 1
+    rows: int = 1
     exact: bool = False
     reads_shared: bool = False
     rounds: str = ""
@@ -205,7 +210,7 @@ class Intrinsic:
 
     # -- targets ------------------------------------------------------------------------------------------------------
 
-    def why_not(self, target: Target, has_feature: Callable[[str], bool] = lambda _: True) -> str | None:
+    def why_not(self, target: Target) -> str | None:
         """Say why a target does not have it; None where it does."""
         if target.kind != self.target:
             return f"is one of {self.target}, the target is {target.kind}"
@@ -215,8 +220,10 @@ class Intrinsic:
             return f"is of compute capability {self.since} alone (sm_{self.since}a), the target has " + str(
                 target.compute_capability
             )
-        missing = [name for name in self.features if not has_feature(name)]
-        return f"needs a CPU with {', '.join(missing)}" if missing else None
+        has = features_of_cpu(target.model, target.arch, target.features) if self.features else ()
+        missing = [name for name in self.features if name not in has]
+        rule = f"needs a CPU with {', '.join(missing)}, the target's model is {target.model}"
+        return f"{rule}: name another, or features=+{',+'.join(missing)}" if missing else None
 
 
 def _digit(expr: IndexExpr) -> tuple[str, int]:
@@ -341,11 +348,37 @@ def _wgmma_code(n: int, k: int, kind: str, sums: str) -> str:
     )
 
 
+# -- CPUs -------------------------------------------------------------------------------------------------------------
+
+
+def _of_cpu(row: CpuInstruction) -> Intrinsic:
+    a, b, c = (
+        fragment(row.a, "0", *row.a_held),
+        fragment(row.b, "0", *row.b_held),
+        fragment(row.c, "0", *(["i"] if row.m > 1 else []), "j"),
+    )
+    return Intrinsic(
+        row.name,
+        "llvm",
+        row.m,
+        row.n,
+        row.k,
+        a,
+        b,
+        c,
+        threads=1,
+        code=row.code,
+        features=row.features,
+        cycles=row.cycles,
+        rows=row.rows,
+    )
+
+
 @cache
 def _own() -> dict[str, Intrinsic]:
     warps = [_mma(element, n) for element in _PTX_TYPES for n in (8, 16)]
     groups = [_wgmma(element, n) for element in _WGMMA_TYPES for n in _WGMMA_COLUMNS]
-    return {x.name: x for x in (*warps, *groups)}
+    return {x.name: x for x in (*warps, *groups, *map(_of_cpu, CPU_INSTRUCTIONS))}
 
 
 _REGISTERED: dict[str, Intrinsic] = {}

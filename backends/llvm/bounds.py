@@ -41,6 +41,8 @@ _KINDS: dict[type[Operation], str] = {
     kernel.StoreOp: "store",
     kernel.GatherOp: "gather",
     kernel.ScatterOp: "scatter",
+    kernel.TileLoadOp: "load",
+    kernel.TileProductOp: "product",
 }
 
 
@@ -64,6 +66,10 @@ def check_access(f: Function, op: Operation) -> None:
     elif isinstance(op, kernel.GatherOp | kernel.ScatterOp):
         lanes = lanes_of(op.indices.type) or 1
         _test_lanes(f, op, op.buffer, f.names[op.indices], lanes, f.names[op.mask])
+    elif isinstance(op, kernel.TileLoadOp):
+        _test_rows(f, op, op.buffer, op.index, op.meaning().elements(op.operand.data))
+    elif isinstance(op, kernel.TileProductOp):
+        _test_rows(f, op, op.sums, op.index, op.meaning().elements("c"))
 
 
 def leave_where_trapped(f: Function) -> None:
@@ -84,6 +90,16 @@ def _extent(buffer: SSAValue) -> int:
 
 def _inside(buffer: SSAValue, *indices: int) -> bool:
     return all(0 <= index < _extent(buffer) for index in indices)
+
+
+def _test_rows(
+    f: Function, op: kernel.TileLoadOp | kernel.TileProductOp, buffer: SSAValue, index: SSAValue, elements: int
+) -> None:
+    """Test the first and the last element of a tile, between which all others are."""
+    first, rows = op.offset.data, op.rows.data
+    last = first + (rows - 1) * op.step.data + elements // rows - 1
+    for offset in (min(first, last), max(first, last)):
+        _test_scalar(f, op, buffer, _added(f, f.names[index], offset), None)
 
 
 def _test_scalar(f: Function, op: Operation, buffer: SSAValue, index: str, mask: str | None) -> None:

@@ -20,7 +20,7 @@ from .jit import compile_text
 def build_llvm(module: ModuleOp, params: Mapping[str, Any] | None = None, check_addresses: bool = False) -> CpuKernel:
     """Compile a kernel-level module, and load it where this CPU can run it; the rest is that of `lw.build`."""
     text, artifact = compile_module(module, check_addresses)
-    cpu = cpu_of(target_of(module))
+    cpu = cpu_of(target_of(module)).using(text.features)
     runs_here = why_not_here(artifact.features) is None
     executable = (LlvmExecutable if runs_here else ElsewhereExecutable)(artifact, params)
     assembly = partial(_assembly, text.source, cpu)

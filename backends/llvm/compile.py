@@ -17,6 +17,6 @@ def compile_module(module: ModuleOp, check_addresses: bool = False) -> tuple[Ker
     With `check_addresses` the loaded kernel raises OutsideBufferError instead of touching what is outside of a buffer.
     """
     text = emit(module, check_addresses)
-    made = compile_text(text.source, cpu=cpu_of(target_of(module)))
+    made = compile_text(text.source, cpu=cpu_of(target_of(module)).using(text.features))
     known = (text.name, text.arguments, text.workspace_bytes, text.threads)
     return text, Artifact(*known, made.object_code, text.accesses, made.features)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -48,6 +48,10 @@ class CpuFeatures:
     def arch(self) -> str:
         return self.features[0]
 
+    def using(self, features: Iterable[str]) -> CpuFeatures:
+        """Return the same CPU with features that a kernel's matrix instructions need."""
+        return replace(self, features=(self.arch, *sorted({*self.features[1:], *features})))
+
     @property
     def triple(self) -> str:
         """The system that code is for: this process's, or Linux on another architecture."""
@@ -87,13 +91,14 @@ def cpu_for(model: str = "", arch: str = "", features: str = "") -> CpuFeatures:
 def _changed(cpu: CpuFeatures, features: str) -> CpuFeatures:
     """Return a CPU with features of a text added and taken away; ValueError for a name that is none."""
     arch, *has = cpu.features
-    names = {name for m in (*CPU_MODELS.values(), *GENERIC.values()) if m.arch == arch for name in m.features.split()}
+    models = [m for m in (*CPU_MODELS.values(), *GENERIC.values()) if m.arch == arch]
+    names = {name for m in models for name in (*m.features.split(), *m.units.split())}
     names |= set(_known()) if arch == architecture() else set()
     for change in features.split(",") if features else ():
         if change[1:] not in names:
             raise ValueError(f"no feature '{change[1:]}' of {arch} is known; known: {', '.join(sorted(names))}")
         has = [name for name in has if name != change[1:]] + [change[1:]] * (change[0] == "+")
-    return replace(cpu, features=(arch, *sorted(has)))
+    return replace(cpu, features=(arch, *_used(has)))
 
 
 def _used(features: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from ...dialects.target import target_of
 from ..function_arguments import arguments_of
 from ..signature import Argument
 from ..unsupported import UnsupportedError
-from . import memory, ops
+from . import memory, ops, tiles
 from .bfloat16 import with_bfloat16
 from .bounds import check_access, leave_where_trapped
 from .function import Function, Module, Workspace
@@ -25,6 +25,7 @@ from .host import cpu_of
 from .outside import CheckedAccess
 from .parallel import emit_parallel_call
 from .symbols import RUN_SYMBOL, TIME_SYMBOL
+from .tiles import TILE, begin_loop, end_loop, tiles_of_loop
 from .types import buffer_bytes
 
 
@@ -33,7 +34,8 @@ class KernelText:
     """LLVM IR of a kernel: `lw_run(ptr to pointers)` and `lw_time(ptr to pointers, number of runs)`.
 
     The pointers are the arguments', then one to `workspace_bytes` of memory on a cache line. `accesses` are those whose
-    addresses are tested; with any, the text has the record that `TRAP_SYMBOL` names.
+    addresses are tested; with any, the text has the record that `TRAP_SYMBOL` names. `features` are those of a CPU that
+    matrix instructions need, beyond what all code for the target may use.
     """
 
     name: str
@@ -42,6 +44,7 @@ class KernelText:
     threads: int
     source: str
     accesses: tuple[CheckedAccess, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
@@ -72,6 +75,7 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
         text.threads if text.regions else 1,
         _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64, tune=cpu_of(target).tune),
         tuple(text.accesses),
+        tuple(sorted(text.features)),
     )
 
 
@@ -116,8 +120,10 @@ def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
         with f.scope():
             emit_block(f, body)
         return
+    carried = tiles_of_loop(f, body)
+    begun = begin_loop(f, carried)
     head, end = f.label("loop"), f.label("done")
-    before = f.block
+    before, entering = f.block, {key: f.tiles[key] for key in carried}
     if known:
         f.lines.append(f"  br label %{head}")
     else:
@@ -126,14 +132,25 @@ def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
     counter, phi = f.fresh(), len(f.lines)
     following = f.fresh()
     f.lines.append("")
+    for key in carried:
+        f.tiles[key] = f.fresh()
+        f.lines.append("")
+    inside = [f.tiles[key] for key in carried]
     f.names[body.args[0]] = counter
     with f.scope():
         emit_block(f, body)
-    f.lines[phi] = f"  {counter} = phi i64 [ {low}, %{before} ], [ {following}, %{f.block} ]"
+    latch = f.block
+    f.lines[phi] = f"  {counter} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]"
+    for number, (key, name) in enumerate(zip(carried, inside, strict=True), phi + 1):
+        f.lines[number] = f"  {name} = phi {TILE} [ {entering[key]}, %{before} ], [ {f.tiles[key]}, %{latch} ]"
     f.lines.append(f"  {following} = add nsw i64 {counter}, {step}")
     more = f.put(f"icmp slt i64 {following}, {high}")
     f.lines.append(f"  br i1 {more}, label %{head}, label %{end}, !llvm.loop {f.module.loop_metadata()}")
     f.start_block(end)
+    if not known:
+        for key in carried:
+            f.tiles[key] = f.put(f"phi {TILE} [ {entering[key]}, %{before} ], [ {f.tiles[key]}, %{latch} ]")
+    end_loop(f, begun)
 
 
 def _if(f: Function, op: Operation) -> None:
@@ -173,6 +190,7 @@ def _emit_range(f: Function, low: str, high: str, body: Block) -> None:
 _HANDLERS: dict[type[Operation], Callable[[Function, Operation], None]] = {
     **with_bfloat16(ops.HANDLERS, ops.round_to_odd),
     **memory.HANDLERS,
+    **tiles.HANDLERS,
     scf.ForOp: _for,
     scf.IfOp: _if,
     scf.YieldOp: _nothing,

@@ -17,6 +17,7 @@ from ..arrays import aligned_empty
 from ..constants import Constants
 from ..forkable import ForkableLock
 from ..signature import Argument
+from .amx import allow_tiles
 from .cpu import MissingFeatures, why_not_here
 from .jit import LoadedObject
 from .outside import CheckedAccess, TrapRecord
@@ -84,6 +85,7 @@ class LlvmExecutable:
     def __init__(self, artifact: Artifact, params: Mapping[str, Any] | None = None) -> None:
         if (reason := why_not_here(artifact.features)) is not None:
             raise MissingFeatures(f"kernel {artifact.name} {reason}")
+        allow_tiles(artifact.features)
         self._constants = Constants(artifact.name, artifact.arguments, params)
         self.arguments = self._constants.open
         self._loaded = LoadedObject(artifact.object_code, artifact.threads, has_trap=bool(artifact.accesses))

@@ -52,6 +52,8 @@ class Module:
     metadata: list[str] = field(default_factory=list)
     regions: int = 0
     accesses: list[CheckedAccess] = field(default_factory=list)
+    features: set[str] = field(default_factory=set)
+    """Of a CPU, those that its matrix instructions need."""
 
     def loop_metadata(self) -> str:
         """Return a new loop's metadata: the schedule has decided about vectors and unrolling."""
@@ -70,6 +72,8 @@ class Function:
         self.allocas: list[str] = []
         self.names: dict[SSAValue, str] = {}
         self.addresses: dict[tuple[str, str], str] = {}
+        self.tiles: dict[object, str] = {}
+        """The tiles of sums that are in registers here, by where they are in memory."""
         self.workspace = Workspace()
         self.block = "entry"
         self._count = 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from ...dialects.cpu_models import UNITS, features_of_cpu
 from ...dialects.target import Target
 from ..host_cache import cache_bytes
-from .cpu import CpuFeatures, cpu_for, host_features, host_model
+from .cpu import CpuFeatures, architecture, cpu_for, host_features, host_model
 
 
 def host_target(cores: int | None = None) -> Target:
@@ -22,7 +23,14 @@ def host_target(cores: int | None = None) -> Target:
         vector_registers=registers,
         l1_bytes=cache_bytes(1) or known.l1_bytes,
         l2_bytes=cache_bytes(2) or known.l2_bytes,
+        features=_other_units(),
     )
+
+
+def _other_units() -> str:
+    """Return the units that this CPU has and its model does not say, or lacks, as a virtual machine may hide them."""
+    said, here = features_of_cpu(host_model(), architecture(), ""), set(host_features())
+    return ",".join(f"{'+' if name in here else '-'}{name}" for name in UNITS if (name in said) != (name in here))
 
 
 def cpu_of(target: Target) -> CpuFeatures:

@@ -32,6 +32,7 @@ def write_library(function: CFunction, path: str | PathLike[str], cpu: CpuFeatur
     MissingRequirement where there is no linker for a shared library, LinkError where it refuses.
     """
     target = Path(path)
+    cpu = cpu.using(name for text in function.kernels for name in text.features)
     object_code = bytearray(compile_library(function.texts(), function.symbol, cpu))
     if function.constant_bytes:
         room = _section(object_code, CONSTANTS_SECTION)

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from .. import kernel
 from ..element import dtype_name
+from . import tiles
 from .kernel_functions import Array, dtype_of, function_of
 from .kernel_program import Handler, Program, Step, constant_value, nothing, unwritten
 from .launch import launch
@@ -131,6 +132,31 @@ def _store(program: Program, op: Operation) -> Step:
         _write(op, values[held], access.places + int(values[at]), access.mask(values), values[source])
 
     return one if access.is_one else several
+
+
+def _tile_load(program: Program, op: kernel.TileLoadOp) -> Step:
+    held, at, into = program.slot(op.buffer), program.slot(op.index), program.slot(op.value)
+    places = op.offset.data + tiles.places(op.rows.data, op.step.data, kernel.lanes_of(op.value.type))
+    on = np.ones(places.shape, np.bool_)
+
+    def step(values: list[Any]) -> None:
+        values[into] = _read(op, values[held], places + int(values[at]), on)
+
+    return step
+
+
+def _tile_product(program: Program, op: kernel.TileProductOp) -> Step:
+    intrinsic = op.meaning()
+    a, b, held, at = (program.slot(operand) for operand in op.operands)
+    places = op.offset.data + tiles.places(op.rows.data, op.step.data, intrinsic.elements("c"))
+    on = np.ones(places.shape, np.bool_)
+
+    def step(values: list[Any]) -> None:
+        here = places + int(values[at])
+        sums = _read(op, values[held], here, on)
+        _write(op, values[held], here, on, tiles.product(intrinsic, values[a], values[b], sums))
+
+    return step
 
 
 def _gather(program: Program, op: Operation) -> Step:
@@ -255,6 +281,8 @@ _STEPS: Mapping[type[Operation], Handler] = {
     kernel.StoreOp: _store,
     kernel.GatherOp: _gather,
     kernel.ScatterOp: _scatter,
+    kernel.TileLoadOp: _tile_load,
+    kernel.TileProductOp: _tile_product,
     kernel.LanesOp: _lanes,
     kernel.MaskOp: _mask,
     kernel.PrefetchOp: nothing,

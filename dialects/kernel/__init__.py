@@ -34,6 +34,7 @@ from .memory import (
     StoreOp,
     shared_offsets,
 )
+from .tile import TileLoadOp, TileProductOp
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
 from .warp_group import (
     ATOM_ROWS,
@@ -82,6 +83,8 @@ __all__ = [
     "ShuffleOp",
     "StoreOp",
     "ThreadOp",
+    "TileLoadOp",
+    "TileProductOp",
     "WaitOp",
     "WarpGroupCommitOp",
     "WarpGroupFenceOp",
@@ -129,6 +132,8 @@ LwKernel = Dialect(
         BarrierInitOp,
         BarrierExpectOp,
         BarrierAwaitOp,
+        TileLoadOp,
+        TileProductOp,
     ],
     [],
 )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ...backends.arrays import aligned_copy, aligned_empty
 from ...backends.host_cache import host_cache_bytes
 from ...backends.host_memory import available_bytes
+from ...backends.llvm.amx import allow_tiles
 from ...backends.llvm.bound_calls import Copy, Slot
 from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
@@ -41,6 +42,7 @@ class LlvmNetwork:
         features = dict.fromkeys(feature for artifact in artifacts for feature in artifact.features)
         if (reason := why_not_here(tuple(features))) is not None:
             raise PackageError(f"network {self.plan.name} {reason}")
+        allow_tiles(features)
         self._codes = [LoadedObject(artifact.object_code, artifact.threads) for artifact in artifacts]
         self.addresses = [code.run for code in self._codes]
         self.constants = [_aligned(array) for array in package.constants]

@@ -23,6 +23,7 @@ from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import allocate_first
 from ._loop_values import Known
+from ._tile_product import TileWriter, tile_intrinsic
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
@@ -43,6 +44,7 @@ class Lowering:
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.ranges: dict[VersionsOp, dict[str, tuple[int, int]]] = {}
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
+        self.tiles = None if gpu else TileWriter(self.at, self.buffers, self.plans)
         for new, argument in zip(self.entry.args, old.args, strict=True):
             new.name_hint = argument.name_hint
             self.buffers[argument] = new
@@ -140,7 +142,10 @@ class Lowering:
     def _loop(self, op: ForOp) -> None:
         """Write what is in a loop for all of its iterations."""
         kind = self._kind(op)
-        if op.size == 1 or kind == "unrolled":
+        intrinsic = tile_intrinsic(op)
+        if self.tiles is not None and intrinsic is not None:
+            self.tiles.write(op, intrinsic)
+        elif op.size == 1 or kind == "unrolled":
             self._copies(op)
         elif kind == "vectorized":
             self._lanes(op)

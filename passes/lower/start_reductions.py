@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -21,6 +21,7 @@ from ..analysis.nest import block_names, fresh_name, functions_on_loops
 from ._block_plan import reduce_loops
 from ._starts import STARTS
 from ._steps import note_step, require_after
+from ._tile_product import tile_intrinsic
 from ._told_apart import over_threads
 from .place_barriers import PlaceBarriers
 
@@ -34,7 +35,7 @@ class StartReductions(ModulePass):
 
     The loops of the start are called like those of the reduction. A reduction over loops of one iteration takes what it
     starts from as it is, and one over the threads of a block holds it in registers: both stay as they are. The nest of
-    a matrix instruction stays whole.
+    a matrix instruction stays whole; what one of a CPU starts from is written in vectors.
 
     Requires: barriers placed (`lw-place-barriers`), which are before a reduction's start as well.
     """
@@ -61,15 +62,21 @@ def start_reductions(func: FuncOp) -> None:
         inner = [loop for loop in loops[first:] if loop.loop_name not in reduced]
         parent = loops[first].parent_block()
         assert parent is not None
-        parent.insert_op_before(_nest(inner, _start(block, name, reduced)), loops[first])
+        parent.insert_op_before(_nest(inner, _start(block, name, reduced), _tile_kinds(inner)), loops[first])
         block.no_init = UnitAttr()
     note_step(func, StartReductions.name)
 
 
-def _nest(loops: Sequence[ForOp], inside: Operation) -> Operation:
-    """An operation in loops like those given."""
+def _tile_kinds(loops: Sequence[ForOp]) -> dict[ForOp, str]:
+    """The kinds of the loops of a CPU's matrix instruction around what it starts from: the innermost one is lanes."""
+    first = next((k for k, loop in enumerate(loops) if tile_intrinsic(loop) is not None), len(loops))
+    return {loop: "vectorized" if loop is loops[-1] else "unrolled" for loop in loops[first:]}
+
+
+def _nest(loops: Sequence[ForOp], inside: Operation, kinds: Mapping[ForOp, str]) -> Operation:
+    """An operation in loops like those given, some of which are of other kinds."""
     for loop in reversed(loops):
-        inside = ForOp(loop.loop_name, loop.size, Region(Block([inside])), loop.loop_kind)
+        inside = ForOp(loop.loop_name, loop.size, Region(Block([inside])), kinds.get(loop, loop.loop_kind))
     return inside
 
 

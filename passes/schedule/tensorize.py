@@ -12,6 +12,7 @@ from ...dialects.loop import ForOp, blocks_in, loops_in
 from ...dialects.target import target_of
 from ..analysis.matrix_product import TENSORIZE, Mismatch, match_product
 from ..analysis.nest import find_block, find_loop, functions
+from ..analysis.tile_product import match_tiles
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
@@ -31,7 +32,8 @@ class Tensorize(Primitive[ForOp]):
     Requires: on CUDA, the intrinsic's capability; a sum of products of two loads, of the intrinsic's types, from
     shared memory to registers, without a predicate; in `loop` exactly the digits of a thread's sums, then k, all
     serial; around it the lanes of a warp on threadIdx.x; elements of the factors that depend on their rows, columns and
-    k alone, in rows of 16 bytes. A loop is marked once.
+    k alone, in rows of 16 bytes. On a CPU, its features; no predicate and no vectorized loop around; in `loop` those of
+    `c` as the intrinsic holds it, then k, all serial; each matrix in memory as it is held. A loop is marked once.
     """
 
     name = "lw-tensorize"
@@ -44,7 +46,7 @@ class Tensorize(Primitive[ForOp]):
         loop = find_loop(self, block, self.loop)
         intrinsic, target = find_intrinsic(self.intrinsic), target_of(module)
         if intrinsic is None:
-            known = ", ".join(x.name for x in intrinsics(target if target.kind == "cuda" else None)) or "none"
+            known = ", ".join(x.name for x in intrinsics(None if target.kind == "opencl" else target)) or "none"
             raise self.error(f"no intrinsic is called '{self.intrinsic}'; there are {known}", at=block)
         why = intrinsic.why_not(target) if target.kind == intrinsic.target else None
         if why is not None:
@@ -52,7 +54,7 @@ class Tensorize(Primitive[ForOp]):
         if loop.notes:
             raise self.error(f"loop '{self.loop}' must carry no annotation, it has {', '.join(loop.notes)}", at=loop)
         try:
-            match_product(block, loop, intrinsic)
+            (match_tiles if intrinsic.target == "llvm" else match_product)(block, loop, intrinsic)
         except Mismatch as mismatch:
             raise self.error(f"{mismatch}", at=block) from None
         return loop
