@@ -19,4 +19,4 @@ def build_cuda(module: ModuleOp, params: Mapping[str, Any] | None = None, index:
     artifact = compile_module(module)
     executable = DeviceExecutable(artifact, lambda: CudaRuntime(artifact, index), params)
     capability = int(artifact.architecture.removeprefix("sm_"))
-    return DeviceKernel(executable, lambda: compile_ptx(artifact.kernel.source, capability))
+    return DeviceKernel(executable, lambda lines: compile_ptx(artifact.kernel.source, capability, lines))
