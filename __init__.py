@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from loopwright.search.cost_model.protocol import CostModel as CostModel
     from loopwright.search.cost_model.samples import train_cost_model as train_cost_model
     from loopwright.search.cost_model.saved import SavedCostModel as SavedCostModel
+    from loopwright.search.explain.explanation import Explanation as Explanation
+    from loopwright.search.explain.explanation import ExplanationError as ExplanationError
+    from loopwright.search.explain.explanation import explain as explain
     from loopwright.search.measure.backend_api import Backend as Backend
     from loopwright.search.measure.check import WrongKernelError as WrongKernelError
     from loopwright.search.measure.local import LocalBuilder as LocalBuilder
@@ -130,6 +133,9 @@ _HOMES = {
     "Fragment": "loopwright.dialects.intrinsics",
     "Intrinsic": "loopwright.dialects.intrinsics",
     "InterpretationError": "loopwright.dialects.interpret.loop",
+    "Explanation": "loopwright.search.explain.explanation",
+    "ExplanationError": "loopwright.search.explain.explanation",
+    "explain": "loopwright.search.explain.explanation",
     "FleetError": "loopwright.fleet.protocol",
     "FleetRunner": "loopwright.fleet.runner",
     "Kernel": "loopwright.backends.kernel_function",

@@ -130,10 +130,11 @@ def _failures() -> tuple[type[Exception], ...]:
     from .backends.llvm.library import LinkError
     from .backends.missing import MissingRequirement
     from .graph.builders import BuildError
+    from .search.explain.explanation import ExplanationError
     from .search.measure.backend_api import BackendError
     from .search.measure.measurement import MeasureError
     from .search.measure.process import WorkerStartError
     from .search.tune.loop import TuningError
 
     lost = (DeviceLost, WorkerStartError, MeasureError)
-    return (TuningError, MissingRequirement, BuildError, CompileError, LinkError, BackendError, *lost)
+    return (ExplanationError, TuningError, MissingRequirement, BuildError, CompileError, LinkError, BackendError, *lost)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from importlib import import_module
 from math import prod
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -29,6 +32,21 @@ from .te.tensor import Compute, Tensor
 
 _OTHER_NAMES = {"software_pipeline": "pipeline"}
 """Method -> primitive where the name is taken: `Schedule.pipeline` is the text of the schedule."""
+
+
+_EXPLAINS = ".search.explain.explanation"
+"""The module that explains schedules: it stands above them, and so is found by name, as a backend of measuring is."""
+
+
+class Explained(Protocol):
+    """The interface of `lw.explain`'s result: text when printed, a page when written."""
+
+    @property
+    def time_s(self) -> float: ...
+
+    def as_json(self) -> dict[str, Any]: ...
+
+    def write(self, path: str | os.PathLike[str]) -> Path: ...
 
 
 @dataclass(frozen=True)
@@ -115,7 +133,13 @@ class Schedule(PrimitiveMethods):
         name = self._name(block)
         return [LoopRef(loop.loop_name, name, loop.size) for loop in self._find(name).enclosing_loops]
 
-    def explain(self) -> str:
+    def explain(self, **options: Any) -> Explained:
+        """Measure why the schedule is fast: `lw.explain(sch, ...)`, whose options it takes."""
+        explain = import_module(_EXPLAINS, __package__).explain
+        found: Explained = explain(self, **options)
+        return found
+
+    def ir_by_step(self) -> str:
         """The IR after each step, each under a heading that is the step as text."""
         module = self._workload.clone()
         shown = [_titled("workload", module)]

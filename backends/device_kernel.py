@@ -30,7 +30,7 @@ class DeviceKernel(Kernel):
 
     _executable: DeviceExecutable
 
-    def __init__(self, executable: DeviceExecutable, assembly: Callable[[], str]) -> None:
+    def __init__(self, executable: DeviceExecutable, assembly: Callable[[bool], str]) -> None:
         kernel = executable.artifact.kernel
         super().__init__(kernel.name, executable.arguments, executable, kernel.source, assembly)
 

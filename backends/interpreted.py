@@ -44,4 +44,4 @@ def interpreted(module: ModuleOp) -> Kernel:
     """Return the kernel of a kernel-level module, interpreted: its source is the module's text, it has no assembly."""
     function = next(op for op in module.ops if isinstance(op, FuncOp))
     executable = InterpretedExecutable(function)
-    return Kernel(function.sym_name.data, executable.arguments, executable, str(module), lambda: "")
+    return Kernel(function.sym_name.data, executable.arguments, executable, str(module), lambda _: "")

@@ -52,7 +52,7 @@ class Kernel:
         arguments: tuple[Argument, ...],
         executable: Executable,
         source: str,
-        assembly: Callable[[], str],
+        assembly: Callable[[bool], str],
     ) -> None:
         self.name = name
         self.arguments = arguments
@@ -66,7 +66,12 @@ class Kernel:
     @cached_property
     def assembly(self) -> str:
         """The kernel's assembly."""
-        return self._assembly()
+        return self._assembly(False)
+
+    @cached_property
+    def assembly_by_line(self) -> str:
+        """The assembly with `.loc` directives, which say which line of `source` an instruction is from, where known."""
+        return self._assembly(True)
 
     def export_library(self, path: str | Path, name: str | None = None) -> Path:
         """Write the kernel as an object file or a shared library with a C header; ValueError for those of GPUs."""

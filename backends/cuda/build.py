@@ -21,5 +21,6 @@ def build_cuda(module: ModuleOp, params: Mapping[str, Any] | None = None, index:
     executable = DeviceExecutable(artifact, lambda: CudaRuntime(artifact, index), params)
     made_for = Architecture.of(artifact.architecture)
     return DeviceKernel(
-        executable, lambda: compile_ptx(artifact.kernel.source, made_for.capability, exact=made_for.exact)
+        executable,
+        lambda lines: compile_ptx(artifact.kernel.source, made_for.capability, exact=made_for.exact, lines=lines),
     )

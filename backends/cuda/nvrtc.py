@@ -65,13 +65,17 @@ def compile_cubin(source: str, compute_capability: int, use_cache: bool = True, 
     return cubin
 
 
-def compile_ptx(source: str, compute_capability: int, exact: bool = False) -> str:
-    """Compile CUDA C to PTX, to be read; raises CompileError, or MissingCompiler without NVRTC."""
+def compile_ptx(source: str, compute_capability: int, exact: bool = False, lines: bool = False) -> str:
+    """Compile CUDA C to PTX, to be read; raises CompileError, or MissingCompiler without NVRTC.
+
+    With `lines`, `.loc` directives say which line of the source an instruction is from.
+    """
     compiler = _compiler(compute_capability)
     if compiler.library is None:
         raise MissingCompiler(f"PTX is made by NVRTC, which is not here: {INSTALL}")
     number = Architecture(compute_capability, exact).number
     options = (f"--gpu-architecture=compute_{number}", "--std=c++17", *compiler.includes(source))
+    options += ("--generate-line-info",) if lines else ()
     return compiler.library.compile(source, options, ptx=True)[0].rstrip(b"\0").decode()
 
 

@@ -15,6 +15,7 @@ from .executable import ElsewhereExecutable, LlvmExecutable
 from .export import CpuKernel
 from .host import cpu_of
 from .jit import compile_text
+from .line_table import with_line_table
 
 
 def build_llvm(module: ModuleOp, params: Mapping[str, Any] | None = None, check_addresses: bool = False) -> CpuKernel:
@@ -27,5 +28,5 @@ def build_llvm(module: ModuleOp, params: Mapping[str, Any] | None = None, check_
     return CpuKernel(text, cpu, params, executable, executable.arguments, assembly)
 
 
-def _assembly(source: str, cpu: CpuFeatures) -> str:
-    return compile_text(source, texts=True, cpu=cpu).assembly
+def _assembly(source: str, cpu: CpuFeatures, lines: bool) -> str:
+    return compile_text(with_line_table(source) if lines else source, texts=True, cpu=cpu).assembly

@@ -27,7 +27,7 @@ class CpuKernel(Kernel):
         params: Mapping[str, Any] | None,
         executable: Executable,
         arguments: tuple[Argument, ...],
-        assembly: Callable[[], str],
+        assembly: Callable[[bool], str],
     ) -> None:
         super().__init__(text.name, arguments, executable, text.source, assembly)
         self._text, self._cpu, self._params = text, cpu, params

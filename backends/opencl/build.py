@@ -17,4 +17,4 @@ def build_opencl(module: ModuleOp, params: Mapping[str, Any] | None = None, inde
     """Print a module; the device by its number compiles it when the kernel is first called."""
     artifact = compile_module(module, None)
     executable = DeviceExecutable(artifact, lambda: OpenClRuntime(artifact, index), params)
-    return DeviceKernel(executable, lambda: compile_module(module, index).binary.decode(errors="replace"))
+    return DeviceKernel(executable, lambda _: compile_module(module, index).binary.decode(errors="replace"))

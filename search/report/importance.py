@@ -30,7 +30,7 @@ def decision_importance(group: RecordGroup) -> tuple[str, Importance]:
     width = Counter(len(r.decisions) for r in chosen).most_common(1)[0][0]
     chosen = [r for r in chosen if len(r.decisions) == width]
     rows = np.array([r.decisions for r in chosen], dtype=np.float64)
-    return sketch, _importance(rows, _decision_names(group, chosen[0]), chosen)
+    return sketch, _importance(rows, decision_names(group, chosen[0]), chosen)
 
 
 def feature_importance(group: RecordGroup) -> Importance:
@@ -55,7 +55,8 @@ def feature_importance(group: RecordGroup) -> Importance:
     return _importance(np.stack(rows), names, chosen)
 
 
-def _decision_names(group: RecordGroup, record: Record) -> list[str]:
+def decision_names(group: RecordGroup, record: Record) -> list[str]:
+    """The names of the decisions of a record: knobs of its template, holes of its sketch, else numbers."""
     knobs = record.template.get("config") if record.template else None
     if isinstance(knobs, dict) and len(knobs) == len(record.decisions):
         return list(knobs)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...dialects.markup import as_text, table
 from ..records.file import DEFAULT_SKETCH
 from ..records.network_files import TunedNetwork
 from ..records.record import duration
@@ -14,7 +15,6 @@ from ..tune.state import SchedulerState, TaskRow, ways_of, weighted_sum
 from ..tune.strategy import TaskHistory
 from ..tune.table import HEADINGS, as_table
 from .group import RecordGroup
-from .markup import as_text, table
 from .svg import Chart
 
 

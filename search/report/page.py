@@ -6,23 +6,21 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from ...dialects.markup import as_text, folded, table
 from ...passes.primitive import ScheduleError
 from ..measure.limits import Limits, why_unknown
 from ..measure.measurer import headline
 from ..records.file import Record, Role
 from ..tune.progress import counted
 from .charts import curve_chart, prediction_chart, roofline_chart
+from .document import document
 from .group import RecordGroup, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
-from .markup import as_text, table
 from .network import NetworkTrace, section
 from .steps import Step, steps_of
-from .style import STYLE
 
 FindLimits = Callable[[RecordGroup], Limits | None]
 
-PAGE_MARK = '<meta name="generator" content="loopwright">'
-"""The mark of a page of ours, which another report may replace."""
 _MOST_BARS = 14
 _NO_OPERATIONS = "operations of a run are not known"
 _LONGEST_TEXT = 200_000
@@ -33,11 +31,7 @@ def page(
 ) -> str:
     """The page as text."""
     body = "".join(_body(all_groups, title, find_limits, networks))
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"{PAGE_MARK}<title>{as_text(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n"
-    )
+    return document(title, body)
 
 
 def _body(
@@ -85,10 +79,6 @@ def _overview(all_groups: Sequence[RecordGroup]) -> str:
     return "<h2>Workloads</h2>" + table(
         ("workload", "device", "valid trials", "best", "times as fast as untuned"), rows
     )
-
-
-def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{as_text(summary)}</summary>{content}</details>"
 
 
 def _device(group: RecordGroup) -> str:
@@ -185,7 +175,7 @@ def _model(group: RecordGroup) -> Iterator[str]:
         mean = statistics.fmean(q.rank_correlation for _, q in judged)
         rows = [[str(n), str(q.samples), f"{q.rank_correlation:.2f}", f"{q.recall:.0%} of {q.k}"] for n, q in judged]
         ranking = table(("round", "candidates", "rank correlation", "of the best, named by the model"), rows)
-        yield _details(f"Ranking by round: correlation {mean:.2f} on average", ranking)
+        yield folded(f"Ranking by round: correlation {mean:.2f} on average", ranking)
 
 
 def _best_schedule(group: RecordGroup) -> Iterator[str]:
@@ -212,8 +202,8 @@ def _best_schedule(group: RecordGroup) -> Iterator[str]:
             "<code>loopwright report --workload-file FILE.mlir</code> takes it.</p>"
         )
     if ir:
-        yield _details("The IR after all steps", f"<pre>{as_text(_cut(ir))}</pre>")
-    yield _details("As text, for xdsl-opt -p", f"<pre>{as_text(best.schedule)}</pre>")
+        yield folded("The IR after all steps", f"<pre>{as_text(_cut(ir))}</pre>")
+    yield folded("As text, for xdsl-opt -p", f"<pre>{as_text(best.schedule)}</pre>")
     if best.resources:
         yield _resources(best)
 
@@ -247,7 +237,7 @@ def _errors(group: RecordGroup) -> str:
     rows = []
     for code, count in group.errors.items():
         first = next(r for r in group.trials if r.error.value == code)
-        whole = _details(headline(first.message)[:300], f"<pre>{as_text(first.message)}</pre>")
+        whole = folded(headline(first.message)[:300], f"<pre>{as_text(first.message)}</pre>")
         rows.append([f'<span class="bad">{code}</span>', str(count), whole])
     return "<h3>Errors</h3>" + table(("code", "trials", "the first one"), rows)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .markup import as_text
+from ...dialects.markup import as_text
 
 WIDTH, HEIGHT = 860, 300
 _LOOKS = {

@@ -18,9 +18,10 @@ from ..records.file import Record, RecordError
 from ..records.network_files import TunedNetwork, networks_beside
 from ..records.rebuilt import rebuilt_task, task_of_key
 from .charts import CURVE_TITLE, curve_chart
+from .document import PAGE_MARK
 from .group import RecordGroup, groups
 from .network import traces
-from .page import PAGE_MARK, page
+from .page import page
 
 if TYPE_CHECKING:
     from ..task import SearchTask

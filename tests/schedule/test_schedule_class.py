@@ -127,7 +127,7 @@ def test_explain_shows_the_program_after_each_step() -> None:
     sch = lw.Schedule([a, b, d])
     sch.split(c, "i", [None, 4])
     sch.unroll(c, "i1")
-    parts = sch.explain().split("// ---- ")[1:]
+    parts = sch.ir_by_step().split("// ---- ")[1:]
     assert [part.split("\n")[0] for part in parts] == [
         "workload",
         "1: lw-lower-te-to-loop",
