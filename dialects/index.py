@@ -470,13 +470,27 @@ def linear(terms: Iterable[Term], const: int) -> IndexExpr:
             del sums[mod]
             rest = mod.expr - whole.const * mod.divisor
             return linear((*sums.items(), *((a, k * c) for a, k in rest.terms)), const + rest.const * c)
-        quotient, times = whole.terms[0]
-        if sums.get(quotient) == c * mod.divisor and times == 1 and len(whole.terms) == 1 and not whole.const:
-            del sums[mod], sums[quotient]
-            return linear((*sums.items(), *((a, k * c) for a, k in mod.expr.terms)), const + mod.expr.const * c)
+        for form in quotients(mod.expr, mod.divisor):
+            quotient, times = form.terms[0]
+            if sums.get(quotient) == c * mod.divisor and times == 1 and len(form.terms) == 1 and not form.const:
+                del sums[mod], sums[quotient]
+                return linear((*sums.items(), *((a, k * c) for a, k in mod.expr.terms)), const + mod.expr.const * c)
     if len(mods) > 1 and (joined := _join_digits(mods, sums)) is not None:
         return linear((*sums.items(), *joined.terms), const + joined.const)
     return IndexExpr(tuple((a, c) for a, c in sums.items() if c), const)
+
+
+def quotients(expr: IndexExpr, divisor: int) -> list[IndexExpr]:
+    """The forms that `expr floordiv divisor` may have, which is canonical where one term of it alone is divided.
+
+    `(a + x floordiv q) floordiv c` is `(a * q + x) floordiv (q * c)` for each such term.
+    """
+    forms = [expr // divisor]
+    divided = [atom for atom, c in expr.terms if isinstance(atom, Div) and c == 1]
+    for atom in divided:
+        rest = expr - IndexExpr(((atom, 1),), 0)
+        forms.append((rest * atom.divisor + atom.expr) // (atom.divisor * divisor))
+    return [form for form in forms if form.terms]
 
 
 def _join_digits(mods: list[Mod], sums: dict[Atom, int]) -> IndexExpr | None:

@@ -27,11 +27,12 @@ _TRY = "program_trials:try_program"
 
 
 def run(scale: float, seed: int, jobs: int) -> Iterable[Row]:
-    """20,000 schedules on LLVM, 3,000 interpreted as for CUDA, as many on OpenCL and CUDA devices that are there."""
+    """20,000 schedules on LLVM, 5,000 interpreted as for CUDA, 3,000 on OpenCL and CUDA devices that are there."""
     yield _row("hand schedules on LLVM", "llvm-hand", 10_000, scale, seed, jobs)
     yield _row("candidates on LLVM", "llvm-candidates", 10_000, scale, seed, jobs)
     yield _row("hand schedules interpreted for CUDA", "interpreted-hand", 1_500, scale, seed, jobs)
     yield _row("candidates interpreted for CUDA", "interpreted-candidates", 1_500, scale, seed, jobs)
+    yield _row("products on matrix units interpreted for CUDA", "interpreted-products", 2_000, scale, seed, jobs)
     for kind, missing in (("opencl", _no_opencl()), ("cuda", _no_cuda())):
         if missing:
             print(f"    {kind}: left out, {missing}", file=sys.stderr, flush=True)

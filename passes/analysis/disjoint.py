@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import TypeAlias
 
-from ...dialects.index import Atom, IndexExpr, Mod, Ranges, atom_axes, axis
+from ...dialects.index import Atom, IndexExpr, Mod, Ranges, atom_axes, axis, quotients
 from ...dialects.loop import BlockOp, ForOp
 from .nest import made_up
 from .regions import interval_of, union
@@ -84,8 +84,8 @@ def determines(name: str, exprs: Sequence[IndexExpr], varying: set[str], ranges:
                     progress = True
         for atom in list(fixed):
             if isinstance(atom, Mod) and atom.expr not in known:
-                whole = atom.expr // atom.divisor
-                forms = (whole, whole.simplify(ranges))
+                plain = quotients(atom.expr, atom.divisor)
+                forms = (*plain, *(whole.simplify(ranges) for whole in plain))
                 if any(not any(is_open(a) for a, _ in form.terms) for form in forms):
                     known.append(atom.expr)
                     progress = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..schedule._marks import PIPELINE_STAGES
+from .digits import kept_indices
 from .index import Cap, Extents, Index, SizedInterval, interval_of, moves, name_of, union
 from .nest import Buffer, Loop, Nest, Stage
 from .sizes import Size, is_one, less, maximum, minimum, negated, where
@@ -23,6 +24,7 @@ def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
     stages = [s for s in nest.root.stages() if any(a.buffer is buffer for a in s.accesses)]
     own = _own_threads(owner, stages) if gpu and buffer.scope == "local" else {}
     boxes: list[SizedInterval | None] = [None] * len(buffer.shape)
+    places: list[list[tuple[Index, dict[str, Size]]]] = [[] for _ in buffer.shape]
     for stage in stages:
         outer, inner = _ranges(stage, owner, gpu and buffer.scope == "shared")
         outer |= own
@@ -31,12 +33,15 @@ def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
         for indices in [a.indices for a in stage.accesses if a.buffer is buffer]:
             for d, index in enumerate(indices):
                 place = index.substitute(bound)
+                places[d].append((place, inner))
                 part = interval_of(place, inner, outer)
                 if gpu and buffer.scope == "shared":
                     part = _smallest(part, place, inner, outer, stage.caps)
                 known = boxes[d]
                 boxes[d] = part if known is None else union(known, part, outer)
     shape = [_bounded(box, extent) for box, extent in zip(boxes, buffer.shape, strict=True)]
+    if gpu and buffer.scope == "local":
+        shape = [kept_indices(extent, uses) for extent, uses in zip(shape, places, strict=True)]
     for writer in nest.writers(buffer):
         if gpu and PIPELINE_STAGES in writer.notes:  # the first dimension is the stage of the pipeline
             shape[0] = buffer.shape[0]

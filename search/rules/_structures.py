@@ -32,17 +32,24 @@ Write = Callable[[Draft, Anchor, StructureT], CostEstimate]
 
 
 def tile_anchors(
-    draft: Draft, structures: Callable[[Anchor], Sequence[StructureT]], write: Write[StructureT]
+    draft: Draft,
+    structures: Callable[[Anchor], Sequence[StructureT]],
+    write: Write[StructureT],
+    leaves_others: bool = False,
 ) -> list[Draft]:
     """Tile the anchors of a draft that no rule has settled, in each combination of structures worth a sketch.
 
-    A structure without a candidate within its limits is left out; an anchor without any is left to later rules.
+    A structure without a candidate within its limits is left out; an anchor without any is left to later rules, as it
+    is where `leaves_others`.
     """
     anchors = [a for a in anchors_in(draft.module) if a.block not in draft.settled]
+    planned = {anchor.block: structures(anchor) for anchor in anchors}
+    if leaves_others:
+        anchors = [anchor for anchor in anchors if planned[anchor.block]]
     choices: list[list[StructureT | None]] = []
     best = draft
     for anchor in anchors:
-        listed = structures(anchor)
+        listed = planned[anchor.block]
         tried = [(grown, one) for one in listed if (grown := _written(best, anchor, one, write)) is not None]
         tried.sort(key=lambda pair: pair[0].default_seconds)
         choices.append([one for _, one in tried] or [None])

@@ -39,6 +39,7 @@ CUDA = (
 CASES = [
     *((CUDA, name) for name in ("conv_nchw_strided", "matmul_transposed", "two_layers", "attention", "winograd")),
     *((CUDA, name) for name in ("depthwise_nhwc", "layer_norm", "argmax", "conv_transpose")),
+    *((CUDA, name) for name in ("matmul_half", "conv_half")),
     *((CPU, name) for name in ("conv_nchw", "matmul_transposed", "attention", "softmax", "conv_nhwc")),
 ]
 
@@ -83,7 +84,7 @@ def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None
             assert dict(zip(used, numbers, strict=True)) == want, sketch.schedule(row)
 
 
-@pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "depthwise_nhwc"])
+@pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "depthwise_nhwc", "matmul_half"])
 def test_launches_are_as_large_as_the_lowering_makes_them(name: str) -> None:
     """Threads, shared memory and registers that buffers are in, as occupancy is computed from them."""
     module, device = module_of(name, CUDA), parse_target(CUDA)

@@ -16,12 +16,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from lowered_runs import instances, run_artifact_between_fences
+from lowered_runs import exact_inputs, instances, run_artifact_between_fences
 from program_oracle import Value, evaluate, random_inputs, wrong
 from random_gpu_schedules import gpu_scheduled
 from random_programs import random_program
 from random_schedules import draw_step, primitives
 from stock_opt import replayed
+from tensor_programs import random_product
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
@@ -33,6 +34,7 @@ from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.outside import OutsideBufferError
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
+from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.target import Target, TargetAttr, parse_target, target_of
 from loopwright.passes.lower.lower_te_to_loop import LowerTeToLoop
 from loopwright.passes.pipeline_text import apply_schedule, lower_to_loops, schedule_text
@@ -46,6 +48,7 @@ OPENCL = "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 warp_s
 CUDA = (
     "cuda cores=132 max_threads_per_block=256 max_shared_bytes=232448 warp_size=32 max_vthreads=8 compute_capability=90"
 )
+MATRIX_CUDA = CUDA.replace("max_threads_per_block=256", "max_threads_per_block=1024")
 POCL = "Portable Computing Language"
 SCHEDULES_A_PROGRAM = 8
 MOST_INSTANCES = 2_000_000
@@ -285,6 +288,24 @@ def candidates_interpreted(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outco
     return _candidates(seed, count, CUDA, interpreted)
 
 
+def products_interpreted(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
+    """Candidates of a product for matrix units, on whole numbers whose sums are exact."""
+    tensors = random_product(Random(seed))
+    module = te.create_module(tensors, parse_target(MATRIX_CUDA))
+    inputs = exact_inputs(module)
+    expected = [Value(np.asarray(x, np.float64), np.zeros(x.shape), str(x.dtype)) for x in run_te(module, inputs)]
+    problem = Problem(module, str(module), inputs, expected)
+    outcome, random = Outcome(), Random(seed)
+    sketches = [s for s in generate_sketches(module, problem.target) if s.name.startswith("tensor")]
+    outcome.counts["of no matrix unit"] += not sketches
+    for sketch in sketches:
+        for row in sketch.population.sample(np.random.default_rng(seed), -(-count // len(sketches))):
+            candidate, text = module.clone(), sketch.schedule(row)
+            apply_schedule(candidate, text)
+            try_one(problem, candidate, text, random, interpreted, outcome)
+    return outcome
+
+
 def hand_on_cuda(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
     return _by_hand(seed, count, _cuda_target(), by_hand_for_gpu, on_cuda)
 
@@ -352,6 +373,7 @@ TRIALS: dict[str, Callable[..., Outcome]] = {
     "opencl-candidates": candidates_on_opencl,
     "interpreted-hand": hand_interpreted,
     "interpreted-candidates": candidates_interpreted,
+    "interpreted-products": products_interpreted,
     "cuda-hand": hand_on_cuda,
     "cuda-candidates": candidates_on_cuda,
 }

@@ -88,6 +88,20 @@ def matmul_int8() -> Tensors:
     return [a, b, topi.matmul(a, b, out_dtype="int32")]
 
 
+def matmul_half() -> Tensors:
+    """Half precision in multiples of what matrix units multiply, summed in single precision and rounded once."""
+    a, b = _in("a", 32, 64, dtype="float16"), _in("b", 48, 64, dtype="float16")
+    product = topi.nn.matmul(a, b, transpose_b=True, out_dtype="float32")
+    return [a, b, topi.cast(topi.nn.relu(product), "float16")]
+
+
+def conv_half() -> Tensors:
+    """The same as a convolution: rows are pixels, steps of k the elements of a window."""
+    data, kernel = _in("data", 1, 8, 8, 16, dtype="float16"), _in("kernel", 3, 3, 16, 24, dtype="float16")
+    product = topi.nn.conv2d_nhwc(data, kernel, (1, 1), (1, 1), out_dtype="float32")
+    return [data, kernel, topi.cast(product, "float16")]
+
+
 def matmul_f16() -> Tensors:
     a, b = _in("A", 17, 37, dtype="float16"), _in("B", 37, 40, dtype="float16")
     return [a, b, topi.matmul(a, b, out_dtype="float32")]
@@ -186,6 +200,8 @@ SAMPLES: dict[str, Callable[[], Tensors]] = {
     "batch_matmul": batch_matmul,
     "matmul_int8": matmul_int8,
     "matmul_f16": matmul_f16,
+    "matmul_half": matmul_half,
+    "conv_half": conv_half,
     "matmul_f64": matmul_f64,
     "two_layers": two_layers,
     "attention": attention,

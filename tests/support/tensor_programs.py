@@ -1,6 +1,7 @@
 """Products of matrices scheduled for matrix intrinsics: in many forms, small enough to be interpreted."""
 
 from collections.abc import Sequence
+from random import Random
 from typing import NamedTuple
 
 from loopwright import te, topi
@@ -95,3 +96,55 @@ def scheduled(form: Form, shape: Sequence[int], target: str = CUDA) -> Schedule:
     if form.stages > 1:
         sch.software_pipeline(block, tile.fill, form.stages, bulk=form.bulk)
     return sch
+
+
+# -- products that rules find -----------------------------------------------------------------------------------------
+
+
+def random_product(random: Random) -> list[te.Tensor]:
+    """A product of matrices in some form, of types that matrix units multiply, with some epilogue."""
+    dtype = random.choice(("float16", "float16", "bfloat16", "int8", "uint8"))
+    sums = "float32" if "float" in dtype else "int32"
+    kind = random.choice((_random_matmul, _random_batch, _random_conv, _random_conv))
+    factors, found = kind(random, dtype, sums)
+    ending = random.choice(("none", "cast", "relu", "bias", "residual"))
+    if ending == "bias":
+        bias = te.placeholder((found.shape[-1],), sums, name="bias")
+        factors, found = [*factors, bias], found + bias
+    if ending == "relu":
+        found = topi.nn.relu(found)
+    if ending != "none" and dtype != "uint8":
+        found = topi.cast(found, dtype if "float" in dtype else "float32")
+    if ending == "residual":
+        other = te.placeholder(found.shape, found.dtype, name="other")
+        factors, found = [*factors, other], found + other
+    return [*factors, found]
+
+
+def _random_matmul(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor], te.Tensor]:
+    m, n, k = 16 * random.randint(1, 5), 8 * random.randint(1, 9), 32 * random.randint(1, 4)
+    turned_a, turned_b = random.random() < 0.3, random.random() < 0.5
+    a = te.placeholder((k, m) if turned_a else (m, k), dtype, name="a")
+    b = te.placeholder((n, k) if turned_b else (k, n), dtype, name="b")
+    return [a, b], topi.nn.matmul(a, b, turned_a, turned_b, out_dtype=sums)
+
+
+def _random_batch(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor], te.Tensor]:
+    m, n, k = 16 * random.randint(1, 3), 8 * random.randint(1, 5), 32 * random.randint(1, 3)
+    batch, turned = random.randint(2, 3), random.random() < 0.5
+    a = te.placeholder((batch, m, k), dtype, name="a")
+    b = te.placeholder((batch, n, k) if turned else (batch, k, n), dtype, name="b")
+    return [a, b], topi.nn.batch_matmul(a, b, False, turned, out_dtype=sums)
+
+
+def _random_conv(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor], te.Tensor]:
+    size, window, stride = random.choice(
+        ((8, 3, 1), (8, 1, 1), (12, 3, 1), (16, 3, 2), (8, 1, 2), (4, 3, 1), (8, 5, 1))
+    )
+    images, channels, filters = random.randint(1, 2), 32 * random.randint(1, 2), 8 * random.randint(1, 5)
+    first, pad = random.random() < 0.3, window // 2
+    data = te.placeholder((images, channels, size, size) if first else (images, size, size, channels), dtype, "data")
+    shape = (filters, channels, window, window) if first else (window, window, channels, filters)
+    kernel = te.placeholder(shape, dtype, name="kernel")
+    conv = topi.nn.conv2d_nchw if first else topi.nn.conv2d_nhwc
+    return [data, kernel], conv(data, kernel, stride, pad, out_dtype=sums)

@@ -1,0 +1,134 @@
+"""The steps of a product on matrix units: tiles of warps, swizzled copies that run ahead, sums in registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...passes.analysis.nest import buffer_name, loops_reduced
+from ...passes.schedule._stages import copies_of
+from ...passes.schedule.bind import Bind
+from ...passes.schedule.cache_read import CacheRead
+from ...passes.schedule.cache_write import CacheWrite
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.compute_inline import ComputeInline
+from ...passes.schedule.pipeline import Pipeline
+from ...passes.schedule.reverse_compute_at import ReverseComputeAt
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.swizzle import Swizzle
+from ...passes.schedule.tensorize import Tensorize
+from ...passes.schedule.transform_layout import TransformLayout
+from ...passes.schedule.unroll import Unroll
+from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
+from ..sketch.hole import Derived, Hole
+from ..structure.anchor import Anchor
+from ._gpu_tensor_plan import SidePlan, TensorPlan
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """Loops of a product from the outside in: a warp's lanes, fills, a thread's sums, among them all tiles."""
+
+    lane: str
+    fill: str
+    sums: tuple[str, ...]
+
+
+def write_tensor(draft: Draft, plan: TensorPlan, anchor: Anchor) -> None:
+    """Apply all steps of a plan."""
+    draft.add(*plan.numbers())
+    for side in plan.sides:
+        buffer, layout = side.factor.operand.name, side.layout(plan.product)
+        draft.do(CacheRead, block=plan.block, buffer=buffer, scope="shared", layout=layout, label=side.copy)
+    for pad in anchor.pads:
+        draft.do(ComputeInline, block=pad)
+    loops = _tile(draft, plan)
+    _write_out(draft, plan, loops, anchor)
+    for side in plan.sides:
+        _fill(draft, plan, loops, side)
+    around = {loop.loop_name: loop for loop in draft.block(plan.block).enclosing_loops}
+    if copies_of(around[loops.fill]):
+        draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages)
+
+
+def _tile(draft: Draft, plan: TensorPlan) -> _Loops:
+    """Split rows, columns and steps of k to the digits of the intrinsic, put them in order, and bind them."""
+    block, x = plan.block, plan.product.intrinsic
+    batch, *axes = _axes_in_order(draft, plan)
+    draft.order(block, [*batch, *axes[0], *axes[1], *axes[2]])
+    i, j, k = (draft.fuse(block, names) for names in axes)
+    held: dict[int, str] = {}
+    lanes: dict[int, str] = {}
+    parts = []
+    for side, loop, axis in zip(plan.sides, (i, j), ("i", "j"), strict=True):
+        digits = x.digits(axis)
+        found = draft.split(block, loop, (0, side.warps, side.tiles, *(d.extent for d in digits)))
+        parts.append(found[:3])
+        for digit, part in zip(digits, found[3:], strict=True):
+            (lanes if digit.lanes else held)[digit.lanes or digit.held] = part
+    (i0, i1, i2), (j0, j1, j2) = parts
+    k0, k1, k2 = draft.split(block, k, (0, plan.steps, x.k))
+    in_warp = [lanes[step] for step in sorted(lanes, reverse=True)]
+    own = [held[number] for number in sorted(held)]
+    around, within = draft.split(block, i0, (0, plan.group))
+    draft.order(block, [*batch, around, j0, within, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2])
+    lane = draft.fuse(block, in_warp)
+    draft.do(Bind, block=block, loop=draft.fuse(block, [*batch, around, j0, within]), thread="blockIdx.x")
+    draft.do(Bind, block=block, loop=draft.fuse(block, [i1, j1]), thread="threadIdx.y")
+    draft.do(Bind, block=block, loop=lane, thread="threadIdx.x")
+    for loop in (k1, i2, j2):
+        draft.do(Unroll, block=block, loop=loop)
+    return _Loops(lane, k0, (i2, j2, *own))
+
+
+def _axes_in_order(draft: Draft, plan: TensorPlan) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The loops of a batch, of rows, of columns, and of steps of k, those of one iteration at the ends."""
+    product, block = plan.product, draft.block(plan.block)
+    rows, columns, k = ([a.name for a in axes] for axes in (product.a.rows, product.b.rows, product.k))
+    reduced = loops_reduced(block)
+    units = [x.loop_name for x in block.enclosing_loops if x.size == 1]
+    batch = [a.name for a in product.batch]
+    return [*(n for n in units if n not in reduced), *batch], rows, columns, [*(n for n in units if n in reduced), *k]
+
+
+def _write_out(draft: Draft, plan: TensorPlan, loops: _Loops, anchor: Anchor) -> None:
+    """Keep the sums in registers, and write them out by the epilogue, or by a copy, in each thread."""
+    out = anchor.epilogue if plan.division is None else None
+    if out is None:
+        out = f"{anchor.output}_tile"
+        draft.do(CacheWrite, block=plan.block, buffer=anchor.output, scope="local", label=out)
+    else:
+        draft.do(SetScope, block=plan.block, scope="local")
+    draft.do(ReverseComputeAt, block=out, loop=loops.lane)
+    _join_dimensions(draft, plan)
+    draft.do(Tensorize, block=plan.block, loop=loops.sums[2], intrinsic=plan.product.intrinsic.name)
+    for loop in loops.sums[:-1]:
+        draft.do(Unroll, block=out, loop=loop)
+    draft.do(Vectorize, block=out, loop=loops.sums[-1])
+    draft.settled |= {plan.block, out}
+
+
+def _join_dimensions(draft: Draft, plan: TensorPlan) -> None:
+    """Lay out the sums by rows and columns, where these are several axes: a digit of both is none of each."""
+    rows, columns = ([a.name for a in side.factor.rows] for side in plan.sides)
+    if len(rows) == len(columns) == 1:
+        return
+    block = draft.block(plan.block)
+    written = [str(e.as_axis()) for e in block.write_indices[0]]
+    others = [name for name in written if name not in (*rows, *columns)]
+    layout = (*others, "*".join(rows), "*".join(columns))
+    draft.do(TransformLayout, block=plan.block, buffer=buffer_name(block.outputs[0]), layout=layout)
+
+
+def _fill(draft: Draft, plan: TensorPlan, loops: _Loops, side: SidePlan) -> None:
+    """Fill shared memory by all threads together, 16 bytes each at once, in chunks that lie apart in the banks."""
+    copy, before = side.copy, len(draft.loops(plan.block)) - len(loops.sums) - 2
+    draft.do(ComputeAt, block=copy, loop=loops.fill, unit_loops=True)
+    both = draft.fuse(copy, draft.loops(copy)[before:])
+    factors: tuple[Hole | Derived | int, ...] = (0, plan.warps, plan.product.intrinsic.threads, side.factor.vector)
+    _, warp, lane, vector = draft.split(copy, both, factors)
+    draft.do(Bind, block=copy, loop=warp, thread="threadIdx.y")
+    draft.do(Bind, block=copy, loop=lane, thread="threadIdx.x")
+    draft.do(Vectorize, block=copy, loop=vector)
+    draft.do(Swizzle, block=copy)
+    draft.settled.add(copy)

@@ -1,0 +1,150 @@
+"""Products of matrices in anchors: which axes are rows, columns and steps of k, and which intrinsics multiply so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from ...dialects.attributes import Axis
+from ...dialects.element import element_bytes
+from ...dialects.intrinsics import Intrinsic
+from ...dialects.loop import BlockOp, LoadOp, buffer_shape
+from ...passes.analysis.matrix_product import TURNED_BYTES, element_of_buffer
+from .anchor import Anchor, Operand
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor of a product: `rows` are the axes of the result that move it, of rows for `a`, of columns for `b`.
+
+    Of neighbours in memory, `vector` may be copied at once; they lie along the last of the rows where it is `turned`,
+    else along the last step of k.
+    """
+
+    operand: Operand
+    rows: tuple[Axis, ...]
+    turned: bool
+    vector: int
+
+    @property
+    def extent(self) -> int:
+        """Number of rows."""
+        return prod(a.extent for a in self.rows)
+
+
+@dataclass(frozen=True)
+class Product:
+    """`c[batch, i, j] += a[batch, i, k] * b[batch, j, k]`, each of them several axes taken as one.
+
+    The axes of `b` hold the one that the result is contiguous along.
+    """
+
+    intrinsic: Intrinsic
+    batch: tuple[Axis, ...]
+    a: Factor
+    b: Factor
+    k: tuple[Axis, ...]
+
+    @property
+    def factors(self) -> tuple[Factor, Factor]:
+        return self.a, self.b
+
+    @property
+    def depth(self) -> int:
+        """Steps of k in all."""
+        return prod(a.extent for a in self.k)
+
+    @property
+    def name(self) -> str:
+        """Name of the structure in sketches: `mma_m16n16k16_f16`."""
+        return self.intrinsic.name.replace(".", "_")
+
+
+def find_products(anchor: Anchor, block: BlockOp, intrinsics: Iterable[Intrinsic]) -> list[Product]:
+    """The products of matrices that an anchor is, by each intrinsic whose types and multiples it has."""
+    factors = _factors(anchor, block)
+    if factors is None:
+        return []
+    found = (
+        _product(anchor, intrinsic, *factors) for intrinsic in intrinsics if _has_types(intrinsic, anchor, factors)
+    )
+    return [product for product in found if product is not None and _divides(product)]
+
+
+def _factors(anchor: Anchor, block: BlockOp) -> tuple[Operand, Operand] | None:
+    """The two different buffers that are multiplied, the one that moves along the result's last axis behind."""
+    multiplied = block.yielded[0].owner
+    if block.combiner.data != "add" or not isinstance(multiplied, arith.MulfOp | arith.MuliOp):
+        return None
+    loads = [_load_of(value) for value in multiplied.operands]
+    found = {o.load: o for o in anchor.operands}
+    if len(found) != 2 or len({o.name for o in anchor.operands}) != 2 or any(x not in found for x in loads):
+        return None
+    first, second = (found[x] for x in loads if x is not None)
+    last = next((a.name for a in reversed(anchor.spatial) if (a.name in first.axes) != (a.name in second.axes)), "")
+    return (second, first) if last in first.axes else (first, second)
+
+
+def _load_of(value: SSAValue) -> LoadOp | None:
+    owner = value.owner
+    while isinstance(owner, arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp):
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, LoadOp) else None
+
+
+def _has_types(intrinsic: Intrinsic, anchor: Anchor, factors: tuple[Operand, Operand]) -> bool:
+    types = tuple(element_of_buffer(f.buffer) for f in factors)
+    return types == (intrinsic.a.type, intrinsic.b.type) and anchor.element == intrinsic.c.type
+
+
+def _product(anchor: Anchor, intrinsic: Intrinsic, a: Operand, b: Operand) -> Product | None:
+    batch = tuple(x for x in anchor.spatial if x.name in a.axes and x.name in b.axes)
+    rows = tuple(x for x in anchor.spatial if x.name in a.axes and x not in batch)
+    columns = tuple(x for x in anchor.spatial if x.name in b.axes and x not in batch)
+    if not rows or not columns or any(x.name not in a.axes or x.name not in b.axes for x in anchor.reduce):
+        return None
+    k = _with_last(anchor.reduce, [_contiguous(a), _contiguous(b)])
+    return Product(intrinsic, batch, _factor(a, rows, k), _factor(b, columns, k), k)
+
+
+def _with_last(axes: Sequence[Axis], wanted: Sequence[str]) -> tuple[Axis, ...]:
+    """The axes, the first of the wanted ones that is among them at the end."""
+    names = [a.name for a in axes]
+    last = next((name for name in wanted if name in names), names[-1])
+    return (*(a for a in axes if a.name != last), *(a for a in axes if a.name == last))
+
+
+def _contiguous(operand: Operand) -> str:
+    """The axis along which neighbours lie in memory, and no other index moves; "" where there is none."""
+    return next((name for name in operand.axes if operand.steps_along(name)), "")
+
+
+def _factor(operand: Operand, rows: tuple[Axis, ...], k: tuple[Axis, ...]) -> Factor:
+    name, size = _contiguous(operand), element_bytes(element_of_buffer(operand.buffer))
+    turned = size == TURNED_BYTES and rows[-1].name == name
+    inner = rows[-1] if turned else k[-1]
+    most = VECTOR_BYTES // size if inner.name == name else 1
+    vector = next(n for n in (16, 8, 4, 2, 1) if n <= most and _aligned(operand, inner, n))
+    return Factor(operand, rows, turned, vector)
+
+
+VECTOR_BYTES = 16
+"""Bytes that a thread copies at once, at most (CUDA C++ programming guide, "Device memory accesses")."""
+
+
+def _aligned(operand: Operand, inner: Axis, n: int) -> bool:
+    """True where groups of `n` neighbours along an axis start at multiples of `n` elements, in memory, too."""
+    *_, last = operand.indices
+    others = [c for atom, c in last.terms if atom != inner.name]
+    row = buffer_shape(operand.buffer)[-1]
+    return inner.extent % n == 0 and row % n == 0 and all(c % n == 0 for c in (*others, last.const))
+
+
+def _divides(product: Product) -> bool:
+    """True where all extents are multiples of the intrinsic's."""
+    x = product.intrinsic
+    return product.a.extent % x.m == 0 and product.b.extent % x.n == 0 and product.depth % x.k == 0
