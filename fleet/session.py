@@ -49,7 +49,7 @@ class Sessions:
         message, blob = split_blob(order["with"])
         try:
             held.process.send({"what": order["what"], "with": message}, blob)
-            reply, data = _answer(held.process, float(order["timeout_s"]))
+            reply, data = next_message(held.process, float(order["timeout_s"]))
         except (WorkerGone, GarbledError):
             how = held.process.epitaph()
             self._end(name)
@@ -88,7 +88,7 @@ def _failed(message: str, kind: str) -> Answer:
     return {"status": "failed", "message": message, "kind": kind}
 
 
-def _answer(process: WorkerProcess, timeout_s: float) -> tuple[dict[str, Any], bytes]:
+def next_message(process: WorkerProcess, timeout_s: float) -> tuple[dict[str, Any], bytes]:
     """The next message of a process; TimeoutError where there is none in time."""
     until_s = time.monotonic() + timeout_s
     while (left_s := until_s - time.monotonic()) > 0:
