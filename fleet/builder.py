@@ -98,6 +98,9 @@ class FleetBuilder:
         """Counts of what it has built so far, as plain data."""
         return {"done": self._built, "failed": self._failed}
 
+    def tidy(self) -> None:
+        """Do nothing: it holds nothing for anybody."""
+
     def try_again(self) -> None:
         """Do nothing: it is never set aside."""
 

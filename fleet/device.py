@@ -155,6 +155,14 @@ class Device:
         """True while it is set aside."""
         return bool(self._why_aside)
 
+    def tidy(self) -> None:
+        """End what was left by users who have died, unless it is at a job."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sessions.tidy()
+            finally:
+                self._lock.release()
+
     def try_again(self) -> None:
         """Come back, if it was set aside long enough and its runner starts."""
         if not self._why_aside or time.monotonic() < self._aside_until_s:

@@ -38,6 +38,8 @@ class Job:
     done: Callable[[Answer | FleetError], None]
     alone: bool = False
     builds: bool = False
+    held: bool = False
+    """True to have the device keep the answer for as long as we live."""
     data: Callable[[], dict[str, Any]] | None = None
     """Data of its task, for a device that does not have it."""
     identity: str = ""
@@ -68,6 +70,7 @@ class Link:
         self._numbers = itertools.count()
         self._race = ""
         self._uploads: list[Any] = []
+        self._held: list[Job] = []
         self._has: set[tuple[str, str]] = set()
         self._failure: FleetError | None = None
         self._closed = False
@@ -227,7 +230,8 @@ class Link:
                 return
             job.ended = True
             self._jobs.discard(job)
-        job.future = None
+        if not job.held:
+            job.future = None
         job.done(answer)
 
     # -- the watch ----------------------------------------------------------------------------------------------------
@@ -315,8 +319,11 @@ class Link:
         for job in jobs:
             self._end(job, error)
 
-    def ask(self, order: Order, identity: str, timeout_s: float) -> Answer:
-        """Have one device carry out an order, and wait for the answer; FleetError where there is none in time."""
+    def ask(self, order: Order, identity: str, timeout_s: float, held: bool = False) -> Answer:
+        """Have one device carry out an order, and wait for the answer; FleetError where there is none in time.
+
+        With `held` the device keeps the answer, and so knows that we live.
+        """
         answered = threading.Event()
         answers: list[Answer | FleetError] = []
 
@@ -324,7 +331,9 @@ class Link:
             answers.append(answer)
             answered.set()
 
-        job = Job(order, done, identity=identity)
+        job = Job(order, done, identity=identity, held=held)
+        if held:
+            self._held.append(job)
         self.submit(job)
         if not answered.wait(timeout_s):
             self.forget(job)

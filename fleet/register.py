@@ -99,6 +99,9 @@ class Member(Protocol):
     def aside(self) -> bool:
         """True while it takes no jobs."""
 
+    def tidy(self) -> None:
+        """End what was left by users who have died."""
+
     def try_again(self) -> None:
         """Come back, if it was set aside long enough and can."""
 
@@ -186,6 +189,7 @@ async def _serve_until_lost(device: Member, worker: Any) -> None:
     loop = asyncio.get_running_loop()
     try:
         while worker.status in (Status.running, Status.paused, Status.init) and not device.stopped.is_set():
+            await loop.run_in_executor(None, device.tidy)
             if device.aside:
                 await loop.run_in_executor(None, device.try_again)
             if device.aside and offered:
