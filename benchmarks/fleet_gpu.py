@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 import loopwright as lw
+from fleet import overlaps
 from loopwright import te, topi
 from loopwright.search.measure.measurer import Measurement, MeasureOptions, Measurer, MeasureTask
 
@@ -97,8 +98,9 @@ def main() -> None:
                 walls[way].append(wall_s)
                 wholes[way].append(whole_s)
                 best[way].append([min(m.times_s) if m.ok else float("nan") for m in found])
+                right, over = sum(m.ok for m in found), overlaps(found)
                 print(
-                    f"{way}: {wall_s:.2f} s, with processes {whole_s:.2f} s, ok {sum(m.ok for m in found)}", flush=True
+                    f"{way}: {wall_s:.2f} s, with processes {whole_s:.2f} s, ok {right}, overlapping {over}", flush=True
                 )
     finally:
         lw.stop_fleet(at)

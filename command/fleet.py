@@ -11,11 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 from ..fleet.address import DEFAULT_PORT
 from ._errors import UserError
+from ._inputs import positive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     device.add_argument("--name", help="name of the device (default: host and number)")
     device.add_argument("--host", help="address that the device listens at (default: the one that the tracker reaches)")
     device.add_argument("--backend", help="dotted path of another backend module to run (for tests)")
+    builder = actions.add_parser(
+        "builder", help="have this machine, without a device, build candidates for tuners", allow_abbrev=False
+    )
+    _add_tracker(builder)
+    builder.add_argument("--builders", type=positive, metavar="N", help="builds at once (default: one a core)")
+    builder.add_argument("--name", help="name of the builder (default: that of the host)")
+    builder.add_argument("--host", help="address that it listens at (default: the one that the tracker reaches)")
+    builder.add_argument("--backend", help="dotted path of another backend module to build for (for tests)")
     device.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     status = actions.add_parser("status", help="show keys, devices and queues", allow_abbrev=False)
     stop = actions.add_parser("stop", help="end the devices under a key, or the whole fleet", allow_abbrev=False)
@@ -42,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _add_tracker(each)
     status.add_argument("--json", action="store_true", help="print one JSON object")
     stop.add_argument("--key", help="end the devices under this key only, and no tracker")
-    for each in (tracker, device, status, stop):
+    for each in (tracker, device, builder, status, stop):
         each.add_argument("--tls-dir", type=Path, metavar="DIR", help="folder of certificates, which a tracker makes")
-    for each in (tracker, device):
+    for each in (tracker, device, builder):
         each.add_argument(
             "--insecure", action="store_true", help="listen at an address that strangers reach, without TLS"
         )
@@ -58,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from ..fleet.address import require_distributed
 
     require_distributed()
-    actions = {"tracker": _tracker, "device": _device, "status": _status, "stop": _stop}
+    actions = {"tracker": _tracker, "device": _device, "builder": _builder, "status": _status, "stop": _stop}
     return actions[options.action](options)
 
 
@@ -119,24 +129,52 @@ def _device(options: argparse.Namespace) -> int:
     return asyncio.run(_run_device(options, described[0], security))
 
 
-async def _run_device(options: argparse.Namespace, described: Any, security: Any) -> int:
-    from ..fleet.register import register
+def _builder(options: argparse.Namespace) -> int:
+    from ..fleet.address import host_and_port, require_tracker
+    from ..fleet.builder import FleetBuilder
+    from ..fleet.hardware import host_name
+    from ..fleet.register import take_plain_data_only
+    from ..fleet.security import require_closed, security_of
 
+    security = security_of(options.tls_dir)
+    require_closed(options.host or host_and_port(options.tracker)[0], security, options.insecure)
+    require_tracker(options.tracker, security)
+    count = options.builders or len(os.sched_getaffinity(0))
+    made = FleetBuilder(options.name or host_name(), count, options.backend or "")
+    print(f"builder '{made.name}': {count} at once", flush=True)
+    take_plain_data_only()
+    return asyncio.run(_run_builder(options, made, security))
+
+
+async def _run_builder(options: argparse.Namespace, builder: Any, security: Any) -> int:
+    with builder:
+        return await _serve(options, builder, security, _ended_by_signals())
+
+
+async def _run_device(options: argparse.Namespace, described: Any, security: Any) -> int:
     ended = _ended_by_signals()
     loop = asyncio.get_running_loop()
     with contextlib.ExitStack() as undo:
         device = undo.enter_context(await loop.run_in_executor(None, _opened, described))
         print(f"device '{described.name}': {device.description['device']}, target '{described.target}'", flush=True)
+        return await _serve(options, device, security, ended, _orphaned(options.parent))
 
-        def say(text: str) -> None:
-            print(text, flush=True)
 
-        serving = asyncio.create_task(register(device, options.tracker, security, options.host, say))
-        waits = [serving, asyncio.create_task(ended.wait()), asyncio.create_task(_orphaned(options.parent))]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        device.stopped.set()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(serving, 10)
+async def _serve(
+    options: argparse.Namespace, member: Any, security: Any, ended: asyncio.Event, *others: Coroutine[Any, Any, None]
+) -> int:
+    """Have a device or builder serve until it is told to stop, a signal comes or one of `others` returns."""
+    from ..fleet.register import register
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    serving = asyncio.create_task(register(member, options.tracker, security, options.host, say))
+    waits = [serving, asyncio.create_task(ended.wait()), *map(asyncio.create_task, others)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    member.stopped.set()
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(serving, 10)
     return 0
 
 

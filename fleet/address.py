@@ -6,6 +6,7 @@ import contextlib
 import logging
 import socket
 import ssl
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ CONNECT_S = 4.0
 """For a connection to a tracker to be made: errors are said within 5 s."""
 KEEP_TRYING_S = 60.0
 """For a tracker that was lost to come back, after which a search ends."""
+_SHORT = {
+    "admin": {"low-level-log-length": 50, "log-length": 50, "system-monitor": {"log-length": 120}},
+    "worker": {"profile": {"enabled": False}},
+}
+"""Of what Dask keeps for those who debug it. Its last 1000 messages and steps, its defaults, hold the kernels of jobs
+several times; its samples of the machine grow for an hour, and its profiles of jobs for 1000 s."""
 
 
 def require_distributed() -> None:
@@ -109,8 +116,18 @@ def connect(tracker: str, security: Any) -> Any:
     return client
 
 
+@cache
+def _keep_logs_short() -> None:
+    """Bound what Dask keeps for those who debug it, where its configuration does not say otherwise."""
+    import dask
+    import distributed  # noqa: F401 (its own defaults come first)
+
+    dask.config.update_defaults({"distributed": _SHORT})
+
+
 def quiet() -> None:
     """Keep to ourselves what Dask logs of lost connections: a sentence of ours says it where it matters."""
+    _keep_logs_short()
     ours = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
     for name in ("tornado.application", *ours):
         logger = logging.getLogger(name)

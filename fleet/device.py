@@ -19,7 +19,17 @@ from ..search.measure.measurer import Measurer
 from ..search.measure.process import WorkerStartError
 from ..search.measure.timing import TimingSettings
 from ..search.records.file import ErrorCode
-from .protocol import PROTOCOL, Answer, FleetError, Order, require_key, unpack_task, why_refused
+from .protocol import (
+    PROTOCOL,
+    Answer,
+    FleetError,
+    Order,
+    device_resource,
+    key_resource,
+    require_key,
+    unpack_task,
+    why_refused,
+)
 from .session import Sessions
 
 _KEPT_BYTES = 1 << 30
@@ -92,6 +102,28 @@ class Device:
 
     # -- what is known of it ----------------------------------------------------------------------------------------
 
+    threads = 1
+
+    @property
+    def name(self) -> str:
+        """The name that it is registered under."""
+        return self.options.name
+
+    @property
+    def place(self) -> str:
+        """The part that it has in a fleet, for messages."""
+        return f"under '{self.options.key}'"
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """Dask's resources of it: one of its key while it takes jobs, and one of its own."""
+        return {key_resource(self.options.key): 0 if self.aside else 1, device_resource(self.identity): 1}
+
+    @property
+    def information(self) -> dict[str, Any]:
+        """The facts that never change, as plain data, by what it is."""
+        return {"loopwright": self.description}
+
     @property
     def description(self) -> dict[str, Any]:
         """The facts that never change, as plain data."""
@@ -122,6 +154,14 @@ class Device:
     def aside(self) -> bool:
         """True while it is set aside."""
         return bool(self._why_aside)
+
+    def tidy(self) -> None:
+        """End what was left by users who have died, unless it is at a job."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sessions.tidy()
+            finally:
+                self._lock.release()
 
     def try_again(self) -> None:
         """Come back, if it was set aside long enough and its runner starts."""

@@ -1,4 +1,4 @@
-"""Registered devices as a tracker tells of them, and the queue of each key."""
+"""Registered devices and builders as a tracker tells of them, and the queue of each key."""
 
 from __future__ import annotations
 
@@ -48,8 +48,21 @@ class RegisteredDevice:
 
 
 @dataclass(frozen=True)
+class RegisteredBuilder:
+    """A machine that builds candidates for devices elsewhere, `builders` at once."""
+
+    name: str
+    identity: str
+    protocol: int
+    version: str
+    builders: int
+    done: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True)
 class KeyQueue:
-    """The devices under a key: how many there are, how many are free, and the jobs that wait for one."""
+    """The devices under a key: how many there are (0 once all have gone), how many are free, and the jobs that wait."""
 
     key: str
     total: int
@@ -59,11 +72,12 @@ class KeyQueue:
 
 @dataclass(frozen=True)
 class FleetStatus:
-    """The queues of a tracker by key, and its devices; `str` is the table."""
+    """The queues of a tracker by key, its devices and its builders; `str` is the table."""
 
     tracker: str
     queues: Sequence[KeyQueue]
     devices: Sequence[RegisteredDevice]
+    builders: Sequence[RegisteredBuilder] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -77,6 +91,10 @@ class FleetStatus:
             counts = (str(each.done), str(each.failed), f"{each.mean_s * 1e3:.1f}", f"{each.last_seen_s:.1f}")
             devices.append((each.name, each.key, *counts, each.device))
         lines = [*_columns(queues), "", *_columns(devices)]
+        if self.builders:
+            builders = [("builder", "at once", "done", "failed")]
+            builders += [(b.name, str(b.builders), str(b.done), str(b.failed)) for b in self.builders]
+            lines += ["", *_columns(builders)]
         lines += [each.aside for each in self.devices if each.aside]
         return "\n".join(lines)
 
@@ -120,6 +138,26 @@ def devices_of(
     return sorted(found, key=lambda each: (each.key, each.name))
 
 
+def builders_of(identity: Mapping[str, Any]) -> list[RegisteredBuilder]:
+    """The builders among the workers of Dask's scheduler, by its `identity`."""
+    found = []
+    for worker in identity["workers"].values():
+        if isinstance(known := worker.get("loopwright-builder"), Mapping):
+            now = worker.get("metrics", {}).get("loopwright-now") or {}
+            found.append(
+                RegisteredBuilder(
+                    name=str(known["name"]),
+                    identity=str(known["identity"]),
+                    protocol=int(known["protocol"]),
+                    version=str(known["version"]),
+                    builders=int(known["builders"]),
+                    done=int(now.get("done", 0)),
+                    failed=int(now.get("failed", 0)),
+                )
+            )
+    return sorted(found, key=lambda each: each.name)
+
+
 def _aside(worker: Mapping[str, Any], known: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Why a device takes no jobs: as it says, once Dask's resource of it is gone."""
     if worker.get("resources", {}).get(key_resource(str(known["key"])), 1):
@@ -127,9 +165,9 @@ def _aside(worker: Mapping[str, Any], known: Mapping[str, Any], now: Mapping[str
     return str(now.get("aside") or f"device '{known['name']}' is set aside")
 
 
-def queues_of(devices: Sequence[RegisteredDevice]) -> list[KeyQueue]:
-    """The queue of each key."""
-    by_key: dict[str, list[RegisteredDevice]] = {}
+def queues_of(devices: Sequence[RegisteredDevice], without: Mapping[str, int]) -> list[KeyQueue]:
+    """The queue of each key; jobs `without` a device by key, which none is there for, or none that takes jobs."""
+    by_key: dict[str, list[RegisteredDevice]] = {key: [] for key in without}
     for device in devices:
         by_key.setdefault(device.key, []).append(device)
     return [
@@ -137,7 +175,7 @@ def queues_of(devices: Sequence[RegisteredDevice]) -> list[KeyQueue]:
             key,
             len(own),
             sum(not each.running and not each.aside for each in own),
-            sum(each.waiting for each in own),
+            sum(each.waiting for each in own) + without.get(key, 0),
         )
         for key, own in sorted(by_key.items())
     ]

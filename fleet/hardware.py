@@ -64,7 +64,7 @@ def describe_device(key: str, target: str, number: int, name: str | None = None,
         limits = resolve_target(target) if given - {"cores"} else opencl.target_of_device(opencl.devices()[number])
     else:
         limits = resolve_target(target)
-    own = name or f"{_host()}-{kind}{number}"
+    own = name or f"{host_name()}-{kind}{number}"
     return describe(key, own, limits, backend=backend, env=env)
 
 
@@ -74,5 +74,6 @@ def _visible(number: int) -> str:
     return seen[number] if number < len(seen) else str(number)
 
 
-def _host() -> str:
+def host_name() -> str:
+    """The name of this machine, as names of devices are written."""
     return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()) or "device"

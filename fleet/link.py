@@ -14,15 +14,17 @@ from typing import Any
 
 from ..search.records.file import ErrorCode
 from .address import connect
-from .devices import RegisteredDevice, devices_of, serving
+from .devices import RegisteredBuilder, RegisteredDevice, builders_of, devices_of, serving
 from .job import serve
-from .protocol import Answer, FleetError, Order, device_resource, key_resource, order
+from .protocol import BUILDER_RESOURCE, PROTOCOL, Answer, FleetError, Order, device_resource, key_resource, order
 
 MOST_LOST = 2
 """Times that a job goes elsewhere after its device was lost, before that is its result."""
 _LOOK_EVERY_S = 1.0
 _NOBODY_S = 45.0
 """Without a device for so long, a search ends; a tracker that restarts, and devices that come back to it, take less."""
+_NO_BUILDER_S = 15.0
+"""Without a builder for so long, what was sent to one is built on this side; a tracker that restarts takes less."""
 _BOUNCED_S = 0.2
 """Before a job is sent again that a device which is set aside gave back."""
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
@@ -30,11 +32,14 @@ _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 @dataclass(eq=False)
 class Job:
-    """An order on its way to an answer; `alone` jobs of a race all go to one device."""
+    """An order on its way to an answer; `alone` jobs of a race all go to one device, those that `build` to none."""
 
     order: Order
     done: Callable[[Answer | FleetError], None]
     alone: bool = False
+    builds: bool = False
+    held: bool = False
+    """True to have the device keep the answer for as long as we live."""
     data: Callable[[], dict[str, Any]] | None = None
     """Data of its task, for a device that does not have it."""
     identity: str = ""
@@ -65,11 +70,14 @@ class Link:
         self._numbers = itertools.count()
         self._race = ""
         self._uploads: list[Any] = []
+        self._held: list[Job] = []
         self._has: set[tuple[str, str]] = set()
         self._failure: FleetError | None = None
         self._closed = False
         self._nobody_s = nobody_s
-        self._served_s = time.monotonic()
+        self._width_of_builders = 0
+        self._served_s = self._built_s = time.monotonic()
+        self._builders: Sequence[RegisteredBuilder] = ()
         try:
             self.devices: Sequence[RegisteredDevice] = serving(self._registered(), key, tracker)
         except BaseException:
@@ -80,12 +88,18 @@ class Link:
 
     def _registered(self) -> list[RegisteredDevice]:
         identity = self._client.sync(self._client.scheduler.identity, n_workers=-1, callback_timeout=5)
+        self._builders = [each for each in builders_of(identity) if each.protocol == PROTOCOL]
         return devices_of(identity)
 
     @property
     def active(self) -> list[RegisteredDevice]:
         """The devices that take jobs."""
         return [device for device in self.devices if not device.aside]
+
+    @property
+    def builders(self) -> int:
+        """The number of candidates that builders of the fleet build at once."""
+        return sum(each.builders for each in self._builders)
 
     # -- jobs out -----------------------------------------------------------------------------------------------------
 
@@ -103,15 +117,22 @@ class Link:
         with self._changed:
             if job.ended or self._closed:
                 return
-            wanted = {device_resource(job.identity or self._one_device()): 1} if job.identity or job.alone else {}
-            if not job.identity:
-                wanted[key_resource(self.key)] = 1
-            others = [d.address for d in self.active if d.identity not in job.avoided] if job.avoided else []
+            wanted = self._wanted(job)
+            others = [d.address for d in self.active if d.identity not in job.avoided]
+            others = others if job.avoided and not job.builds else []
             priority = self._priority
         with contextlib.suppress(Exception):  # a connection that is being lost: the watch sends it again
             job.future = self._submitted(dict(job.order), wanted, priority, others)
             job.order.pop("data", None)  # it was sent: who gets the job next may have it
             job.future.add_done_callback(lambda future: self._landed(job, future))
+
+    def _wanted(self, job: Job) -> dict[str, int]:
+        """Dask's resources that a job takes."""
+        if job.builds:
+            return {BUILDER_RESOURCE: 1}
+        if job.identity:
+            return {device_resource(job.identity): 1}
+        return {key_resource(self.key): 1} | ({device_resource(self._one_device()): 1} if job.alone else {})
 
     def _submitted(self, order: Order, resources: dict[str, int], priority: int, workers: Sequence[str] = ()) -> Any:
         import dask
@@ -191,11 +212,11 @@ class Link:
             return
         lost = type(error).__name__ == "KilledWorker"
         message = (
-            f"the devices that it ran on were lost, {MOST_LOST + 1} of them"
+            f"the {'builders' if job.builds else 'devices'} that it ran on were lost, {MOST_LOST + 1} of them"
             if lost
             else f"{type(error).__name__}: {error}"
         )
-        code = ErrorCode.DEVICE_LOST if lost else ErrorCode.UNKNOWN
+        code = ErrorCode.DEVICE_LOST if lost and not job.builds else ErrorCode.UNKNOWN
         self._end(job, {"status": "done", "code": code.value, "message": message, "seconds": 0.0})
 
     def _again(self, job: Job, after_s: float) -> None:
@@ -209,7 +230,8 @@ class Link:
                 return
             job.ended = True
             self._jobs.discard(job)
-        job.future = None
+        if not job.held:
+            job.future = None
         job.done(answer)
 
     # -- the watch ----------------------------------------------------------------------------------------------------
@@ -245,7 +267,7 @@ class Link:
             found = [each for each in self._registered() if each.key == self.key]
         except Exception:  # the connection is being lost, or found again
             found = []
-        width = len(self.devices)
+        width = (len(self.devices), self._width_of_builders)
         gone = {each.identity for each in self.devices} - {each.identity for each in found}
         if found:
             self.devices = found
@@ -255,8 +277,19 @@ class Link:
             self._send_elsewhere(gone)
         elif now_s - self._served_s > self._nobody_s:
             self._fail(FleetError(self._nobody(found)))
-        if width != len(self.devices):
+        self._give_builds_back(now_s)
+        self._width_of_builders = self.builders
+        if width != (len(self.devices), self._width_of_builders):
             self._changed_devices()
+
+    def _give_builds_back(self, now_s: float) -> None:
+        """Give back what builders were to build, where none has been there for long."""
+        if self._builders or self._client.status != "running":
+            self._built_s = now_s
+        elif now_s - self._built_s > _NO_BUILDER_S:
+            for job in [job for job in self._jobs if job.builds]:
+                self.forget(job)
+                job.done({"status": "gone"})
 
     def _send_elsewhere(self, gone: set[str]) -> None:
         """Send what was for one device alone, which is no more, to another."""
@@ -286,8 +319,11 @@ class Link:
         for job in jobs:
             self._end(job, error)
 
-    def ask(self, order: Order, identity: str, timeout_s: float) -> Answer:
-        """Have one device carry out an order, and wait for the answer; FleetError where there is none in time."""
+    def ask(self, order: Order, identity: str, timeout_s: float, held: bool = False) -> Answer:
+        """Have one device carry out an order, and wait for the answer; FleetError where there is none in time.
+
+        With `held` the device keeps the answer, and so knows that we live.
+        """
         answered = threading.Event()
         answers: list[Answer | FleetError] = []
 
@@ -295,7 +331,9 @@ class Link:
             answers.append(answer)
             answered.set()
 
-        job = Job(order, done, identity=identity)
+        job = Job(order, done, identity=identity, held=held)
+        if held:
+            self._held.append(job)
         self.submit(job)
         if not answered.wait(timeout_s):
             self.forget(job)

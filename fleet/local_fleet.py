@@ -10,20 +10,28 @@ from types import TracebackType
 from typing import Any
 
 from .address import require_distributed
+from .builder import FleetBuilder
 from .device import Device, DeviceOptions
-from .register import register
+from .register import Member, register
 from .security import security_of
 from .tracker import address_of, tracker
 
 
 class LocalFleet:
-    """A tracker and devices in a thread of this process, each device with a runner process of its own.
+    """A tracker, devices and builders in a thread of this process, each device with a runner process of its own.
 
     A context manager: `tracker` is the address, `devices` are the devices; at the end nothing is left.
     """
 
-    def __init__(self, devices: Sequence[DeviceOptions], tls_dir: str | None = None, port: int = 0) -> None:
+    def __init__(
+        self,
+        devices: Sequence[DeviceOptions],
+        tls_dir: str | None = None,
+        port: int = 0,
+        builders: Sequence[FleetBuilder] = (),
+    ) -> None:
         require_distributed()
+        self._builders = list(builders)
         self._options, self._port = list(devices), port
         self._security = security_of(tls_dir)
         self.tracker = ""
@@ -39,6 +47,8 @@ class LocalFleet:
     def __enter__(self) -> LocalFleet:
         try:
             self.devices = [self._undo.enter_context(Device(options)) for options in self._options]
+            for builder in self._builders:
+                self._undo.enter_context(builder)
             self._thread.start()
             self._ready.wait()
             if self._failure is not None:
@@ -51,12 +61,16 @@ class LocalFleet:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for device in self.devices:
-            device.stopped.set()
+        for member in self._members:
+            member.stopped.set()
         if self._loop is not None and self._end is not None:
             self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(timeout=30)
         self._undo.close()
+
+    @property
+    def _members(self) -> list[Member]:
+        return [*self.devices, *self._builders]
 
     def restart_tracker(self) -> None:
         """End the tracker, and start it again at the same address; its devices find it."""
@@ -83,7 +97,7 @@ class LocalFleet:
                 self._port = int(self.tracker.rpartition(":")[2])
                 if not registered:
                     registered = [
-                        asyncio.create_task(register(each, self.tracker, self._security)) for each in self.devices
+                        asyncio.create_task(register(each, self.tracker, self._security)) for each in self._members
                     ]
                 await _until_registered(scheduler, len(registered), self._end)
                 self._ready.set()

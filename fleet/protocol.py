@@ -23,6 +23,7 @@ PROTOCOL = 1
 """Version of the messages, raised when one changes its meaning."""
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_KEY_RESOURCE = "loopwright-key-"
 _MOST_BYTES = 1 << 34
 """Bytes of an array that a device takes."""
 
@@ -40,7 +41,16 @@ def require_key(key: str) -> str:
 
 def key_resource(key: str) -> str:
     """Dask's resource that each device under a key has one of, while it takes jobs."""
-    return f"loopwright-key-{key}"
+    return f"{_KEY_RESOURCE}{key}"
+
+
+def key_of(resource: str) -> str:
+    """The key that a resource of Dask's is of; empty where it is another one."""
+    return resource[len(_KEY_RESOURCE) :] if resource.startswith(_KEY_RESOURCE) else ""
+
+
+BUILDER_RESOURCE = "loopwright-builder"
+"""Dask's resource that a machine without a device has one of for each candidate that it builds at once."""
 
 
 def device_resource(identity: str) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import pickle
+import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
 
-from ..search.measure.scratch import Scratch
+from ..search.measure.scratch import Scratch, ScratchError
 from .address import dask_address, host_and_port, quiet
-from .device import Device
-from .protocol import device_resource, key_resource
+from .protocol import Answer, FleetError, Order
 from .security import is_loopback
 
 _LOOK_EVERY_S = 0.25
@@ -43,35 +44,88 @@ ALLOWED = {
 """The names in pickles that a device takes: our one function, Dask's description of a task, a part of every worker."""
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads pickles of nothing but what is allowed."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in ALLOWED:
-            raise pickle.UnpicklingError(f"a device of a fleet takes jobs of plain data, and no {module}.{name}")
-        return super().find_class(module, name)
-
-
-def plain_loads(data: bytes, *, buffers: Any = ()) -> Any:
-    """Read a pickle of what a job is made of; UnpicklingError for anything else."""
-    return _Unpickler(io.BytesIO(bytes(data)), buffers=buffers).load()
-
-
 def take_plain_data_only() -> None:
-    """Have Dask read pickles by `plain_loads` in this process, which is a device's alone, from now on."""
-    from distributed.protocol import pickle as dask_pickle
+    """Have this process, which is a device's alone, read pickles of nothing but what is allowed, from now on.
 
-    dask_pickle.loads = plain_loads
+    Dask has no option for that: its `deserializers` are not asked about the pickles that tasks are (distributed
+    2026.8, `protocol.core.loads`). Python asks its audit hooks before any unpickler looks up a name (PEP 578), and no
+    code takes a hook back.
+    """
+    sys.addaudithook(refuse_other_names)
+
+
+def refuse_other_names(event: str, arguments: Sequence[Any]) -> None:
+    """Hook of Python's audits; UnpicklingError for a name in a pickle that is not allowed."""
+    if event == "pickle.find_class" and tuple(arguments[:2]) not in ALLOWED:
+        raise pickle.UnpicklingError("a device of a fleet takes jobs of plain data, and no " + ".".join(arguments[:2]))
+
+
+class Member(Protocol):
+    """A device or builder to be registered."""
+
+    @property
+    def name(self) -> str:
+        """The name that it is registered under."""
+
+    @property
+    def threads(self) -> int:
+        """The number of orders that it serves at once."""
+
+    @property
+    def stopped(self) -> threading.Event:
+        """Set when it is told to end."""
+
+    @property
+    def place(self) -> str:
+        """The part that it has in a fleet, for messages."""
+
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """Dask's resources of it now."""
+
+    @property
+    def information(self) -> dict[str, Any]:
+        """The facts that never change, as plain data, by what it is."""
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Counts of its jobs so far, as plain data."""
+
+    @property
+    def identity(self) -> str:
+        """A name that no other has."""
+
+    @property
+    def aside(self) -> bool:
+        """True while it takes no jobs."""
+
+    def tidy(self) -> None:
+        """End what was left by users who have died."""
+
+    def try_again(self) -> None:
+        """Come back, if it was set aside long enough and can."""
+
+    def serve(self, order: Order) -> Answer:
+        """Carry out an order."""
+
+
+def own_scratch() -> Scratch:
+    """A folder for what a member writes; FleetError where there is none to be had."""
+    try:
+        return Scratch()
+    except ScratchError as error:
+        raise FleetError(str(error)) from None
 
 
 async def register(
-    device: Device, tracker: str, security: Any, host: str | None = None, said: Callable[[str], None] = lambda _: None
+    device: Member, tracker: str, security: Any, host: str | None = None, said: Callable[[str], None] = lambda _: None
 ) -> None:
     """Serve jobs until the device is told to stop; `said` is told when it is registered, and when not."""
     from distributed.core import Status
 
     quiet()
-    scratch = Scratch()
+    what = f"device '{device.name}'" if "loopwright" in device.information else f"builder '{device.name}'"
+    scratch = own_scratch()
     try:
         while not device.stopped.is_set():
             if not await _listens(tracker):
@@ -81,31 +135,31 @@ async def register(
             try:
                 await asyncio.wait_for(worker, timeout=30)
             except Exception as error:  # the tracker went, or does not take it yet
-                said(f"device '{device.options.name}' is not registered: {error}; it tries again")
+                said(f"{what} is not registered: {error}; it tries again")
                 with contextlib.suppress(Exception):
                     await worker.close(timeout=1)
                 await asyncio.sleep(_TRY_EVERY_S)
                 continue
-            said(f"device '{device.options.name}' is registered under '{device.options.key}' at {tracker}")
+            said(f"{what} is registered {device.place} at {tracker}")
             await _serve_until_lost(device, worker)
             if worker.status is Status.closed and not (device.stopped.is_set() or await _listens(tracker)):
-                said(f"device '{device.options.name}' has lost the tracker at {tracker}: it waits for it")
+                said(f"{what} has lost the tracker at {tracker}: it waits for it")
     finally:
         scratch.remove()
 
 
-def make_worker(device: Device, tracker: str, security: Any, folder: str, host: str | None) -> Any:
-    """The Dask worker of a device: one job at a time, and nothing that brings code of its own."""
+def make_worker(device: Member, tracker: str, security: Any, folder: str, host: str | None) -> Any:
+    """The Dask worker of a device or builder, without anything that brings code of its own."""
     from distributed import Worker
     from distributed.utils import get_ip
 
     at, _ = host_and_port(tracker)
     worker: Any = Worker(
         dask_address(tracker, security),
-        nthreads=1,
-        name=f"{device.options.name}-{device.identity}-{time.time_ns():x}",
-        resources={key_resource(device.options.key): 0 if device.aside else 1, device_resource(device.identity): 1},
-        startup_information={"loopwright": lambda _: device.description},
+        nthreads=device.threads,
+        name=f"{device.name}-{device.identity}-{time.time_ns():x}",
+        resources=dict(device.resources),
+        startup_information={name: partial(_facts, device, name) for name in device.information},
         metrics={"loopwright-now": lambda _: device.statistics},
         memory_limit=0,
         security=security,
@@ -119,7 +173,11 @@ def make_worker(device: Device, tracker: str, security: Any, folder: str, host: 
     return worker
 
 
-async def _serve_until_lost(device: Device, worker: Any) -> None:
+def _facts(member: Member, name: str, _: Any) -> Any:
+    return member.information[name]
+
+
+async def _serve_until_lost(device: Member, worker: Any) -> None:
     """Return once the device stops or the connection ends, or where it takes jobs again.
 
     One that is set aside takes its resource back. To offer it again it registers anew: Dask looks again at tasks that
@@ -131,12 +189,13 @@ async def _serve_until_lost(device: Device, worker: Any) -> None:
     loop = asyncio.get_running_loop()
     try:
         while worker.status in (Status.running, Status.paused, Status.init) and not device.stopped.is_set():
+            await loop.run_in_executor(None, device.tidy)
             if device.aside:
                 await loop.run_in_executor(None, device.try_again)
             if device.aside and offered:
                 offered = False
                 with contextlib.suppress(Exception):  # the connection is being lost
-                    await worker.set_resources(**{key_resource(device.options.key): 0})
+                    await worker.set_resources(**device.resources)
             if not device.aside and not offered:
                 return
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -126,7 +126,9 @@ class RemoteDevice:
         if self._closed:
             raise RemoteError(f"device '{self.name}' was closed: ask for it again")
         asked = order("session", session=self._session, what=what, timeout_s=self._timeout_s)
-        answer = self._link.ask({**asked, "with": fields}, self._device.identity, 2 * self._timeout_s)
+        answer = self._link.ask(
+            {**asked, "with": fields}, self._device.identity, 2 * self._timeout_s, held=what == "open"
+        )
         if answer["status"] != "done":
             raise RemoteError(f"on device '{self.name}': {answer['message']}")
         return answer

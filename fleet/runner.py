@@ -14,7 +14,7 @@ from typing import Any
 from ..search.measure import wire
 from ..search.measure.local import Runner
 from ..search.measure.measurement import MeasureOptions, MeasureTask
-from ..search.measure.process import WorkerStartError
+from ..search.measure.process import WorkerGone, WorkerStartError
 from .link import Job, Link
 from .protocol import Answer, FleetError, digest_of, order, pack_task, require_key
 from .security import security_of
@@ -114,9 +114,18 @@ class FleetRunners:
         """The number of jobs under way: at each device one that runs, and the next."""
         return _AHEAD * self.devices
 
+    @property
+    def builders(self) -> int:
+        """The number of candidates that builders of the fleet build at once."""
+        return self._link.builders
+
     def start(self) -> RemoteRunner:
         """Return one more runner."""
         return RemoteRunner(self._link, self._options)
+
+    def start_builder(self) -> RemoteBuilder:
+        """Return one more builder."""
+        return RemoteBuilder(self._link, self._options)
 
     def use(self, task: MeasureTask, check: bool) -> wire.Message:
         """Send a task's data to each device that has not had it, once."""
@@ -130,10 +139,10 @@ class FleetRunners:
         self._link.close()
 
 
-class RemoteRunner:
-    """A runner to the measurer, one job on a fleet at a time; the device minds how long it takes."""
+class _RemoteWorker:
+    """One job on a fleet at a time; who does it there minds how long it takes."""
 
-    role = "runner"
+    role: str
 
     def __init__(self, link: Link, options: MeasureOptions) -> None:
         self._link, self._options = link, options
@@ -144,13 +153,20 @@ class RemoteRunner:
         self.started_s = time.monotonic()
         self._task: wire.Message = {}
         self._on_its_way: Job | None = None
-        self._answers: deque[wire.Message | FleetError] = deque()
+        self._answers: deque[tuple[wire.Message, bytes] | Exception] = deque()
         self._lock = threading.Lock()
         try:
             self._bell: int = os.eventfd(1, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # rings: the first answer is a greeting
         except OSError as error:
-            raise WorkerStartError(f"a runner on the fleet cannot start: {error.strerror}") from error
-        self._answers.append({"op": "hello", "device": link.devices[0].device})
+            raise WorkerStartError(f"a {self.role} on the fleet cannot start: {error.strerror}") from error
+        self._answers.append((self._hello(), b""))
+
+    def _hello(self) -> wire.Message:
+        return {"op": "hello"}
+
+    def _submit(self, job: Job) -> None:
+        self._on_its_way = job
+        self._link.submit(job)
 
     @property
     def idle(self) -> bool:
@@ -159,47 +175,27 @@ class RemoteRunner:
 
     @property
     def killed_from_outside(self) -> bool:
-        """False: the device tells whose doing an end was."""
-        return False
+        """True: it has gone only where the fleet's builders have, which is no candidate's doing."""
+        return True
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
         return self._bell
 
-    def send(self, message: wire.Message, blob: bytes = b"") -> None:
-        """Take over a task, or have a job run somewhere."""
-        if message["op"] == "task":
-            self._task = message
-            return
-        wanted = order(
-            "run",
-            task=self._task["task"],
-            artifact=blob,
-            timing=message["timing"],
-            best_s=message["best_s"],
-            check=self._task["check"],
-            timeout_s=self.timeout_s,
-            threads=self._options.threads,
-        )
-        number = message["id"]
-        job = Job(wanted, lambda answer: self._done(number, answer), alone=message["alone"], data=self._task["kept"])
-        self._on_its_way = job
-        self._link.submit(job)
-
     def begin(self, job: int, timeout_s: float) -> None:
         """Count the job that was sent as begun."""
         self.job, self.started_s = job, time.monotonic()
 
-    def _done(self, number: int, answer: Answer | FleetError) -> None:
+    def _done(self, answer: tuple[wire.Message, bytes] | Exception) -> None:
         """Take in an answer, in whatever thread it comes."""
         with self._lock:
             if self._bell < 0:
                 return
-            self._answers.append(answer if isinstance(answer, FleetError) else _as_message(number, answer))
+            self._answers.append(answer)
             os.eventfd_write(self._bell, 1)
 
     def receive(self) -> list[tuple[wire.Message, bytes]]:
-        """Return the answers that have come; FleetError where none ever will."""
+        """Return the answers that have come; FleetError where none ever will, WorkerGone where nobody is left."""
         with self._lock:
             try:
                 os.eventfd_read(self._bell)
@@ -208,9 +204,9 @@ class RemoteRunner:
             found = list(self._answers)
             self._answers.clear()
         for answer in found:
-            if isinstance(answer, FleetError):
+            if isinstance(answer, Exception):
                 raise answer
-        return [(answer, b"") for answer in found if not isinstance(answer, FleetError)]
+        return [answer for answer in found if not isinstance(answer, Exception)]
 
     def let_go(self) -> None:
         """Take back its job."""
@@ -229,6 +225,66 @@ class RemoteRunner:
     def epitaph(self) -> str:
         """Return how it ended."""
         return "it was let go"
+
+
+class RemoteRunner(_RemoteWorker):
+    """A runner to the measurer, on one of the devices."""
+
+    role = "runner"
+
+    def _hello(self) -> wire.Message:
+        return {"op": "hello", "device": self._link.devices[0].device}
+
+    def send(self, message: wire.Message, blob: bytes = b"") -> None:
+        """Take over a task, or have a job run somewhere."""
+        if message["op"] == "task":
+            self._task = message
+            return
+        wanted = order(
+            "run",
+            task=self._task["task"],
+            artifact=blob,
+            timing=message["timing"],
+            best_s=message["best_s"],
+            check=self._task["check"],
+            timeout_s=self.timeout_s,
+            threads=self._options.threads,
+        )
+        number = message["id"]
+
+        def done(answer: Answer | FleetError) -> None:
+            self._done(answer if isinstance(answer, FleetError) else (_as_message(number, answer), b""))
+
+        self._submit(Job(wanted, done, alone=message["alone"], data=self._task["kept"]))
+
+
+class RemoteBuilder(_RemoteWorker):
+    """A builder to the measurer, on one of the machines that build for others."""
+
+    role = "builder"
+
+    def send(self, message: wire.Message, blob: bytes = b"") -> None:
+        """Take over a task, or have a candidate built somewhere."""
+        if message["op"] == "task":
+            self._task = message
+            return
+        wanted = order(
+            "build",
+            backend=self._options.backend,
+            versions=dict(self._task["versions"]),
+            workload=self._task["workload"],
+            schedule=message["schedule"],
+            timeout_s=self.timeout_s,
+        )
+        number = message["id"]
+
+        def done(answer: Answer | FleetError) -> None:
+            if isinstance(answer, FleetError) or answer["status"] == "gone":
+                self._done(answer if isinstance(answer, FleetError) else WorkerGone())
+            else:
+                self._done(({**answer, "op": "built", "id": number}, answer.get("blob", b"")))
+
+        self._submit(Job(wanted, done, builds=True))
 
 
 def _as_message(number: int, answer: Mapping[str, Any]) -> wire.Message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,8 @@ from .session_process import join_blob, split_blob
 
 _MOST_SESSIONS = 4
 _SILENT_S = 900.0
-"""Without an order for so long, a session's process is ended: nobody tells a device that its user has died."""
+"""Without an order for so long, a session's process is ended: nobody tells a device whose tracker was lost meanwhile
+that its user has died."""
 _MODULE = f"{__package__}.session_process"
 
 
@@ -23,6 +25,7 @@ class _Held:
     """The process of a session, and when it was last asked for something."""
 
     process: WorkerProcess
+    wanted: Callable[[], bool]
     used_s: float = field(default_factory=time.monotonic)
 
 
@@ -36,12 +39,12 @@ class Sessions:
     def serve(self, order: Order) -> Answer:
         """Carry out an order of a session; one that crashes or takes too long ends it, with all that it held."""
         name = str(order["session"])
-        self._end_silent()
+        self.tidy()
         if order["what"] == "close":
             self._end(name)
             return {"status": "done"}
         if order["what"] == "open":
-            return self._open(name)
+            return self._open(name, order.get("wanted", lambda: True))
         if name not in self._held:
             return _failed("this session has ended, with all that it held: ask for the device again", "SessionEnded")
         held = self._held[name]
@@ -49,7 +52,7 @@ class Sessions:
         message, blob = split_blob(order["with"])
         try:
             held.process.send({"what": order["what"], "with": message}, blob)
-            reply, data = _answer(held.process, float(order["timeout_s"]))
+            reply, data = next_message(held.process, float(order["timeout_s"]))
         except (WorkerGone, GarbledError):
             how = held.process.epitaph()
             self._end(name)
@@ -61,17 +64,19 @@ class Sessions:
             return _failed(reply["error"], reply["kind"])
         return {"status": "done", "result": join_blob(reply["ok"], data)}
 
-    def _open(self, name: str) -> Answer:
+    def _open(self, name: str, wanted: Callable[[], bool]) -> Answer:
         while len(self._held) >= _MOST_SESSIONS:
             self._end(min(self._held, key=lambda each: self._held[each].used_s))
         try:
-            self._held[name] = _Held(WorkerProcess("session", self._backend, self._env, module=_MODULE))
+            self._held[name] = _Held(WorkerProcess("session", self._backend, self._env, module=_MODULE), wanted)
         except WorkerStartError as error:
             return _failed(str(error), "WorkerStartError")
         return {"status": "done"}
 
-    def _end_silent(self) -> None:
-        for name in [n for n, held in self._held.items() if time.monotonic() - held.used_s > _SILENT_S]:
+    def tidy(self) -> None:
+        """End the sessions whose users have died, or said nothing for long."""
+        now_s = time.monotonic()
+        for name in [n for n, held in self._held.items() if now_s - held.used_s > _SILENT_S or not held.wanted()]:
             self._end(name)
 
     def _end(self, name: str) -> None:
@@ -88,7 +93,7 @@ def _failed(message: str, kind: str) -> Answer:
     return {"status": "failed", "message": message, "kind": kind}
 
 
-def _answer(process: WorkerProcess, timeout_s: float) -> tuple[dict[str, Any], bytes]:
+def next_message(process: WorkerProcess, timeout_s: float) -> tuple[dict[str, Any], bytes]:
     """The next message of a process; TimeoutError where there is none in time."""
     until_s = time.monotonic() + timeout_s
     while (left_s := until_s - time.monotonic()) > 0:

@@ -106,7 +106,7 @@ class Session:
     @cached_property
     def _place(self) -> Any:
         """The device that arrays are copied to; None where that is the host."""
-        kind = self._backend.__name__.split(".")[-2]  # type: ignore[attr-defined]
+        kind = self._backend.__name__.rpartition(".")[0].rpartition(".")[2]  # type: ignore[attr-defined]
         if kind == "cuda":
             return cuda(0)
         return opencl(0) if kind == "opencl" else None

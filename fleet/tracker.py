@@ -21,6 +21,17 @@ async def tracker(host: str, port: int, security: Any, dashboard: bool = False) 
     """Run a scheduler; FleetError where the address cannot be had."""
     import dask
     from distributed import Scheduler
+    from distributed.scheduler import DEFAULT_EXTENSIONS
+    from distributed.spans import SpansSchedulerExtension
+
+    class NoSpans(SpansSchedulerExtension):  # type: ignore[misc]
+        """Dask's spans without tasks: they keep a record of every job for ever (distributed 2026.8)."""
+
+        def observe_tasks(self, tss: Any, code: Any, span_metadata: Any) -> dict[Any, Any]:
+            return {}
+
+        def heartbeat(self, ws: Any, data: Any) -> None:
+            pass
 
     quiet()
     with dask.config.set({"distributed.scheduler.worker-ttl": _SILENT, "distributed.worker.daemon": False}):
@@ -31,6 +42,7 @@ async def tracker(host: str, port: int, security: Any, dashboard: bool = False) 
             allowed_failures=MOST_LOST,
             dashboard=dashboard and has_dashboard(),
             dashboard_address=f"{host}:0",
+            extensions={**DEFAULT_EXTENSIONS, "spans": NoSpans},
             protocol="tls" if security.require_encryption else "tcp",
         )
         try:

@@ -13,6 +13,8 @@ from .measurement import MeasureError, Measurement
 from .timing import TimingSettings
 
 _MOST_LOST_IN_A_ROW = 5
+_MOST_KNOWN = 4096
+"""Artifacts whose results are remembered, at some 0.5 KB each, so that memory does not grow with a search."""
 
 
 @dataclass(eq=False)
@@ -82,7 +84,9 @@ class Jobs:
     def remember(self, known: Measurement) -> None:
         """Give candidates that compile to the artifact of `known` its result."""
         if known.artifact:
-            self._known[known.artifact] = known
+            self._known[known.artifact] = replace(known, schedule="")
+            if len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
 
     def submit(self, schedules: Sequence[str], fresh: bool, laps: int, timing: TimingSettings | None) -> list[int]:
         """Queue schedules and return their numbers; `timing` is their own, in the place of the usual one."""

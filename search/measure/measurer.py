@@ -148,7 +148,7 @@ class Measurer:
         self._task, self._task_number = task, self._task_number + 1
         self._jobs.forget()
         self._task_messages = {
-            "builder": {"op": "task", "workload": task.workload},
+            "builder": {"op": "task", "workload": task.workload, "versions": self.versions},
             "runner": self._runners.use(task, self.options.check),
         }
 
@@ -296,11 +296,14 @@ class Measurer:
                 self._expired(worker)
 
     def _dispatch(self) -> None:
+        assert self._runners is not None
         for worker in list(self._workers):
             if worker.idle and worker.jobs_done >= self.options.recycle_after:
                 self._restart(worker)
         for _ in range(self._runners_wanted - sum(worker.role == "runner" for worker in self._workers)):
             self._start("runner")
+        for _ in range(self._builders_elsewhere - sum(_builds_elsewhere(worker) for worker in self._workers)):
+            self._add(self._runners.start_builder())
         overlap = self.options.overlap
         running = any(w.role == "runner" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "builder" and w.idle]:
@@ -441,7 +444,13 @@ class Measurer:
         self._selector.unregister(worker)
         self._workers.remove(worker)
         worker.kill()
-        self._start(worker.role)
+        if not _builds_elsewhere(worker):
+            self._start(worker.role)
+
+    @property
+    def _builders_elsewhere(self) -> int:
+        """Builders on a fleet: none until one of this machine has said by which versions it builds."""
+        return 0 if self._runners is None or not self.versions else self._runners.builders
 
     @property
     def _runners_wanted(self) -> int:
@@ -451,8 +460,17 @@ class Measurer:
         assert self._selector is not None and self._scratch is not None and self._runners is not None
         is_runner = role == "runner"
         worker = self._runners.start() if is_runner else start_process(role, self.options, self._scratch.path)
+        self._add(worker)
+
+    def _add(self, worker: Worker) -> None:
+        assert self._selector is not None
         self._workers.append(worker)
         self._selector.register(worker, selectors.EVENT_READ, worker)
+
+
+def _builds_elsewhere(worker: Worker) -> bool:
+    """True for a builder that is no process of this machine."""
+    return worker.role == "builder" and not isinstance(worker, WorkerProcess)
 
 
 def _reason(error: Exception) -> str:

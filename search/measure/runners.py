@@ -11,7 +11,7 @@ import numpy as np
 
 from . import wire
 from .measurement import MeasureError, MeasureOptions, MeasureTask
-from .process import WorkerProcess
+from .process import WorkerProcess, WorkerStartError
 
 
 class Worker(Protocol):
@@ -68,8 +68,15 @@ class Runners(Protocol):
     def width(self) -> int:
         """The number of jobs that may be under way at once."""
 
+    @property
+    def builders(self) -> int:
+        """The number of builders elsewhere, beside those of this machine."""
+
     def start(self) -> Worker:
         """Start one runner, of `width`; WorkerStartError where it cannot be."""
+
+    def start_builder(self) -> Worker:
+        """Start one builder, of `builders`; WorkerStartError where it cannot be."""
 
     def use(self, task: MeasureTask, check: bool) -> wire.Message:
         """Take over a task; returns the message by which each runner does. Unless `check`, any output is right."""
@@ -79,13 +86,14 @@ class Runners(Protocol):
 
 
 RunnersMaker = Callable[[MeasureOptions, Path, Callable[[], None]], Runners]
-"""From options, a folder for files, and a function to be called when `width` has changed."""
+"""From options, a folder for files, and a function to be called when `width` or `builders` has changed."""
 
 
 class LocalRunners:
     """A process that holds this machine's device, and reads a task's data from files in `folder`."""
 
     devices = width = 1
+    builders = 0
 
     def __init__(self, options: MeasureOptions, folder: Path) -> None:
         self._options, self._folder = options, folder
@@ -94,6 +102,10 @@ class LocalRunners:
     def start(self) -> WorkerProcess:
         """Start the process."""
         return start_process("runner", self._options, self._folder)
+
+    def start_builder(self) -> Worker:
+        """Refuse: all builders are the measurer's own."""
+        raise WorkerStartError("there are no builders elsewhere")
 
     def use(self, task: MeasureTask, check: bool) -> wire.Message:
         """Write a task's arrays to files, in place of those of the one before; MeasureError where that cannot be."""

@@ -7,17 +7,21 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
 import fake_backend
 import pytest
 from commands import call
-from fleets import KEY
+from fake_space import FakeSpace
+from fleets import KEY, fake_fleet, options_on
 from patience import wait_until
 from processes import marked_processes
 
 import loopwright as lw
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.tune.loop import TuningTask, tune
+from loopwright.search.tune.progress import Lines
 
 pytest.importorskip("distributed")
 SUPPORT = Path(fake_backend.__file__).parent
@@ -77,6 +81,72 @@ def test_a_killed_device_costs_no_trial_and_stop_leaves_nothing() -> None:
             assert (code, err) == (0, "") and out == f"ended devices and the tracker at {at}: b\n"
             assert second.wait(60) == 0 and tracker.wait(60) == 0
     assert wait_until(lambda: not marked_processes(mark))
+
+
+TUNER = """
+import sys
+import fake_backend
+import loopwright as lw
+from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+key, tracker = sys.argv[1:]
+remote = lw.request_device(key, tracker)
+remote.array([1.0])
+source, expected = fake_backend.data()
+runner = lw.FleetRunner(key, tracker, repeat=1, min_repeat_ms=0, timeout=2)
+with Measurer(runner.options(MeasureOptions("fake_backend", builders=1))) as measurer:
+    measurer.use(MeasureTask("t", [source], [expected], 0, 0))
+    measurer.submit([f"time=1 run=hang n={n}" for n in range(50)])
+    next(measurer.results())
+    print("first", flush=True)
+    list(measurer.results())
+"""
+
+
+@pytest.mark.usefixtures("quick_measuring")
+def test_a_killed_tuner_frees_what_it_held() -> None:
+    """Its jobs leave the queue, and its arrays the device; they stayed there for 15 minutes."""
+    path = os.pathsep.join([str(SUPPORT), *sys.path])
+    with fake_fleet(1) as fleet:
+        words = [sys.executable, "-c", TUNER, KEY, fleet.tracker]
+        with subprocess.Popen(
+            words, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True
+        ) as tuner:
+            line_with(tuner, "first")
+            sessions = fleet.devices[0]._sessions
+            assert len(sessions._held) == 1
+            tuner.kill()
+
+        def queues() -> list[tuple[int, int]]:
+            return [(queue.free, queue.pending) for queue in lw.fleet_status(fleet.tracker).queues]
+
+        assert wait_until(lambda: queues() == [(1, 0)] and not sessions._held)
+        assert lw.fleet_status(fleet.tracker).devices[0].failed < 50
+
+
+@pytest.mark.parametrize("action", ["device", "builder"])
+def test_no_room_for_temporary_files_is_a_sentence(action: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(root: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    words = {"device": ["--key", KEY, "--target", "llvm", "--backend", "fake_backend"], "builder": []}
+    with fake_fleet(0) as fleet:
+        monkeypatch.setattr("loopwright.search.measure.scratch._make", full)
+        monkeypatch.setattr("loopwright.fleet.register.take_plain_data_only", lambda: None)
+        code, out, err = call("fleet", action, "--tracker", fleet.tracker, *words[action])
+    said = "cannot make a temporary folder: No space left on device; TMPDIR says where they go"
+    assert code == 1 and not out and said in err and err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("quick_measuring")
+def test_a_full_disk_is_one_sentence_and_the_search_goes_on() -> None:
+    source, expected = fake_backend.data(16)
+    task = TuningTask("t", "key", "text", "fake", [FakeSpace()], "time=0.002", [source], [expected], 0.0, 0.0)
+    shown = StringIO()
+    options = lw.TuningOptions(num_measure_trials=8, records="/dev/full", progress=Lines(shown), cost_model="random")
+    with fake_fleet(1) as fleet:
+        result = tune(task, options, options_on(fleet))
+    assert len(result.trials) == 8 and result.best is not None
+    assert shown.getvalue().count("No space left on device") == 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Candidates that run on a fleet: every one is a result once, whatever happens to devices and tracker."""
 
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -196,3 +197,31 @@ def test_two_tuners_share_a_device_in_turn_and_priority_goes_first() -> None:
     both = [who for who in order if who]
     shared = both[both.index("b") : len(both) - both[::-1].index("a")]
     assert 0.4 <= shared.count("a") / len(shared) <= 0.6
+
+
+def test_jobs_that_no_device_takes_are_pending_in_the_status() -> None:
+    with fake_fleet(1) as fleet, Measurer(options_on(fleet)) as measurer:
+        measurer.use(doubling())
+        assert measurer.measure(["time=0.001"])[0].ok
+        fleet.devices[0].stopped.set()
+        assert wait_until(lambda: not lw.fleet_status(fleet.tracker).devices)
+        measurer.submit(["time=0.001 n=1", "time=0.001 n=2"])
+        assert wait_until(lambda: [q.pending for q in lw.fleet_status(fleet.tracker).queues] == [2])
+        (queue,) = lw.fleet_status(fleet.tracker).queues
+        assert (queue.key, queue.total, queue.free) == (KEY, 0, 0)
+        assert str(lw.fleet_status(fleet.tracker)).startswith("key   total  free  pending\nfake  0      0     2\n")
+
+
+def test_memory_does_not_grow_with_jobs() -> None:
+    """Dask kept each job's task and kernel in its logs of 1000 steps, and a record of it for ever."""
+
+    def kept() -> int:
+        gc.collect()
+        return sum(str(type(each).__module__).startswith(("dask", "distributed")) for each in gc.get_objects())
+
+    with fake_fleet(1) as fleet, Measurer(options_on(fleet)) as measurer:
+        measurer.use(doubling())
+        measurer.measure([f"time=0.001 n={n}" for n in range(150)])
+        before = kept()
+        measurer.measure([f"time=0.001 n={n}" for n in range(150, 350)])
+        assert kept() - before < 100

@@ -1,0 +1,193 @@
+"""A builder of a fleet: a machine without a device, whose processes build candidates for the devices of others."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..dialects.counts import require_count
+from ..dialects.target import KINDS
+from ..search.measure.backend_api import backend_path
+from ..search.measure.measurement import MeasureOptions
+from ..search.measure.process import WorkerGone, WorkerProcess, WorkerStartError
+from ..search.measure.runners import start_process
+from ..search.measure.wire import GarbledError
+from ..search.records.file import ErrorCode
+from .protocol import BUILDER_RESOURCE, PROTOCOL, Answer, Order, device_resource, why_refused
+from .register import own_scratch
+from .session import next_message
+
+_RECYCLE_AFTER = MeasureOptions("").recycle_after
+
+
+class _Process:
+    """A builder process: the backend that it builds for, its versions, and the workload that it holds."""
+
+    def __init__(self, backend: str, folder: Path) -> None:
+        options = MeasureOptions(backend)
+        self.backend, self.workload = backend, ""
+        self.worker: WorkerProcess = start_process("builder", options, folder)
+        try:
+            hello, _ = next_message(self.worker, options.start_timeout_s)
+        except (WorkerGone, GarbledError, TimeoutError):
+            raise WorkerStartError(f"the builder process cannot start: {self.worker.epitaph()}") from None
+        if hello["op"] != "hello":
+            self.worker.kill()
+            raise WorkerStartError(f"the builder process cannot start: {hello['message']}")
+        self.versions: Mapping[str, str] = hello["versions"]
+
+
+class FleetBuilder:
+    """A machine that builds `count` candidates at once; a context manager, at whose end no process is left."""
+
+    aside = False
+
+    def __init__(self, name: str, count: int, backend: str = "") -> None:
+        require_count("builders", count)
+        self.name, self.threads = name, count
+        self.identity = uuid.uuid4().hex[:12]
+        self.stopped = threading.Event()
+        """Set when it is told to end."""
+        self._backends = {*map(backend_path, KINDS), *([backend] if backend else [])}
+        self._lock = threading.Lock()
+        self._idle: list[_Process] = []
+        self._all: set[_Process] = set()
+        self._built = self._failed = 0
+        self._scratch = own_scratch()
+
+    def __enter__(self) -> FleetBuilder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End its processes; harmless when repeated."""
+        self.stopped.set()
+        with self._lock:
+            for process in self._all:
+                process.worker.kill()
+            self._all.clear()
+            self._idle.clear()
+        self._scratch.remove()
+
+    # -- what is known of it ----------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> str:
+        """The part that it has in a fleet, for messages."""
+        return "among the builders"
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """Dask's resources of it."""
+        return {BUILDER_RESOURCE: self.threads, device_resource(self.identity): 1}
+
+    @property
+    def information(self) -> dict[str, Any]:
+        """The facts that never change, as plain data, by what it is."""
+        facts = {"protocol": PROTOCOL, "version": __version__, "name": self.name, "identity": self.identity}
+        return {"loopwright-builder": {**facts, "builders": self.threads}}
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Counts of what it has built so far, as plain data."""
+        return {"done": self._built, "failed": self._failed}
+
+    def tidy(self) -> None:
+        """Do nothing: it holds nothing for anybody."""
+
+    def try_again(self) -> None:
+        """Do nothing: it is never set aside."""
+
+    # -- jobs -------------------------------------------------------------------------------------------------------
+
+    def serve(self, order: Order) -> Answer:
+        """Carry out an order; called in as many threads as it builds at once."""
+        if (refusal := why_refused(order, self.name)) is not None:
+            return {"status": "refused", "message": refusal}
+        match order.get("op"):
+            case "build" if order["backend"] in self._backends:
+                answer = self._build(order)
+                done = answer["status"] == "done" and answer["code"] == ErrorCode.OK
+                with self._lock:
+                    self._built, self._failed = self._built + done, self._failed + (not done)
+                return answer
+            case "build":
+                return self._refused(f"has no backend {order['backend']!r}")
+            case "stop":
+                self.stopped.set()
+                return {"status": "done"}
+        return self._refused(f"knows no order {order.get('op')!r}")
+
+    def _refused(self, why: str) -> Answer:
+        return {"status": "refused", "message": f"builder '{self.name}' {why}"}
+
+    def _build(self, order: Order) -> Answer:
+        try:
+            process = self._taken(order["backend"])
+        except WorkerStartError as error:
+            return self._refused(f"cannot build: {error}")
+        try:
+            if process.versions != order["versions"]:
+                self._idle.append(process)
+                return self._refused(_difference(process.versions, order["versions"]))
+            reply, blob = self._asked(process, order)
+        except (WorkerGone, GarbledError):
+            how, killed = process.worker.epitaph(), process.worker.killed_from_outside
+            self._end(process)
+            code = ErrorCode.UNKNOWN if killed else ErrorCode.COMPILE_ERROR
+            return self._without(code, f"the process died while building: {how}")
+        except TimeoutError:
+            self._end(process)
+            return self._without(ErrorCode.COMPILE_TIMEOUT, f"building took longer than {order['timeout_s']:g} s")
+        if reply.get("tainted") or process.worker.jobs_done >= _RECYCLE_AFTER:
+            self._end(process)
+        else:
+            self._idle.append(process)
+        return {**reply, "status": "done", "blob": blob, "identity": self.identity}
+
+    def _asked(self, process: _Process, order: Order) -> tuple[dict[str, Any], bytes]:
+        """The answer of a process to an order, whose workload it is told first where that is another one."""
+        worker, timeout_s = process.worker, float(order["timeout_s"])
+        if process.workload != order["workload"]:
+            worker.send({"op": "task", "workload": order["workload"]})
+            next_message(worker, timeout_s)
+            process.workload = order["workload"]
+        worker.send({"op": "build", "id": 0, "schedule": order["schedule"]})
+        reply, blob = next_message(worker, timeout_s)
+        worker.jobs_done += 1
+        return reply, blob
+
+    def _without(self, code: ErrorCode, message: str) -> Answer:
+        return {"status": "done", "code": code.value, "message": message, "seconds": 0.0, "identity": self.identity}
+
+    def _taken(self, backend: str) -> _Process:
+        """A process for a backend: an idle one, or a new one, in the place of another where too many are there."""
+        with self._lock:
+            fitting = next((each for each in self._idle if each.backend == backend), None)
+            if fitting is not None:
+                self._idle.remove(fitting)
+                return fitting
+            spare = self._idle.pop() if len(self._all) >= self.threads and self._idle else None
+        if spare is not None:
+            self._end(spare)
+        process = _Process(backend, self._scratch.path)
+        with self._lock:
+            self._all.add(process)
+        return process
+
+    def _end(self, process: _Process) -> None:
+        with self._lock:
+            self._all.discard(process)
+        process.worker.kill()
+
+
+def _difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """The first version that differs between a builder and a tuner."""
+    name = min(each for each in {*ours, *theirs} if ours.get(each) != theirs.get(each))
+    return f"has {name} {ours.get(name, 'not')}, this has {theirs.get(name, 'it not')}: install the same on both"
