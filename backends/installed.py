@@ -112,7 +112,7 @@ class InstalledBackend:
         header, own = _parts(artifact)
         executable = self.load(artifact, params)
         source: Callable[[bytes], str] = getattr(self.module, "source", lambda artifact: str(module))
-        return Kernel(header.name, executable.arguments, executable, source(own), lambda: "")
+        return Kernel(header.name, executable.arguments, executable, source(own), lambda lines: "")
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.module, name)
