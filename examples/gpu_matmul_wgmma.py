@@ -39,7 +39,7 @@ ROW_BYTES = 128
 STEP_BYTES = 32
 """Bytes of k of an instruction."""
 KINDS = {"float16": ("f16", "float32"), "bfloat16": ("bf16", "float32"), "int8": ("s8", "int32")}
-"""What an intrinsic calls a type, and the type of sums, which those of bytes stay in."""
+"""The word for a type in names of intrinsics, and the type of sums, which those of bytes stay in."""
 
 
 def matmul(size: int, dtype: str = "float16", target: str = "cuda model=h200") -> lw.Schedule:

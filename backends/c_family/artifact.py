@@ -86,5 +86,8 @@ def _check(kernel: KernelSource) -> None:
         shared_bytes = (launch.static_shared_bytes, launch.dynamic_shared_bytes)
         if min(*launch.grid, *launch.block) < 1 or min(*shared_bytes, *kernel.workspaces, *launch.buffers, 0) < 0:
             raise ValueError(f"a launch of {shown(launch.name)} has sizes that cannot be")
-        if max((*launch.buffers, -1)) >= buffers:
-            raise ValueError(f"a launch of {shown(launch.name)} takes buffer {max(launch.buffers)} of {buffers}")
+        taken = (*launch.buffers, *(each.buffer for each in launch.maps))
+        if max((*taken, -1)) >= buffers or min((*taken, 0)) < 0:
+            raise ValueError(f"a launch of {shown(launch.name)} takes buffer {max(taken)} of {buffers}")
+        if any(not each.shape or len(each.shape) != len(each.box) for each in launch.maps):
+            raise ValueError(f"a launch of {shown(launch.name)} copies boxes that cannot be")

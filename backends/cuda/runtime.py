@@ -76,7 +76,7 @@ class CudaRuntime(CudaDevice):
                     function.prepared_async_call(grid, block, stream, *arguments, shared_size=shared_bytes)
 
     def _launch_with_maps(self, place: int, pointers: Sequence[int], stream: Any) -> None:
-        """Launch a kernel whose first parameters are tensor maps, which pycuda's packed parameters leave unaligned."""
+        """Launch a kernel that takes tensor maps first: packed by pycuda, they were an illegal instruction."""
         assert self._loaded is not None
         launch, maps = self.artifact.kernel.launches[place], self._maps[place]
         for each in maps:

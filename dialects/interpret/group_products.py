@@ -21,7 +21,7 @@ Read = tuple[Shared, int, Array, Array]
 
 @dataclass
 class _Group:
-    """What the products of a group read, and the registers that they add to."""
+    """A group of products: the elements that they read, and the registers that they add to."""
 
     reads: list[Read] = field(default_factory=list)
     sums: list[tuple[Registers, Sequence[int]]] = field(default_factory=list)

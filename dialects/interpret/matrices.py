@@ -75,7 +75,7 @@ def _places(intrinsic: Intrinsic, operand: str) -> tuple[Any, ...]:
 
 
 def swizzled(elements: Array, span: int, size: int) -> Array:
-    """Where elements of `size` bytes lie whose chunks of 16 change places in rows of `span` bytes; 0 for none.
+    """The places of elements of `size` bytes whose chunks of 16 change places in rows of `span` bytes; 0 for none.
 
     The bits of an address that tell chunks of a row apart are turned by those that tell 128 bytes apart.
     """

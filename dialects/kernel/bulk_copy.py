@@ -95,7 +95,7 @@ class BulkCopyOp(IRDLOperation):
 
     @property
     def map_key(self) -> tuple[SSAValue, tuple[int, ...], tuple[int, ...], int]:
-        """What its tensor map is made of: the array, its shape, the box and the swizzle."""
+        """The array, its shape, the box and the swizzle, of which its tensor map is made."""
         return self.source, self.extents, self.box_extents, self.swizzle.data
 
     @property

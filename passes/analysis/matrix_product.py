@@ -136,7 +136,7 @@ def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
 
 
 def _unrounded(value: SSAValue, intrinsic: Intrinsic) -> SSAValue:
-    """What a factor is rounded of; itself for intrinsics that do not round."""
+    """The value that a factor is rounded of; itself for intrinsics that do not round."""
     if not intrinsic.rounds:
         return value
     chosen = value.owner

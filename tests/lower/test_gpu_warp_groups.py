@@ -7,10 +7,12 @@ import pytest
 from gpu_programs import parse
 from lowered_runs import exact_inputs
 from tensor_programs import GROUP_FORMS, HOPPER, OPENCL, Form, scheduled
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.c_family.kernel_source import TensorMap
 from loopwright.backends.cuda.compile import compile_module, print_cuda
 from loopwright.backends.unsupported import UnsupportedError
@@ -18,8 +20,10 @@ from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.loop import AllocOp, ForOp
 from loopwright.dialects.target import Target, TargetAttr
-from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
+from loopwright.passes.lower.expand_pipelines import ExpandPipelines
+from loopwright.passes.lower.lower_loop_to_kernel import STEPS, lower_loop_to_kernel
 from loopwright.passes.pipeline_text import apply_schedule, parse_schedule
 from loopwright.passes.primitive import ScheduleError
 
@@ -53,6 +57,7 @@ def test_products_are_right(form: Form) -> None:
 def test_cuda_compiles_it_for_this_architecture_alone(form: Form) -> None:
     artifact = compile_module(lowered(form))
     (resources,) = artifact.resources
+    assert Artifact.from_bytes(artifact.to_bytes(), "cuda") == artifact
     assert artifact.architecture == "sm_90a" and artifact.binary[:4] == b"\x7fELF"
     assert resources.stack_bytes == 0 and resources.spill_store_bytes == 0
 
@@ -82,6 +87,50 @@ def test_the_printed_pipeline() -> None:
     assert places == sorted(places)
     assert "const __grid_constant__ TensorMap a_boxes, const __grid_constant__ TensorMap b_boxes, __half*" in source
     assert "__align__(1024) unsigned char shared_memory[]" in source or "__align__(1024) __half a_shared" in source
+
+
+def expanded(form: Form) -> list[str]:
+    """The operations of the pipelined loop and what stands around it, once pipelines are expanded."""
+    module = scheduled(form, SHAPE, HOPPER).module.clone()
+    for step in STEPS[: STEPS.index(ExpandPipelines) + 1]:
+        step().apply(Context(), module)
+    module.verify()
+    assert str(parse(str(module))) == str(module)
+    (loop,) = [
+        op for op in module.walk() if isinstance(op, ForOp) and op.loop_name == "k0" and "pipeline_stages" in op.notes
+    ]
+    around = loop.parent_block()
+    assert around is not None
+    first = list(around.ops).index(loop)
+    outside = [op for op in list(around.ops)[first - 2 : first + 2] if op is not loop]
+    return [str(op).split(" {")[0] for op in (*loop.body.block.ops, *outside) if not isinstance(op, AllocOp)]
+
+
+def test_the_expanded_pipeline_of_bulk_copies() -> None:
+    """Products of an iteration go on while the next ones begin, and those before have their place filled again."""
+    assert expanded(BULK) == [
+        "lw_loop.arrivals k0 of 3",
+        "lw_kernel.wgmma_fence",
+        "lw_loop.for k1 in 4 unrolled",
+        "lw_kernel.wgmma_commit",
+        "lw_kernel.wgmma_wait 1",
+        "lw_loop.barrier",
+        "lw_loop.at k0 = k0 + 2 where (1 - k0 >= 0)",
+        "lw_loop.at k0 = 0",
+        "lw_loop.at k0 = 1",
+        "lw_kernel.wgmma_wait 0",
+    ]
+
+
+def test_the_expanded_pipeline_of_copies_by_threads() -> None:
+    """What threads copied is shown to the products by a fence before the barrier."""
+    assert expanded(BY_THREADS)[:5] == [
+        "lw_kernel.wait 0",
+        "lw_kernel.proxy_fence",
+        "lw_loop.barrier",
+        "lw_kernel.wgmma_fence",
+        "lw_loop.for k1 in 4 unrolled",
+    ]
 
 
 def test_a_kernel_says_which_boxes_it_copies() -> None:
@@ -115,7 +164,7 @@ def test_other_targets_run_the_loops() -> None:
 def erased(kind: type[Operation], number: int = -1) -> Callable[[ModuleOp], None]:
     def erase(module: ModuleOp) -> None:
         op = operations(module, kind)[number]
-        op.detach()  # type: ignore[no-untyped-call]
+        op.detach()
         op.erase()
 
     return erase
@@ -127,7 +176,7 @@ def waits_for_less(module: ModuleOp) -> None:
     parent = first.parent_block()
     assert parent is not None
     parent.insert_op_before(kernel.WarpGroupWaitOp(2), first)
-    first.detach()  # type: ignore[no-untyped-call]
+    first.detach()
     first.erase()
 
 
