@@ -11,6 +11,7 @@ from .decompositions import decompositions
 from .errors import TorchImportError
 from .folding import fold_constants
 from .importer import FxNode, GraphImport, add_input, constant_of
+from .spectra import take_transforms_apart
 from .types import Tensor
 
 ExportedProgram = Any
@@ -64,7 +65,9 @@ def decomposed(program: str | os.PathLike[str] | ExportedProgram) -> ExportedPro
         program = torch.export.load(os.fspath(program))
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"from_exported takes a program of torch.export or a path, got {type(program).__name__}")
-    return program.run_decompositions(dict(decompositions()))
+    made = program.run_decompositions(dict(decompositions()))
+    take_transforms_apart(made.graph_module)
+    return made
 
 
 def kept_tensors(program: ExportedProgram) -> dict[str, Tensor]:
