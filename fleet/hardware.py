@@ -8,6 +8,7 @@ import socket
 from collections.abc import Sequence
 
 from ..backends.cuda import driver as cuda
+from ..backends.llvm.host import named_elsewhere
 from ..backends.opencl import platform as opencl
 from ..backends.targets import resolve_target
 from ..dialects.target import options_of
@@ -63,7 +64,7 @@ def describe_device(key: str, target: str, number: int, name: str | None = None,
             raise FleetError("kernels for opencl run on the first device of this machine: register 0")
         limits = resolve_target(target) if given - {"cores"} else opencl.target_of_device(opencl.devices()[number])
     else:
-        limits = resolve_target(target)
+        limits = named_elsewhere(resolve_target(target))
     own = name or f"{host_name()}-{kind}{number}"
     return describe(key, own, limits, backend=backend, env=env)
 

@@ -121,10 +121,12 @@ class Link:
             others = [d.address for d in self.active if d.identity not in job.avoided]
             others = others if job.avoided and not job.builds else []
             priority = self._priority
-        with contextlib.suppress(Exception):  # a connection that is being lost: the watch sends it again
+        try:
             job.future = self._submitted(dict(job.order), wanted, priority, others)
-            job.order.pop("data", None)  # it was sent: who gets the job next may have it
             job.future.add_done_callback(lambda future: self._landed(job, future))
+            job.order.pop("data", None)  # it was sent: who gets the job next may have it
+        except Exception:  # a connection that is being lost
+            self._again(job, _BOUNCED_S)
 
     def _wanted(self, job: Job) -> dict[str, int]:
         """Dask's resources that a job takes."""
@@ -206,7 +208,11 @@ class Link:
                 self._end(job, answer)
 
     def _broken(self, job: Job, future: Any) -> None:
-        error = future.exception(timeout=5)
+        try:
+            error = future.exception(timeout=5)
+        except Exception:  # the connection was lost, or this process stopped, before it could be asked for
+            self._again(job, _BOUNCED_S)
+            return
         if type(error).__name__ == "NoValidWorkerError":
             self._again(job, _BOUNCED_S)
             return

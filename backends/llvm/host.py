@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from ...dialects.cpu_models import UNITS, features_of_cpu
+from ...dialects.cpu_models import CPU_MODELS, GENERIC, UNITS, features_of_cpu
 from ...dialects.target import Target
 from ..host_cache import cache_bytes
 from .cpu import CpuFeatures, architecture, cpu_for, host_features, host_model
@@ -36,6 +36,21 @@ def _other_units() -> str:
 def cpu_of(target: Target) -> CpuFeatures:
     """Return what code for a target of a CPU is compiled to; ValueError where it names a CPU that is not known."""
     return cpu_for(target.model, target.arch, target.features)
+
+
+def named_elsewhere(target: Target) -> Target:
+    """Return this CPU's target as other machines compile for it; one that names another CPU as it is.
+
+    It gets its architecture where its model is known here alone, and loses the features that others take for granted of
+    the model and this one does not show, as a virtual machine may not.
+    """
+    if target.arch or target.features or target.model != host_model():
+        return target
+    arch, here = architecture(), set(host_features())
+    known = CPU_MODELS.get(target.model)
+    usual = (known if known and known.arch == arch else GENERIC[arch]).features.split()
+    missing = ",".join(f"-{name}" for name in sorted(usual) if name not in here)
+    return replace(target, arch="" if known and known.arch == arch else arch, features=missing)
 
 
 def as_compiled(target: Target) -> Target:

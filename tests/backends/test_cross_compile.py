@@ -11,10 +11,11 @@ from c_programs import Machine, emulated
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
-from loopwright.backends.llvm import jit
+from loopwright.backends.llvm import host, jit
 from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.cpu import MissingFeatures, architecture, cpu_for, host_model
 from loopwright.backends.llvm.executable import Artifact
+from loopwright.backends.llvm.host import named_elsewhere
 from loopwright.dialects.cpu_models import CPU_MODELS, GENERIC
 from loopwright.dialects.target import Target
 
@@ -148,6 +149,19 @@ def test_a_package_says_what_it_was_compiled_for(tmp_path: Path, monkeypatch: py
     board.save(tmp_path / "board.lw")
     with pytest.raises(ValueError, match=f"^network small is compiled for {OTHERS[0]}, this CPU is "):
         lw.load_network(tmp_path / "board.lw").executor()
+
+
+def test_this_cpu_is_named_so_that_others_can_compile_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A board that LLVM calls `generic` was whatever CPU tuned for it; hidden features were used."""
+    assert named_elsewhere(Target(model="cortex-a72")) == Target(model="cortex-a72")
+    monkeypatch.setattr(host, "architecture", lambda: "aarch64")
+    monkeypatch.setattr(host, "host_model", lambda: "cortex-a76")
+    monkeypatch.setattr(host, "host_features", lambda: ("fp-armv8", "neon", "lse", "fullfp16", "sve"))
+    assert named_elsewhere(Target(model="cortex-a76")) == Target(model="cortex-a76", features="-dotprod")
+    monkeypatch.setattr(host, "host_model", lambda: "generic")
+    board = named_elsewhere(Target(model="generic", vector_bytes=16))
+    assert board == Target(model="generic", vector_bytes=16, arch="aarch64")
+    assert machine_of(artifact(board).object_code) == MACHINES["aarch64"]
 
 
 HARNESS = """

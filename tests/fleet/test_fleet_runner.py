@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -225,3 +226,27 @@ def test_memory_does_not_grow_with_jobs() -> None:
         before = kept()
         measurer.measure([f"time=0.001 n={n}" for n in range(150, 350)])
         assert kept() - before < 100
+
+
+@pytest.mark.parametrize("fails", ["submit", "exception"])
+def test_a_job_that_is_lost_with_the_connection_is_sent_again(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search waited for ever for one whose error could not be asked for in time."""
+    failures = iter([TimeoutError("the loop is late")] * 3)
+    with fake_fleet(1) as fleet, Measurer(options_on(fleet)) as measurer:
+        link = measurer._runners._link  # type: ignore[union-attr]
+
+        def failing(*arguments: Any, again: Any) -> Any:
+            if (failure := next(failures, None)) is not None:
+                raise failure
+            return again(*arguments)
+
+        def late(*_: Any, timeout: float) -> Any:
+            raise TimeoutError
+
+        if fails == "submit":
+            monkeypatch.setattr(link, "_submitted", partial(failing, again=link._submitted))
+        else:
+            monkeypatch.setattr(fleet.devices[0], "serve", partial(failing, again=fleet.devices[0].serve))
+            monkeypatch.setattr("distributed.Future.exception", late)
+        measurer.use(doubling())
+        assert measurer.measure(["time=0.001"])[0].ok
