@@ -44,13 +44,14 @@ def named_elsewhere(target: Target) -> Target:
     It gets its architecture where its model is known here alone, and loses the features that others take for granted of
     the model and this one does not show, as a virtual machine may not.
     """
-    if target.arch or target.features or target.model != host_model():
+    if target.arch or target.model != host_model():
         return target
     arch, here = architecture(), set(host_features())
     known = CPU_MODELS.get(target.model)
     usual = (known if known and known.arch == arch else GENERIC[arch]).features.split()
-    missing = ",".join(f"-{name}" for name in sorted(usual) if name not in here)
-    return replace(target, arch="" if known and known.arch == arch else arch, features=missing)
+    told = target.features.split(",") if target.features else []
+    missing = [f"-{name}" for name in sorted(usual) if name not in here and name not in {x[1:] for x in told}]
+    return replace(target, arch="" if known and known.arch == arch else arch, features=",".join((*told, *missing)))
 
 
 def as_compiled(target: Target) -> Target:

@@ -129,7 +129,7 @@ def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     if scope_of(block.outputs[0]) != "local":
         name = buffer_name(block.outputs[0])
         raise Mismatch(f"'{name}' holds the sums, so it must be in scope local: set_scope, or cache_write before")
-    a, b = (_load_of(_unrounded(value, intrinsic)) for value in product.operands)
+    a, b = (load_of_factor(_unrounded(value, intrinsic)) for value in product.operands)
     if a is None or b is None or a.conditions or b.conditions:
         raise Mismatch(f"'{block.block_name}' must multiply elements as they lie in shared memory: cache_read before")
     return a, b
@@ -164,7 +164,8 @@ def _constant(value: SSAValue) -> int | None:
     return found.value.data if isinstance(found, IntegerAttr) else None
 
 
-def _load_of(value: SSAValue) -> LoadOp | None:
+def load_of_factor(value: SSAValue) -> LoadOp | None:
+    """The load that a factor is, widened or not; None where it is none."""
     owner = value.owner
     while isinstance(owner, arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp):
         owner = owner.operands[0].owner

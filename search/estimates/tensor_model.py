@@ -31,7 +31,9 @@ OTHER_REGISTERS = 40
 """Registers of a thread for addresses and counters: kernels of 128 sums took 210 of 128 + 48 + these."""
 FAST_UNITS = (80, 90, 100, 103)
 """Capabilities whose matrix units take half the cycles of the others' (A100 and H100 white papers)."""
-MOST_WASTE = 4
+APART = 0.3
+"""Part of the time of what runs beside the slowest unit that is not hidden. Not measured."""
+MOST_IDLE = 4
 """Elements copied by all threads at a time over those of a tile, at most: other threads wait."""
 
 
@@ -102,7 +104,7 @@ class TensorModel:
         mask &= (self.registers(c) <= on.registers_per_thread) & (rounded * threads <= on.registers)
         for extent, tile, vector in zip(self.rows, self._tile(c), self.vectors, strict=True):
             copied = threads * vector
-            mask &= (extent % tile == 0) & ((tile * fill % copied == 0) | (copied <= MOST_WASTE * tile * fill))
+            mask &= (extent % tile == 0) & ((tile * fill % copied == 0) | (copied <= MOST_IDLE * tile * fill))
             mask &= (extent // tile % c[self.group] == 0) | (extent != self.rows[0])
         if self.split:
             mask &= self.depth % c[self.split] == 0
@@ -131,15 +133,22 @@ class TensorModel:
         copies = sum(np.ceil(t * fill / self.threads(c) / v) for t, v in zip((m, n), self.vectors, strict=True))
         narrow = min(self.vectors) * self._bytes < ROW_BYTES
         stages = c[self.stages].astype(np.float64)
-        latency = GLOBAL_LATENCY * np.where(stages > 1, 1 / np.maximum(1.0, stages - 1), 2.0)
+        unhidden = GLOBAL_LATENCY + BARRIER_CYCLES + filled / FILL_BYTES_PER_CYCLE_SM
+        waiting = np.where(stages > 1, 0.0, unhidden)
+        ahead = GLOBAL_LATENCY / np.maximum(1.0, stages - 1)
 
         def iteration(resident: Array) -> Array:
             """Cycles of one fill of shared memory and its use, of all resident blocks."""
             issued = np.maximum(products, copies * (16 if narrow else 4) + FILL_INSTRUCTIONS)
-            busy = resident * np.maximum(warps / on.schedulers * issued, warps * loaded)
-            busy = np.maximum(busy, resident * filled / FILL_BYTES_PER_CYCLE_SM)
-            alone = np.maximum(1.0, warps / on.schedulers) * products + 2 * BARRIER_CYCLES
-            return np.asarray(np.maximum(busy, np.maximum(alone, latency)))
+            parts = [
+                resident * warps / on.schedulers * issued,
+                resident * warps * loaded,
+                resident * filled / FILL_BYTES_PER_CYCLE_SM,
+            ]
+            most = np.max(parts, axis=0)
+            busy = most + APART * (np.sum(parts, axis=0) - most) + 2 * BARRIER_CYCLES
+            alone = np.maximum(1.0, warps / on.schedulers) * products + warps * loaded * APART + 2 * BARRIER_CYCLES
+            return np.asarray(np.maximum(busy, np.maximum(alone + waiting, ahead)))
 
         cores, resident, blocks = max(1, self.target.cores), self._resident(c), self.blocks(c)
         whole = blocks // (cores * resident)

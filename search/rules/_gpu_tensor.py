@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...passes.analysis.nest import buffer_name, loops_reduced
@@ -22,6 +23,7 @@ from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..structure.anchor import Anchor
+from ._gpu_division import Division
 from ._gpu_tensor_plan import SidePlan, TensorPlan
 
 
@@ -34,16 +36,27 @@ class _Loops:
     sums: tuple[str, ...]
 
 
-def write_tensor(draft: Draft, plan: TensorPlan, anchor: Anchor) -> None:
-    """Apply all steps of a plan."""
+def write_result(draft: Draft, anchor: Anchor, division: Division | None) -> str:
+    """Keep the sums in registers; the block that takes them from there, which is the epilogue or a copy."""
+    out = anchor.epilogue if division is None else None
+    if out is None:
+        out = f"{anchor.output}_tile"
+        draft.do(CacheWrite, block=anchor.block, buffer=anchor.output, scope="local", label=out)
+    else:
+        draft.do(SetScope, block=anchor.block, scope="local")
+    return out
+
+
+def write_tensor(draft: Draft, plan: TensorPlan, pads: Sequence[str], out: str) -> None:
+    """Apply all steps of a plan; `pads` are blocks that pad factors, `out` is the one that takes the sums."""
     draft.add(*plan.numbers())
     for side in plan.sides:
         buffer, layout = side.factor.operand.name, side.layout(plan.product)
         draft.do(CacheRead, block=plan.block, buffer=buffer, scope="shared", layout=layout, label=side.copy)
-    for pad in anchor.pads:
+    for pad in pads:
         draft.do(ComputeInline, block=pad)
     loops = _tile(draft, plan)
-    _write_out(draft, plan, loops, anchor)
+    _write_out(draft, plan, loops, out)
     for side in plan.sides:
         _fill(draft, plan, loops, side)
     around = {loop.loop_name: loop for loop in draft.block(plan.block).enclosing_loops}
@@ -91,14 +104,8 @@ def _axes_in_order(draft: Draft, plan: TensorPlan) -> tuple[list[str], list[str]
     return [*(n for n in units if n not in reduced), *batch], rows, columns, [*(n for n in units if n in reduced), *k]
 
 
-def _write_out(draft: Draft, plan: TensorPlan, loops: _Loops, anchor: Anchor) -> None:
-    """Keep the sums in registers, and write them out by the epilogue, or by a copy, in each thread."""
-    out = anchor.epilogue if plan.division is None else None
-    if out is None:
-        out = f"{anchor.output}_tile"
-        draft.do(CacheWrite, block=plan.block, buffer=anchor.output, scope="local", label=out)
-    else:
-        draft.do(SetScope, block=plan.block, scope="local")
+def _write_out(draft: Draft, plan: TensorPlan, loops: _Loops, out: str) -> None:
+    """Write the sums out of the registers, in each thread."""
     draft.do(ReverseComputeAt, block=out, loop=loops.lane)
     _join_dimensions(draft, plan)
     draft.do(Tensorize, block=plan.block, loop=loops.sums[2], intrinsic=plan.product.intrinsic.name)

@@ -67,7 +67,7 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     _pipeline(draft, plan, loops)
     width = plan.slices.width if plan.slices is not None else None
     if division is not None and width is None:
-        width = _join(draft, plan, division)
+        width = join_parts(draft, plan.block, division)
     model = gpu_model(plan, width)
     draft.limits.append(model.limit)
     return model
@@ -187,15 +187,15 @@ def _pipeline(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
         draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages, registers=plan.registers)
 
 
-def _join(draft: Draft, plan: TilePlan, division: Division) -> Hole:
+def join_parts(draft: Draft, block: str, division: Division) -> Hole:
     """Add up the parts in a kernel of its own, with the epilogue, a few results in each thread; how many."""
     out = joining_block(draft, division)
     around = draft.sizes(out)
     fused = draft.fuse(out, list(around))
-    width = join_width(plan.block, list(around.values())[-1])
+    width = join_width(block, list(around.values())[-1])
     draft.add(width)
-    block, thread, vector = draft.split(out, fused, (0, JOINING_THREADS, width))
-    draft.do(Bind, block=out, loop=block, thread="blockIdx.x")
+    grid, thread, vector = draft.split(out, fused, (0, JOINING_THREADS, width))
+    draft.do(Bind, block=out, loop=grid, thread="blockIdx.x")
     draft.do(Bind, block=out, loop=thread, thread="threadIdx.x")
     draft.do(Vectorize, block=out, loop=vector)
     sum_up(draft, division, out, thread)

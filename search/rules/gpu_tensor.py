@@ -7,19 +7,32 @@ is one without a matrix of its windows in memory. The intrinsic is a value (`dia
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from ...dialects.intrinsics import Intrinsic, intrinsics
 from ...dialects.target import Target
+from ...passes.schedule.pad import Pad
 from ..estimates.tensor_model import TensorModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import Anchor
-from ..structure.products import Product, find_products
+from ..structure.anchor import Anchor, anchors_in, find_anchor
+from ..structure.products import Product, find_products, paddings, waste
 from ._gpu_division import plan_division, write_division
-from ._gpu_tensor import write_tensor
+from ._gpu_factors import parts_of
+from ._gpu_tensor import write_result, write_tensor
 from ._gpu_tensor_plan import plan_tensor, tensor_model
+from ._gpu_tiles import join_parts
 from ._structures import tile_anchors
+
+MOST_WASTE = 4.0
+"""Products computed over those asked for, at most. Not measured: matrix units are some eight times as fast as lanes."""
+DOUBTED_WASTE = 1.9
+"""The same from which on the structures of lanes are searched, too. Not measured."""
+FEW = 64
+"""Rows and columns of a tile: with fewer tiles than multiprocessors, parts of a reduction may go to others."""
+DEEP = 512
+"""Steps of k from which on a reduction may be divided. Not measured."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,8 @@ class GpuTensor(SketchRule):
         def write(grown: Draft, anchor: Anchor, variant: TensorVariant) -> TensorModel:
             return _write(grown, anchor, variant, target)
 
-        return tile_anchors(draft, structures, write, leaves_others=True)
+        found = tile_anchors(draft, structures, write, leaves_others=True)
+        return [*found, draft] if found[0] is not draft and _is_wasteful(draft, target) else found
 
 
 def _of_warps(target: Target) -> list[Intrinsic]:
@@ -58,10 +72,27 @@ def _of_warps(target: Target) -> list[Intrinsic]:
     return sorted(found, key=lambda x: (-x.m * x.n * x.k, x.name))
 
 
+def _is_wasteful(draft: Draft, target: Target) -> bool:
+    """True where a product is padded so much that lanes may be as fast."""
+    found = (_product(draft, anchor, _of_warps(target)) for anchor in _anchors(draft))
+    return any(product is not None and waste(product) > DOUBTED_WASTE for product in found)
+
+
+def _anchors(draft: Draft) -> list[Anchor]:
+    return [anchor for anchor in anchors_in(draft.module) if anchor.block not in draft.settled]
+
+
 def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant]:
     """The structures worth searching for an anchor."""
     found = _product(draft, anchor, _of_warps(target))
-    return [] if found is None else [TensorVariant(found.intrinsic)]
+    if found is None or waste(found) > MOST_WASTE:
+        return []
+    tiles = prod(-(-side.extent // FEW) for side in found.factors) * prod(a.extent for a in found.batch)
+    divided = tiles < target.cores and max(a.extent for a in anchor.reduce) >= DEEP
+    plain = TensorVariant(found.intrinsic)
+    if not divided or not parts_of(max(a.extent for a in anchor.reduce), False):
+        return [plain]
+    return [plain, TensorVariant(found.intrinsic, split=True)]
 
 
 def _product(draft: Draft, anchor: Anchor, wanted: list[Intrinsic]) -> Product | None:
@@ -73,10 +104,21 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
     if variant.split:
         division = plan_division(anchor, False)
         anchor = write_division(draft, division)
+    out = write_result(draft, anchor, division)
     product = _product(draft, anchor, [variant.intrinsic])
     assert product is not None
+    if padded := paddings(product):
+        for name, extent in padded.items():
+            draft.do(Pad, block=anchor.block, loop=name, factor=extent)
+        fresh = find_anchor(draft.module, anchor.block)
+        assert fresh is not None
+        anchor = fresh
+        product = _product(draft, anchor, [variant.intrinsic])
+        assert product is not None
     plan = plan_tensor(anchor.block, product, target, division)
-    write_tensor(draft, plan, anchor)
+    write_tensor(draft, plan, anchor.pads, out)
+    if division is not None:
+        join_parts(draft, anchor.block, division)
     model = tensor_model(plan)
     draft.limits.append(model.limit)
     return model

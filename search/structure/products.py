@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product as combinations
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
 
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.intrinsics import Intrinsic
-from ...dialects.loop import BlockOp, LoadOp, buffer_shape
-from ...passes.analysis.matrix_product import TURNED_BYTES, element_of_buffer
+from ...dialects.loop import BlockOp, buffer_shape
+from ...passes.analysis.matrix_product import TURNED_BYTES, element_of_buffer, load_of_factor
 from .anchor import Anchor, Operand
 
 
@@ -65,14 +65,14 @@ class Product:
 
 
 def find_products(anchor: Anchor, block: BlockOp, intrinsics: Iterable[Intrinsic]) -> list[Product]:
-    """The products of matrices that an anchor is, by each intrinsic whose types and multiples it has."""
+    """The products of matrices that an anchor is, by each intrinsic whose types it has, the least padded first."""
     factors = _factors(anchor, block)
     if factors is None:
         return []
     found = (
         _product(anchor, intrinsic, *factors) for intrinsic in intrinsics if _has_types(intrinsic, anchor, factors)
     )
-    return [product for product in found if product is not None and _divides(product)]
+    return sorted((product for product in found if product is not None), key=waste)
 
 
 def _factors(anchor: Anchor, block: BlockOp) -> tuple[Operand, Operand] | None:
@@ -80,20 +80,13 @@ def _factors(anchor: Anchor, block: BlockOp) -> tuple[Operand, Operand] | None:
     multiplied = block.yielded[0].owner
     if block.combiner.data != "add" or not isinstance(multiplied, arith.MulfOp | arith.MuliOp):
         return None
-    loads = [_load_of(value) for value in multiplied.operands]
+    loads = [load_of_factor(value) for value in multiplied.operands]
     found = {o.load: o for o in anchor.operands}
     if len(found) != 2 or len({o.name for o in anchor.operands}) != 2 or any(x not in found for x in loads):
         return None
     first, second = (found[x] for x in loads if x is not None)
     last = next((a.name for a in reversed(anchor.spatial) if (a.name in first.axes) != (a.name in second.axes)), "")
     return (second, first) if last in first.axes else (first, second)
-
-
-def _load_of(value: SSAValue) -> LoadOp | None:
-    owner = value.owner
-    while isinstance(owner, arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp):
-        owner = owner.operands[0].owner
-    return owner if isinstance(owner, LoadOp) else None
 
 
 def _has_types(intrinsic: Intrinsic, anchor: Anchor, factors: tuple[Operand, Operand]) -> bool:
@@ -144,7 +137,38 @@ def _aligned(operand: Operand, inner: Axis, n: int) -> bool:
     return inner.extent % n == 0 and row % n == 0 and all(c % n == 0 for c in (*others, last.const))
 
 
-def _divides(product: Product) -> bool:
-    """True where all extents are multiples of the intrinsic's."""
+WIDER = 1.08
+"""Elements of an axis after padding over those before, at most, where larger tiles divide it then. Not measured."""
+MOST_PADDED = 3
+"""Axes of a group that are padded, the last ones: those of a window."""
+MULTIPLES = (8, 4, 2, 1)
+"""Multiples of the intrinsic's extents that an axis is padded to, the best first."""
+
+
+def paddings(product: Product) -> dict[str, int]:
+    """The extents that axes are to be padded to, so that rows, columns and steps are multiples of the intrinsic's."""
     x = product.intrinsic
-    return product.a.extent % x.m == 0 and product.b.extent % x.n == 0 and product.depth % x.k == 0
+    groups = ((product.a.rows, x.m), (product.b.rows, x.n), (product.k, x.k))
+    return {name: extent for axes, unit in groups for name, extent in _padded(axes, unit).items()}
+
+
+def _padded(axes: Sequence[Axis], unit: int) -> dict[str, int]:
+    """The new extents of the last few axes, or of the only one, with the fewest elements; rather of the outer ones."""
+    total = prod(a.extent for a in axes)
+    if total % unit == 0:
+        return {}
+    if len(axes) == 1:
+        (axis,) = axes
+        found = [-(-total // (unit * n)) * unit * n for n in MULTIPLES]
+        return {axis.name: next((n for n in found if n <= WIDER * total), found[-1])}
+    last = axes[-MOST_PADDED:]
+    rest = total // prod(a.extent for a in last)
+    choices = (c for c in combinations(*(range(a.extent, a.extent + unit) for a in last)) if rest * prod(c) % unit == 0)
+    best = min(choices, key=lambda c: (prod(c), c[::-1]))
+    return {a.name: new for a, new in zip(last, best, strict=True) if new > a.extent}
+
+
+def waste(product: Product) -> float:
+    """Products computed over those asked for, once axes are padded."""
+    extents = {a.name: a.extent for a in (*product.a.rows, *product.b.rows, *product.k)}
+    return prod(new / extents[name] for name, new in paddings(product).items())

@@ -49,6 +49,27 @@ def test_devices_without_the_instruction_are_left_to_lanes() -> None:
     assert not any(s.name.startswith("tensor") for s in sketches(matmul(64, 64, 64), old))
 
 
+def test_extents_are_padded_to_those_of_the_instruction() -> None:
+    """Of 7 x 7 pixels the fewest more that make multiples of 16, here 8 x 8; masks are in the copies."""
+    data = te.placeholder((1, 7, 7, 32), "float16", name="data")
+    kernel = te.placeholder((3, 3, 32, 32), "float16", name="kernel")
+    conv = topi.nn.conv2d_nhwc(data, kernel, 1, 1, out_dtype="float32")
+    (sketch,) = sketches([data, kernel, topi.cast(conv, "float16")])
+    pads = [step for step in sketch.template.split(",lw-") if step.startswith("pad{")]
+    assert pads == [f'pad{{block="compute" loop="{axis}" factor=8}}' for axis in ("yy", "xx")]
+
+
+def test_a_few_rows_are_left_to_lanes_too() -> None:
+    """Of 16 rows that the instruction computes 5 are asked for: a search decides."""
+    names = [s.name for s in sketches(matmul(5, 64, 64))]
+    assert any(n.startswith("tensor") for n in names) and not all(n.startswith("tensor") for n in names)
+
+
+def test_few_tiles_are_divided_along_k() -> None:
+    names = [s.name for s in sketches(matmul(16, 256, 4096))]
+    assert len(names) == 2 and any(n.endswith("_split") for n in names)
+
+
 @pytest.mark.parametrize("size", [1024, 4096])
 def test_nearly_all_candidates_fit_the_device(size: int) -> None:
     """Threads, shared memory and registers are known before anything is built; those drawn compile without a spill."""

@@ -97,7 +97,7 @@ def matmul_half() -> Tensors:
 
 def conv_half() -> Tensors:
     """The same as a convolution: rows are pixels, steps of k the elements of a window."""
-    data, kernel = _in("data", 1, 8, 8, 16, dtype="float16"), _in("kernel", 3, 3, 16, 24, dtype="float16")
+    data, kernel = _in("data", 1, 7, 7, 16, dtype="float16"), _in("kernel", 3, 3, 16, 24, dtype="float16")
     product = topi.nn.conv2d_nhwc(data, kernel, (1, 1), (1, 1), out_dtype="float32")
     return [data, kernel, topi.cast(product, "float16")]
 

@@ -121,8 +121,15 @@ def random_product(random: Random) -> list[te.Tensor]:
     return [*factors, found]
 
 
+def _extent(random: Random, unit: int, most: int) -> int:
+    """A multiple of a unit, or any number above half of it."""
+    if random.random() < 0.6:
+        return unit * random.randint(1, most)
+    return random.randint(unit // 2 + 1, unit * most)
+
+
 def _random_matmul(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor], te.Tensor]:
-    m, n, k = 16 * random.randint(1, 5), 8 * random.randint(1, 9), 32 * random.randint(1, 4)
+    m, n, k = _extent(random, 16, 5), _extent(random, 8, 9), _extent(random, 32, 4)
     turned_a, turned_b = random.random() < 0.3, random.random() < 0.5
     a = te.placeholder((k, m) if turned_a else (m, k), dtype, name="a")
     b = te.placeholder((n, k) if turned_b else (k, n), dtype, name="b")
@@ -130,7 +137,7 @@ def _random_matmul(random: Random, dtype: str, sums: str) -> tuple[list[te.Tenso
 
 
 def _random_batch(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor], te.Tensor]:
-    m, n, k = 16 * random.randint(1, 3), 8 * random.randint(1, 5), 32 * random.randint(1, 3)
+    m, n, k = _extent(random, 16, 3), _extent(random, 8, 5), _extent(random, 32, 3)
     batch, turned = random.randint(2, 3), random.random() < 0.5
     a = te.placeholder((batch, m, k), dtype, name="a")
     b = te.placeholder((batch, n, k) if turned else (batch, k, n), dtype, name="b")
@@ -141,7 +148,7 @@ def _random_conv(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor]
     size, window, stride = random.choice(
         ((8, 3, 1), (8, 1, 1), (12, 3, 1), (16, 3, 2), (8, 1, 2), (4, 3, 1), (8, 5, 1))
     )
-    images, channels, filters = random.randint(1, 2), 32 * random.randint(1, 2), 8 * random.randint(1, 5)
+    images, channels, filters = random.randint(1, 2), _extent(random, 32, 2), _extent(random, 8, 5)
     first, pad = random.random() < 0.3, window // 2
     data = te.placeholder((images, channels, size, size) if first else (images, size, size, channels), dtype, "data")
     shape = (filters, channels, window, window) if first else (window, window, channels, filters)

@@ -1,0 +1,156 @@
+"""Extend a sum of products to a multiple of a factor, with zeros, so that tiles divide it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntAttr, MemRefType, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from ...dialects.attributes import AxesAttr, Axis
+from ...dialects.index import axis
+from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
+from ..analysis.access import writers
+from ..analysis.matrix_product import load_of_factor
+from ..analysis.nest import buffer_name, find_block, find_loop, functions, only_child
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes, ceil_div
+from ..primitive import Primitive
+from ._staging import legal_steps, redirect_load
+
+TRIED = 16
+"""The factor that is offered to searches for legal steps: the rows of most matrix instructions."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The block, its loop and iterator, the new extent, the loads to mask, and the dimension of the result, if any."""
+
+    block: BlockOp
+    loop: ForOp
+    iterator: Axis
+    extent: int
+    loads: tuple[LoadOp, ...]
+    dimension: int | None
+
+
+@dataclass(frozen=True)
+class Pad(Primitive[Plan]):
+    """`for i in 20 { block c (i in 20) { C[i] += A[i] * B } }` with `loop=i factor=16` ->
+
+    `for i in 32 { block c (i in 32) { C[i] += A[i] where (19 - i >= 0) * B } }` with C of 32
+
+    Terms beyond the end are zero, results beyond it are read by nobody. The masks move into copies of the factors
+    (`cache_read` with a layout), so that the block itself has no predicate, which a matrix instruction requires.
+
+    Requires: a sum of products of loads, without a predicate; a loop that is an iterator of it, around nothing else;
+    for a reduce loop, that both factors move with it; for another one, a result that is no argument (`cache_write`
+    before), written there at the iterator, and at least one factor that moves with it. An extent that is a multiple
+    stays.
+    """
+
+    name = "lw-pad"
+    block: str
+    loop: str
+    factor: int
+
+    def check(self, module: ModuleOp) -> Plan:
+        block = find_block(self, module, self.block)
+        loop = find_loop(self, block, self.loop)
+        if self.factor < 1:
+            raise self.error(f"factor must be at least 1, got {self.factor}", at=loop)
+        iterator = self._iterator(block, loop)
+        loads = self._factors(block)
+        moving = tuple(x for x in loads if any(iterator.name in e.axes() for e in x.indices.data))
+        if not moving or (iterator.reduce and len(moving) < len(loads)):
+            rule = "both factors must move with it" if iterator.reduce else "a factor must move with it"
+            raise self.error(f"'{self.loop}' is padded with zeros, so {rule}", at=block)
+        extent = -(-iterator.extent // self.factor) * self.factor
+        return Plan(block, loop, iterator, extent, moving, self._dimension(block, iterator))
+
+    def _iterator(self, block: BlockOp, loop: ForOp) -> Axis:
+        found = [a for a in block.axes if block.bound[a.name].as_axis() == loop.loop_name]
+        if len(found) != 1 or sum(loop.loop_name in e.axes() for e in block.bindings.data) > 1:
+            raise self.error(f"loop '{self.loop}' must be an iterator of '{self.block}': pad first", at=loop)
+        if block.conditions:
+            raise self.error(f"'{self.block}' must have no predicate", at=block)
+        inner: object = loop
+        while isinstance(inner, ForOp):
+            if inner.loop_kind != "serial" or inner.notes:
+                raise self.error(f"loop '{inner.loop_name}' must be serial and carry no annotation", at=inner)
+            inner = only_child(inner)
+        if inner is not block:
+            raise self.error(f"loop '{self.loop}' must hold '{self.block}' alone", at=loop)
+        return found[0]
+
+    def _factors(self, block: BlockOp) -> tuple[LoadOp, ...]:
+        product = block.yielded[0].owner
+        is_sum = block.combiner.data == "add" and len(block.outputs) == 1
+        if not is_sum or not isinstance(product, arith.MulfOp | arith.MuliOp):
+            raise self.error(f"'{self.block}' must be a sum of products", at=block)
+        loads = [load_of_factor(value) for value in product.operands]
+        if any(x is None for x in loads) or len(loads) != len(block.loads):
+            raise self.error(f"'{self.block}' must add up products of two loads", at=block)
+        return tuple(x for x in loads if x is not None)
+
+    def _dimension(self, block: BlockOp, iterator: Axis) -> int | None:
+        if iterator.reduce:
+            return None
+        buffer, write = block.outputs[0], block.write_indices[0]
+        if not isinstance(buffer.owner, AllocOp) or buffer.owner.alignment is not None:
+            rule = "gets longer, so it must be no argument and not aligned yet: cache_write before"
+            raise self.error(f"'{buffer_name(buffer)}' {rule}", at=block)
+        if len(writers(buffer)) > 1:
+            raise self.error(f"'{self.block}' must be the only block that writes '{buffer_name(buffer)}'", at=block)
+        found = [d for d, e in enumerate(write) if iterator.name in e.axes()]
+        if len(found) != 1 or write[found[0]].as_axis() != iterator.name:
+            raise self.error(f"'{buffer_name(buffer)}' must be written at '{iterator.name}' in one dimension", at=block)
+        return found[0]
+
+    def rewrite(self, plan: Plan) -> None:
+        inside = plan.iterator.extent - 1 - axis(plan.iterator.name)
+        for load in plan.loads:
+            redirect_load(load, load.buffer, load.indices.data, (*load.conditions, *([inside] * self._grows(plan))))
+        axes = tuple(Axis(a.name, plan.extent, a.reduce) if a == plan.iterator else a for a in plan.block.axes)
+        plan.block.iterators = AxesAttr(axes)
+        plan.loop.extent = IntAttr(plan.extent)
+        if plan.dimension is not None:
+            _lengthen(plan.block.outputs[0], plan.dimension, plan.extent)
+
+    def _grows(self, plan: Plan) -> bool:
+        return plan.extent > plan.iterator.extent
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage, loop, factor = nest.stage(self.block), nest.loop(self.block, self.loop), sizes.of(self.factor)
+        iterator = next(i for i in stage.iterators if i.bound.as_name == loop.name)
+        loop.extent = iterator.extent = ceil_div(loop.extent, factor) * factor
+        if not iterator.is_reduce:
+            (write,) = stage.writes
+            dimension = stage.dimension_of[iterator.name]
+            write.buffer.shape[dimension] = iterator.extent
+
+    def describe(self) -> str:
+        return f"Extend loop {self.loop} of {self.block} to a multiple of {self.factor}, with zeros."
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Pad, ...]:
+        return legal_steps(cls._offered(module_op), module_op)
+
+    @classmethod
+    def _offered(cls, module: ModuleOp) -> Iterator[Pad]:
+        for func in functions(module):
+            for block in blocks_in(func):
+                yield from (cls(block.block_name, x.loop_name, TRIED) for x in block.enclosing_loops)
+
+
+def _lengthen(buffer: SSAValue, dimension: int, extent: int) -> None:
+    """Give a buffer another extent in one dimension."""
+    assert isinstance(buffer.type, MemRefType)
+    shape = list(buffer_shape(buffer))
+    shape[dimension] = extent
+    kind = buffer_type(buffer.type.element_type, shape, scope_of(buffer))
+    Rewriter.replace_value_with_new_type(buffer, kind)

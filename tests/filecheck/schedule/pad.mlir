@@ -1,0 +1,74 @@
+// RUN: xdsl-opt %s -p 'lw-pad{block=C loop=i factor=4},lw-pad{block=C loop=k factor=16}' | filecheck %s --check-prefix=PADDED
+// RUN: xdsl-opt %s -p 'lw-pad{block=C loop=j factor=5}' | filecheck %s --check-prefix=EVEN
+// RUN: xdsl-opt %s -p 'lw-pad{block=C loop=i factor=4},lw-cache-read{block=C buffer=A layout="i","k"}' | filecheck %s --check-prefix=COPY
+// RUN: xdsl-opt %s -p 'lw-pad{block=out loop=a factor=4}' --verify-diagnostics | filecheck %s --check-prefix=SUM
+// RUN: xdsl-opt %s -p 'lw-pad{block=C loop=i factor=0}' --verify-diagnostics | filecheck %s --check-prefix=FACTOR
+// RUN: xdsl-opt %s -p 'lw-split{block=C loop=i factors=0,2},lw-pad{block=C loop=i1 factor=4}' --verify-diagnostics | filecheck %s --check-prefix=SPLIT
+// RUN: xdsl-opt %s -p 'lw-unroll{block=C loop=i},lw-pad{block=C loop=i factor=4}' --verify-diagnostics | filecheck %s --check-prefix=MARKED
+// RUN: xdsl-opt %s -p 'lw-pad{block=D loop=i factor=4}' --verify-diagnostics | filecheck %s --check-prefix=ARGUMENT
+// RUN: xdsl-opt %s -p 'lw-pad{block=D loop=r factor=4}' --verify-diagnostics | filecheck %s --check-prefix=ONE
+
+func.func @matmul(%A: memref<6x9xf32> {lw.name = "A"}, %B: memref<9x5xf32> {lw.name = "B"}, %O: memref<6x5xf32> {lw.name = "O", lw.output}) {
+  %C = lw_loop.alloc "C" : memref<6x5xf32>
+  lw_loop.for i in 6 {
+    lw_loop.for j in 5 {
+      lw_loop.for k in 9 {
+        lw_loop.block C (i in 6 = i, j in 5 = j, reduce k in 9 = k) writes %C[i, j] : memref<6x5xf32> add {
+          %a = lw_loop.load %A[i, k] : memref<6x9xf32>
+          %b = lw_loop.load %B[k, j] : memref<9x5xf32>
+          %c = arith.mulf %a, %b : f32
+          lw_te.yield %c : f32
+        }
+      }
+    }
+  }
+  lw_loop.for a in 6 {
+    lw_loop.for b in 5 {
+      lw_loop.block out (a in 6 = a, b in 5 = b) writes %O[a, b] : memref<6x5xf32> {
+        %c = lw_loop.load %C[a, b] : memref<6x5xf32>
+        lw_te.yield %c : f32
+      }
+    }
+  }
+  func.return
+}
+
+func.func @argument(%X: memref<6xf32> {lw.name = "X"}, %Y: memref<6x3xf32> {lw.name = "Y"}, %D: memref<6xf32> {lw.name = "D", lw.output}) {
+  lw_loop.for i in 6 {
+    lw_loop.for r in 3 {
+      lw_loop.block D (i in 6 = i, reduce r in 3 = r) writes %D[i] : memref<6xf32> add {
+        %x = lw_loop.load %X[i] : memref<6xf32>
+        %y = lw_loop.load %Y[i, r] : memref<6x3xf32>
+        %d = arith.mulf %x, %y : f32
+        lw_te.yield %d : f32
+      }
+    }
+  }
+  func.return
+}
+
+// PADDED: %C = lw_loop.alloc "C" : memref<8x5xf32>
+// PADDED: lw_loop.for i in 8 {
+// PADDED: lw_loop.for k in 16 {
+// PADDED: lw_loop.block C (i in 8 = i, j in 5 = j, reduce k in 16 = k) writes %C[i, j] : memref<8x5xf32> add {
+// PADDED: lw_loop.load %A[i, k] where (5 - i >= 0, 8 - k >= 0) : memref<6x9xf32>
+// PADDED: lw_loop.load %B[k, j] where (8 - k >= 0) : memref<9x5xf32>
+// PADDED: lw_loop.for a in 6 {
+// PADDED: lw_loop.load %C[a, b] : memref<8x5xf32>
+
+// A multiple stays as it is, without a mask.
+// EVEN: lw_loop.for j in 5 {
+// EVEN-NOT: where
+
+// The mask goes into a copy with a layout, and leaves the product without one.
+// COPY: lw_loop.block A_packed (i in 8 = i, k in 9 = k) writes %{{.*}}[i, k]
+// COPY: lw_loop.load %A[i, k] where (5 - i >= 0) : memref<6x9xf32>
+// COPY: lw_loop.block C
+// COPY-NEXT: lw_loop.load %A_packed[i, k] : memref<8x9xf32, "local">
+
+// SUM: 'out' must be a sum of products
+// FACTOR: factor must be at least 1, got 0
+// SPLIT: loop 'i1' must be an iterator of 'C': pad first
+// MARKED: loop 'i' must be serial and carry no annotation
+// ARGUMENT: 'D' gets longer, so it must be no argument and not aligned yet: cache_write before
+// ONE: 'r' is padded with zeros, so both factors must move with it
