@@ -1353,7 +1353,10 @@ def test_first_guesses_work(folder: Path, monkeypatch: pytest.MonkeyPatch, built
         given[0].astype(np.float64).dtype == "float64"
         and lw.Network("n").input("i", (1,), np.float16).dtype == "float16"
     )
-    made = te.compute((8,), lambda i: np.exp(given[i]) + np.maximum(abs(given[i]), np.float32(2)) * np.float32(3))
+    made = te.compute(
+        (8,),
+        lambda i: np.exp(given[i]) + np.maximum(abs(given[i]), np.float32(2)) * np.float32(3),  # type: ignore[arg-type, return-value]
+    )
     values = np.linspace(-4, 4, 8, dtype=np.float32)
     expected = np.exp(values) + np.maximum(abs(values), 2) * 3
     np.testing.assert_allclose(lw.build(made, T)(values), expected, rtol=1e-5)
