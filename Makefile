@@ -51,6 +51,8 @@ $(READY): pyproject.toml
 		{ echo "loopwright needs Python 3.11 or newer, and '$(PYTHON)' is not; name one: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@mkdir -p .links && ln -sfn .. .links/loopwright # type checkers follow paths, and no hook of an editable install
+	@echo "$(CURDIR)/.links" > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/loopwright-types.pth"
 	@$(VENV)/bin/python tests/support/opencl_driver.py
 	@touch $@
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,17 @@ _USUAL_MS = 100.0
 """Length of a repeat unless told otherwise."""
 _SMALL_BYTES = 1 << 28
 """Outputs that are allocated without a look at what there is, which takes some 50 microseconds."""
+
+
+class Shaped(Protocol):
+    """An array of another package, or on a device."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+Given: TypeAlias = npt.ArrayLike | Shaped
+"""An argument of a kernel's call."""
 
 
 class Executable(Protocol):
@@ -81,8 +92,8 @@ class Kernel:
         shown = [", ".join(f"{a.name}: {a}" for a in group) for group in (self._inputs, self._outputs)]
         return f"<kernel {self.name}({shown[0]}) -> {shown[1]}>"
 
-    def __call__(self, *arrays: Any) -> Array | tuple[Array, ...]:
-        """Run on NumPy arrays, inputs first; outputs may follow."""
+    def __call__(self, *arrays: Given) -> Array | Any:
+        """Run on NumPy arrays, inputs first; outputs may follow. Returns the output, or a tuple of several."""
         if len(arrays) not in (len(self._inputs), len(self.arguments)):
             raise TypeError(self._count_message(len(arrays)))
         given = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]

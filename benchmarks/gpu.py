@@ -139,8 +139,8 @@ def _checked(task: lw.SearchTask, schedule: str, reference: Any) -> tuple[Any, l
     return executable, executable._upload(arrays, again=True)
 
 
-def graphed(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
-    """Seconds of one call, in a graph of several that is replayed."""
+def graphed(torch: Any, call: Callable[[], Any], calls: int = CALLS_A_GRAPH) -> Callable[[], float]:
+    """Seconds of one call, in a graph of `calls` that is replayed."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
@@ -148,7 +148,7 @@ def graphed(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(CALLS_A_GRAPH):
+        for _ in range(calls):
             call()
 
     def timed() -> float:
@@ -159,7 +159,7 @@ def graphed(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
             graph.replay()
         last.record()
         torch.cuda.synchronize()
-        return float(first.elapsed_time(last)) * 1e-3 / (5 * CALLS_A_GRAPH)
+        return float(first.elapsed_time(last)) * 1e-3 / (5 * calls)
 
     return timed
 

@@ -15,10 +15,12 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu import graphed
 from onnx_export import to_onnx
 from rounds import PAUSE_S
 
@@ -197,7 +199,8 @@ def _torch_peer(first: lw.Network, net: lw.Network, feeds: dict[str, Any], targe
         model = TorchNetwork(version, device)
         tensors = [model.tensor(_in_layout(feeds[n], v.shape)) for n, v in version.inputs.items()]
         with torch.inference_mode():
-            found.append(_graphed(torch, model, tensors) if device == "cuda" else _inferred(torch, model, tensors))
+            call = partial(model, *tensors)
+            found.append(graphed(torch, call, CALLS_A_GRAPH) if device == "cuda" else _inferred(torch, model, tensors))
     quick = [min(timer() for _ in range(3)) for timer in found]
     return found[quick.index(min(quick))]
 
@@ -208,31 +211,6 @@ def _inferred(torch: Any, model: TorchNetwork, tensors: list[Any]) -> Timer:
             model(*tensors)
 
     return _repeated(call)
-
-
-def _graphed(torch: Any, model: TorchNetwork, tensors: list[Any]) -> Timer:
-    """Seconds of one run, in a graph of several that is replayed."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            model(*tensors)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(CALLS_A_GRAPH):
-            model(*tensors)
-
-    def timed() -> float:
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        graph.replay()
-        begin.record()
-        for _ in range(3):
-            graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        return float(begin.elapsed_time(end)) * 1e-3 / (3 * CALLS_A_GRAPH)
-
-    return timed
 
 
 def _ort_peer(first: lw.Network, net: lw.Network, feeds: dict[str, Any], target: Target, torch: Any) -> Timer:

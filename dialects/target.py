@@ -28,6 +28,9 @@ WARP = 32
 MOST_THREADS_Z = 64
 """Threads of a block along threadIdx.z, on every GPU of NVIDIA's (CUDA C++ Programming Guide) and many others."""
 
+WIDEST_BYTES = 8
+"""An element of the widest type: a vector holds one."""
+
 LINE_BYTES = 64
 """A cache line of a CPU."""
 
@@ -37,6 +40,15 @@ _DIGITS = 19
 _WORD = re.compile(r"[^\s=\"\\]+")
 _FEATURES = re.compile(r"([+-][a-z0-9.-]+(,[+-][a-z0-9.-]+)*)?")
 _TEXTS = ("kind", "model", "arch", "features")
+_MOST = {
+    **dict.fromkeys(("cores", "vector_registers", "max_threads_per_block", "max_vthreads"), 1 << 20),
+    "vector_bytes": 1 << 10,
+    "warp_size": 1 << 10,
+    "compute_capability": 999,
+}
+"""The largest value of an option: beyond any device's (Arm's SVE has vectors of 256 bytes, AMD wavefronts of 64)."""
+_MOST_BYTES = 1 << 50
+_POWERS_OF_TWO = ("vector_bytes", "warp_size")
 _AT_LEAST_ONE = ("cores", "vector_bytes", "warp_size")
 
 
@@ -84,6 +96,15 @@ class Target:
             if type(value) is not int or value < least:
                 takes = "a positive" if least else "a non-negative"
                 return f"option '{field.name}' takes {takes} integer, got {_shown(value)}"
+            most = _MOST.get(field.name, _MOST_BYTES)
+            if value > most:
+                return f"option '{field.name}' takes at most {most}, got {value}"
+            if field.name in _POWERS_OF_TWO and value & (value - 1):
+                return f"option '{field.name}' takes a power of two, got {value}"
+        if self.vector_bytes < WIDEST_BYTES:
+            return f"option 'vector_bytes' takes at least {WIDEST_BYTES}, one float64, got {self.vector_bytes}"
+        if self.is_gpu and 0 < self.max_threads_per_block < WARP:
+            return f"option 'max_threads_per_block' takes at least {WARP} of a GPU, got {self.max_threads_per_block}"
         if self.compute_capability and self.kind != "cuda":
             return f"compute_capability is for cuda, not for {self.kind}"
         return self._wrong_cpu()

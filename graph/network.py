@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
@@ -19,6 +19,7 @@ from ..te import ExpressionError
 from ..te.expr import DType
 from .evaluate import evaluate
 from .module import Array, NetworkModule
+from .network_operators import NetworkOperators
 from .operator import operator
 from .pipeline import transform
 from .types import dtype_of, infer, shape_of, tensor_type
@@ -70,7 +71,7 @@ class Value:
 
 
 @subscript_knows_classic_word('mod["main"]')
-class Network(NetworkModule):
+class Network(NetworkModule, NetworkOperators[Value]):
     """A graph of operators, as a module of the graph dialect, and the values of its constants by name.
 
     `net.apply("conv2d", x, w, stride=2)` adds an operator, `net.conv2d(x, w, stride=2)` is the same. Operators are in
@@ -155,7 +156,7 @@ class Network(NetworkModule):
         results = tuple(Value(self, r) for r in op.outputs)
         return results[0] if len(results) == 1 else results
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def _operator(self, name: str) -> Callable[..., Any]:
         """`net.relu(x)` is `net.apply("relu", x)`."""
         if name.startswith("_"):
             raise AttributeError(name)
@@ -164,6 +165,9 @@ class Network(NetworkModule):
         except ValueError as error:
             raise AttributeError(str(error)) from None
         return lambda *tensors, **options: self.apply(name, *tensors, **options)
+
+    if not TYPE_CHECKING:  # which know the operators by NetworkOperators, and a misspelt one for an error
+        __getattr__ = _operator
 
     def output(self, *values: Value, names: Sequence[str] | None = None) -> None:
         """Make tensors outputs, behind those there are; named as the tensors are unless told otherwise."""

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from .errors import ExpressionError
 from .expr import Const, Expr, IterVar, Operand, Param, cast, convert
@@ -37,6 +37,10 @@ class Reduce:
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __getitem__ = astype = _refuse
 
 
+class Reduces(Reduce):
+    """Several values that are combined together, as a number and its place; a compute of it is a list of tensors."""
+
+
 def reduce_axis(domain: Sequence[int], name: str = "rv") -> IterVar:
     """An axis to reduce over, with values in `[domain[0], domain[1])`."""
     if not isinstance(domain, Sequence) or len(domain) != 2 or not all(isinstance(n, Integral) for n in domain):
@@ -57,12 +61,20 @@ def prod(value: Operand, axis: Axes) -> Reduce:
     return _named("mul", "prod", value, axis)
 
 
-def max(value: Operand, *others: Operand, axis: Axes | None = None) -> Any:
+@overload
+def max(value: Operand, *, axis: Axes) -> Reduce: ...
+@overload
+def max(value: Operand, *others: Operand) -> Expr: ...
+def max(value: Operand, *others: Operand, axis: Axes | None = None) -> Expr | Reduce:
     """The largest value over reduction axes, or, given several values and no axis, the largest of them."""
     return _extreme("max", maximum, value, others, axis)
 
 
-def min(value: Operand, *others: Operand, axis: Axes | None = None) -> Any:
+@overload
+def min(value: Operand, *, axis: Axes) -> Reduce: ...
+@overload
+def min(value: Operand, *others: Operand) -> Expr: ...
+def min(value: Operand, *others: Operand, axis: Axes | None = None) -> Expr | Reduce:
     """The smallest value over reduction axes, or, given several values and no axis, the smallest of them."""
     return _extreme("min", minimum, value, others, axis)
 
@@ -109,6 +121,12 @@ class CommReducer:
     fidentity: Callable[..., Any]
     name: str = "reduce"
 
+    @overload
+    def __call__(self, value: Operand, /, *, axis: Axes) -> Reduce: ...
+    @overload
+    def __call__(self, values: Sequence[Operand], /, *, axis: Axes) -> Reduces: ...
+    @overload
+    def __call__(self, first: Operand, second: Operand, /, *more: Operand, axis: Axes) -> Reduces: ...
     def __call__(self, *values: Any, axis: Axes) -> Reduce:
         """Reduce one value, or a tuple of values that are combined together."""
         if len(values) == 1 and isinstance(values[0], tuple | list):
@@ -125,7 +143,7 @@ class CommReducer:
                 f"combiner '{self.name}' reduces {count} value(s), but fcombine gives {len(joined)} "
                 f"and fidentity {len(identity)}"
             )
-        return Reduce(
+        return (Reduce if count == 1 else Reduces)(
             "custom",
             exprs,
             _reduction_axes(self.name, axis),

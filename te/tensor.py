@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from ..dialects.element import DTYPES, element_type
 from .errors import ExpressionError, ShapeError, format_shape
 from .expr import DType, Expr, IterVar, Operand, Read, convert
 from .functions import function_of, plain
-from .reduce import Reduce
+from .reduce import Reduce, Reduces
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,26 @@ def placeholder(
     return Tensor(name, extents, element, Placeholder(name, constant))
 
 
+@overload
+def compute(  # type: ignore[overload-overlap]  # several values combined together are a reduction, too
+    shape: Sequence[int] | int,
+    fcompute: Callable[..., Reduces | Sequence[Operand]],
+    name: str = ...,
+    axes: Sequence[str] | None = ...,
+) -> list[Tensor]: ...
+@overload
+def compute(
+    shape: Sequence[int] | int,
+    fcompute: Callable[..., Operand | Reduce],
+    name: str = ...,
+    axes: Sequence[str] | None = ...,
+) -> Tensor: ...
 def compute(
     shape: Sequence[int] | int,
     fcompute: Callable[..., Any],
     name: str = "compute",
     axes: Sequence[str] | None = None,
-) -> Any:
+) -> Tensor | list[Tensor]:
     """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a list of tensors where that gives a tuple.
 
     The axes are called `axes`, or else as the function's arguments are, `i0, i1, ...` for `*indices`. A reduction

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...dialects.numpy_types import teach_numpy
-from ...graph.network import Value
+from ...graph.network import Network, Value
 from .errors import NeedsConstantError, UnsupportedNode
 from .weights import LARGE
 
 Array: TypeAlias = npt.NDArray[Any]
 Operand: TypeAlias = "Value | Array"
 """A tensor of the network, or one whose values are known."""
-
-
-class NetworkBuilder(Protocol):
-    """A network as converters add to it: every operator is a method, and all but `split` give one tensor."""
-
-    def apply(self, name: str, *tensors: Any, label: str | None = None, **options: Any) -> Value:
-        """Add an operator."""
-
-    def constant(self, values: Any, name: str | None = None, dtype: str | None = None) -> Value:
-        """Return a tensor that is the same in every run."""
-
-    def __getattr__(self, name: str) -> Callable[..., Value]:
-        """Add the operator of that name."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +26,7 @@ class Node:
     Converters return the results in order, those that are not computed left off.
     """
 
-    net: NetworkBuilder
+    net: Network
     operator: str
     version: int
     label: str
@@ -112,7 +99,8 @@ class Node:
 
     def apply(self, operator: str, *tensors: Any, **options: Any) -> Value:
         """Add an operator of the network, named after this node."""
-        return self.net.apply(operator, *tensors, label=self.label, **options)
+        made: Value = self.net.apply(operator, *tensors, label=self.label, **options)
+        return made
 
     def number_like(self, number: float, like: Value) -> Array:
         """Return a number as an array of another tensor's type."""

@@ -9,6 +9,7 @@ from ...dialects.numpy_types import working_type
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr, promote
+from ...te.reduce import Reduce
 from ..operator import anchor
 
 
@@ -27,7 +28,7 @@ def _einsum(*tensors: Tensor, equation: str) -> Tensor:
     dtype = reduce(promote, (t.dtype for t in tensors))
     kind = working_type(dtype) if reduced else dtype
 
-    def element(*indices: Expr) -> object:
+    def element(*indices: Expr) -> Expr | Reduce:
         at: dict[str, Expr] = {**dict(zip(result, indices, strict=True)), **reduced}
         factors = [
             t[tuple(0 if n == 1 else at[letter] for letter, n in zip(term, t.shape, strict=True))].astype(kind)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...backends.forkable import ForkableLock
+from ...backends.kernel_function import Given
 from ...dialects.classic_words import attributes_know_classic_words, subscript_knows_classic_word
 from .device import LoadedNetwork, load
 from .executor import Array, Executor
@@ -44,7 +45,7 @@ class CompiledNetwork:
         """Return an executor on the target's device of that number."""
         return Executor(self.plan, self.loaded(device).session())
 
-    def __call__(self, *arrays: Any, **inputs: Any) -> Array | tuple[Array, ...]:
+    def __call__(self, *arrays: Given, **inputs: Given) -> Array | Any:
         """Run on arrays for all inputs, in order or by name; returns the output, or a tuple of several."""
         with self._lock:
             if self._own is None:

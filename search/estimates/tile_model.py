@@ -209,7 +209,7 @@ class TileModel:
             cycles = cycles + packed / L2_BYTES_PER_CYCLE * PACK_PASSES
         if self.panel == "direct":
             cycles = cycles * UNPACKED
-        far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * self.target.l2_bytes))
+        far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * max(1, self.target.l2_bytes)))
         cycles = cycles + self.packed * (PACK_CYCLES + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * PADDED_INLINE

@@ -29,7 +29,7 @@ INTERPRETED_FLOPS = 120_000
 EXTENT, LANES = 37, 16
 FLOATS, INTEGERS = ("float16", "float32", "float64"), ("int8", "int32", "int64")
 
-Value = Callable[[te.Expr, te.Expr], object]
+Value = Callable[[te.Expr, te.Expr], te.Expr]
 """From an element and its index to an element of the result."""
 
 
@@ -251,7 +251,7 @@ def test_masked_lanes_of_a_local_buffer() -> None:
 
 @pytest.mark.parametrize("value", ["cast", "choice", "convert"])
 def test_vectors_of_a_gpu(value: str) -> None:
-    values: dict[str, Callable[[te.Expr], object]] = {
+    values: dict[str, Callable[[te.Expr], te.Expr]] = {
         "cast": lambda x: x.astype("float32") * 2,
         "choice": lambda x: te.select(x > 1, x, te.const(0.5, "float16")),
         "convert": lambda x: x.astype("int32"),

@@ -121,7 +121,7 @@ def test_mistakes_are_refused_in_a_sentence(use: Any, message: str) -> None:
 def test_unknown_operator_as_a_method_is_an_attribute_error() -> None:
     net, _ = net_with_input(1)
     with pytest.raises(AttributeError, match="there is no operator 'reluu'; there are relu"):
-        net.reluu  # noqa: B018
+        net.reluu  # type: ignore[attr-defined]  # noqa: B018
     assert not hasattr(net, "_private")
 
 

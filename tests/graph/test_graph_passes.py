@@ -267,7 +267,7 @@ class RandomNet:
         axis = 3 if self.last else 1
         if kind == "transpose":
             order = self.draw(st.permutations(range(4)))
-            return self.net.transpose(self.net.transpose(x, axes=order), axes=np.argsort(order))
+            return self.net.transpose(self.net.transpose(x, axes=order), axes=np.argsort(order).tolist())
         if kind == "concatenate":
             return self.net.split(self.net.concatenate(x, x, axis=axis), sections=2, axis=axis)[1]
         if kind == "bias_add":

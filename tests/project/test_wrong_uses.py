@@ -162,6 +162,42 @@ COMMANDS = [
         "tune matmul --target 'llvm l1_bytes=-5'",
         "target 'llvm l1_bytes=-5': option 'l1_bytes' takes a non-negative integer, got '-5'",
     ),
+    (
+        "tune matmul --target 'llvm vector_bytes=7'",
+        "target 'llvm vector_bytes=7': option 'vector_bytes' takes a power of two, got 7",
+    ),
+    (
+        "tune matmul --target 'llvm vector_bytes=4'",
+        "target 'llvm vector_bytes=4': option 'vector_bytes' takes at least 8, one float64, got 4",
+    ),
+    (
+        "tune matmul --target 'llvm vector_bytes=100000000'",
+        "target 'llvm vector_bytes=100000000': option 'vector_bytes' takes at most 1024, got 100000000",
+    ),
+    (
+        "tune matmul --target 'llvm cores=1000000000'",
+        "target 'llvm cores=1000000000': option 'cores' takes at most 1048576, got 1000000000",
+    ),
+    (
+        "tune matmul --target 'llvm vector_registers=99999999999'",
+        "target 'llvm vector_registers=99999999999': option 'vector_registers' takes at most 1048576",
+    ),
+    (
+        "tune matmul --target 'llvm l2_bytes=9999999999999999'",
+        "target 'llvm l2_bytes=9999999999999999': option 'l2_bytes' takes at most 1125899906842624",
+    ),
+    (
+        "tune matmul --target 'cuda warp_size=31'",
+        "target 'cuda warp_size=31': option 'warp_size' takes a power of two, got 31",
+    ),
+    (
+        "tune matmul --target 'cuda model=h200 max_threads_per_block=7'",
+        "option 'max_threads_per_block' takes at least 32 of a GPU, got 7",
+    ),
+    (
+        "tune matmul --target 'cuda compute_capability=5000'",
+        "target 'cuda compute_capability=5000': option 'compute_capability' takes at most 999, got 5000",
+    ),
     ("tune matmul --target 'llvm cores=2 cores=3'", "target 'llvm cores=2 cores=3': option 'cores' is given twice"),
     (
         "tune matmul --target 'llvm features=+nothing'",
@@ -1317,7 +1353,10 @@ def test_first_guesses_work(folder: Path, monkeypatch: pytest.MonkeyPatch, built
         given[0].astype(np.float64).dtype == "float64"
         and lw.Network("n").input("i", (1,), np.float16).dtype == "float16"
     )
-    made = te.compute((8,), lambda i: np.exp(given[i]) + np.maximum(abs(given[i]), np.float32(2)) * np.float32(3))
+    made = te.compute(
+        (8,),
+        lambda i: np.exp(given[i]) + np.maximum(abs(given[i]), np.float32(2)) * np.float32(3),  # type: ignore[arg-type, return-value]
+    )
     values = np.linspace(-4, 4, 8, dtype=np.float32)
     expected = np.exp(values) + np.maximum(abs(values), 2) * 3
     np.testing.assert_allclose(lw.build(made, T)(values), expected, rtol=1e-5)

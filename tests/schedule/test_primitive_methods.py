@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import network_operators
 import pytest
 
 import loopwright as lw
@@ -14,6 +15,12 @@ def test_the_signatures_are_those_of_the_passes() -> None:
     written = (Path(lw.__file__).parent / "primitive_methods.py").read_text()
     assert "".join(written.split()).replace(",)", ")") == "".join(primitive_methods.text().split()).replace(",)", ")")
     assert not [name for name in _methods() if f"def {name}(" not in written and name not in vars(Schedule)]
+
+
+def test_the_signatures_of_a_network_are_those_of_its_operators() -> None:
+    """Where this fails: .venv/bin/python tests/support/network_operators.py, and make format."""
+    written = (Path(lw.__file__).parent / "graph" / "network_operators.py").read_text()
+    assert "".join(written.split()).replace(",)", ")") == "".join(network_operators.text().split()).replace(",)", ")")
 
 
 @pytest.mark.parametrize("name", [name for name in lw.__all__ if name.endswith("Error")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 from loopwright import te
 from loopwright.te.reduce import CommReducer, Reduce
@@ -137,7 +138,7 @@ _COMBINERS: dict[str, Callable[..., Reduce]] = {"add": te.sum, "mul": te.prod, "
 def _stage(stage: Stage, tensors: Mapping[Source, te.Tensor]) -> Sequence[te.Tensor]:
     reduced = {name: te.reduce_axis((low, low + extent), name) for name, low, extent in stage.reduced}
 
-    def body(*at: te.Expr) -> object:
+    def body(*at: te.Expr) -> Any:
         where = {**{name: e for (name, _), e in zip(stage.axes, at, strict=True)}, **reduced}
         values = tuple(expression(node, where, tensors) for node in stage.bodies)
         if stage.combiner in ("argmax", "argmin"):

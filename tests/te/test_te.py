@@ -123,7 +123,7 @@ def test_numbers_take_the_type_of_the_other_operand() -> None:
 
 def test_numpy_numbers_are_numbers() -> None:
     out = te.compute((5, 7), lambda i, j: np.float32(2) * X[i, j] + np.int64(1))  # type: ignore[operator]
-    np.testing.assert_array_equal(run(out, (X, XS)), XS * 2 + 1)
+    np.testing.assert_array_equal(run(out, (X, XS)), XS * 2 + 1)  # type: ignore[arg-type]  # as NumPy says of the product
     np.testing.assert_array_equal(run(np.float32(2) * X, (X, XS)), XS * 2)
 
 
@@ -351,7 +351,7 @@ def test_misuse_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="cannot be iterated"):
         list(X)
     with pytest.raises(TypeError, match="got str"):
-        te.compute((5,), lambda i: X[i, 0] + "1")  # type: ignore[operator]
+        te.compute((5,), lambda i: X[i, 0] + "1")  # type: ignore[operator, arg-type, return-value]
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

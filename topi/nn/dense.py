@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...te import ShapeError, Tensor, compute, reduce_axis, sum
 from ...te.errors import format_shape
+from ...te.reduce import Reduce
 from ..arguments import require_rank
 from ..broadcast import add
 from .convolution import accumulator_type
@@ -69,7 +70,7 @@ def _product(
     k = reduce_axis((0, depth), "k")
     batched = a.ndim == 3
 
-    def element(*indices: object) -> object:
+    def element(*indices: object) -> Reduce:
         *batch, i, j = indices
         left = [0 if a.shape[0] == 1 else x for x in batch]
         right = [0 if b.shape[0] == 1 else x for x in batch]

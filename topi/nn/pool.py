@@ -11,6 +11,7 @@ from ...dialects.numpy_types import FLOATS, working_type
 from ...te import IterVar, ShapeError, Tensor, compute, min_value, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
+from ...te.reduce import Reduce
 from ..arguments import Ints, Padding, padding_of, spread
 from .pad import pad_spatial
 
@@ -50,7 +51,7 @@ def avg_pool(
     padded = pad_spatial(data, pool.before, pool.after, pool.first)
     shape, kind = pool.shape(data), working_type(data.dtype)
 
-    def summed(*indices: Expr) -> object:
+    def summed(*indices: Expr) -> Expr | Reduce:
         return te.sum(padded[pool.at(indices)].astype(kind), axis=pool.axes)
 
     total: Tensor = compute(shape, summed, "pool_sum", pool.names)
@@ -84,7 +85,7 @@ def adaptive_max_pool(data: Tensor, output_size: Ints, layout: str = "NCHW") -> 
     """The largest element of each of `output_size` windows, from floor(o * E / O) to ceil((o + 1) * E / O)."""
     windows = _adaptive("adaptive_max_pool", data, output_size, layout)
 
-    def element(*indices: Expr) -> object:
+    def element(*indices: Expr) -> Expr | Reduce:
         value: Expr = data[windows.at(indices)]
         conditions = windows.conditions(indices)
         if conditions:
@@ -100,7 +101,7 @@ def adaptive_avg_pool(data: Tensor, output_size: Ints, layout: str = "NCHW") -> 
     _require_float("adaptive_avg_pool", data)
     windows = _adaptive("adaptive_avg_pool", data, output_size, layout)
 
-    def element(*indices: Expr) -> object:
+    def element(*indices: Expr) -> Expr | Reduce:
         value: Expr = data[windows.at(indices)]
         conditions = windows.conditions(indices)
         if conditions:
