@@ -5,6 +5,7 @@ PYTHON ?= $(or $(shell for python in python3 python3.14 python3.13 python3.12 py
 VENV := .venv
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
+DOCS := $(VENV)/.docs
 TUNE_ARGS ?= conv2d --trials 64
 TEST_WORKERS ?= 2
 TEST_ARGS ?=
@@ -15,7 +16,7 @@ AS_CPU := $(if $(TEST_CPU),LOOPWRIGHT_TEST_CPU=$(TEST_CPU) PYTHONPATH=tests/supp
 # Images of containers set it; each process of a test run would then compile all that it imports, and each test, anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tune test test-all lint check bench trust format
+.PHONY: docs tune test test-all lint check bench trust format
 .DEFAULT_GOAL := check
 
 tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
@@ -43,6 +44,9 @@ format: $(READY)
 bench: $(PEERS)
 	$(VENV)/bin/python benchmarks/run.py
 
+docs: $(DOCS) ## the documentation as a site, in build/site
+	$(VENV)/bin/python -m mkdocs build --quiet
+
 trust: $(READY) ## random programs, graphs, faults and damaged inputs, for hours; TRUST_ARGS="--scale 0.01" for minutes
 	$(VENV)/bin/python benchmarks/trust/run.py $(TRUST_ARGS)
 
@@ -54,6 +58,10 @@ $(READY): pyproject.toml
 	@mkdir -p .links && ln -sfn .. .links/loopwright # type checkers follow paths, and no hook of an editable install
 	@echo "$(CURDIR)/.links" > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/loopwright-types.pth"
 	@$(VENV)/bin/python tests/support/opencl_driver.py
+	@touch $@
+
+$(DOCS): $(READY)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 $(PEERS): $(READY)

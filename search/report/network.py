@@ -15,7 +15,7 @@ from ..tune.state import SchedulerState, TaskRow, ways_of, weighted_sum
 from ..tune.strategy import TaskHistory
 from ..tune.table import HEADINGS, as_table
 from .group import RecordGroup
-from .svg import Chart
+from .vega import Spec, chart, field, figure, layer, tips
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def section(trace: NetworkTrace) -> Iterator[str]:
         by_time = _chart("seconds since the first trial", [(t, s) for _, t, s in known], trace.elapsed_s[-1])
         charts.append((by_time, "over time, pauses between runs included"))
     yield "<h3>Total latency</h3>"
-    for chart, what in charts:
-        yield f"<figure>{chart}<figcaption>Estimated latency of the whole {what}.</figcaption></figure>"
+    for drawn, what in charts:
+        yield figure(drawn, f"Estimated latency of the whole {what}.")
 
 
 def _cells(trace: NetworkTrace, row: TaskRow) -> list[str]:
@@ -119,14 +119,16 @@ def _cells(trace: NetworkTrace, row: TaskRow) -> list[str]:
     return cells
 
 
-def _chart(x_label: str, points: Sequence[tuple[float, float]], end: float) -> Chart:
+def _chart(x_label: str, points: Sequence[tuple[float, float]], end: float) -> Spec:
     """The total latency in ms, as steps."""
     least_s, most_s = min(s for _, s in points), max(s for _, s in points)
     top = 1e3 * min(most_s, 4 * least_s) * 1.08
-    chart = Chart("Estimated total latency", x_label, "ms", (0.0, max(end, points[-1][0], 1e-3)), (0.0, top))
-    steps: list[tuple[float, float]] = []
-    for x, total_s in points:
-        level = min(1e3 * total_s, top)
-        steps += [(x, steps[-1][1] if steps else level), (x, level)]
-    chart.line([*steps, (max(end, points[-1][0]), steps[-1][1])], "best")
-    return chart
+    last = max(end, points[-1][0], 1e-3)
+    rows = [
+        {"x": x, "y": min(1e3 * total_s, top), "latency": duration(total_s)}
+        for x, total_s in [*points, (last, points[-1][1])]
+    ]
+    mark = {"type": "line", "interpolate": "step-after", "color": "$best", "point": {"color": "$best", "size": 18}}
+    x = field("x", x_label, scale={"domain": [0, last]})
+    y = field("y", "ms", scale={"domain": [0, top]})
+    return chart("Estimated total latency", [layer(rows, mark, x=x, y=y, tooltip=tips("latency"))])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ...dialects.markup import as_text, folded, table
 from ...passes.primitive import ScheduleError
+from ..features.catalogue import PRIOR, catalogue
 from ..measure.limits import Limits, why_unknown
 from ..measure.measurer import headline
 from ..records.file import Record, Role
@@ -16,12 +18,16 @@ from .charts import curve_chart, prediction_chart, roofline_chart
 from .document import document
 from .group import RecordGroup, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
+from .knobs import Knob, knobs_of
 from .network import NetworkTrace, section
 from .steps import Step, steps_of
+from .vega import figure, scripts
 
 FindLimits = Callable[[RecordGroup], Limits | None]
 
 _MOST_BARS = 14
+_FEATURES = {feature.name: f"{feature.text}, {feature.unit}" for feature in (*catalogue(), PRIOR)}
+"""What each feature of the cost model says, and its unit."""
 _NO_OPERATIONS = "operations of a run are not known"
 _LONGEST_TEXT = 200_000
 
@@ -31,7 +37,7 @@ def page(
 ) -> str:
     """The page as text."""
     body = "".join(_body(all_groups, title, find_limits, networks))
-    return document(title, body)
+    return document(title, body, scripts())
 
 
 def _body(
@@ -92,10 +98,12 @@ def _section(group: RecordGroup, number: int, find_limits: FindLimits) -> Iterat
     if group.task is not None:
         yield f"<h3>What is computed</h3><pre>{as_text(str(group.task.compute_dag))}</pre>"
     yield (
-        f"<h3>Tuning curve</h3><figure>{curve_chart(group)}<figcaption>Each trial is a point, the line is the best "
-        "so far. Empty points were clearly slower and were not timed to the end, dashed ones compiled to a binary that "
-        "had been measured before, crosses failed. Point at one for its figures."
-        f"{_after_run_off(group)}</figcaption></figure>"
+        "<h3>Tuning curve</h3>"
+        + figure(
+            curve_chart(group),
+            "Each trial is a point, the line is the best so far. Hover over a point, or touch it, for its figures."
+            + _after_run_off(group),
+        )
     )
     yield from _model(group)
     yield from _roofline(group, limits)
@@ -120,9 +128,11 @@ def _roofline(group: RecordGroup, limits: Limits | None) -> Iterator[str]:
     else:
         intensity = group.flop / group.moved_bytes
         yield (
-            f"<figure>{chart}<figcaption>What the device allows at {intensity:.3g} "
-            f"operations for each byte of inputs and outputs ({as_text(limits.source)}). Data that stays in caches may "
-            "lie above the slope.</figcaption></figure>"
+            figure(
+                chart,
+                f"What the device allows at {intensity:.3g} operations for each byte of inputs and outputs "
+                f"({as_text(limits.source)}). Data that stays in caches may lie above the slope.",
+            )
         )
 
 
@@ -157,7 +167,7 @@ def _figures(group: RecordGroup, limits: Limits | None) -> str:
     building, running = sum(r.build_s for r in group.records), sum(r.run_s for r in group.records)
     rows.append(("spent", f"{building:.1f} s of building (in parallel), {running:.1f} s of running and checking"))
     cells = "".join(f"<tr><th>{name}</th><td>{as_text(text)}</td></tr>" for name, text in rows)
-    return f"<table>{cells}</table>"
+    return f'<table class="facts">{cells}</table>'
 
 
 def _model(group: RecordGroup) -> Iterator[str]:
@@ -168,8 +178,10 @@ def _model(group: RecordGroup) -> Iterator[str]:
     yield "<h3>Cost model</h3>"
     if chart is not None:
         yield (
-            f"<figure>{chart}<figcaption>Candidates that the model had not seen: the better it is, the closer the "
-            "points lie to a rising line.</figcaption></figure>"
+            figure(
+                chart,
+                "Candidates that the model had not seen: the better it is, the closer the points lie to a rising line.",
+            )
         )
     if judged:
         mean = statistics.fmean(q.rank_correlation for _, q in judged)
@@ -253,17 +265,41 @@ def _what_mattered(group: RecordGroup) -> Iterator[str]:
         whose = f"Decisions of sketch {as_text(sketch)}"
         yield f'<p class="soft">{whose}, by how much a prediction of times needs them:</p>'
         yield _bars(decisions)
+        yield from _good_values(knobs_of(group))
     if features:
-        yield '<p class="soft">Features of the cost model:</p>'
-        yield _bars(features)
+        yield '<p class="soft">Features of the cost model: what they say is told below each name.</p>'
+        yield _bars(features, _FEATURES)
     elif group.task is None:
         yield '<p class="soft">Features of the cost model are not shown: the workload\'s IR is not at hand.</p>'
 
 
-def _bars(importance: Importance) -> str:
+def _good_values(knobs: Sequence[Knob]) -> Iterator[str]:
+    """The values of each knob, the good ones first."""
+    rows = []
+    for knob in knobs[:_MOST_BARS]:
+        good = set(knob.good)
+        shown = [
+            f'<span class="{"good" if each.value in good else "soft"}">{as_text(each.value)}</span>'
+            f'<span class="soft"> {each.best:.0%}&nbsp;({each.trials})</span>'
+            for each in knob.values[:_MOST_BARS]
+        ]
+        rows.append([as_text(knob.name), " &ensp;".join(shown)])
+    if rows:
+        yield (
+            '<p class="soft">Values that were tried, by the best trial that had each as a share of the best speed (and '
+            "how many trials had it); those within 5% of the best are marked:</p>"
+        )
+        yield table(("knob", "values"), rows)
+
+
+def _bars(importance: Importance, words: Mapping[str, str] = MappingProxyType({})) -> str:
     rows = "".join(
-        f'<tr><td>{as_text(name)}</td><td class="number">{share:.0%}</td>'
-        f'<td><span class="bar" style="width:{22 * share / importance[0][1]:.2f}rem"></span></td></tr>'
+        f'<tr><td>{as_text(name)}{_explained(words.get(name, ""))}</td><td class="number">{share:.0%}</td>'
+        f'<td><span class="bar" style="width:{100 * share / importance[0][1]:.1f}%"></span></td></tr>'
         for name, share in importance[:_MOST_BARS]
     )
-    return f"<table>{rows}</table>"
+    return f'<table class="bars">{rows}</table>'
+
+
+def _explained(words: str) -> str:
+    return f'<br><span class="soft">{as_text(words)}</span>' if words else ""

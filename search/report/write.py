@@ -22,6 +22,7 @@ from .document import PAGE_MARK
 from .group import RecordGroup, groups
 from .network import traces
 from .page import page
+from .vega import picture
 
 if TYPE_CHECKING:
     from ..task import SearchTask
@@ -73,7 +74,7 @@ def write_report(
     if path.suffix == ".svg":
         if len(found) > 1:
             raise RecordError(f"a curve is of one workload, {name} holds {len(found)}: write a page (.html)")
-        text = curve_chart(found[0]) + "\n"
+        text = picture(curve_chart(found[0])) + "\n"
     else:
         text = page(found, title or f"Tuning report of {Path(name).name}", limits, traces(known, found))
     try:

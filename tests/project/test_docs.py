@@ -113,6 +113,12 @@ def test_readme_links_every_page() -> None:
     assert not [page.name for page in all_pages()[1:] if f"docs/{page.name}" not in readme]
 
 
+def test_the_site_leads_to_every_page() -> None:
+    """The strict build of the site says so, too, but takes a minute."""
+    named = set(re.findall(r"^ +- (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert {page.name for page in all_pages()[1:]} - named == set()
+
+
 def test_tutorials_stand_under_their_classic_titles() -> None:
     """Where README.md and the page for users of TVM link them; each goes through its steps when it is run above."""
     pages = {page for page in all_pages() if page.name.startswith("tutorial_")}

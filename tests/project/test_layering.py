@@ -45,6 +45,7 @@ HEAVY = {
     "shtab",
     "sklearn",
     "threadpoolctl",
+    "vl_convert",
 }
 HEAVY |= {"google", "ml_dtypes", "onnxruntime", "torch"}
 LOADS_LATE = {

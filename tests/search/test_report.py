@@ -1,6 +1,6 @@
 """The report of a record file: one page that loads nothing, says what happened, and survives what records may hold."""
 
-import itertools
+import json
 import re
 from dataclasses import replace
 from functools import partial
@@ -25,11 +25,12 @@ from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Record, RecordError, Role
 from loopwright.search.records.rebuilt import rebuilt_task
 from loopwright.search.records.record import duration
-from loopwright.search.report.charts import curve_chart
+from loopwright.search.report import vega
+from loopwright.search.report.charts import OUTCOMES, curve_chart, roofline_chart
 from loopwright.search.report.explain import explain
 from loopwright.search.report.group import groups
 from loopwright.search.report.steps import steps_of
-from loopwright.search.report.svg import Chart, PixelScale
+from loopwright.search.report.vega import Spec, log_ticks
 from loopwright.search.report.write import write_report
 
 
@@ -80,7 +81,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
+        if not {"style", "script"} & {*self.open}:
             self.words.append(data)
 
     @property
@@ -92,10 +93,20 @@ def read(path: Path) -> tuple[str, str]:
     text = path.read_text()
     page = Page(text)
     assert not [link for link in page.links if not link.startswith("#")]
-    assert "http" not in text.replace("http://www.w3.org/2000/svg", "") and "<script" not in text
-    for chart in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
-        ElementTree.fromstring(chart)
+    own = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert "http" not in own and "<script" not in own
+    assert all(spec["layer"] for spec in specs(text))
     return text, page.text
+
+
+def specs(page: str) -> list[Spec]:
+    """The charts of a page."""
+    return [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', page)]
+
+
+def points(spec: Spec) -> list[dict[str, Any]]:
+    """The rows of the layers of a chart whose marks are points."""
+    return [row for layer in spec["layer"] if layer["mark"]["type"] == "point" for row in layer["data"]["values"]]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +142,8 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned: Path) -> None:
         assert words in text, words
     best = rec.best(rec.load(tuned))
     assert best.schedule in unescape(raw)
-    assert raw.count("<circle") >= 20
+    curve = specs(raw)[0]
+    assert [row["trial"] for row in points(curve)] == [str(n) for n in range(1, 21)]
 
 
 def test_limits_of_this_machine_give_a_roofline(tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +188,7 @@ def test_tuning_leaves_all_that_showing_and_reporting_need(
     for write in (lambda: call("report", str(path)), lambda: write_report(path, tmp_path / "layer.html")):
         write()
         _, text = read(tmp_path / "layer.html")
-        assert "Features of the cost model:" in text and "A step with a + shows" in text and "Roofline" in text
+        assert "Features of the cost model" in text and "A step with a + shows" in text and "Roofline" in text
         said = "operations for each byte" if target != "opencl" else "is not known, so there is no roofline"
         assert said in text
 
@@ -232,18 +244,59 @@ def test_the_untuned_line_has_the_clock_of_the_points() -> None:
     untuned = record(2e-3, sketch="default", decisions=(), schedule="", flop=2e6)
     again = replace(untuned, times_s=(9e-3,), role=Role.FINAL)
     group = groups([untuned, record(1e-3, flop=2e6), again])[0]
-    level = re.search(r'stroke-dasharray="4 4" points="[\d.]+,([\d.]+)', curve_chart(group))
-    point = re.search(r'cy="([\d.]+)" r="3.5"><title>trial 1:', curve_chart(group))
-    assert level is not None and point is not None and level[1] == point[1]
+    curve = curve_chart(group)
+    (level,) = next(layer["data"]["values"] for layer in curve["layer"] if layer["mark"]["type"] == "rule")
+    assert level["y"] == points(curve)[0]["y"] and level["words"] == "untuned"
     assert group.untuned == again
 
 
-def test_words_of_a_chart_do_not_cover_one_another() -> None:
-    chart = Chart("t", "x", "y", (0.0, 1.0), (0.0, 1.0))
-    for name in ("tuned 12.5", "untuned 12.4", "another 12.45"):
-        chart.text((0.5, 0.5), name)
-    heights = sorted(float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="start">', str(chart)))
-    assert len(heights) == 3 and min(b - a for a, b in itertools.pairwise(heights)) >= 13
+def test_what_came_of_a_trial_is_told_by_its_point() -> None:
+    (group,) = groups(
+        [
+            record(timestamp=1.0, flop=2e9),
+            record(timestamp=2.0, stopped_early=True),
+            record(timestamp=3.0, reused=True),
+            failed(timestamp=4.0, sketch="</script><b>"),
+        ]
+    )
+    curve = curve_chart(group)
+    assert [row["outcome"] for row in points(curve)] == list(OUTCOMES)
+    assert points(curve)[0]["speed"] == "2000 GFLOP/s (1 ms)" and points(curve)[3]["speed"] == "COMPILE_ERROR"
+    assert "</script><b>" not in vega.figure(curve, "").replace("</script><figcaption>", "")
+
+
+def test_words_of_the_roofline_do_not_cover_one_another() -> None:
+    """The faster schedule's lie above its point, the other's below, whichever of them is the tuned one."""
+    known = Limits({"float32": 100.0}, 20.0, "measured on 1 thread")
+    for tuned_s, untuned_s in ((1e-3, 1.001e-3), (1.001e-3, 1e-3)):
+        untuned = record(untuned_s, sketch="default", decisions=(), schedule="", flop=2e7)
+        (found,) = groups([untuned, record(tuned_s, flop=2e7, role=Role.WINNER)])
+        task = lw.SearchTask(lambda: _product(), target="llvm cores=1")
+        chart = roofline_chart(replace(found, task=task), known)
+        assert chart is not None
+        words = [(each["data"]["values"][0], each["mark"]["dy"]) for each in chart["layer"] if _names(each)]
+        assert [dy for _, dy in sorted(words, key=lambda pair: -pair[0]["y"])] == [-7, 12]
+
+
+def _names(layer: dict[str, Any]) -> bool:
+    return layer["mark"]["type"] == "text" and "tuned" in layer["data"]["values"][0]["words"]
+
+
+def _product() -> list[te.Tensor]:
+    a, b = te.placeholder((8, 8), name="a"), te.placeholder((8, 8), name="b")
+    return [a, b, topi.matmul(a, b)]
+
+
+def test_without_the_library_a_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> object:
+        raise vega.MissingCharts(f"charts are drawn by Vega-Lite, which is not here: {vega.INSTALL}")
+
+    vega._library.cache_clear()
+    monkeypatch.setattr(vega, "_converter", missing)
+    _, text = read(write_report(many(3), tmp_path / "r.html"))
+    assert "Charts are not drawn" in text and "pip install 'loopwright[report]'" in text
+    with pytest.raises(lw.MissingRequirement, match="Vega-Lite"):
+        write_report(many(3), tmp_path / "curve.svg")
 
 
 def many(count: int, **changes: Any) -> list[Record]:
@@ -287,7 +340,7 @@ def test_a_file_of_several_workloads_and_all_kinds_of_trouble(tmp_path: Path) ->
 def test_the_curve_alone(tmp_path: Path) -> None:
     path = write_report(many(5), tmp_path / "curve.svg")
     root = ElementTree.fromstring(path.read_text())
-    assert root.tag == "{http://www.w3.org/2000/svg}svg" and path.read_text().count("<circle") == 5
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and path.read_text().count('aria-roledescription="point"') == 5
     with pytest.raises(RecordError, match=r"a curve is of one workload, records holds 2: write a page \(.html\)"):
         write_report([*many(2), record(workload_hash="other")], tmp_path / "curve.svg")
 
@@ -346,7 +399,5 @@ def test_figures() -> None:
     (group,) = groups([record(2e-3, timestamp=2.0), record(1e-3, timestamp=3.0), failed(timestamp=1.0)])
     assert group.curve == [float("inf"), 2e-3, 1e-3] and group.errors == {"COMPILE_ERROR": 1}
     assert [duration(t) for t in (2.0, 1.5e-3, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 us", "3 ns"]
-    assert PixelScale(0, 48, 0, 480).ticks() == [0, 10, 20, 30, 40]
-    assert PixelScale(0, 0.9, 0, 480).ticks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
-    assert PixelScale(0.01, 200, 0, 1, log=True).ticks() == pytest.approx([0.01, 0.1, 1, 10, 100])
-    assert PixelScale(10, 1, 0, 1, log=True).ticks() == pytest.approx([1, 3, 10])
+    assert log_ticks(0.01, 200) == pytest.approx([0.01, 0.1, 1, 10, 100])
+    assert log_ticks(1, 10) == pytest.approx([1, 3, 10])
