@@ -22,6 +22,7 @@ import numpy as np
 from cases import CASES, GPU_CASES, Case
 
 import loopwright as lw
+from loopwright.search.cost_model import CostModel
 from loopwright.search.measure.measurer import Measurer, MeasureTask
 from loopwright.search.records.file import Record
 from loopwright.search.sketch.sketch import Sketch
@@ -86,6 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=1, help="searches of each kind, each a line of the table")
     parser.add_argument("--model", default="trees", help="the cost model to compare: trees, rank or linear")
+    parser.add_argument("--shipped", action="store_true", help="start from the model that ships, as task.tune does")
     parser.add_argument("--limit-s", type=float, default=300.0, help="seconds a search may take, at most")
     parser.add_argument("--cases", nargs="+")
     parser.add_argument("--estimates", action="store_true", help="also draw at random what the estimates favour")
@@ -102,7 +104,7 @@ def compare(case: Case, seed: int, options: argparse.Namespace) -> Row:
     start = time.perf_counter()
     with Measurer(replace(task.measure_options(), builders=options.builders)) as measurer:
         found = [
-            _search(described, options.model, seed, options, measurer),
+            _search(described, _started(task, options, seed), seed, options, measurer),
             _search(uniform, "random", seed, options, measurer),
             _search(described, "random", seed, options, measurer) if options.estimates else [],
         ]
@@ -111,7 +113,15 @@ def compare(case: Case, seed: int, options: argparse.Namespace) -> Row:
     return Row(case.name, *best, caught_up, len(task.sketches), time.perf_counter() - start)
 
 
-def _search(task: TuningTask, model: str, seed: int, options: argparse.Namespace, measurer: Measurer) -> list[Record]:
+def _started(task: lw.SearchTask, options: argparse.Namespace, seed: int) -> str | CostModel:
+    """The model of a search: with `--shipped`, on top of the one that comes with the package."""
+    asked = lw.TuningOptions(cost_model=options.model, seed=seed)
+    return task.taught(asked).cost_model if options.shipped else options.model
+
+
+def _search(
+    task: TuningTask, model: str | CostModel, seed: int, options: argparse.Namespace, measurer: Measurer
+) -> list[Record]:
     """The right candidates that a search found, the default left out, in the order of their trials."""
     tuning = lw.TuningOptions(
         num_measure_trials=options.trials + 1,  # the default comes on top

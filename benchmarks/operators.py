@@ -30,10 +30,11 @@ from operator_cases import CASES, Case
 from rounds import PAUSE_S
 
 import loopwright as lw
+from loopwright.search.sketch.likely import likeliest
 
 Row = dict[str, Any]
-AT_LEAST_S = 0.005
-"""Of calls of a CPU in a turn."""
+AT_LEAST_S = {False: 0.005, True: 0.002}
+"""Of calls in a turn, by whether they are of a GPU."""
 
 _device: AbstractContextManager[Any] = nullcontext()
 """Of this process: entered by whoever uses the device."""
@@ -45,7 +46,8 @@ def main() -> int:
     done: dict[str, Row] = {}
     if path and path.exists():
         done = {row["case"]: row for row in map(json.loads, path.read_text().splitlines())}
-    left = [case.name for case in CASES if case.name not in done and _asked(case, options)]
+    in_turn = sorted(CASES, key=lambda case: not case.held_out)  # what matters most comes first
+    left = [case.name for case in in_turn if case.name not in done and _asked(case, options)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, context, _begin, (context.Lock(), options.threads)) as pool:
         for row in pool.map(_tried, left, [options] * len(left)):
@@ -61,6 +63,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="llvm", help="llvm or cuda; a device that is here")
+    parser.add_argument("--analytic", action="store_true", help="also what the rules' estimates choose, untuned")
     parser.add_argument("--trials", type=int, default=0, help="of a search; without, the untuned schedule alone")
     parser.add_argument("--limit-s", type=float, default=60, help="seconds of a search, at most")
     parser.add_argument("--threads", type=int, default=1, help="of a CPU, for both sides")
@@ -111,6 +114,8 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
     inputs = task.reference.inputs
     row: Row = {"flops": task.flops}
     kernels = {"untuned_s": task.build(task.default_schedule)}
+    if options.analytic:
+        kernels["analytic_s"] = task.build(likeliest(task.sketches))
     if options.trials:
         kernels["tuned_s"], row["tuning_s"], row["trials"] = _tuned(task, case, options)
     with _device:
@@ -158,7 +163,7 @@ def _check(kernel: Any, task: lw.SearchTask) -> None:
 
 def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], float]:
     replayed = {"graph": True} if on_gpu else {}
-    return lambda: float(kernel.benchmark(*inputs, repeat=3, min_repeat_ms=AT_LEAST_S * 1e3, **replayed).median)
+    return lambda: float(kernel.benchmark(*inputs, repeat=3, min_repeat_ms=AT_LEAST_S[on_gpu] * 1e3, **replayed).median)
 
 
 def _repeated(call: Callable[[], Any]) -> Callable[[], float]:
@@ -167,7 +172,7 @@ def _repeated(call: Callable[[], Any]) -> Callable[[], float]:
     def timed() -> float:
         call()
         number, start_s = 0, time.perf_counter()
-        while time.perf_counter() - start_s < 3 * AT_LEAST_S:
+        while time.perf_counter() - start_s < 3 * AT_LEAST_S[False]:
             call()
             number += 1
         return (time.perf_counter() - start_s) / number
@@ -183,6 +188,8 @@ def _line(row: Row) -> str:
     if "failed" in row:
         return f"| {row['kind']} | {row['case']} | {half} | {row['failed'].splitlines()[0][:200]} |"
     cells = [f"{row['peer_s'] * 1e6:.1f}", f"{row['untuned_s'] * 1e6:.1f}", f"{row['peer_s'] / row['untuned_s']:.2f}x"]
+    if "analytic_s" in row:
+        cells += [f"{row['analytic_s'] * 1e6:.1f}", f"{row['peer_s'] / row['analytic_s']:.2f}x"]
     if "tuned_s" in row:
         cells += [f"{row['tuned_s'] * 1e6:.1f}", f"{row['peer_s'] / row['tuned_s']:.2f}x"]
         cells += [f"{row['trials']} in {row['tuning_s']:.0f} s"]
@@ -193,11 +200,12 @@ def table(rows: Sequence[Row]) -> str:
     """Lines of both halves, and what each comes to."""
     tuned = any("tuned_s" in row for row in rows)
     heads = ["kind", "case", "half", "PyTorch (us)", "untuned (us)", "PyTorch / untuned"]
+    heads += ["by estimates (us)", "PyTorch / by estimates"] if any("analytic_s" in row for row in rows) else []
     heads += ["tuned (us)", "PyTorch / tuned", "trials"] if tuned else []
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *map(_line, rows), ""]
     right = [row for row in rows if "failed" not in row]
     for held_out in (False, True):
-        for key in ("untuned_s", "tuned_s"):
+        for key in ("untuned_s", "analytic_s", "tuned_s"):
             ratios = [row["peer_s"] / row[key] for row in right if row["held_out"] == held_out and key in row]
             if ratios:
                 half = "Held out" if held_out else "Shown"

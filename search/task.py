@@ -20,6 +20,9 @@ from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from ..te.module import with_inputs
+from .cost_model import make_model
+from .cost_model.grounded import Grounded
+from .cost_model.shipped import shipped_model
 from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import backend_path, load_backend
 from .measure.check import check_kernel
@@ -130,11 +133,12 @@ class SearchTask:
     def default_schedule(self) -> str:
         """The schedule of an untuned build, and the first trial of a search.
 
-        Of the first sketch, on a CUDA device the candidate that analytic models like best of several hundred, else the
-        defaults.
+        Where a cost model ships for the kind of target, the candidate of all sketches that it likes best of some
+        thousand; else the first sketch's defaults.
         """
+        model = shipped_model(self.target.kind)
         first = self.sketches[0]
-        return likeliest(first) if self.target.kind == "cuda" else first.schedule(first.default)
+        return first.schedule(first.default) if model is None else likeliest(self.sketches, model)
 
     @cached_property
     def reference(self) -> Reference:
@@ -167,13 +171,19 @@ class SearchTask:
         self.__dict__.pop("reference", None)
 
     def taught(self, options: TuningOptions) -> TuningOptions:
-        """The options with a cost model that starts from what the record file knows of other tasks of the target."""
-        wanted = options.transfer and options.refits and options.cost_model == TEACHABLE
-        if not wanted or options.records is None or not os.path.isfile(options.records):
+        """The options with a cost model that starts from what is known of other tasks of the target.
+
+        That is what the record file holds of them, else the model that ships for the kind of target.
+        """
+        if not (options.transfer and options.refits and options.cost_model == TEACHABLE):
             return options
-        known = transfer_to(self, options.records)
+        recorded = options.records is not None and os.path.isfile(options.records)
+        known = transfer_to(self, options.records) if options.records is not None and recorded else None
         if known is None:
-            return options
+            ground = shipped_model(self.target.kind)
+            if ground is None:
+                return options
+            return replace(options, cost_model=Grounded(make_model(TEACHABLE, options.seed), ground))
         progress = progress_of(options.progress)
         progress.note(f"{self.name}: {known}")
         model = known.model(options.seed) if known.samples else options.cost_model

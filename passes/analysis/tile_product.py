@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from ...dialects.index import IndexExpr, atom_axes, flatten
 from ...dialects.intrinsics import I_AXIS, J_AXIS, Intrinsic
 from ...dialects.loop import BlockOp, ForOp, LoadOp, buffer_shape
-from .matrix_product import Grid, Mismatch, _digits, _evaluated, _load_of, element_of_buffer
+from .matrix_product import Grid, Mismatch, _digits, _evaluated, element_of_buffer, load_of_factor
 from .nest import buffer_name, ranges_of
 
 MOST_ROWS = 2
@@ -83,7 +83,7 @@ def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     if product.result.type != intrinsic.c.type:
         rule = f"sums must be {intrinsic.c.type}, they are {product.result.type}"
         raise Mismatch(f"{rule}: widen the factors before they are multiplied (out_dtype of topi's products)")
-    a, b = (_load_of(value) for value in product.operands)
+    a, b = (load_of_factor(value) for value in product.operands)
     if a is None or b is None or a.conditions or b.conditions:
         raise Mismatch(f"'{block.block_name}' must multiply elements as they lie in memory: a stage before may do more")
     return a, b

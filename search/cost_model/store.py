@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 from ...dialects.errors import Error
+from .general import General
+from .grounded import Grounded
 from .make import model_of
 from .plain_file import PlainFileError, read_plain
 from .pretrained import Pretrained
@@ -27,9 +29,9 @@ def load_cost_model(path: str | os.PathLike[str]) -> SavedCostModel:
     shown = os.fspath(path)
     try:
         fields = read_plain(path, MAGIC)
-        features = fields.texts("features")
-        if features == tuple(known_features()):
-            return model_of(fields, Pretrained)
+        by_name = fields.text("kind") == General.kind
+        if by_name or fields.texts("features") == tuple(known_features()):
+            return model_of(fields, Pretrained, General, Grounded)
     except PlainFileError as error:
         if _is_pickle(path):
             raise CostModelError(

@@ -76,11 +76,11 @@ def _one_thread_a_result(chain: Sequence[BlockOp]) -> BlockOp | None:
     """
     first, last = chain[0], chain[-1]
     contiguous = [block for block in chain if along_reduce(block)]
+    short = not contiguous or _longest(contiguous) < SHORT_ROW
     if len(chain) == 1:
-        short = not contiguous or _longest(contiguous) < SHORT_ROW
         return last if short or _joins_in_no_threads(last) else None
     with_epilogue = len(chain) == 2 and first.is_reduction and epilogue_of(first) == last.block_name
-    return first if with_epilogue and not contiguous else None
+    return first if with_epilogue and short else None
 
 
 def _longest(chain: Sequence[BlockOp]) -> int:

@@ -1,27 +1,59 @@
-"""The candidate that analytic models like best, for who has no time to measure."""
+"""The candidate that is thought best before any is measured, for who has no time to measure."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
+from ..cost_model import CostModel
 from .sketch import Sketch
 
-CANDIDATES = 512
-"""Random candidates of a sketch that are looked at: 20 to 200 ms a workload on a loaded core."""
+CANDIDATES = 1024
+"""Random candidates of a sketch that are looked at."""
+KEPT = 128
+"""Of those, by the rules' estimate, the ones that a cost model compares: it takes 0.1 ms for each."""
+
+FAR = 1.6
+"""Times the least estimate of all sketches from which on a sketch is not looked at: 0.1 to 0.2 s for its features."""
 
 
-def likeliest(sketch: Sketch) -> str:
-    """Return the schedule with the least estimated seconds among a sketch's defaults and random candidates.
+def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None) -> str:
+    """Return the schedule that a model predicts to be the fastest, of all sketches.
 
-    The defaults where it has no estimate. The same sketch gives the same schedule. Models order what one sketch gives
-    better than they compare sketches: over 26 products and convolutions on an H200 (2026-11-23), untuned kernels became
-    1.41x as fast in geometric mean (31x where the defaults make 4 blocks of threads, 0.91x the least) by the first
-    sketch's candidates; the best of all sketches gave 1.40x, but 0.5x for two convolutions sliced over threads, which
-    took 4 times their estimate.
+    Without a model it is the one with the least estimated seconds among the first sketch's defaults and random
+    candidates, and the defaults where it has no estimate. The same sketches and model give the same schedule.
     """
+    if model is None:
+        first = sketches[0]
+        rows = _drawn(first, CANDIDATES // 2) if first.prior is not None else first.default[None]
+        return first.schedule(_by_estimate(first, rows)[0])
+    best: list[tuple[float, Sketch, npt.NDArray[np.int64]]] = []
+    for sketch, rows in _worth_comparing(sketches):
+        scores = model.predict(sketch.features(rows))[0]
+        best.append((float(scores.max()), sketch, rows[int(np.argmax(scores))]))
+    _, sketch, row = max(best, key=lambda one: one[0])
+    return sketch.schedule(row)
+
+
+def _worth_comparing(sketches: Sequence[Sketch]) -> list[tuple[Sketch, npt.NDArray[np.int64]]]:
+    """Sketches and the rows of each to compare: all sketches but those whose best estimate is far from the least."""
+    found = [(sketch, _by_estimate(sketch, _drawn(sketch, CANDIDATES))[:KEPT]) for sketch in sketches]
+    if any(sketch.prior is None for sketch in sketches):
+        return found
+    best_s = [float(sketch.prior(sketch.columns(rows[:1]))[0]) for sketch, rows in found if sketch.prior is not None]
+    return [one for one, seconds in zip(found, best_s, strict=True) if seconds <= FAR * min(best_s)]
+
+
+def _drawn(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:
+    """The defaults, and random rows."""
     rows = sketch.default[None]
-    if sketch.prior is not None and sketch.holes:
-        drawn = sketch.population.sample(np.random.default_rng(0), CANDIDATES)
-        rows = np.concatenate([rows, drawn]) if len(drawn) else rows
-        rows = rows[[int(np.argmin(sketch.prior(sketch.columns(rows))))]]
-    return sketch.schedule(rows[0])
+    return np.concatenate([rows, sketch.population.sample(np.random.default_rng(0), count)]) if sketch.holes else rows
+
+
+def _by_estimate(sketch: Sketch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The rows, those of the least estimate first; as they are where there is none."""
+    if sketch.prior is None:
+        return rows
+    return rows[np.argsort(sketch.prior(sketch.columns(rows)), kind="stable")]

@@ -9,8 +9,9 @@ from sample_workloads import SAMPLES
 import loopwright as lw
 from loopwright.backends.build import lower_to_kernel
 from loopwright.dialects.kernel import LaunchOp
+from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
-from loopwright.search.sketch.likely import likeliest
+from loopwright.search.sketch.likely import CANDIDATES, KEPT, likeliest
 
 
 def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:
@@ -38,13 +39,27 @@ def test_no_candidate_that_is_looked_at_has_a_lower_estimate() -> None:
     rows = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), 512)])
     estimates_s = sketch.estimate(rows)
     assert estimates_s is not None
-    chosen = likeliest(sketch)
-    assert chosen == task.default_schedule == sketch.schedule(rows[int(np.argmin(estimates_s))])
+    assert likeliest(task.sketches) == sketch.schedule(rows[int(np.argmin(estimates_s))])
 
 
-def test_defaults_stay_where_nothing_is_estimated_and_elsewhere() -> None:
+def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses() -> None:
+    task = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200")
+    model = shipped_model("cuda")
+    assert model is not None
+    chosen = task.default_schedule
+    assert chosen == likeliest(task.sketches, model)
+    best = []
+    for sketch in task.sketches:
+        rows = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
+        assert sketch.prior is not None
+        rows = rows[np.argsort(sketch.prior(sketch.columns(rows)), kind="stable")][:KEPT]
+        scores = model.predict(sketch.features(rows))[0]
+        best.append((float(scores.max()), sketch.schedule(rows[int(np.argmax(scores))])))
+    assert chosen == max(best)[1]
+
+
+def test_defaults_stay_where_no_model_ships() -> None:
     for name, target in (
-        ("transpose", "cuda model=h200"),
         ("dense", "llvm cores=2"),
         ("dense", "opencl model=mali-t860"),
     ):

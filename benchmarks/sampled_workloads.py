@@ -1,0 +1,282 @@
+"""Workloads drawn at random, for the cost models that ship: kinds of operators, shapes and types as networks may have.
+
+None is taken from a network or from `operator_cases.py`: extents are drawn from wide distributions, some round, some
+odd. A workload is its kind and its arguments, so that a set of samples says what it is of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from operator_cases import (
+    CASES,
+    attention,
+    conv,
+    conv1d,
+    conv3d,
+    dense,
+    layer_norm,
+    matmul,
+    rms_norm,
+    scores,
+    transposed,
+    weighted,
+)
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.workload import ComputeDAG
+from loopwright.te import Tensor
+
+Args = tuple[int | str, ...]
+MOST_FLOPS = 2e10
+"""Of a workload: about a millisecond of an H200 in fp32, and 0.1 s for a schedule that is no good."""
+MOST_ELEMENTS = 2.5e7
+"""Of the largest tensor."""
+ROOF_FLOPS_PER_S, ROOF_BYTES_PER_S = 6e13, 4.8e12
+"""Of an H200, in fp32 (NVIDIA's data sheet)."""
+_ACTIVATIONS = ("", "", "relu", "gelu", "tanh", "silu", "sigmoid")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """An operator `kind` of `KINDS` with its arguments."""
+
+    kind: str
+    args: Args
+
+    def tensors(self) -> list[Tensor]:
+        """Return inputs and outputs."""
+        return KINDS[self.kind].make(*self.args)
+
+    def task(self, target: str) -> lw.SearchTask:
+        """Return the search task of it."""
+        return lw.SearchTask(self.tensors, target=target)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A family of workloads: its share of the whole, what draws arguments, and the tensors of arguments."""
+
+    share: float
+    draw: Callable[[np.random.Generator], Args]
+    make: Callable[..., list[Tensor]]
+
+
+def sampled(seed: int, count: int, least_s: float = 0.0) -> list[Workload]:
+    """Return different workloads in random order, none of them a case of the table of operators.
+
+    By the roofline of a large GPU, none takes less than `least_s`: half of what is drawn takes microseconds.
+    """
+    rng = np.random.default_rng(seed)
+    held = {ComputeDAG.from_tensors(case.operator.tensors()).hash for case in CASES}
+    names = list(KINDS)
+    shares = np.array([KINDS[name].share for name in names])
+    found: dict[Workload, None] = {}
+    while len(found) < count:
+        kind = names[int(rng.choice(len(names), p=shares / shares.sum()))]
+        workload = Workload(kind, KINDS[kind].draw(rng))
+        tensors = workload.tensors()
+        dag = ComputeDAG.from_tensors(tensors)
+        elements = [math.prod(map(int, tensor.shape)) for tensor in tensors]
+        if dag.flops > MOST_FLOPS or max(elements) > MOST_ELEMENTS or dag.hash in held:
+            continue
+        if max(dag.flops / ROOF_FLOPS_PER_S, 4 * sum(elements) / ROOF_BYTES_PER_S) >= least_s:
+            found[workload] = None
+    return list(found)
+
+
+# -- extents ----------------------------------------------------------------------------------------------------------
+
+
+def extent(rng: np.random.Generator, low: float, high: float) -> int:
+    """Return a number between two: their logarithms are even, half are multiples of 8, a fifth of 64, the rest any."""
+    value = math.exp(rng.uniform(math.log(low), math.log(high)))
+    step = int(rng.choice([1, 8, 16, 64], p=[0.3, 0.3, 0.2, 0.2]))
+    return max(1, round(value / step) * step) if value >= 1.5 * step else max(1, round(value))
+
+
+def _one(rng: np.random.Generator, *choices: int) -> int:
+    return int(rng.choice(choices))
+
+
+def _word(rng: np.random.Generator, choices: Sequence[str]) -> str:
+    return str(rng.choice(choices))
+
+
+# -- convolutions -----------------------------------------------------------------------------------------------------
+
+
+def _conv_args(rng: np.random.Generator) -> Args:
+    c = _one(rng, 1, 3, 4) if rng.random() < 0.12 else extent(rng, 8, 640)
+    k = _one(rng, 3, 3, 3, 3, 5, 7, 2, 9, 11)
+    stride = _one(rng, 1, 1, 1, 2, 2, 3)
+    dilation = _one(rng, 2, 3, 4, 6) if k == 3 and stride == 1 and rng.random() < 0.2 else 1
+    return _one(rng, 1, 1, 1, 2, 4, 8), c, extent(rng, 5, 260), extent(rng, 8, 640), k, stride, 1, dilation
+
+
+def _pointwise_args(rng: np.random.Generator) -> Args:
+    size = 1 if rng.random() < 0.12 else extent(rng, 5, 120)
+    return _one(rng, 1, 1, 1, 2, 8), extent(rng, 8, 1500), size, extent(rng, 8, 1500), 1, _one(rng, 1, 1, 1, 2), 1, 1
+
+
+def _grouped_args(rng: np.random.Generator) -> Args:
+    groups, each = _one(rng, 2, 4, 8, 16, 24, 32), _one(rng, 4, 8, 12, 16, 32, 40)
+    return 1, groups * each, extent(rng, 6, 90), groups * each, _one(rng, 3, 3, 5), _one(rng, 1, 1, 2), groups, 1
+
+
+def _depthwise_args(rng: np.random.Generator) -> Args:
+    c = extent(rng, 16, 1200)
+    return _one(rng, 1, 1, 1, 4), c, extent(rng, 6, 130), c, _one(rng, 3, 3, 3, 5, 7), _one(rng, 1, 1, 2), c, 1
+
+
+def _conv(*args: int) -> list[Tensor]:
+    return conv(*args).tensors()
+
+
+def _transposed_args(rng: np.random.Generator) -> Args:
+    k, stride, pad = [(2, 2, 0), (3, 2, 1), (4, 2, 1), (4, 4, 0), (5, 2, 2)][_one(rng, *range(5))]
+    return extent(rng, 16, 300), extent(rng, 4, 70), extent(rng, 8, 200), k, stride, pad
+
+
+def _conv1d_args(rng: np.random.Generator) -> Args:
+    c = 1 if rng.random() < 0.15 else extent(rng, 8, 520)
+    return c, extent(rng, 64, 8000), extent(rng, 16, 520), _one(rng, 1, 3, 3, 5, 7, 10, 31), _one(rng, 1, 1, 2, 4)
+
+
+def _conv3d_args(rng: np.random.Generator) -> Args:
+    return extent(rng, 3, 96), extent(rng, 4, 34), extent(rng, 6, 64), extent(rng, 8, 96)
+
+
+# -- products ---------------------------------------------------------------------------------------------------------
+
+
+def _dense_args(rng: np.random.Generator) -> Args:
+    return extent(rng, 17, 4200), extent(rng, 32, 4500), extent(rng, 32, 6000), _word(rng, _ACTIVATIONS)
+
+
+def _dense(rows: int, k: int, out: int, activation: str) -> list[Tensor]:
+    *inputs, found = dense(rows, k, out).tensors()
+    return [*inputs, _elementwise(activation)(found) if activation else found]
+
+
+def _elementwise(name: str) -> Callable[[Tensor], Tensor]:
+    found: Callable[[Tensor], Tensor] = getattr(topi.nn, name, None) or getattr(topi, name)
+    return found
+
+
+def _few_rows_args(rng: np.random.Generator) -> Args:
+    return _one(rng, 1, 1, 1, 2, 3, 4, 6, 8, 12, 16), extent(rng, 64, 9000), extent(rng, 16, 40000), ""
+
+
+def _matmul_args(rng: np.random.Generator) -> Args:
+    m, n, k = extent(rng, 8, 3000), extent(rng, 8, 3000), extent(rng, 16, 4500)
+    if rng.random() < 0.2:  # tall, or thin
+        m, n = (extent(rng, 5000, 60000), extent(rng, 4, 64))[:: _one(rng, 1, -1)]
+    return m, n, k, _word(rng, ["float32", "float32", "float32", "float32", "float16"])
+
+
+def _matmul(m: int, n: int, k: int, dtype: str) -> list[Tensor]:
+    if dtype == "float32":
+        return matmul(m, n, k).tensors()
+    a, b = te.placeholder((m, k), dtype=dtype, name="a"), te.placeholder((k, n), dtype=dtype, name="b")
+    return [a, b, topi.matmul(a, b, out_dtype="float32")]
+
+
+def _batched_args(rng: np.random.Generator) -> Args:
+    return extent(rng, 2, 260), extent(rng, 1, 700), extent(rng, 16, 700), _one(rng, 16, 32, 40, 64, 64, 80, 96, 128)
+
+
+# -- rows, pools, elements, moves -------------------------------------------------------------------------------------
+
+
+def _data(*shape: int, dtype: str = "float32") -> Tensor:
+    return te.placeholder(shape, dtype=dtype, name="data")
+
+
+def _rows_args(rng: np.random.Generator) -> Args:
+    kind = _word(rng, ["softmax", "log_softmax", "layer_norm", "rms_norm"])
+    few = rng.random() < 0.2
+    return kind, extent(rng, 1, 16) if few else extent(rng, 16, 9000), extent(rng, 16, 50000 if few else 4500)
+
+
+def _rows(kind: str, rows: int, width: int) -> list[Tensor]:
+    if kind in ("layer_norm", "rms_norm"):
+        return (layer_norm if kind == "layer_norm" else rms_norm)(rows, width).tensors()
+    data = _data(rows, width)
+    return [data, getattr(topi.nn, kind)(data)]
+
+
+def _reduction_args(rng: np.random.Generator) -> Args:
+    return _word(rng, ["sum", "max", "mean"]), extent(rng, 4, 9000), extent(rng, 4, 9000), _one(rng, 0, 1)
+
+
+def _reduction(kind: str, rows: int, columns: int, axis: int) -> list[Tensor]:
+    data = _data(rows, columns)
+    return [data, getattr(topi, kind)(data, axis)]
+
+
+def _pool_args(rng: np.random.Generator) -> Args:
+    kind = _word(rng, ["max", "avg", "global"])
+    return kind, _one(rng, 1, 1, 4), extent(rng, 16, 1500), extent(rng, 6, 120), _one(rng, 2, 3, 5), _one(rng, 1, 2)
+
+
+def _pool(kind: str, n: int, c: int, size: int, k: int, stride: int) -> list[Tensor]:
+    data = _data(n, c, size, size)
+    if kind == "global":
+        return [data, topi.nn.global_avg_pool(data)]
+    return [data, (topi.nn.max_pool if kind == "max" else topi.nn.avg_pool)(data, k, stride, k // 2)]
+
+
+def _elements_args(rng: np.random.Generator) -> Args:
+    kind = _word(rng, ["relu", "gelu", "silu", "tanh", "sigmoid", "add", "multiply", "scaled"])
+    return kind, extent(rng, 4, 4000), extent(rng, 16, 8000), _word(rng, ["float32", "float32", "float16"])
+
+
+def _elements(kind: str, rows: int, columns: int, dtype: str) -> list[Tensor]:
+    data = _data(rows, columns, dtype=dtype)
+    if kind in ("add", "multiply"):
+        other = te.placeholder((rows, columns), dtype=dtype, name="other")
+        return [data, other, topi.nn.relu(getattr(topi, kind)(data, other))]
+    if kind == "scaled":
+        scale = te.placeholder((columns,), dtype=dtype, name="scale")
+        return [data, scale, topi.nn.relu(topi.multiply(data, scale))]
+    return [data, _elementwise(kind)(data)]
+
+
+def _moves_args(rng: np.random.Generator) -> Args:
+    rank = _one(rng, 2, 3, 4)
+    order = ",".join(map(str, rng.permutation(rank)))
+    high = {2: 5000.0, 3: 500.0, 4: 100.0}[rank]
+    return order, *(extent(rng, 2 if rank > 2 else 16, high) for _ in range(rank))
+
+
+def _moves(order: str, *shape: int) -> list[Tensor]:
+    data = _data(*shape)
+    return [data, topi.transpose(data, tuple(map(int, order.split(","))))]
+
+
+KINDS: dict[str, Kind] = {
+    "conv": Kind(18, _conv_args, _conv),
+    "pointwise": Kind(10, _pointwise_args, _conv),
+    "grouped": Kind(5, _grouped_args, _conv),
+    "depthwise": Kind(7, _depthwise_args, _conv),
+    "transposed": Kind(4, _transposed_args, lambda *args: transposed(*args).tensors()),
+    "conv1d": Kind(4, _conv1d_args, lambda *args: conv1d(*args).tensors()),
+    "conv3d": Kind(2, _conv3d_args, lambda *args: conv3d(*args).tensors()),
+    "dense": Kind(11, _dense_args, _dense),
+    "few rows": Kind(8, _few_rows_args, _dense),
+    "matmul": Kind(9, _matmul_args, _matmul),
+    "scores": Kind(4, _batched_args, lambda *args: scores(*args).tensors()),
+    "weighted": Kind(4, _batched_args, lambda *args: weighted(*args).tensors()),
+    "attention": Kind(2, _batched_args, lambda *args: attention(*args).tensors()),
+    "rows": Kind(5, _rows_args, _rows),
+    "reduction": Kind(3, _reduction_args, _reduction),
+    "pool": Kind(4, _pool_args, _pool),
+    "elements": Kind(3, _elements_args, _elements),
+    "moves": Kind(5, _moves_args, _moves),
+}
+"""Shares are of workloads; those with many sketches and holes, in which there is most to gain, have most."""

@@ -1,0 +1,104 @@
+"""The cost model that ships: what it learns of many workloads, its file, and how searches start from it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sampled_workloads import KINDS, sampled
+
+import loopwright as lw
+from loopwright.search.cost_model import Floats, Tasks, make_model, relative_speed
+from loopwright.search.cost_model.general import General, workload_means
+from loopwright.search.cost_model.grounded import Grounded
+from loopwright.search.cost_model.plain_file import PlainFileError
+from loopwright.search.cost_model.shipped import shipped_model
+from loopwright.search.features.catalogue import PRIOR, names
+
+COLUMNS = (*names(), PRIOR.name)
+
+
+def samples(seed: int, tasks: int = 30, each: int = 20) -> tuple[Floats, Floats, Tasks]:
+    """Features of candidates, and times on a scale of each task's own."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(tasks * each, len(COLUMNS))).astype(np.float32)
+    numbers = np.repeat(np.arange(tasks), each)
+    logs = 2 * features[:, 0] + (features[:, 1] > 0) + rng.normal(0, 5, tasks)[numbers]
+    return features, np.exp2(logs), numbers
+
+
+@pytest.fixture(scope="module")
+def model() -> General:
+    return General.trained(COLUMNS, *samples(0))
+
+
+def test_scales_of_workloads_do_not_matter(model: General) -> None:
+    features, times_s, tasks = samples(1)
+    predicted, spread = model.predict(features)
+    for task in range(30):
+        own = tasks == task
+        assert np.corrcoef(predicted[own], -np.log2(times_s[own]))[0, 1] > 0.8
+    assert not spread.any()
+
+
+def test_a_file_predicts_the_same(model: General, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    features, _, _ = samples(2)
+    again = lw.load_cost_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(features)[0], model.predict(features)[0])
+
+
+def test_features_are_found_by_their_names_and_missed() -> None:
+    features, times_s, tasks = samples(0)
+    order = np.random.default_rng(0).permutation(len(COLUMNS))[:40]
+    order = np.union1d(order, [0, 1])
+    few = General.trained(tuple(COLUMNS[n] for n in order), features[:, order], times_s, tasks)
+    unseen, later_s, _ = samples(3, tasks=1, each=200)
+    assert np.corrcoef(few.predict(unseen)[0], -np.log2(later_s))[0, 1] > 0.8
+    with pytest.raises(PlainFileError, match=r"features that there are not: main\.gone"):
+        General.trained(("main.gone",), features[:, :1], times_s, tasks)
+
+
+def test_means_are_of_each_workload() -> None:
+    found = workload_means(np.array([[1.0], [3.0], [10.0]]), np.array([4, 4, 1]))
+    np.testing.assert_allclose(found[:, 0], [2.0, 2.0, 10.0])
+
+
+def test_one_ships_for_cuda_and_none_elsewhere() -> None:
+    found = shipped_model("cuda")
+    assert found is not None
+    assert shipped_model("cuda") is found
+    assert shipped_model("llvm") is None
+
+
+def test_a_search_begins_from_the_ground_and_learns_beyond(model: General, tmp_path: Path) -> None:
+    features, times_s, _ = samples(4, tasks=1, each=200)
+    grounded = Grounded(make_model("trees"), model)
+    np.testing.assert_array_equal(grounded.predict(features)[0], model.predict(features)[0])
+    times_s = times_s * np.exp2(4 * features[:, 2])  # the ground knows nothing of it
+    before = np.corrcoef(grounded.predict(features[100:])[0], -np.log2(times_s[100:]))[0, 1]
+    grounded.fit(features[:100], relative_speed(times_s[:100]))
+    after = np.corrcoef(grounded.predict(features[100:])[0], -np.log2(times_s[100:]))[0, 1]
+    assert after > before + 0.1
+    grounded.save(tmp_path / "model")
+    again = lw.load_cost_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(features)[0], grounded.predict(features)[0])
+
+
+def test_searches_on_cuda_start_from_the_shipped_model() -> None:
+    def made(target: str, **options: object) -> object:
+        task = lw.SearchTask("matmul", target=target)
+        return task.taught(lw.TuningOptions(progress=False, **options)).cost_model  # type: ignore[arg-type]
+
+    found = made("cuda model=h200")
+    assert isinstance(found, Grounded)
+    assert found.ground is shipped_model("cuda")
+    assert made("llvm cores=2") == "trees"
+    assert made("cuda model=h200", transfer=False) == "trees"
+    assert made("cuda model=h200", cost_model="rank") == "rank"
+
+
+def test_sampled_workloads_are_of_all_kinds_and_the_same_each_time() -> None:
+    found = sampled(5, 150)
+    assert found[:20] == sampled(5, 20)
+    assert {workload.kind for workload in found} >= set(KINDS) - {"conv3d", "attention", "weighted"}
+    assert len(set(found)) == 150
