@@ -6,6 +6,7 @@ from ... import te, topi
 from ...dialects.numpy_types import working_type
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.expr import Expr
+from ...te.reduce import Reduce
 from ..operator import anchor
 from ._sums import rounded_once
 
@@ -32,7 +33,7 @@ def _dense_parts(data: Tensor, weight: Tensor, *, parts: int) -> list[Tensor]:
     def product(number: int) -> Tensor:
         k = reduce_axis((0, depth), "k")
 
-        def element(i: Expr, j: Expr) -> object:
+        def element(i: Expr, j: Expr) -> Reduce:
             return te.sum(data[i, k].astype(kind) * weight[j + number * columns, k].astype(kind), axis=k)
 
         made: Tensor = compute((rows, columns), element, f"T_part{number}")

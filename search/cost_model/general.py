@@ -12,7 +12,7 @@ from ..features.catalogue import PRIOR, names
 from .forest import Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, finite
-from .saved import Saved
+from .saved import SavedCostModel
 from .threads import at_most
 
 TREES = 200
@@ -55,7 +55,7 @@ class Slope:
         return cls(*(fields.array(name, "<f8", (columns,)) for name in ("weights", "low", "high")))
 
 
-class General(Saved):
+class General(SavedCostModel):
     """The mean of boosted trees and of a linear function, over named features; it learns nothing in a search.
 
     Both learn log2 of a candidate's time less the workload's mean. Of 3,737 candidates of 344 random workloads on an

@@ -10,10 +10,10 @@ from .general import General
 from .make import model_of
 from .plain_file import Fields, Plain
 from .protocol import CostModel, Floats, Tasks
-from .saved import Saved, as_state
+from .saved import SavedCostModel, as_state
 
 
-class Grounded(Saved):
+class Grounded(SavedCostModel):
     """A model for which the prediction of a general one is a feature more; before it has learned, that prediction.
 
     So a search is led from its first batch, and learns where the general model is wrong about its task.

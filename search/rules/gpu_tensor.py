@@ -67,8 +67,8 @@ class GpuTensor(SketchRule):
 
 
 def _of_warps(target: Target) -> list[Intrinsic]:
-    """The intrinsics whose factors are loaded from shared memory by a warp, the largest first."""
-    found = [x for x in intrinsics(target) if x.is_loaded_as_matrices]
+    """The intrinsics whose factors a warp loads from shared memory, and does not round, the largest first."""
+    found = [x for x in intrinsics(target) if x.is_loaded_as_matrices and not x.rounds]
     return sorted(found, key=lambda x: (-x.m * x.n * x.k, x.name))
 
 
