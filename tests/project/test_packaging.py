@@ -16,7 +16,7 @@ import pytest
 import loopwright
 
 ROOT = Path(loopwright.__file__).resolve().parent
-NOT_SHIPPED = {"tests", "benchmarks", "examples", "build", "dist"}
+NOT_SHIPPED = {"tests", "benchmarks", "examples", "build", "dist", "docs"}
 PROGRAM = """
 import sys, xdsl
 import loopwright
