@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ...dialects.names import printable
 from ..measure.limits import Limits
 from ..records.file import Record
 from ..records.record import duration
@@ -71,7 +72,14 @@ def _trial_layer(points: Sequence[dict[str, Any]], x: Spec, y: Spec) -> Spec:
 def _point(group: RecordGroup, number: int, record: Record, speed: float) -> dict[str, Any]:
     outcome = OUTCOMES[3] if not record.ok else OUTCOMES[1] if record.stopped_early else OUTCOMES[2 * record.reused]
     said = group.speed(record.time_s) if record.ok else record.error.value
-    return {"x": number, "y": speed, "trial": str(number), "speed": said, "outcome": outcome, "sketch": record.sketch}
+    return {
+        "x": number,
+        "y": speed,
+        "trial": str(number),
+        "speed": said,
+        "outcome": outcome,
+        "sketch": printable(record.sketch),
+    }
 
 
 def prediction_chart(group: RecordGroup) -> Spec | None:
@@ -80,7 +88,8 @@ def prediction_chart(group: RecordGroup) -> Spec | None:
     if len(pairs) < 3:
         return None
     rows = [
-        {"x": p, "y": 1e3 * t, "round": str(r.round), "speed": group.speed(t), "sketch": r.sketch} for p, t, r in pairs
+        {"x": p, "y": 1e3 * t, "round": str(r.round), "speed": group.speed(t), "sketch": printable(r.sketch)}
+        for p, t, r in pairs
     ]
     times = [1e3 * time_s for _, time_s, _ in pairs]
     points = layer(

@@ -27,7 +27,7 @@ FindLimits = Callable[[RecordGroup], Limits | None]
 
 _MOST_BARS = 14
 _FEATURES = {feature.name: f"{feature.text}, {feature.unit}" for feature in (*catalogue(), PRIOR)}
-"""What each feature of the cost model says, and its unit."""
+"""The meaning of each feature of the cost model, and its unit."""
 _NO_OPERATIONS = "operations of a run are not known"
 _LONGEST_TEXT = 200_000
 

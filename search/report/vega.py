@@ -107,7 +107,7 @@ def layer(rows: Sequence[Mapping[str, Any]], mark: Mapping[str, Any], **encoding
 
 
 def tips(*names: str) -> list[Spec]:
-    """What is shown of a point that is hovered over or touched: fields that are text, under their own names."""
+    """The fields that a point shows when it is hovered over or touched: text, under their own names."""
     return [{"field": name, "type": "nominal"} for name in names]
 
 
@@ -148,7 +148,8 @@ def picture(spec: Spec) -> str:
     """A chart as SVG, in the colours of a light page; MissingCharts where the library is not installed."""
     plain = {**spec, "width": _PICTURE_WIDTH}
     coloured = _COLOUR.sub(lambda match: json.dumps(_LIGHT.get(match[1], f"${match[1]}")), json.dumps(plain))
-    return str(_converter().vegalite_to_svg(json.loads(coloured)))
+    head, close, rest = str(_converter().vegalite_to_svg(json.loads(coloured))).partition(">")
+    return f"{head}{close}<title>{as_text(spec['description'])}</title>{rest}"
 
 
 @cache

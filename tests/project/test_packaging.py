@@ -21,7 +21,7 @@ from loopwright.universe import UNIVERSE
 ROOT = Path(loopwright.__file__).resolve().parent
 DATA = "loopwright.pretuned"
 """A folder of data, which setuptools takes for a package, and warns of where it is not listed."""
-NOT_SHIPPED = {"tests", "benchmarks", "examples", "build", "dist"}
+NOT_SHIPPED = {"tests", "benchmarks", "examples", "build", "dist", "docs"}
 MODULES = {"cuda-bindings": "cuda", "nvidia-cuda-nvrtc": "nvrtc", "nvidia-cuda-runtime": "cuda.h"}
 """What the package names of a requirement, where that is not its name."""
 PROGRAM = """
