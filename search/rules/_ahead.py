@@ -23,13 +23,13 @@ def may_be_packed_ahead(operand: Operand, axes: tuple[str, ...]) -> bool:
     assert isinstance(func, FuncOp)
     marks = argument_attributes(func, buffer.index)
     loads = [load for load in readers(buffer)[0].loads if load.buffer is buffer]
-    names = _dimension_names(operand)
+    names = dimension_names(operand)
     return CONSTANT in marks and packing_of(func, buffer.index) is None and len(loads) == 1 and set(axes) <= {*names}
 
 
 def pack_ahead(draft: Draft, block: str, operand: Operand, axes: tuple[str, ...], width: Derived) -> None:
     """`w[i, k]` -> `w[i / width, k, i % width]`: the elements that one register tile needs at a time side by side."""
-    names = _dimension_names(operand)
+    names = dimension_names(operand)
     shape = buffer_shape(operand.buffer)
     rest = [n for n, extent in zip(names, shape, strict=True) if n not in axes and extent > 1]
     fused = "*".join(axes)
@@ -37,7 +37,7 @@ def pack_ahead(draft: Draft, block: str, operand: Operand, axes: tuple[str, ...]
     draft.do(TransformLayout, block=block, buffer=operand.name, layout=layout)
 
 
-def _dimension_names(operand: Operand) -> list[str]:
+def dimension_names(operand: Operand) -> list[str]:
     """Name the dimensions as `transform_layout` does: by the iterator that is their whole index, else by number."""
     plain = [e.as_axis() for e in operand.indices]
     return [n if n is not None and plain.count(n) == 1 else f"d{d}" for d, n in enumerate(plain)]

@@ -1,0 +1,105 @@
+"""Analytic model of a product on a CPU's matrix unit, as array expressions over a population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.intrinsics import Intrinsic
+from ...dialects.target import Target
+from ..sketch.hole import Columns
+from .tile_model import (
+    CYCLES_PER_S,
+    FMA_PER_CYCLE,
+    L2_BYTES_PER_CYCLE,
+    L2_MISS,
+    LOADS_PER_CYCLE,
+    LOOP_CYCLES,
+    PACK_CYCLES,
+)
+
+Array = npt.NDArray[np.float64]
+
+TILE_REGISTERS = 8
+"""Tiles of AMX (Intel Software Developer's Manual, palette 1)."""
+TILE_LATENCY = 52
+"""Cycles from a tile product's operands to its result (Intel Optimization Reference Manual, TMUL)."""
+L1_SHARE = 2
+"""One part in so many of the first-level cache keeps what is used again: the rest streams through (Goto and van de
+Geijn, Anatomy of High-Performance Matrix Multiplication)."""
+DOT_LATENCY = 5
+"""Cycles from the operands of a dot product in lanes to its result (the same manual, VPDPBUSD)."""
+
+
+@dataclass(frozen=True)
+class UnitModel:
+    """The shape of a product in instructions: `outer` products of `rows` times `columns`, `depth` along k.
+
+    `packed` are the elements that are laid out anew in each run. `names` are those of the holes: instructions of a
+    register tile along rows, register tiles of a task along rows, both along columns, and steps that are written out.
+    """
+
+    target: Target
+    intrinsic: Intrinsic
+    outer: int
+    rows: int
+    columns: int
+    depth: int
+    packed: int
+    names: tuple[str, ...]
+
+    @property
+    def is_tiles(self) -> bool:
+        """True where matrices are registers of their own."""
+        return self.intrinsic.rows > 1
+
+    def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """The sums of a register tile, one factor's matrices and one of the other's fit the registers."""
+        rows, _, columns, _, _ = (c[name] for name in self.names)
+        registers = TILE_REGISTERS if self.is_tiles else self.target.vector_registers
+        return np.asarray(rows * columns + columns + 1 <= registers)
+
+    def limit_extents(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Tiles divide the extents: an instruction cannot be cut."""
+        rows, row_tiles, columns, column_tiles, _ = (c[name] for name in self.names)
+        return np.asarray((self.rows % (rows * row_tiles) == 0) & (self.columns % (columns * column_tiles) == 0))
+
+    def seconds(self, c: Columns) -> Array:
+        """A rough time: products, loads and latency of a register tile, its sums, balance, packing."""
+        rows, row_tiles, columns, column_tiles, steps = (c[name].astype(np.float64) for name in self.names)
+        products = rows * columns
+        ports = 1 if self.is_tiles else FMA_PER_CYCLE
+        issue = products * self.intrinsic.cycles / ports
+        loads = (rows + columns) * self.intrinsic.rows / LOADS_PER_CYCLE
+        latency = TILE_LATENCY if self.is_tiles else DOT_LATENCY
+        moves = loads + self._far_bytes(c) / L2_BYTES_PER_CYCLE
+        step = np.maximum(np.maximum(issue, moves), latency) + LOOP_CYCLES / steps
+        sums = products * self.intrinsic.rows * 4.0
+        tiles = self.rows / rows * (self.columns / columns) * self.outer
+        tasks = tiles / (row_tiles * column_tiles)
+        balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
+        cycles = tiles * (self.depth * step + sums) * balance
+        a_bytes, b_bytes = self._bytes()
+        task_bytes = self.depth * (rows * row_tiles * a_bytes + columns * column_tiles * b_bytes)
+        cycles = cycles * np.where(task_bytes > self.target.l2_bytes, L2_MISS, 1.0)
+        return np.asarray((cycles + self.packed * PACK_CYCLES) / self.target.cores / CYCLES_PER_S)
+
+    def _bytes(self) -> tuple[int, int]:
+        """Bytes of a factor's matrix in one instruction."""
+        a, b = (self.intrinsic.elements(x) * self.intrinsic.fragment(x).bytes for x in ("a", "b"))
+        return a, b
+
+    def _far_bytes(self, c: Columns) -> Array:
+        """Bytes that a step of a register tile takes from the second-level cache.
+
+        Columns stay in the first-level cache over the register tiles of a task along rows if they fit there with a
+        tile of rows, and rows do over those along columns if all of a task fit.
+        """
+        rows, row_tiles, columns, _, _ = (c[name].astype(np.float64) for name in self.names)
+        a_bytes, b_bytes = self._bytes()
+        kept = self.target.l1_bytes // L1_SHARE
+        near_a = self.depth * (rows * row_tiles * a_bytes + columns * b_bytes) <= kept
+        near_b = self.depth * (rows * a_bytes + columns * b_bytes) <= kept
+        return np.asarray(np.where(near_a, 0, rows * a_bytes) + np.where(near_b, 0, columns * b_bytes))
