@@ -35,11 +35,10 @@ def test_builders_of_the_fleet_build_beside_those_here(fleet: LocalFleet) -> Non
         measurer.use(doubling())
         found = measurer.measure([f"time=0.001 build=sleep n={n}" for n in range(16)])
     assert all(m.ok and m.artifact for m in found)
-    (builder,) = lw.fleet_status(fleet.tracker).builders
-    assert (builder.name, builder.builders, builder.failed) == ("b", 2, 0) and 0 < builder.done < 16
-    assert f"\n\nbuilder  at once  done  failed\nb        2        {builder.done}" in str(
-        lw.fleet_status(fleet.tracker)
-    )
+    assert wait_until(lambda: 0 < lw.fleet_status(fleet.tracker).builders[0].done < 16)  # told with its heartbeats
+    (builder,) = (status := lw.fleet_status(fleet.tracker)).builders
+    assert (builder.name, builder.builders, builder.failed) == ("b", 2, 0)
+    assert f"\n\nbuilder  at once  done  failed\nb        2        {builder.done}" in str(status)
 
 
 def test_what_ends_a_build_there_is_its_record(fleet: LocalFleet) -> None:
