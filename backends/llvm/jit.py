@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 _LOCK = threading.RLock()
 """LLVM's engines register themselves with the process when made and dropped; one at a time."""
 
+_INLINE_ASSEMBLY = re.compile(r"\bcall [^\n]*\basm\b")
+
 
 @cache
 def _initialize() -> None:
@@ -27,6 +30,7 @@ def _initialize() -> None:
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # without it inline assembly ends the process
 
 
 @cache
@@ -55,7 +59,14 @@ def _machine(cpu: CpuFeatures, jit: bool = True) -> Any:
 
 
 class MissingTarget(MissingRequirement):
-    """LLVM was built without an architecture."""
+    """LLVM was built without an architecture, or without its assembler."""
+
+
+def _check_assembly(sources: Sequence[str], cpu: CpuFeatures) -> None:
+    """MissingTarget where an intrinsic's inline assembly is for another architecture than LLVM here assembles."""
+    if cpu.arch != architecture() and any(_INLINE_ASSEMBLY.search(source) for source in sources):
+        rule = f"inline assembly is assembled for {architecture()} alone, the target has {cpu.arch}"
+        raise MissingTarget(f"{rule}: give the intrinsic's code as a call, of LLVM's intrinsic or a C function")
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,7 @@ def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = Non
     import llvmlite.binding as llvm
 
     cpu = cpu or cpu_for()
+    _check_assembly((source,), cpu)
     with _LOCK:
         machine = _machine(cpu, jit=cpu.arch == architecture())
         context = llvm.create_context()
@@ -100,6 +112,7 @@ def compile_library(sources: Sequence[str], symbol: str, cpu: CpuFeatures) -> by
     """Link LLVM IR texts, optimize them, and emit an object file for a linker, which sees one function of theirs."""
     import llvmlite.binding as llvm
 
+    _check_assembly(sources, cpu)
     conversions = conversion_functions(sources, cpu)
     with _LOCK:
         machine = _machine(cpu, jit=False)

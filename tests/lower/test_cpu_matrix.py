@@ -16,10 +16,10 @@ from xdsl.utils.exceptions import PassFailedException
 import loopwright as lw
 from loopwright.backends.arrays import aligned_copy, aligned_empty
 from loopwright.backends.llvm.compile import compile_module
-from loopwright.backends.llvm.cpu import MissingFeatures, cpu_for, host_features, why_not_here
+from loopwright.backends.llvm.cpu import MissingFeatures, architecture, cpu_for, host_features, why_not_here
 from loopwright.backends.llvm.emit import emit
 from loopwright.backends.llvm.host import cpu_of
-from loopwright.backends.llvm.jit import compile_text
+from loopwright.backends.llvm.jit import MissingTarget, compile_text
 from loopwright.dialects import intrinsics as table
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
@@ -223,6 +223,17 @@ def test_users_add_an_instruction_of_their_own(registry: None) -> None:
     kernel_of_mine = lw.build(sch)
     close(kernel_of_mine(*inputs), wanted)
     assert "@lw.mine.m1n8k2(" in kernel_of_mine.source
+
+
+def test_inline_assembly_is_assembled_for_this_architecture_alone(registry: None) -> None:
+    code = '%s = call <8 x i32> asm "", "=x,0"(<8 x i32> %c)\nret <8 x i32> %s'
+    mine = replace(named("avx2.m1n8k2.s16"), name="mine.m1n8k2", features=(), code=code)
+    lw.register_intrinsic(mine)
+    if architecture() == "x86_64":
+        assert lw.build(scheduled(mine, "llvm")).source
+    other = "aarch64" if architecture() == "x86_64" else "x86_64"
+    with pytest.raises(MissingTarget, match=f"inline assembly is assembled for {architecture()} alone"):
+        lw.build(scheduled(mine, f"llvm arch={other}"))
 
 
 def test_target_with_is_right() -> None:
