@@ -112,7 +112,7 @@ def test_records_of_others_are_left_alone(tmp_path: Path) -> None:
         replace(result.trials[1], device="another device"),
         replace(result.trials[1], target="another target"),
         replace(result.trials[1], sketch="a sketch of the past", schedule="time=0.1"),
-        replace(result.trials[1], schedule="lw-fake time=0.2", versions={"lw-fake": "0"}),
+        replace(result.trials[1], schedule="lw-fake{time=0.2}", versions={"lw-fake": "0"}),
     ]
     rec.append(path, foreign)
     with path.open("a") as file:

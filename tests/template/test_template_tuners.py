@@ -87,7 +87,7 @@ def test_grid_search_goes_in_order(small: lw.TemplateTask) -> None:
 
 
 def test_only_legal_configs_are_measured_where_most_are_not() -> None:
-    task = lw.TemplateTask("dense", (64, 64, 64), "cuda model=h200 max_threads_per_block=8 max_shared_bytes=1024")
+    task = lw.TemplateTask("dense", (64, 64, 64), "cuda model=h200 max_threads_per_block=32 max_shared_bytes=512")
     rows = task.config_space.sample(np.random.default_rng(0), 500)
     assert task.legal(rows).mean() < 0.2
     measured = lw.tuners.RandomTuner(task).tune(50, analytic_cost).trials
