@@ -69,6 +69,7 @@ def close(got: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("intrinsic", ON_CPUS, ids=lambda x: x.name)
+@pytest.mark.few(5)
 def test_the_instruction_is_right(intrinsic: Intrinsic) -> None:
     """What a nest computes does not change: that of te is what the kernel with instructions gives."""
     inputs = exact_inputs(scheduled(intrinsic).workload)
