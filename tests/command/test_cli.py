@@ -450,7 +450,7 @@ def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signal
         (resource.RLIMIT_AS, 200 << 20, "out of memory|does not allow it: .*load"),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_too_little_of_something_is_a_sentence(tmp_path: Path, kind: int, limit: int, says: str) -> None:
     """With one thread of NumPy's, whatever the machine has cores: each takes tens of megabytes of addresses."""
     ran = subprocess.run(

@@ -128,7 +128,7 @@ def test_a_grouped_network_is_rewritten_as_one_that_is_not() -> None:
         ([1, 1, 2, 1, 1, 1], [0, 0]),  # as fast is not faster
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_convolution_is_computed_the_way_that_is_fastest_on_record(times_ms: list[float], chosen: list[int]) -> None:
     net = two_convolutions()
     records = records_of(lw.extract_tasks(net, TARGET, winograd=True)[0], times_ms)

@@ -56,7 +56,7 @@ def test_trees_as_arrays_predict_what_scikit_learn_does() -> None:
 
 
 @pytest.mark.parametrize("name", ("trees", "rank", "linear", "pretrained"))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_loaded_model_predicts_the_same_and_goes_on_learning(name: str, tmp_path: Path) -> None:
     model = trained(name)
     path = tmp_path / "one.model"

@@ -311,7 +311,7 @@ def start_parent(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_nothing_outlives_its_measurer(tmp_path: Path, number: signal.Signals, run: str, overlap: bool) -> None:
     parent, temporary = start_parent(tmp_path, run, overlap)
     assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 5, "itself, a builder, a runner, and their guards"
@@ -356,6 +356,7 @@ def test_a_forked_child_ends_neither_workers_nor_files() -> None:
 
 
 @pytest.mark.parametrize("role", ["builder", "runner"])
+@pytest.mark.few(1)
 def test_a_worker_killed_as_it_starts_is_started_again(role: str) -> None:
     with measuring(replace(OPTIONS, recycle_after=1)) as measurer:
         assert measurer.measure(["time=0.001"])[0].ok
@@ -480,6 +481,7 @@ def test_infinite_and_undefined_results_are_compared_as_such(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.few(1)
 def test_what_is_withdrawn_is_not_begun(tmp_path: Path, overlap: bool) -> None:
     log = tmp_path / "log"
     schedules = [f"time=0.001 run=log path={log} n={n}" for n in range(6)]
