@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
+from ..cuda.language import STATIC_SHARED_BYTES
 from .device_program import C_CONSTANTS, DeviceProgram
 from .files import MADE_BY, beside
 from .python_program import python_program
@@ -40,7 +41,7 @@ def loaded():
         functions = [ctypes.c_void_p() for _ in LAUNCHES]
         for function, (name, _, _, shared_bytes, _) in zip(functions, LAUNCHES):
             check(driver, driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
-            if shared_bytes > 48 << 10:  # 8: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            if shared_bytes > STATIC_SHARED_BYTES:  # 8: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 check(driver, driver.cuFuncSetAttribute(function, 8, shared_bytes))
         buffers = [ctypes.c_uint64() for _ in SIZES]
         for buffer, size in zip(buffers, SIZES):
@@ -118,7 +119,7 @@ static int load(void) {
   CHECK(cuModuleLoad(&module, LW_FOLDER "/$image"));
   for (int n = 0; n < LAUNCHES; n++) {
     CHECK(cuModuleGetFunction(&functions[n], module, LAUNCH[n].name));
-    if (LAUNCH[n].shared_bytes > 48 << 10)
+    if (LAUNCH[n].shared_bytes > $static)
       CHECK(cuFuncSetAttribute(functions[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                (int)LAUNCH[n].shared_bytes));
   }
@@ -157,7 +158,8 @@ static int lw_run_kernels(void **arrays, const struct place *places, int count) 
 def run_from_python(program: DeviceProgram, architecture: str) -> str:
     """Return the text of `k_run.py` for `k.cu` or `k.ptx`."""
     is_ptx = program.path.suffix == ".ptx"
-    tables = program.tables() | ({} if is_ptx else {"ARCHITECTURE": architecture})
+    tables = program.tables() | {"STATIC_SHARED_BYTES": STATIC_SHARED_BYTES}
+    tables |= {} if is_ptx else {"ARCHITECTURE": architecture}
     launch = (_IMAGE_OF_PTX if is_ptx else _IMAGE_OF_CUDA) + _LAUNCH
     needs = " and NVIDIA's driver" if is_ptx else ", NVIDIA's driver and nvcc"
     imports = [] if is_ptx else ["subprocess", "tempfile"]
@@ -176,6 +178,7 @@ def run_from_c(program: DeviceProgram, architecture: str) -> str:
         file=path.name,
         made_by=MADE_BY,
         compile="\n".join(lines),
+        static=STATIC_SHARED_BYTES,
         tables=program.c_tables(),
         read=C_CONSTANTS,
         image=image.name,

@@ -155,6 +155,21 @@ def test_cuda_runs_from_python(cuda: dict[str, str], tmp_path: Path) -> None:
     run_alone(tmp_path, **cuda)
 
 
+def test_shared_memory_above_the_static_limit_is_asked_for(cuda: dict[str, str], tmp_path: Path) -> None:
+    kernel = built("cuda model=h200")
+    assert isinstance(kernel, DeviceKernel)
+    source = kernel._executable.artifact.kernel
+    object.__setattr__(
+        source, "launches", tuple(replace(each, dynamic_shared_bytes=100_000) for each in source.launches)
+    )
+    kernel.save(tmp_path / "k.cu")
+    run_alone(tmp_path, **cuda)
+    script = (tmp_path / "k_run.py").read_text()
+    (tmp_path / "k_run.py").write_text(script.replace("STATIC_SHARED_BYTES = 49152", "STATIC_SHARED_BYTES = 200000"))
+    with pytest.raises(subprocess.CalledProcessError):
+        run_alone(tmp_path, **cuda)
+
+
 def test_ptx_runs_from_python(cuda: dict[str, str], tmp_path: Path) -> None:
     assert saved("cuda model=h200", tmp_path / "k.ptx") == ["k.ptx", "k_constants.bin", "k_host.c", "k_run.py"]
     text = (tmp_path / "k.ptx").read_text()
