@@ -28,6 +28,7 @@ class Constants:
             raise TypeError(f"params of kernel {kernel} are arrays by name, got {type(params).__name__}")
         given = dict(params or {})
         _refuse_strangers(kernel, arguments, given)
+        self._kernel = kernel
         self.fixed: dict[int, Array] = {}
         """The constants among `params` as the kernel takes them, by position."""
         self._packings = []
@@ -40,6 +41,15 @@ class Constants:
         self._packed: dict[int, tuple[Array, Array]] = {}
         self.open = tuple(a for position, a in enumerate(arguments) if position not in self.fixed)
         """The arguments that a call gives."""
+
+    def require_packed(self, verb: str) -> None:
+        """ValueError where a constant is packed at each call, which only this package does: to `verb` the kernel."""
+        for argument in self.open:
+            if argument.packing is not None:
+                raise ValueError(
+                    f"kernel {self._kernel}: constant '{argument.name}' has a layout of its own: to {verb} the kernel "
+                    f"build it with params={{'{argument.name}': ...}}"
+                )
 
     def complete(self, arrays: Sequence[Array], again: bool = False) -> Sequence[Array]:
         """Return arrays for all arguments; `again` where arrays that came last time are known to be as they were."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from .c_family.artifact import Resources
 from .c_family.executable import DeviceExecutable
 from .device_array import DeviceArray
 from .kernel_function import Kernel
+from .saved.device_files import save_device_kernel
 from .signature import Argument
 from .time_evaluator import BenchmarkResult, Repeats, flush_bytes
 
@@ -33,6 +36,10 @@ class DeviceKernel(Kernel):
     def __init__(self, executable: DeviceExecutable, assembly: Callable[[bool], str]) -> None:
         kernel = executable.artifact.kernel
         super().__init__(kernel.name, executable.arguments, executable, kernel.source, assembly)
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[Path, ...]:
+        executable = self._executable
+        return save_device_kernel(executable.artifact, executable.constants, path, lambda: self.assembly)
 
     @property
     def resources(self) -> tuple[Resources, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +88,18 @@ class Kernel:
     def export_library(self, path: str | Path, name: str | None = None) -> Path:
         """Write the kernel as an object file or a shared library with a C header; ValueError for those of GPUs."""
         raise ValueError(f"kernel {self.name}: only kernels for llvm are exported to {path}, whose caller is C")
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[Path, ...]:
+        """Write the kernel as a file, and beside it what runs it without this package; returns the paths.
+
+        By the path's suffix: `.so` or `.ll` for llvm, `.cu` or `.ptx` for cuda, `.cl` for opencl. `k_host.c` and
+        `k_run.py` are programs beside `k.so`, which know shapes, order of arguments and launches; constants given as
+        `params` are in the file of a CPU's kernel, in `k_constants.bin` beside others. ValueError for another suffix,
+        and for a kernel that these programs cannot launch; FileExistsError where a file is there and not ours.
+        """
+        raise ValueError(
+            f"kernel {self.name}: only kernels for llvm, cuda and opencl are saved, not those of other backends"
+        )
 
     def __repr__(self) -> str:
         shown = [", ".join(f"{a.name}: {a}" for a in group) for group in (self._inputs, self._outputs)]

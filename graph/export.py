@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from ..backends.llvm.c_function import CFunction, c_name, require_reach
+from ..backends.c_parameters import c_name
+from ..backends.llvm.c_function import CFunction, require_reach
 from ..backends.llvm.emit import KernelText, emit
 from ..backends.llvm.host import cpu_of
 from ..backends.llvm.library import check_path, write_library

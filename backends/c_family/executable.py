@@ -55,8 +55,8 @@ class DeviceExecutable:
         kernel = artifact.kernel
         self.artifact = artifact
         self._connect = runtime
-        self._constants = Constants(kernel.name, kernel.arguments, params)
-        self.arguments = self._constants.open
+        self.constants = Constants(kernel.name, kernel.arguments, params)
+        self.arguments = self.constants.open
         self._buffers: list[Any] = []
         self._workspaces: list[Any] = []
         self._ready: list[Any] = []
@@ -101,8 +101,8 @@ class DeviceExecutable:
         given = list(buffers)
         with self._lock:
             if self.needs_packing():
-                arrays = self._constants.complete(args)
-                fixed = self._constants.fixed
+                arrays = self.constants.complete(args)
+                fixed = self.constants.fixed
                 packed = [array for position, array in enumerate(arrays) if position not in fixed]
                 for number, (argument, array) in enumerate(zip(self.arguments, packed, strict=True)):
                     if argument.packing is not None:
@@ -131,7 +131,7 @@ class DeviceExecutable:
         return any(argument.packing is not None for argument in self.arguments)
 
     def _upload(self, args: Sequence[Array], again: bool) -> list[Any]:
-        arrays = self._constants.complete(args, again)
+        arrays = self.constants.complete(args, again)
         fixed = self._fixed_buffers()
         if not self._buffers:
             self._buffers = [
@@ -149,7 +149,7 @@ class DeviceExecutable:
         """Return the buffers of the constants that came with `params`, by position; uploaded once."""
         if self._fixed is None:
             self._fixed = {}
-            for number, array in self._constants.fixed.items():
+            for number, array in self.constants.fixed.items():
                 self._fixed[number] = self.runtime.allocate(array.nbytes)
                 self.runtime.upload(self._fixed[number], array)
         return self._fixed

@@ -81,6 +81,15 @@ class CFunction:
         """Return LLVM texts to link: the function, then the kernels; of all symbols only `symbol` is for others."""
         return [self._text(), *(_kernel_text(number, kernel) for number, kernel in enumerate(self.kernels))]
 
+    def with_constants(self, text: str) -> str:
+        """Return LLVM IR, made of `texts`, with the values of the constants in their room."""
+        data = bytearray(self.constant_bytes)
+        for start, part in self.constant_parts():
+            data[start : start + len(part)] = part
+        room = f"[{self.constant_bytes} x i8] zeroinitializer, section"
+        assert room in text
+        return text.replace(room, f'[{self.constant_bytes} x i8] c"{_escaped(data)}", section')
+
     def _text(self) -> str:
         """Return the function's text.
 
@@ -153,9 +162,9 @@ def require_reach(who: str, constants: Iterable[Array]) -> None:
         )
 
 
-def c_name(name: str) -> str:
-    """Return a name as C may have it behind a prefix."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+def _escaped(data: bytes | bytearray) -> str:
+    """Return bytes as LLVM writes them, each a backslash and two digits."""
+    return re.sub("..", r"\\\g<0>", data.hex())
 
 
 def _refusals(alignments: dict[str, int]) -> list[str]:

@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from math import prod
 
-import numpy as np
-
 from ..arrays import CACHE_LINE_BYTES
+from ..c_parameters import parameter, parameter_names
 from ..signature import Argument
-from .c_function import MISALIGNED, NULL_POINTER, CFunction, c_name
+from .c_function import MISALIGNED, NULL_POINTER, CFunction
 from .cpu import CpuFeatures
-
-_C_TYPES = {
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    "float32": "float",
-    "float64": "double",
-}
-"""Others are passed as unsigned integers of their size, which hold their bits."""
-_TAKEN = (
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class compl concept consteval "
-    "constexpr constinit const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false "
-    "friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
-    "reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename "
-    "typeof using virtual wchar_t xor xor_eq "
-    "assert complex eof errno linux null stderr stdin stdout unix workspace"
-)
-"""Keywords of C and C++, macros of their libraries, and the parameter of our own; in small letters."""
 
 
 def header(function: CFunction, cpu: CpuFeatures) -> str:
     """Return the declaration of a function, and macros for the shapes of its arrays."""
     macro = function.symbol.upper()
-    names = _names(function.arguments)
-    parameters = [_parameter(a, name) for a, name in zip(function.arguments, names, strict=True)]
+    names = parameter_names(function.arguments)
+    parameters = [parameter(a, name) for a, name in zip(function.arguments, names, strict=True)]
     if function.workspace_bytes:
         parameters.append(("void *workspace", f"{macro}_WORKSPACE_BYTES bytes, on a multiple of {CACHE_LINE_BYTES}"))
     ends = [","] * (len(parameters) - 1) + [");"]
@@ -64,25 +44,6 @@ def header(function: CFunction, cpu: CpuFeatures) -> str:
 
 def _threads(threads: int) -> str:
     return f"\n * It runs on {threads} threads of OpenMP's: link with -fopenmp." if threads > 1 else ""
-
-
-def _names(arguments: tuple[Argument, ...]) -> list[str]:
-    """Return names of parameters that are no words of C's, and differ in more than capitals, as macros have them."""
-    names: list[str] = []
-    used: set[str] = set()
-    for argument in arguments:
-        name = re.sub(r"^(?=\d|$)", "_", c_name(argument.name))
-        while name.lower() in used or name.lower() in _TAKEN.split():
-            name += "_"
-        used.add(name.lower())
-        names.append(name)
-    return names
-
-
-def _parameter(argument: Argument, name: str) -> tuple[str, str]:
-    """Return a parameter's declaration, and its shape in words."""
-    element = _C_TYPES.get(argument.dtype, f"uint{8 * np.dtype(argument.dtype).itemsize}_t")
-    return f"{'' if argument.is_output else 'const '}{element} *{name}", str(argument)
 
 
 def _shape(argument: Argument, macro: str) -> Iterator[str]:

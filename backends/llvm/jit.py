@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from ..missing import MissingRequirement
 from .cpu import CpuFeatures, architecture, cpu_for
@@ -16,6 +16,7 @@ from .half import conversion_functions, conversion_symbols
 from .runtime import openmp_symbols
 from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
+Made = TypeVar("Made")
 _LOCK = threading.RLock()
 """LLVM's engines register themselves with the process when made and dropped; one at a time."""
 
@@ -110,6 +111,15 @@ def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = Non
 
 def compile_library(sources: Sequence[str], symbol: str, cpu: CpuFeatures) -> bytes:
     """Link LLVM IR texts, optimize them, and emit an object file for a linker, which sees one function of theirs."""
+    return _library(sources, symbol, cpu, lambda machine, module: bytes(machine.emit_object(module)))
+
+
+def library_text(sources: Sequence[str], symbol: str, cpu: CpuFeatures) -> str:
+    """Return the optimized LLVM IR that `compile_library` makes an object file of."""
+    return _library(sources, symbol, cpu, lambda _, module: str(module))
+
+
+def _library(sources: Sequence[str], symbol: str, cpu: CpuFeatures, emit: Callable[[Any, Any], Made]) -> Made:
     import llvmlite.binding as llvm
 
     _check_assembly(sources, cpu)
@@ -128,7 +138,7 @@ def compile_library(sources: Sequence[str], symbol: str, cpu: CpuFeatures) -> by
                 if not value.is_declaration and value.name != symbol and not value.name.startswith("llvm."):
                     value.linkage = "internal"
             _optimize(module, machine)
-            return bytes(machine.emit_object(module))
+            return emit(machine, module)
         finally:
             module.close()
             context.close()

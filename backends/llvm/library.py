@@ -13,13 +13,16 @@ from ...dialects.errors import Error
 from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 from ..missing import MissingRequirement
+from ..saved.files import MADE_BY
 from .c_function import CONSTANTS_SECTION, CFunction
 from .c_header import header
 from .cpu import CpuFeatures, architecture
-from .jit import compile_library
+from .jit import compile_library, library_text
 
 _LONGEST_LOG = 300
 """Characters of what a linker says."""
+_MOST_TEXT_BYTES = 1 << 24
+"""Constants in LLVM IR, whose text is three times as long; reading it takes 85 ms a MiB (see `CFunction`)."""
 
 
 class LinkError(Error, RuntimeError):
@@ -32,7 +35,7 @@ def write_library(function: CFunction, path: str | PathLike[str], cpu: CpuFeatur
     MissingRequirement where there is no linker for a shared library, LinkError where it refuses.
     """
     target = Path(path)
-    cpu = cpu.using(name for text in function.kernels for name in text.features)
+    cpu = _cpu_of(function, cpu)
     object_code = bytearray(compile_library(function.texts(), function.symbol, cpu))
     if function.constant_bytes:
         room = _section(object_code, CONSTANTS_SECTION)
@@ -41,10 +44,35 @@ def write_library(function: CFunction, path: str | PathLike[str], cpu: CpuFeatur
     made = object_code if target.suffix == ".o" else _linked(object_code, cpu.arch, function)
     written = target.with_suffix(".h")
     require_ours(target, "library", [b"\x7fELF"])
-    require_ours(written, "header of a library of ours", [b"made by loopwright"])
+    require_ours(written, "header of a library of ours", [MADE_BY.encode()])
     write_whole(target, bytes(made))
     write_whole(written, header(function, cpu))
     return written
+
+
+def write_ir(function: CFunction, path: Path, cpu: CpuFeatures) -> Path:
+    """Write the LLVM IR of a library, with its constants, and a header beside it, whose path is returned.
+
+    ValueError for more constants than text is for.
+    """
+    if function.constant_bytes > _MOST_TEXT_BYTES:
+        raise ValueError(
+            f"{function} holds {function.constant_bytes:,} bytes of constants, LLVM IR takes at most "
+            f"{_MOST_TEXT_BYTES:,} as text: take a shared library (.so)"
+        )
+    cpu = _cpu_of(function, cpu)
+    text, written = library_text(function.texts(), function.symbol, cpu), path.with_suffix(".h")
+    if function.constant_bytes:
+        text = function.with_constants(text)
+    require_ours(path, "LLVM IR of ours", [MADE_BY.encode()])
+    require_ours(written, "header of a library of ours", [MADE_BY.encode()])
+    write_whole(path, f"; {function}, {MADE_BY} for {cpu.arch} with {' '.join(cpu.features[1:])}\n{text}")
+    write_whole(written, header(function, cpu))
+    return written
+
+
+def _cpu_of(function: CFunction, cpu: CpuFeatures) -> CpuFeatures:
+    return cpu.using(name for text in function.kernels for name in text.features)
 
 
 def check_path(what: str, path: Path) -> None:

@@ -62,6 +62,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "garbage.mlir": "garbage",
         "notes.html": "<html>my own page</html>",
         "mine.lw": "my notes",
+        "mine.cl": "__kernel void mine() {}",
+        "mine_run.py": "print('mine')",
         "data.json": '{"a": 1}\n',
     }
     for name, content in contents.items():
@@ -838,6 +840,38 @@ CALLS: list[tuple[str, type[Exception], str]] = [
         "k.export_library('k.txt')",
         ValueError,
         "kernel main: a library is an object file (.o) or a shared one (.so), not k.txt",
+    ),
+    ("k.save('k.txt')", ValueError, "kernel main is for llvm: it is saved as .ll or .so, not as k.txt"),
+    ("k.save('k.cu')", ValueError, "kernel main is for llvm: it is saved as .ll or .so, not as k.cu"),
+    ("k.save('k')", ValueError, "kernel main is for llvm: it is saved as .ll or .so, not as k"),
+    ("k.save('')", ValueError, "kernel main is for llvm: it is saved as .ll or .so, not as ."),
+    ("k.save(5)", TypeError, "kernel main is saved at the path of a file, got int"),
+    (
+        "k.save('my kernel.so')",
+        ValueError,
+        "kernel main: programs name its file, in letters, digits, '.', '_', '+' and",
+    ),
+    ("k.save('missing/k.so')", FileNotFoundError, "No such file or directory: 'missing/k.so'"),
+    ("k.save('missing/k.ll')", FileNotFoundError, "No such file or directory: 'missing/k.ll'"),
+    (
+        "k.save('mine.so')",
+        FileExistsError,
+        "it is there already and is no file of a saved kernel, so it is left alone:",
+    ),
+    (
+        "lw.build([a, b, c], 'opencl model=mali-g610').save('k.cu')",
+        ValueError,
+        "kernel main is for opencl: it is saved as .cl, not as k.cu",
+    ),
+    (
+        "lw.build([a, b, c], 'opencl model=mali-g610').save('missing/k.cl')",
+        FileNotFoundError,
+        "No such file or directory: 'missing/k.cl'",
+    ),
+    (
+        "lw.build([a, b, c], 'opencl model=mali-g610').save('mine.cl')",
+        FileExistsError,
+        "it is there already and is no file of a saved kernel, so it is left alone:",
     ),
     ("k.export_library('text.so/k.so')", FileNotFoundError, "No such file or directory: 'text.so/k.so'"),
     ("te.placeholder(5.5)", ShapeError, "placeholder 'placeholder': extents are integers, got 5.5 in shape (5.5,)"),
