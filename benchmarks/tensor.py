@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from gpu import graphed
 
 import loopwright as lw
 from loopwright import te, topi
 
 ROUNDS = 9
-GRAPH_RUNS = 20
-"""Runs that a graph of the peer holds."""
 
 
 @dataclass(frozen=True)
@@ -91,29 +90,6 @@ CASES = (
 )
 
 
-def graph_s(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
-    """Capture a graph of several calls; each run of what is returned gives the seconds of one."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(GRAPH_RUNS):
-            call()
-
-    def seconds() -> float:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        return float(start.elapsed_time(end)) / 1e3 / GRAPH_RUNS
-
-    return seconds
-
-
 def measure(torch: Any, case: Case, trials: int, seconds: float) -> str:
     """Time a case, ours and the peer in turn; a row of the table."""
     task = lw.SearchTask(te.create_module(case.tensors()), target="cuda")
@@ -137,7 +113,7 @@ def measure(torch: Any, case: Case, trials: int, seconds: float) -> str:
     inputs = [torch.randn(tuple(a.shape), device="cuda").to(dtype[a.dtype]) for a in kernels["untuned"].arguments[:-1]]
     call = case.peer(torch, inputs)
     right = call().float()
-    peer = graph_s(torch, call)
+    peer = graphed(torch, call)
     errors, times, theirs = {}, {}, []
     for name, kernel in kernels.items():
         out = torch.empty_like(right, dtype=inputs[0].dtype)

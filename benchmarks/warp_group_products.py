@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from gpu import graphed
+
 import loopwright as lw
 
 PRODUCTS = 20
@@ -39,24 +41,7 @@ def peer(a: Any, b: Any) -> Callable[[], float]:
 
     multiply = torch._int_mm if a.dtype == torch.int8 else torch.matmul
     b = b.t()
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        multiply(a, b)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(PRODUCTS):
-            multiply(a, b)
-
-    def run() -> float:
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end)) * 1e-3 / PRODUCTS
-
-    return run
+    return graphed(torch, lambda: multiply(a, b), PRODUCTS)
 
 
 def ours(kernel: Any, arrays: list[Any]) -> Callable[[], float]:
