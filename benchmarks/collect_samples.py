@@ -250,7 +250,7 @@ def _drawn(rng: np.random.Generator, task: Searched) -> list[tuple[int, npt.NDAr
 
 
 def _liked(rng: np.random.Generator, task: Searched, model: General) -> list[tuple[int, npt.NDArray[np.int64]]]:
-    """What the model likes best, unlike each other: two of each sketch, and the best of all."""
+    """Return the best in the eyes of the model, unlike each other: two of each sketch, and the best of all."""
     scored = []
     for number, sketch in enumerate(task.sketches):
         rows = _rows(rng, sketch)

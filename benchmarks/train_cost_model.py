@@ -78,7 +78,7 @@ def _joined(parts: list[Samples]) -> Samples:
 
 
 def held_out_predictions(samples: Samples) -> Floats:
-    """What models that saw no sample of its workload predict of each sample, `(n,)`."""
+    """Predict each sample, `(n,)`, by models that saw no sample of its workload."""
     fold = np.random.default_rng(0).permutation(int(samples.workloads.max()) + 1)[samples.workloads] % FOLDS
     found = np.zeros(len(samples.times_s))
     for number in range(FOLDS):
