@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 from functools import partial
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,11 +13,13 @@ import numpy as np
 import pytest
 from commands import call
 from gpu_programs import opencl_device
+from html_page import Page
 from patience import PATIENCE_S
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.discovery import module_stems, pass_factories, pass_name
+from loopwright.passes.primitive import in_words
 from loopwright.search.measure import limits
 from loopwright.search.measure.limits import Limits, limits_of, why_unknown
 from loopwright.search.records import file as rec
@@ -27,7 +28,6 @@ from loopwright.search.records.rebuilt import rebuilt_task
 from loopwright.search.records.record import duration
 from loopwright.search.report import vega
 from loopwright.search.report.charts import OUTCOMES, curve_chart, roofline_chart
-from loopwright.search.report.explain import explain
 from loopwright.search.report.group import groups
 from loopwright.search.report.steps import steps_of
 from loopwright.search.report.vega import Spec, log_ticks
@@ -55,38 +55,6 @@ def failed(error: ErrorCode = ErrorCode.COMPILE_ERROR, **changes: Any) -> Record
 
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
-VOID = {"meta", "br", "hr", "img"}
-
-
-class Page(HTMLParser):
-    """Reads a page: its text, and whether all that is opened is closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.words: list[str] = []
-        self.links: list[str] = []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        pass
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if not {"style", "script"} & {*self.open}:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.words))
 
 
 def read(path: Path) -> tuple[str, str]:
@@ -365,7 +333,7 @@ def test_every_primitive_has_a_sentence() -> None:
     for name in map(pass_name, module_stems("schedule")):
         step_class = pass_factories()[name]()
         options = {n: _example(kind) for n, kind in step_class.__annotations__.items() if n != "name"}
-        words = explain(step_class(**options))
+        words = in_words(step_class(**options))
         assert words.endswith(".") and not words.startswith(name.removeprefix("lw-").capitalize() + ":"), words
 
 
