@@ -208,6 +208,45 @@ def test_kept_limits_are_shown_and_nothing_is_measured_again(
     assert "of the 71.29 GFLOP/s that memory allows (measured on 2 threads)" in text
 
 
+@pytest.mark.slow(2)
+def test_one_search_measures_limits_once_and_every_command_tells_of_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+
+    def peak(_: object, dtype: str) -> float:
+        measured.append(dtype)
+        return 100.0 * len(measured)  # another one each time
+
+    monkeypatch.setattr(limits, "peak_gflops_per_s", peak)
+    monkeypatch.setattr(limits, "copy_gbytes_per_s", lambda target, size: 20.0)
+    path = tmp_path / "r.jsonl"
+    shape = ("matmul", "--m", "20", "--n", "36", "--k", "16", "--target", "llvm cores=1")
+    told = []
+    for command in (
+        ("tune", *shape, "--trials", "3", "--records", str(path), "--quiet", "--json"),
+        ("replay", str(path), "--repeat", "1", "--min-repeat-ms", "1", "--json"),
+    ):
+        code, out, err = call(*command)
+        assert code == 0, out + err
+        told.append(json.loads(out))
+    names = ("peak_gflops_per_s", "peak_gbytes_per_s", "limit_gflops_per_s", "limits_source")
+    assert [told[0][name] for name in names] == [told[1][name] for name in names]
+    limit = told[0]["limit_gflops_per_s"]
+    assert told[0]["limit_share"] == pytest.approx(told[0]["gflops_per_s"] / limit)
+    assert told[1]["limit_share"] == pytest.approx(told[1]["gflops_per_s"] / limit)
+    kept = {json.dumps(dict(each.limits)) for each in rec.load(path)}
+    assert kept == {json.dumps(Limits({"float32": 100.0}, 20.0, "measured on 1 thread").as_json())}
+    words = f"of the {limit:.4g} GFLOP/s that memory allows (measured on 1 thread)"
+    for shown in (("replay", str(path), "--repeat", "1", "--min-repeat-ms", "1"), ("report", str(path))):
+        code, out, err = call(*shown)
+        assert code == 0 and (shown[0] == "report" or words in out), out + err
+    _, text = read(path.with_suffix(".html"))
+    best = rec.best(rec.load(path))
+    assert f"{best.gflops_per_s / limit:.1%} {words}" in text
+    assert measured == ["float32"], "before the search, and never again"
+
+
 def test_the_untuned_line_has_the_clock_of_the_points() -> None:
     untuned = record(2e-3, sketch="default", decisions=(), schedule="", flop=2e6)
     again = replace(untuned, times_s=(9e-3,), role=Role.FINAL)
