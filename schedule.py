@@ -18,6 +18,7 @@ from .backends.targets import resolve_target
 from .dialects.classic_words import INSTEAD, instead_of, subscript_knows_classic_word, takes_no
 from .dialects.intrinsics import find_intrinsic
 from .dialects.loop import BlockOp, blocks_in
+from .dialects.markup import as_text, folding, notebook
 from .dialects.target import Target, TargetAttr
 from .loop_ref import LoopRef as LoopRef
 from .passes.analysis.nest import find_block, functions
@@ -25,7 +26,7 @@ from .passes.discovery import module_stems, pass_factories, pass_name
 from .passes.installed import installed_primitive, installed_primitives
 from .passes.lower.lower_te_to_loop import LowerTeToLoop
 from .passes.pipeline_text import apply_schedule, lower_to_loops, parse_schedule, schedule_text
-from .passes.primitive import Primitive, ScheduleError, plain_step
+from .passes.primitive import Primitive, ScheduleError, in_words, plain_step
 from .primitive_methods import PrimitiveMethods
 from .te.module import create_module, stage_labels
 from .te.tensor import Compute, Tensor
@@ -127,6 +128,12 @@ class Schedule(PrimitiveMethods):
 
     def __repr__(self) -> str:
         return f"<Schedule of {', '.join(self.blocks)} after {len(self._steps)} steps>"
+
+    def _repr_html_(self) -> str:
+        """The steps in words and the IR after them, for a notebook."""
+        steps = "".join(f"<li>{as_text(in_words(step))} <code>{as_text(str(step))}</code></li>" for step in self._steps)
+        ir = f"<details open><summary>IR</summary>{folding(str(self))}</details>"
+        return notebook(f"<p>{as_text(repr(self)[1:-1])}</p><ol>{steps}</ol>{ir}")
 
     def get_loops(self, block: str | Tensor) -> list[LoopRef]:
         """Return the loops around a block, outermost first."""

@@ -11,12 +11,13 @@ import numpy as np
 
 from ..dialects.classic_words import attributes_know_classic_words
 from ..dialects.counts import require_count
+from ..dialects.markup import notebook, table
 
 _MOST_RUNS = 1_000_000
 
 
 @attributes_know_classic_words
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BenchmarkResult:
     """Seconds per run, one number a repeat."""
 
@@ -45,6 +46,18 @@ class BenchmarkResult:
 
     def __str__(self) -> str:
         return f"median {self.median * 1e3:.4f} ms, mean {self.mean * 1e3:.4f} ms, std {self.std * 1e3:.4f} ms"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
+
+    def _repr_html_(self) -> str:
+        """A row of statistics and one of each repeat, in ms, for a notebook."""
+        names = ("median", "mean", "std", "min", "max")
+        figures = [f"{getattr(self, name) * 1e3:.4f}" for name in names]
+        repeats = ", ".join(f"{time_s * 1e3:.4f}" for time_s in self.times_s)
+        said = f"{len(self.times_s)} repeats of {self.number} runs, ms of a run: {repeats}"
+        heads = [f"{name}, ms" for name in names]
+        return notebook(f'{table(heads, [figures], frozenset(range(len(names))))}<p class="soft">{said}</p>')
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,12 @@ class Primitive(ModulePass, Generic[PlanT]):
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+def in_words(step: ModulePass) -> str:
+    """Describe a step in one sentence: its own `describe()`, which any pass may have, else its name and options."""
+    describe = getattr(step, "describe", None)
+    return str(describe()) if describe is not None else spelled_out(step)
+
+
 def spelled_out(step: ModulePass) -> str:
     """The name of a step and the options that are not as they are by default, as a sentence."""
     given = (f for f in fields(step) if getattr(step, f.name) != f.default)

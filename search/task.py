@@ -15,6 +15,7 @@ from ..backends.kernel_function import Kernel
 from ..backends.targets import resolve_target
 from ..dialects.caller import warn_caller
 from ..dialects.classic_words import attributes_know_classic_words, knows_classic_words
+from ..dialects.markup import as_text, facts, folded, folding, notebook
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
 from ..passes.pipeline_text import apply_schedule, parse_schedule
@@ -42,10 +43,10 @@ from .sketch.likely import likeliest
 from .sketch.rule import SketchRule, checked_rules
 from .sketch.sketch import Sketch
 from .tune.deadline import Deadline
+from .tune.displays import progress_of
 from .tune.in_search import InSearch
 from .tune.loop import TuningOptions, TuningResult, TuningTask, tune
 from .tune.options import as_options
-from .tune.progress import progress_of
 from .workload import ComputeDAG, Workload, as_workload
 
 __all__ = ["SearchTask", "TuningOptions"]
@@ -103,6 +104,18 @@ class SearchTask:
         self.target = resolve_target(target)
         self.rules = None if rules is None else checked_rules(rules)
         self.instead_of = instead_of
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{value!r:.40}" for value in self.args)
+        return f"<{type(self).__name__} {self.name}{shown and f'({shown})'} for {self.target}>"
+
+    def _repr_html_(self) -> str:
+        """The workload's size and its program, for a notebook."""
+        dag = self.compute_dag
+        rows = [("target", str(self.target)), ("operations of a run", f"{self.flops:,}")]
+        rows += [("bytes of inputs and outputs", f"{dag.moved_bytes:,}"), ("workload", dag.hash)]
+        program = folded("What is computed", folding(str(dag)))
+        return notebook(f"<p>{as_text(repr(self)[1:-1])}</p>{facts(rows)}{program}")
 
     @property
     def workload_key(self) -> str:

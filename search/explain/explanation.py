@@ -13,6 +13,7 @@ from ...backends.kernel_function import Kernel
 from ...backends.missing import MissingRequirement
 from ...backends.targets import resolve_target
 from ...dialects.errors import Error
+from ...dialects.markup import notebook
 from ...dialects.target import Target, TargetAttr
 from ...schedule import Schedule
 from ...storage.ownership import require_ours
@@ -96,7 +97,7 @@ class Explanation:
         return f"<Explanation of {self.name}: {duration(self.time_s)}, {len(self.times.steps)} steps>"
 
     def _repr_html_(self) -> str:
-        return as_html(self.sections)
+        return notebook(as_html(self.sections))
 
     def as_json(self) -> dict[str, Any]:
         """All figures as an object of JSON; a time that there is none of is null."""
@@ -110,10 +111,11 @@ class Explanation:
         FileExistsError where something lies there that is no page of ours.
         """
         output = Path(path)
-        text = str(self) + "\n" if output.suffix == ".txt" else document(f"Why {self.name} is fast", self._repr_html_())
-        if output.suffix != ".txt":
-            require_ours(output, "page", [PAGE_MARK.encode()])
-        write_whole(output, text)
+        if output.suffix == ".txt":
+            write_whole(output, f"{self}\n")
+            return output
+        require_ours(output, "page", [PAGE_MARK.encode()])
+        write_whole(output, document(f"Why {self.name} is fast", as_html(self.sections)))
         return output
 
 

@@ -14,13 +14,12 @@ from ...passes.build_limits import USUAL_LIMITS
 from ...passes.lower.lower_te_to_loop import LowerTeToLoop
 from ...passes.parametric.read import nest_of_module
 from ...passes.pipeline_text import apply_schedule, parse_schedule, schedule_text
-from ...passes.primitive import ScheduleError
+from ...passes.primitive import ScheduleError, in_words
 from ..features.view import NestView
 from ..measure.local import Measure, measuring
 from ..measure.measurement import Measurement, MeasureTask
 from ..measure.measurer import Measurer, headline
 from ..records.file import Record
-from ..report.explain import explain as in_words
 from ..task import SearchTask
 
 STOP_FACTOR = 4.0

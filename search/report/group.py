@@ -8,18 +8,35 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
 
 from ..measure.limits import Limits, Share
 from ..named_workloads import named_workloads, parameters
 from ..records.file import Record, RecordError, Role, best
 from ..records.record import duration, key_of
+from ..sketch.sketch import Sketch
 from ..tune.progress import Round
-
-if TYPE_CHECKING:
-    from ..task import SearchTask
+from ..workload import ComputeDAG
 
 UNTUNED = "default"
+
+
+class KnownWorkload(Protocol):
+    """The interface of a task to a report, which takes it for what is computed and for what a sketch's choices mean."""
+
+    @property
+    def flops(self) -> int: ...
+
+    @property
+    def compute_dag(self) -> ComputeDAG: ...
+
+    @property
+    def module(self) -> ModuleOp: ...
+
+    @property
+    def sketches(self) -> Sequence[Sketch]: ...
 
 
 @dataclass(frozen=True)
@@ -27,7 +44,7 @@ class RecordGroup:
     """Records of one workload, target and device, in the order of the file; `task` where the workload is at hand."""
 
     records: Sequence[Record]
-    task: SearchTask | None = None
+    task: KnownWorkload | None = None
 
     @property
     def first(self) -> Record:

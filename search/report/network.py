@@ -100,10 +100,10 @@ def section(trace: NetworkTrace) -> Iterator[str]:
     known = [point for point in known if math.isfinite(point[2])]
     if not known:
         return
-    by_trial = _chart("trial", [(float(n), s) for n, _, s in known], len(trace.totals_s))
+    by_trial = latency_chart("trial", [(float(n), s) for n, _, s in known], len(trace.totals_s))
     charts = [(by_trial, "after each trial, of whichever task; it begins when every task has a schedule")]
     if trace.elapsed_s[-1] > 0:
-        by_time = _chart("seconds since the first trial", [(t, s) for _, t, s in known], trace.elapsed_s[-1])
+        by_time = latency_chart("seconds since the first trial", [(t, s) for _, t, s in known], trace.elapsed_s[-1])
         charts.append((by_time, "over time, pauses between runs included"))
     yield "<h3>Total latency</h3>"
     for drawn, what in charts:
@@ -119,7 +119,7 @@ def _cells(trace: NetworkTrace, row: TaskRow) -> list[str]:
     return cells
 
 
-def _chart(x_label: str, points: Sequence[tuple[float, float]], end: float) -> Spec:
+def latency_chart(x_label: str, points: Sequence[tuple[float, float]], end: float) -> Spec:
     """The total latency in ms, as steps."""
     least_s, most_s = min(s for _, s in points), max(s for _, s in points)
     top = 1e3 * min(most_s, 4 * least_s) * 1.08

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from ...dialects.markup import as_text, folded, table
+from ...dialects.markup import as_text, cut, facts, folded, table
 from ...passes.primitive import ScheduleError
 from ..features.catalogue import PRIOR, catalogue
 from ..measure.limits import Limits, why_unknown
@@ -29,7 +29,10 @@ _MOST_BARS = 14
 _FEATURES = {feature.name: f"{feature.text}, {feature.unit}" for feature in (*catalogue(), PRIOR)}
 """The meaning of each feature of the cost model, and its unit."""
 _NO_OPERATIONS = "operations of a run are not known"
-_LONGEST_TEXT = 200_000
+_WITHOUT_IR = (
+    '<p class="soft">The workload\'s IR is not at hand, so what the steps change is not shown; '
+    "<code>loopwright report --workload-file FILE.mlir</code> takes it.</p>"
+)
 
 
 def page(
@@ -94,7 +97,7 @@ def _device(group: RecordGroup) -> str:
 def _section(group: RecordGroup, number: int, find_limits: FindLimits) -> Iterator[str]:
     yield f'<h2 id="w{number}">{as_text(group.name)} <span class="soft">{as_text(group.arguments)}</span></h2>'
     limits = find_limits(group)
-    yield _figures(group, limits)
+    yield figures(group, limits)
     if group.task is not None:
         yield f"<h3>What is computed</h3><pre>{as_text(str(group.task.compute_dag))}</pre>"
     yield (
@@ -107,7 +110,7 @@ def _section(group: RecordGroup, number: int, find_limits: FindLimits) -> Iterat
     )
     yield from _model(group)
     yield from _roofline(group, limits)
-    yield from _best_schedule(group)
+    yield from best_schedule(group, _WITHOUT_IR)
     yield _errors(group)
     yield from _what_mattered(group)
 
@@ -146,7 +149,8 @@ def _after_run_off(group: RecordGroup) -> str:
     )
 
 
-def _figures(group: RecordGroup, limits: Limits | None) -> str:
+def figures(group: RecordGroup, limits: Limits | None) -> str:
+    """The table of what came of the trials of a workload."""
     best, untuned = group.best, group.untuned
     rows: list[tuple[str, str]] = [("device", _device(group)), ("target", group.first.target)]
     if best is None:
@@ -166,8 +170,7 @@ def _figures(group: RecordGroup, limits: Limits | None) -> str:
     )
     building, running = sum(r.build_s for r in group.records), sum(r.run_s for r in group.records)
     rows.append(("spent", f"{building:.1f} s of building (in parallel), {running:.1f} s of running and checking"))
-    cells = "".join(f"<tr><th>{name}</th><td>{as_text(text)}</td></tr>" for name, text in rows)
-    return f'<table class="facts">{cells}</table>'
+    return facts(rows)
 
 
 def _model(group: RecordGroup) -> Iterator[str]:
@@ -190,7 +193,11 @@ def _model(group: RecordGroup) -> Iterator[str]:
         yield folded(f"Ranking by round: correlation {mean:.2f} on average", ranking)
 
 
-def _best_schedule(group: RecordGroup) -> Iterator[str]:
+def best_schedule(group: RecordGroup, without_ir: str = "") -> Iterator[str]:
+    """The best schedule, its steps in words, and the resources of its launches; nothing where no trial was right.
+
+    `without_ir` is HTML that says why no IR is shown, if there is none.
+    """
     best = group.best
     if best is None:
         return
@@ -209,12 +216,9 @@ def _best_schedule(group: RecordGroup) -> Iterator[str]:
         return
     yield f'<ol class="steps">{"".join(_step(step) for step in steps)}</ol>'
     if module is None:
-        yield (
-            '<p class="soft">The workload\'s IR is not at hand, so what the steps change is not shown; '
-            "<code>loopwright report --workload-file FILE.mlir</code> takes it.</p>"
-        )
+        yield without_ir
     if ir:
-        yield folded("The IR after all steps", f"<pre>{as_text(_cut(ir))}</pre>")
+        yield folded("The IR after all steps", f"<pre>{as_text(cut(ir))}</pre>")
     yield folded("As text, for xdsl-opt -p", f"<pre>{as_text(best.schedule)}</pre>")
     if best.resources:
         yield _resources(best)
@@ -231,10 +235,6 @@ def _step(step: Step) -> str:
 def _changed(line: str) -> str:
     style = {"+": "add", "-": "cut", "!": "bad", "@": "soft"}.get(line[:1])
     return f'<span class="{style}">{as_text(line)}</span>\n' if style else f"{as_text(line)}\n"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n... {len(text) - _LONGEST_TEXT} characters"
 
 
 def _resources(best: Record) -> str:

@@ -11,9 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...passes.pipeline_text import lower_to_loops, parse_schedule
-from ...passes.primitive import Primitive, ScheduleError
+from ...passes.primitive import Primitive, ScheduleError, in_words
 from ..sketch.as_python import call
-from .explain import explain
 
 CONTEXT_LINES = 2
 
@@ -63,7 +62,7 @@ def _apply(step: ModulePass, module: ModuleOp) -> None:
 
 def _described(step: ModulePass, changes: Iterator[str] | tuple[str, ...]) -> Step:
     code = f"sch.{call(step)}" if isinstance(step, Primitive) else ""
-    return Step(str(step), code, explain(step), tuple(changes))
+    return Step(str(step), code, in_words(step), tuple(changes))
 
 
 def _changes(before: list[str], after: list[str]) -> Iterator[str]:

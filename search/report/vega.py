@@ -31,6 +31,16 @@ _LIGHT = {
     "page": "#ffffff",
 }
 """Colours of a picture on its own: those of the style sheet for a light page."""
+ANYWHERE = {
+    "best": "#2f81f7",
+    "trial": "#7d8590",
+    "bad": "#d1494f",
+    "text": "#7d8590",
+    "soft": "#7d8590",
+    "line": "#8c959f55",
+    "page": "transparent",
+}
+"""Colours of a picture that is to be read on a light and on a dark ground, as a notebook may have either."""
 _COLOUR = re.compile(r'"\$(\w+)"')
 _PICTURE_WIDTH = 860
 
@@ -144,10 +154,10 @@ def scripts() -> str:
     return f'<script type="module">{library}</script><script type="module">{_DRAW}</script>'
 
 
-def picture(spec: Spec) -> str:
-    """A chart as SVG, in the colours of a light page; MissingCharts where the library is not installed."""
+def picture(spec: Spec, colours: Mapping[str, str] = _LIGHT) -> str:
+    """A chart as SVG, in the colours of a light page unless others are given; MissingCharts without the library."""
     plain = {**spec, "width": _PICTURE_WIDTH}
-    coloured = _COLOUR.sub(lambda match: json.dumps(_LIGHT.get(match[1], f"${match[1]}")), json.dumps(plain))
+    coloured = _COLOUR.sub(lambda match: json.dumps(colours.get(match[1], f"${match[1]}")), json.dumps(plain))
     head, close, rest = str(_converter().vegalite_to_svg(json.loads(coloured))).partition(">")
     return f"{head}{close}<title>{as_text(spec['description'])}</title>{rest}"
 

@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
+from html import escape
+from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING
 
 from ...dialects.caller import warn_caller
+from ...dialects.markup import as_text
 from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 from ..measure.limits import Limits, limits_of
@@ -27,6 +29,20 @@ from .vega import picture
 if TYPE_CHECKING:
     from ..task import SearchTask
 
+_HEIGHT = 640
+"""Pixels of a report in a notebook, which scrolls."""
+
+
+class Report(PosixPath):
+    """The path of a report, which a notebook shows as the page that it is; it takes the 900 kB of the page there."""
+
+    def _repr_html_(self) -> str | None:
+        if self.suffix == ".svg" or not self.is_file():
+            return None
+        frame = f'sandbox="allow-scripts" title="{as_text(self.name)}" style="width:100%;height:{_HEIGHT}px;border:0"'
+        return f'<iframe {frame} srcdoc="{escape(self.read_text(encoding="utf-8"))}"></iframe>'
+
+
 SUFFIXES = (".html", ".htm", ".svg")
 MARKS = (PAGE_MARK.encode(), b"<title>Tuning report of ", CURVE_TITLE.encode())
 """Marks of a report: those of pages, now and before, and of a curve."""
@@ -39,7 +55,7 @@ def write_report(
     measure: bool = True,
     title: str = "",
     networks: Sequence[TunedNetwork] | None = None,
-) -> Path:
+) -> Report:
     """Write an HTML page about records, or a file of them, which loads nothing from elsewhere; returns its path.
 
     To an `output` that ends in `.svg` it writes the tuning curve alone, of records of one workload.
@@ -68,7 +84,7 @@ def write_report(
     def limits(group: RecordGroup) -> Limits | None:
         return group.limits or measured(group.first.target, group.dtype)
 
-    path = Path(output)
+    path = Report(output)
     if path.suffix not in SUFFIXES:
         raise RecordError(f"a report is a page (.html) or a curve alone (.svg), not {os.fspath(output)!r}")
     if path.suffix == ".svg":

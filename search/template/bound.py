@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...backends.targets import resolve_target
 from ...dialects.loop import loops_in
+from ...dialects.markup import as_text, folded, notebook
 from ...dialects.target import Target, target_of
 from ...passes.analysis.nest import functions
 from ...passes.parametric.usage import Usage
@@ -148,6 +149,11 @@ class BoundTemplate:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.title} on {self.target.kind}, {self.config_space.size} configs>"
+
+    def _repr_html_(self) -> str:
+        """The configs that may be chosen, for a notebook."""
+        space = folded("Configs to choose from", f"<pre>{as_text(str(self.config_space))}</pre>")
+        return notebook(f"<p>{as_text(repr(self)[1:-1])}</p>{space}")
 
     # -- records ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 
-_SHARE = 0.1
+SHARE = 0.1
 """Of the time, at most so much is spent drawing: a table of 20 tasks takes 20 ms of CPU, as a short trial may."""
 _LONGEST_S = 0.5
 """Seconds that what is shown may be out of date when something new is to be shown."""
@@ -80,7 +80,7 @@ class Screen:
             return
         self._update(refresh=True)
         ended_s, self._phase = time.perf_counter(), phase
-        self._next_s = ended_s + min(_LONGEST_S, (ended_s - began_s) * (1 / _SHARE - 1))
+        self._next_s = ended_s + min(_LONGEST_S, (ended_s - began_s) * (1 / SHARE - 1))
 
     def _update(self, refresh: bool = False) -> None:
         """Take over what was not drawn yet."""

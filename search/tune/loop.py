@@ -27,8 +27,9 @@ from ..strategies.make import strategy_maker
 from ..strategies.strategy import Proposal, Strategy
 from . import callback
 from .deadline import Deadline
+from .displays import progress_of
 from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
-from .progress import TuningState, counted, progress_of
+from .progress import TuningState, counted
 from .record_keeping import RecordKeeping
 from .trial import Trial, measurement_of, record_of
 

@@ -19,6 +19,8 @@ from ..measure.limits import Limits
 from ..measure.measurement import MeasureTask, headline
 from ..records import file as rec
 from ..records.file import Record
+from ..report.group import RecordGroup
+from ..report.notebook import search_output
 from ..sketch.space import Space
 from ..strategies.make import strategy_maker
 from ..strategies.strategy import StrategyMaker
@@ -237,7 +239,7 @@ def as_options(options: TuningOptions | int | None) -> TuningOptions:
     raise TypeError(f"options are lw.TuningOptions(...) or a number of trials, got {type(options).__name__}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TuningResult:
     """The winner, the untuned schedule's record (None if it failed), and every trial, resumed ones first.
 
@@ -271,3 +273,11 @@ class TuningResult:
             return f"{self.state.task}: {headline(self.failure)}"
         trials = counted(len(self.trials), "trial")
         return f"{self.state.task}: {self.state.speed(self.winner)}, {trials}, errors {self.state.error_counts()}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self}>"
+
+    def _repr_html_(self) -> str:
+        """The figures, the curve of the trials and the best schedule, for a notebook."""
+        records = [*self.trials, *filter(None, (self.default, self.winner))]
+        return search_output(str(self), RecordGroup(records) if records else None)

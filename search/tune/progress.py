@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from ..cost_model.ranking import RankingQuality, ranking_quality
 from ..records.file import Record
 from ..records.record import duration
-from .display import Screen, Silent, say
+from .display import Screen, say
 
 _SPARKS = 40
 """Bars of the line that shows the best by trial: a narrow terminal has room for them."""
@@ -62,6 +61,7 @@ class TuningState:
     run_s: float = 0.0
     started_s: float = field(default_factory=time.monotonic)
     rounds: list[Round] = field(default_factory=list)
+    trials: list[Record] = field(default_factory=list, repr=False)
     curve: list[float] = field(default_factory=list)
     """The best seconds after each trial; infinity before the first right one."""
 
@@ -92,6 +92,7 @@ class TuningState:
         """Take in a trial, new or from the record file; `untuned`: it is of the schedule without a search."""
         self.done += 1
         self.last = record
+        self.trials.append(record)
         if not record.ok:
             self.errors[record.error.value] += 1
         elif untuned:
@@ -239,24 +240,24 @@ class LiveBar:
 
         assert self._bar is not None, "it was started"
         (bar,) = self._bar.tasks
-        left = "" if state.left_s is None else f"{_clock(state.left_s)} left"
+        left = "" if state.left_s is None else f"{clock_text(state.left_s)} left"
         self._bar.update(bar.id, total=state.total, completed=state.done, left=left)
         lines = [Text(f"{state.task}: {state.phase}, round {state.round}", no_wrap=True, overflow="ellipsis")]
         below = [
-            Text(f"{name:>8} {text}", no_wrap=True, overflow="ellipsis") for name, text in _notes(state).items() if text
+            Text(f"{name:>8} {text}", no_wrap=True, overflow="ellipsis") for name, text in notes(state).items() if text
         ]
         return Group(*lines, self._bar.make_tasks_table(self._bar.tasks), *below)
 
 
-def _clock(seconds: float) -> str:
+def clock_text(seconds: float) -> str:
     """Seconds as `1:02:03`, or `2:03`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _notes(state: TuningState) -> dict[str, str]:
-    """The lines below the bar."""
+def notes(state: TuningState) -> dict[str, str]:
+    """The lines below the bar, some of them empty: the best, the last trial, time spent, .."""
     model = [str(state.quality)] if state.quality is not None else []
     spent = f"search {state.search_s:.1f} s, build {state.build_s:.1f} s, run {state.run_s:.1f} s"
     return {
@@ -293,16 +294,3 @@ def sparkline(best_s: Sequence[float], width: int = 60) -> str:
     count = min(width, len(best_s))
     picked = [best_s[(n + 1) * len(best_s) // count - 1] for n in range(count)]
     return "".join(_BARS[round((len(_BARS) - 1) * best_s[-1] / s)] if math.isfinite(s) else " " for s in picked)
-
-
-def make_progress(stream: TextIO | None = None) -> Progress:
-    """Return the display that suits `stream` (standard error if None)."""
-    stream = sys.stderr if stream is None else stream
-    return LiveBar(stream) if stream.isatty() else Lines(stream)
-
-
-def progress_of(choice: bool | Progress) -> Progress:
-    """The display that options ask for: the one that suits standard error, none, or the one given."""
-    if isinstance(choice, bool):
-        return make_progress() if choice else Silent()
-    return choice

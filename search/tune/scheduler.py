@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ...backends.host_memory import NotEnoughMemory
 from ...dialects.classic_words import knows_classic_words
+from ...dialects.markup import as_text, notebook
 from ...dialects.te import ComputeOp
 from ..cost_model import CostModel, make_model
 from ..cost_model.shared import SharedModel
@@ -20,6 +21,7 @@ from ..measure.preflight import measured_elsewhere
 from ..records import file as rec
 from ..records.file import Record
 from ..records.network_files import TunedNetwork, WeightedTask, write_network
+from ..report.notebook import task_table
 from ..task import SearchTask, TaskInSearch
 from ..template.in_search import TemplateInSearch
 from ..template.task import TemplateTask
@@ -27,6 +29,7 @@ from . import callback
 from .callback import Callback
 from .deadline import Clock, Deadline
 from .display import Silent
+from .displays import make_network_progress
 from .kept_data import KeptData
 from .loop import RUN_OFF_SHARE, TuningOptions, TuningTask
 from .loop import Tuner as TaskTuner
@@ -34,7 +37,7 @@ from .options import Tunable, as_options
 from .progress import counted
 from .state import SchedulerState, TaskRow, ways_of, weighted_sum
 from .strategy import Objective, Strategy, TaskHistory, make_strategy
-from .table import SchedulerProgress, make_network_progress
+from .table import SchedulerProgress
 
 SchedulableTask = SearchTask | TemplateTask | TuningTask
 
@@ -45,7 +48,7 @@ _SHOWN = 3
 """Tasks that a sentence names."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NetworkResult:
     """The winners by task (None: no trial of it was right), the objective in seconds, and the last state.
 
@@ -66,6 +69,13 @@ class NetworkResult:
         return (
             f"{total}, schedules for {found} of {counted(len(self.best), 'task')}, {counted(self.state.done, 'trial')}"
         )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
+
+    def _repr_html_(self) -> str:
+        """The table of tasks, for a notebook."""
+        return notebook(f"<p>{as_text(str(self))}</p>{task_table(self.state)}")
 
 
 class TaskScheduler:

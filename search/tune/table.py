@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -159,9 +158,3 @@ def _window(count: int, middle: int, height: int | None) -> tuple[int, int]:
     room = count if height is None else max(1, min(count, height - _AROUND))
     first = min(max(0, middle - room // 2), count - room)
     return first, first + room
-
-
-def make_network_progress(stream: TextIO | None = None) -> SchedulerProgress:
-    """Return the display that suits `stream` (standard error if None)."""
-    stream = sys.stderr if stream is None else stream
-    return NetworkTable(stream) if stream.isatty() else NetworkLines(stream)

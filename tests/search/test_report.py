@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 from functools import partial
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,11 +13,13 @@ import numpy as np
 import pytest
 from commands import call
 from gpu_programs import opencl_device
+from html_page import Page
 from patience import PATIENCE_S
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.discovery import module_stems, pass_factories, pass_name
+from loopwright.passes.primitive import in_words
 from loopwright.search.measure import limits
 from loopwright.search.measure.limits import Limits, limits_of, why_unknown
 from loopwright.search.records import file as rec
@@ -27,7 +28,6 @@ from loopwright.search.records.rebuilt import rebuilt_task
 from loopwright.search.records.record import duration
 from loopwright.search.report import vega
 from loopwright.search.report.charts import OUTCOMES, curve_chart, roofline_chart
-from loopwright.search.report.explain import explain
 from loopwright.search.report.group import groups
 from loopwright.search.report.steps import steps_of
 from loopwright.search.report.vega import Spec, log_ticks
@@ -55,38 +55,6 @@ def failed(error: ErrorCode = ErrorCode.COMPILE_ERROR, **changes: Any) -> Record
 
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
-VOID = {"meta", "br", "hr", "img"}
-
-
-class Page(HTMLParser):
-    """Reads a page: its text, and whether all that is opened is closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.words: list[str] = []
-        self.links: list[str] = []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        pass
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if not {"style", "script"} & {*self.open}:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.words))
 
 
 def read(path: Path) -> tuple[str, str]:
@@ -240,6 +208,45 @@ def test_kept_limits_are_shown_and_nothing_is_measured_again(
     assert "of the 71.29 GFLOP/s that memory allows (measured on 2 threads)" in text
 
 
+@pytest.mark.slow(2)
+def test_one_search_measures_limits_once_and_every_command_tells_of_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+
+    def peak(_: object, dtype: str) -> float:
+        measured.append(dtype)
+        return 100.0 * len(measured)  # another one each time
+
+    monkeypatch.setattr(limits, "peak_gflops_per_s", peak)
+    monkeypatch.setattr(limits, "copy_gbytes_per_s", lambda target, size: 20.0)
+    path = tmp_path / "r.jsonl"
+    shape = ("matmul", "--m", "20", "--n", "36", "--k", "16", "--target", "llvm cores=1")
+    told = []
+    for command in (
+        ("tune", *shape, "--trials", "3", "--records", str(path), "--quiet", "--json"),
+        ("replay", str(path), "--repeat", "1", "--min-repeat-ms", "1", "--json"),
+    ):
+        code, out, err = call(*command)
+        assert code == 0, out + err
+        told.append(json.loads(out))
+    names = ("peak_gflops_per_s", "peak_gbytes_per_s", "limit_gflops_per_s", "limits_source")
+    assert [told[0][name] for name in names] == [told[1][name] for name in names]
+    limit = told[0]["limit_gflops_per_s"]
+    assert told[0]["limit_share"] == pytest.approx(told[0]["gflops_per_s"] / limit)
+    assert told[1]["limit_share"] == pytest.approx(told[1]["gflops_per_s"] / limit)
+    kept = {json.dumps(dict(each.limits)) for each in rec.load(path)}
+    assert kept == {json.dumps(Limits({"float32": 100.0}, 20.0, "measured on 1 thread").as_json())}
+    words = f"of the {limit:.4g} GFLOP/s that memory allows (measured on 1 thread)"
+    for shown in (("replay", str(path), "--repeat", "1", "--min-repeat-ms", "1"), ("report", str(path))):
+        code, out, err = call(*shown)
+        assert code == 0 and (shown[0] == "report" or words in out), out + err
+    _, text = read(path.with_suffix(".html"))
+    best = rec.best(rec.load(path))
+    assert f"{best.gflops_per_s / limit:.1%} {words}" in text
+    assert measured == ["float32"], "before the search, and never again"
+
+
 def test_the_untuned_line_has_the_clock_of_the_points() -> None:
     untuned = record(2e-3, sketch="default", decisions=(), schedule="", flop=2e6)
     again = replace(untuned, times_s=(9e-3,), role=Role.FINAL)
@@ -365,7 +372,7 @@ def test_every_primitive_has_a_sentence() -> None:
     for name in map(pass_name, module_stems("schedule")):
         step_class = pass_factories()[name]()
         options = {n: _example(kind) for n, kind in step_class.__annotations__.items() if n != "name"}
-        words = explain(step_class(**options))
+        words = in_words(step_class(**options))
         assert words.endswith(".") and not words.startswith(name.removeprefix("lw-").capitalize() + ":"), words
 
 

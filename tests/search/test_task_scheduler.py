@@ -34,12 +34,13 @@ from loopwright.search.report.network import NetworkTrace, traces
 from loopwright.search.report.write import networks_of, write_report
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import Space
+from loopwright.search.tune.displays import make_network_progress
 from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningOptions, TuningTask
 from loopwright.search.tune.progress import TuningState
 from loopwright.search.tune.state import SchedulerState, TaskRow
 from loopwright.search.tune.strategy import Gradient, RoundRobin, Strategy, TaskHistory, make_strategy
-from loopwright.search.tune.table import HEADINGS, NetworkLines, NetworkTable, make_network_progress
+from loopwright.search.tune.table import HEADINGS, NetworkLines, NetworkTable
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"

@@ -31,8 +31,9 @@ from loopwright.search.sketch.space import Space
 from loopwright.search.tune import display
 from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
+from loopwright.search.tune.displays import make_progress
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
-from loopwright.search.tune.progress import Lines, LiveBar, TuningState, make_progress
+from loopwright.search.tune.progress import Lines, LiveBar, TuningState
 from loopwright.search.tuners import callbacks
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
