@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.numpy_types import FLOATS
+from ..dialects.numpy_types import FLOATS, NARROW_FLOATS
 from ._errors import UserError, did_you_mean
 from ._inputs import file_name, positive, read_arrays
 
@@ -43,6 +44,11 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         metavar="TYPE",
         help=f"elements of a network by name: {', '.join(FLOATS)} (default: float32); of a workload by name, too",
+    )
+    parser.add_argument(
+        "--precision",
+        metavar="TYPE",
+        help=f"compute what is float32 in it in {' or '.join(NARROW_FLOATS)}, sums excepted, when tuning and compiling",
     )
     parser.add_argument(
         "--layout",
@@ -86,7 +92,21 @@ def is_network(text: str) -> bool:
 
 
 def read_network(options: argparse.Namespace, text: str) -> Network:
-    """Read the network of an ONNX file or a name, in the layout asked for."""
+    """Read the network of an ONNX file or a name, in the layout and the precision asked for."""
+    net = _declared_network(options, text)
+    if options.precision is None:
+        return net
+    from ..graph.precision import in_precision
+
+    try:
+        return in_precision(net, options.precision)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _declared_network(options: argparse.Namespace, text: str) -> Network:
+    """Read the network of an ONNX file or a name, in the layout asked for and the types that it has."""
+    _require_precision(options)
     path = Path(text)
     if path.suffix == ".onnx":
         if options.batch is not None:
@@ -97,8 +117,19 @@ def read_network(options: argparse.Namespace, text: str) -> Network:
         net = _from_file(path, _shapes(options.input_shape), constants, options.layout or "auto")
     else:
         net = _by_name(text, options)
-    _require_types(net, options.target or "llvm")
+    types = net.dtypes if options.precision is None else [*net.dtypes, options.precision]
+    _require_types(net.name, types, options.target or "llvm")
     return net
+
+
+def _require_precision(options: argparse.Namespace) -> None:
+    from ..graph.precision import require_precision
+
+    try:
+        if options.precision is not None:
+            require_precision(options.precision)
+    except ValueError as error:
+        raise UserError(f"--{error}") from None
 
 
 def tasks_of(
@@ -112,7 +143,7 @@ def tasks_of(
     return extract(net, target, winograd=winograd)
 
 
-def _require_types(net: Network, target: str) -> None:
+def _require_types(name: str, dtypes: Sequence[str], target: str) -> None:
     """UserError where the device does not compute in an element type of a network."""
     from ..backends.missing import MissingRequirement
     from ..backends.targets import resolve_target
@@ -123,13 +154,13 @@ def _require_types(net: Network, target: str) -> None:
         kind = resolve_target(target).kind
         backend = load_backend(backend_path(kind))
         lacking = getattr(backend, "lacking", lambda dtype: None)
-        reasons = [reason for reason in map(lacking, net.dtypes) if reason is not None]
+        reasons = [reason for reason in map(lacking, dtypes) if reason is not None]
     except ValueError as error:
         raise UserError(str(error)) from None
     except MissingRequirement:  # no device here to ask: compiling says so where it needs one
         return
     if reasons:
-        raise UserError(f"{one_line(net.name)}: {reasons[0]}")
+        raise UserError(f"{one_line(name)}: {reasons[0]}")
 
 
 def _from_file(path: Path, shapes: dict[str, Sequence[int]], constants: dict[str, Any], layout: str) -> Network:
@@ -199,13 +230,14 @@ def compiled_network(options: argparse.Namespace) -> CompiledNetwork:
         raise UserError(f"{options.model} is compiled here: --trust is for compiled networks ({COMPILED})")
     from ..graph.compiler import compile
 
-    net = read_network(options, options.model)
+    net = _declared_network(options, options.model)
     try:
         return compile(
             net,
             options.target or "llvm",
             records_for(options, name_of(options.model)),
             winograd=takes_winograd(options),
+            precision=options.precision,
         )
     except ValueError as error:
         raise UserError(str(error)) from None
@@ -219,6 +251,7 @@ def _load(options: argparse.Namespace) -> CompiledNetwork:
     ignored |= {
         "--batch": options.batch,
         "--dtype": options.dtype,
+        "--precision": options.precision,
         "--input-shape": options.input_shape or None,
         "--constant": options.constant or None,
     }
@@ -255,4 +288,5 @@ def as_json(net: CompiledNetwork) -> dict[str, Any]:
         "winograd_kernels": sum(kernel.is_winograd for kernel in plan.kernels),
         "arena_bytes": plan.arena_bytes,
         "constant_bytes": sum(array.nbytes for array in net.package.constants),
+        "kept_fp32": [asdict(kept) for kept in plan.kept_fp32],
     }

@@ -134,6 +134,7 @@ def _described(options: argparse.Namespace, target: str, records: Sequence[Recor
     """The description of a set: what it is for, and on what it was measured."""
     devices = ", ".join(sorted({record.device for record in records}))
     of = f"batch {options.batch or 1}, layout {options.layout or 'as they come'}, {options.dtype or 'float32'}"
+    of += f", precision {options.precision}" if options.precision else ""
     budget = f"up to {options.trials} trials a kernel of {' and of '.join(options.search)}"
     winograd = ", convolutions by Winograd's transforms too" if options.winograd else ""
     lines = [

@@ -165,6 +165,7 @@ def _require_no_network(options: argparse.Namespace) -> None:
         "--constant": options.constant or None,
         "--batch": options.batch,
         "--layout": options.layout,
+        "--precision": options.precision,
     }
     for flag, value in given.items():
         if value is not None:

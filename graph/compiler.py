@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from .export import CpuNetwork
 from .layout import in_layout
 from .network import Network
 from .operator import Kind, operator
+from .precision import with_kept
 from .runtime.check_plan import check_plan, elements
 from .runtime.memory import Live, arrange
 from .runtime.network import CompiledNetwork
@@ -54,6 +55,7 @@ def compile(
     check: bool = False,
     winograd: bool = True,
     copy_constants: bool = True,
+    precision: str | None = None,
 ) -> CompiledNetwork:
     """Compile a network for a target.
 
@@ -67,6 +69,8 @@ def compile(
     Winograd's transforms are computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are
     about five times as large.
     Without `copy_constants`, constants that no schedule packs stay the arrays that the network was given.
+    `precision` (float16, bfloat16) computes what is float32 in that type: sums stay float32, inputs and outputs keep
+    their types, and `kept_fp32` of the compiled network names what else stays; give `lw.extract_tasks` the same.
     """
     device = resolve_target(target)
     if not device.is_ours:
@@ -76,7 +80,8 @@ def compile(
     backend = backend_path(device.kind)
     versions = load_backend(backend).versions()
     known = KnownSchedules(records, versions)
-    grouped = in_layout(net, layout).transform(pipeline or grouping_for(device))
+    typed, kept = with_kept(in_layout(net, layout), precision)
+    grouped = typed.transform(pipeline or grouping_for(device))
     if winograd:
         grouped = with_winograd(grouped, device, known)
     if device.kind == "llvm":
@@ -98,7 +103,7 @@ def compile(
     signatures = [signature_of(device.kind, made.artifact) for made in built]
     memory = _Memory(grouped, pairs, numbers, signatures, copy_constants)
     made_for = as_compiled(device) if device.kind == "llvm" else device
-    plan = memory.plan(str(made_for), kernels, versions)
+    plan = replace(memory.plan(str(made_for), kernels, versions), kept_fp32=kept)
     _verify(plan, signatures, memory.constants)
     package = Package(plan, tuple(made.artifact for made in built), tuple(memory.constants))
     return (

@@ -23,6 +23,7 @@ from .network import Network
 from .operator import Kind, apply, operator
 from .passes.winograd import TILE_SIZES, by_tiles
 from .pipeline import PREPARE
+from .precision import in_precision
 from .types import dtype_of, placeholder, shape_of
 
 GROUPED = f"{PREPARE},lw-graph-place-slices,lw-graph-simplify,cse,dce,lw-graph-fuse"
@@ -50,12 +51,14 @@ def extract_tasks(
     include_simple_tasks: bool = False,
     layout: str | None = None,
     winograd: bool | Sequence[int] = False,
+    precision: str | None = None,
 ) -> tuple[list[SearchTask], list[int]]:
     """Extract the distinct kernels of a network with something to search, and how often each appears in it.
 
     Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
     appearance. Those without a reduction are left out unless `include_simple_tasks`. `layout` (NCHW, NHWC, auto) brings
-    feature maps into a layout first: `lw.compile` must be given the same. With `winograd`, kernels of convolutions that
+    feature maps into a layout first, `precision` (float16, bfloat16) what is float32 into that type: `lw.compile` must
+    be given the same. With `winograd`, kernels of convolutions that
     Winograd's transforms can compute are followed by those that do, for tiles of 2 and of 4 or of the extents given:
     other ways to compute the same, of which `lw.compile` takes the fastest on record.
     """
@@ -64,7 +67,8 @@ def extract_tasks(
     found: dict[str, SearchTask] = {}
     counts: dict[str, int] = {}
     ways: dict[str, list[str]] = {}
-    for pair in group_tasks(in_layout(net, layout).transform(grouping_for(device)), device):
+    typed = in_precision(in_layout(net, layout), precision)
+    for pair in group_tasks(typed.transform(grouping_for(device)), device):
         if not include_simple_tasks and not has_reduction(pair.task):
             continue
         key = pair.task.workload_key

@@ -30,6 +30,7 @@ def extract_template_tasks(
     templates: Mapping[str, str] | None = None,
     layout: str | None = None,
     winograd: bool | Sequence[int] = False,
+    precision: str | None = None,
 ) -> tuple[list[TemplateTask], list[int]]:
     """Extract the kernels of a network that templates schedule, and how often each appears in it.
 
@@ -38,8 +39,8 @@ def extract_template_tasks(
     record of its own. Kernels without a template are named in a warning (NoTemplateWarning), with why.
     `ops` restricts it to some operators: `"conv2d"` stands for both of its layouts. `templates` names the template of
     an operator where it is not the shipped one; it is called with one argument, the text of a te-level module.
-    `layout` and `winograd` are as in `lw.extract_tasks`, which also has the kernels without a template. ConfigError for
-    an operator not known.
+    `layout`, `winograd` and `precision` are as in `lw.extract_tasks`, which also has the kernels without a template.
+    ConfigError for an operator not known.
     """
     named = dict(templates or {})
     for name in (*ops, *named):
@@ -49,7 +50,7 @@ def extract_template_tasks(
     task_of: dict[str, TemplateTask] = {}
     weights: dict[str, int] = {}
     left: list[str] = []
-    found = list(zip(*extract_tasks(net, target, layout=layout, winograd=winograd), strict=True))
+    found = list(zip(*extract_tasks(net, target, layout=layout, winograd=winograd, precision=precision), strict=True))
     for task, weight in found:
         operator = operator_of(task)
         if ops and not any(_stands_for(name, operator or "") for name in ops):

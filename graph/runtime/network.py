@@ -12,7 +12,7 @@ from ...dialects.classic_words import attributes_know_classic_words, subscript_k
 from .device import LoadedNetwork, load
 from .executor import Array, Executor
 from .package import Package
-from .plan import KernelInfo, Plan
+from .plan import KeptOperator, KernelInfo, Plan
 from .reading import load_package
 
 
@@ -40,6 +40,11 @@ class CompiledNetwork:
     def kernels(self) -> tuple[KernelInfo, ...]:
         """Return what is known of each kernel."""
         return self.plan.kernels
+
+    @property
+    def kept_fp32(self) -> tuple[KeptOperator, ...]:
+        """The operators that compute in float32 though the network was compiled with `precision=`, and why."""
+        return self.plan.kept_fp32
 
     def executor(self, device: int = 0) -> Executor:
         """Return an executor on the target's device of that number."""

@@ -102,6 +102,18 @@ class ConstantInfo:
 
 
 @dataclass(frozen=True)
+class KeptOperator:
+    """An operator that computes in float32 in a network that was compiled in a 16-bit float, and why."""
+
+    name: str
+    operator: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.operator}): {self.reason}"
+
+
+@dataclass(frozen=True)
 class Plan:
     """A network as steps on one stretch of memory."""
 
@@ -115,6 +127,7 @@ class Plan:
     arena_bytes: int
     tensor_bytes: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
+    kept_fp32: tuple[KeptOperator, ...] = ()
 
     @property
     def kind(self) -> str:

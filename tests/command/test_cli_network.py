@@ -132,12 +132,41 @@ def test_a_layout_is_for_tuning_and_compiling_alike(folder: Path) -> None:
 
 
 def test_networks_by_name_in_another_layout(folder: Path) -> None:
-    given = argparse.Namespace(layout="auto", batch=None, dtype=None, target=None, input_shape=[], constant=[])
+    given = argparse.Namespace(
+        layout="auto", batch=None, dtype=None, precision=None, target=None, input_shape=[], constant=[]
+    )
     assert read_network(given, "squeezenet_v1.1").inputs["data"].shape == (1, 224, 224, 3)
     code, out, err = call("compile", "mlp", "--batch", "3", "-o", "three.lw", "--json")
     assert code == 0, err
     report = json.loads(out)
     assert report["inputs"]["data"][1][0] == 3 and report["file_bytes"] == os.path.getsize("three.lw")
+
+
+def test_a_precision_is_for_tuning_and_compiling_alike_and_is_checked(folder: Path) -> None:
+    flags = ["--target", "llvm cores=1", "--precision", "bfloat16"]
+    code, _, err = call("tune", "mlp", *flags, "--trials", "4", "--json")
+    assert code == 0, err
+    code, out, err = call("compile", "mlp", *flags, "--check", "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["inputs"]["data"][0] == "float32" and report["tuned_kernels"] == 4
+    assert report["kept_fp32"][0]["operator"] == "softmax" and 0 < report["accuracy"]["prob"]["relative"] < 0.03
+    code, out, err = call("compile", "mlp", *flags, "--check")
+    assert code == 0, err
+    assert "\nkept in float32: 1 softmax, computed in float32, its " in out and "\nprob: max error " in out
+
+
+def test_a_check_fails_where_numbers_leave_the_range(folder: Path) -> None:
+    """Products of numbers around 300 x 300 are more than float16 has."""
+    large = helper.make_node("Mul", ["x", "large"], ["y"])
+    product = helper.make_node("MatMul", ["y", "w"], ["z"])
+    given = {"large": np.full((), 300, np.float32), "w": np.full((64, 8), 300, np.float32)}
+    onnx.save(model([large, product], {"x": [4, 64]}, ["z"], given), "large.onnx")
+    flags = ["--target", "llvm cores=1", "--precision", "float16", "--check"]
+    code, out, _ = call("compile", "large.onnx", *flags)
+    assert code == 1 and "z: max error inf" in out
+    code, out, _ = call("compile", "large.onnx", *flags, "--json")
+    assert code == 1 and json.loads(out)["accuracy"] == {"z": None}
 
 
 def test_networks_by_name_of_another_type(folder: Path) -> None:

@@ -508,6 +508,24 @@ COMMANDS = [
         "compile mlp --batch 1 --dtype complex64",
         "network mlp: dtype is one of float16, bfloat16, float32, float64, got 'complex64'",
     ),
+    (
+        "compile mlp --precision int4",
+        "--precision is float16 or bfloat16, or None for the types that the network has, got 'int4'",
+    ),
+    (
+        "tune relu.onnx --precision tf32",
+        "--precision is float16 or bfloat16, or None for the types that the network has",
+    ),
+    ("tune matmul --precision float16", "--precision is for networks, and matmul is a workload: leave it out"),
+    (
+        "compile mlp --dtype float64 --precision float16",
+        "network 'mlp' has nothing in float32 to compute in float16: its types are float64",
+    ),
+    ("compile mlp --check", "--check compares a network in another precision with the one it has: give --precision"),
+    (
+        "run garbage.lw --precision float16",
+        "garbage.lw is compiled already: --precision is for ONNX models and networks by name",
+    ),
     ("run garbage.lw", "garbage.lw is no compiled network: File is not a zip file"),
     ("run missing.lw", "cannot read missing.lw: No such file or directory"),
     ("run relu.onnx --trust", "relu.onnx is compiled here: --trust is for compiled networks (.lw)"),
@@ -1109,6 +1127,16 @@ CALLS: list[tuple[str, type[Exception], str]] = [
         "lw.compile(lw.from_onnx('relu.onnx'), T, layout='NCWH')",
         ValueError,
         "layout is one of NCHW, NHWC, auto or None, got 'NCWH'",
+    ),
+    (
+        "lw.compile(lw.from_onnx('relu.onnx'), T, precision='int4')",
+        ValueError,
+        "precision is float16 or bfloat16, or None for the types that the network has, got 'int4'",
+    ),
+    (
+        "lw.extract_tasks(lw.from_onnx('relu.onnx'), T, precision='fp16')",
+        ValueError,
+        "precision is float16 or bfloat16, or None for the types that the network has, got 'fp16'",
     ),
     ("lw.extract_tasks(5, T)", TypeError, "5 is no network: give the path of a model (.onnx), or what lw.from_onnx,"),
     (
