@@ -59,9 +59,7 @@ class KernelBody(Statements):
         if handler is not None:
             handler(self, op)
         elif not self.plain(op):
-            raise PassFailedException(
-                f"{NAME}: {op.name} is no operation of a kernel: run lw-lower-loop-to-kernel first"
-            )
+            raise PassFailedException(f"{NAME}: {_why_not(op)}")
 
     # -- control ------------------------------------------------------------------------------------------------------
 
@@ -192,6 +190,14 @@ class KernelBody(Statements):
 
     def nothing(self, op: Operation) -> None:
         """Write nothing: a hint, the end of a region, or a wait for what has been copied at once."""
+
+
+def _why_not(op: Operation) -> str:
+    if op.name.startswith(f"{kernel.LwKernel.name}."):
+        return (
+            f"{op.name} is an instruction of one device, which memref, vector and gpu do not have: emit CUDA, or LLVM"
+        )
+    return f"{op.name} is no operation of a kernel: run lw-lower-loop-to-kernel first"
 
 
 _READS: dict[type[Operation], Callable[[Builder, Operation, list[SSAValue]], SSAValue]] = {
