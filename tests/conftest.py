@@ -10,6 +10,7 @@ import shlex
 import signal
 import traceback
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
@@ -50,6 +51,21 @@ def quick_measuring() -> Iterator[None]:
     """Measurers of a module's tests are quick: for `pytest.mark.usefixtures`, and fixtures that tune."""
     with quickly_measured():
         yield
+
+
+REGISTRIES = (
+    *("loopwright.dialects.intrinsics._REGISTERED", "loopwright.search.sketch.rule._REGISTERED"),
+    *("loopwright.search.workload._REGISTERED", "loopwright.search.template.registry._OPERATORS"),
+)
+"""What a process has registered: instructions, rules, workloads, operators of templates."""
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is forgotten after it, so that tests of the same process do not see it."""
+    for path in REGISTRIES:
+        module, _, name = path.rpartition(".")
+        monkeypatch.setattr(path, dict(getattr(import_module(module), name)))
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:

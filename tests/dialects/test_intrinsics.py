@@ -1,26 +1,16 @@
 """Matrix intrinsics: who holds which element, what a target has, and what users add."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.dialects import intrinsics as table
 from loopwright.dialects.index import axis, parse_index
 from loopwright.dialects.intrinsics import Intrinsic, find_intrinsic, intrinsics
 from loopwright.dialects.target import Target
 
 AMPERE = Target(kind="cuda", compute_capability=80)
-
-
-@pytest.fixture
-def registry() -> Iterator[None]:
-    before = dict(table._REGISTERED)
-    yield
-    table._REGISTERED.clear()
-    table._REGISTERED.update(before)
 
 
 OF_WARPS = [x for x in intrinsics() if not x.reads_shared]
@@ -112,7 +102,7 @@ def test_a_target_has_what_its_capability_allows() -> None:
     assert named("mma.m16n8k16.f16").why_not(Target()) == "is one of cuda, the target is llvm"
 
 
-def test_users_add_their_own(registry: None) -> None:
+def test_users_add_their_own(registries: None) -> None:
     mine = replace(
         named("mma.m16n8k16.f16"), name="mine.m16n8k16", code="mine(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1);"
     )
@@ -121,7 +111,7 @@ def test_users_add_their_own(registry: None) -> None:
     assert mine in intrinsics(AMPERE)
 
 
-def test_intrinsics_that_are_wrong_are_refused(registry: None) -> None:
+def test_intrinsics_that_are_wrong_are_refused(registries: None) -> None:
     own = named("mma.m16n8k16.f16")
     with pytest.raises(ValueError, match=r"comes with loopwright; give yours another name"):
         lw.register_intrinsic(own)

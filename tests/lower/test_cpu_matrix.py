@@ -1,6 +1,5 @@
 """Matrix instructions of CPUs: nests that are one, by the interpreter, by emulated units, and as assembly."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +19,6 @@ from loopwright.backends.llvm.cpu import MissingFeatures, architecture, cpu_for,
 from loopwright.backends.llvm.emit import emit
 from loopwright.backends.llvm.host import cpu_of
 from loopwright.backends.llvm.jit import MissingTarget, compile_text
-from loopwright.dialects import intrinsics as table
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
@@ -193,14 +191,6 @@ def test_a_nest_that_later_steps_change_is_refused() -> None:
         lower_loop_to_kernel(sch.module.clone())
 
 
-@pytest.fixture
-def registry() -> Iterator[None]:
-    before = dict(table._REGISTERED)
-    yield
-    table._REGISTERED.clear()
-    table._REGISTERED.update(before)
-
-
 INLINE = """\
 declare i32 @llvm.vector.reduce.add.v2i32(<2 x i32>)
 %wide_a = sext <16 x i16> %a to <16 x i32>
@@ -215,7 +205,7 @@ declare i32 @llvm.vector.reduce.add.v2i32(<2 x i32>)
 ret <8 x i32> %sums"""
 
 
-def test_users_add_an_instruction_of_their_own(registry: None) -> None:
+def test_users_add_an_instruction_of_their_own(registries: None) -> None:
     mine = replace(named("avx2.m1n8k2.s16"), name="mine.m1n8k2", features=(), code=INLINE)
     lw.register_intrinsic(mine)
     sch = scheduled(mine, "llvm")
@@ -226,7 +216,7 @@ def test_users_add_an_instruction_of_their_own(registry: None) -> None:
     assert "@lw.mine.m1n8k2(" in kernel_of_mine.source
 
 
-def test_inline_assembly_is_assembled_for_this_architecture_alone(registry: None) -> None:
+def test_inline_assembly_is_assembled_for_this_architecture_alone(registries: None) -> None:
     code = '%s = call <8 x i32> asm "", "=x,0"(<8 x i32> %c)\nret <8 x i32> %s'
     mine = replace(named("avx2.m1n8k2.s16"), name="mine.m1n8k2", features=(), code=code)
     lw.register_intrinsic(mine)

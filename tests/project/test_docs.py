@@ -29,7 +29,8 @@ def pages() -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize("page", pages())
-def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick_measuring: None) -> None:
+@pytest.mark.usefixtures("quick_measuring", "registries")
+def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name])
     monkeypatch.chdir(tmp_path)

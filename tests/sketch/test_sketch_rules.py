@@ -1,7 +1,6 @@
 """Sketch rules: found by file, registered, installed, left out, reordered; and what a rule from outside can do."""
 
 import warnings
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -21,12 +20,7 @@ CPU = "llvm cores=2 vector_bytes=32"
 GPU = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
 
 
-@pytest.fixture(autouse=True)
-def nothing_stays_registered() -> Iterator[None]:
-    known = dict(registry._REGISTERED)
-    yield
-    registry._REGISTERED.clear()
-    registry._REGISTERED.update(known)
+pytestmark = pytest.mark.usefixtures("registries")
 
 
 class OuterParallel(lw.SketchRule):
