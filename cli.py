@@ -15,7 +15,7 @@ from typing import NoReturn, TextIO
 
 from . import __version__
 from .command._errors import UserError, interruption_code
-from .dialects.names import printable
+from .dialects.shown_text import printable
 from .search.measure.termination import OrderlyEnd
 
 _BAD_INPUT, _FAILED = 2, 1

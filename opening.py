@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from .dialects.classic_words import knows_classic_words
-from .dialects.names import one_line
+from .dialects.shown_text import one_line
 from .frontends.onnx.importer import from_onnx
 from .graph import compiler, tasks, template_tasks
 from .graph.network import Network

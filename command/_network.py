@@ -147,7 +147,7 @@ def _require_types(name: str, dtypes: Sequence[str], target: str) -> None:
     """UserError where the device does not compute in an element type of a network."""
     from ..backends.missing import MissingRequirement
     from ..backends.targets import resolve_target
-    from ..dialects.names import one_line
+    from ..dialects.shown_text import one_line
     from ..search.measure.backend_api import backend_path, load_backend
 
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..dialects.names import one_line
+from ..dialects.shown_text import one_line
 from ._errors import UserError
 
 _LONGEST_REASON = 300

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.names import one_line
+from ..dialects.shown_text import one_line
 from ._errors import UserError
 
 if TYPE_CHECKING:

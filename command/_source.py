@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.names import one_line
+from ..dialects.shown_text import one_line
 from ..passes.primitive import ScheduleError
 from ..search.records.choose import best_on, is_of, name_in, on_target, workloads
 from ._errors import UserError, did_you_mean

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ..search.records.record import duration
 from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of

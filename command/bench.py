@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ._inputs import drawn, from_zero, positive, read_arrays
 from ._network import add_compile_options, add_trust_option, as_json, compiled_network, executor_of
 from ._peer import Comparison, compare

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ._errors import UserError
 from ._export import add_export_options, check_export, export, in_words
 from ._inputs import drawn, file_name

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ..passes.pipeline_text import parse_schedule
 from ._errors import UserError
 from ._inputs import file_name

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ..search.records.choose import name_in
 from ..search.records.record import duration
 from ..storage.ownership import require_ours

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ..search.records.record import duration
 from ._errors import UserError
 from ._export import add_export_options, check_export, export, in_words

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ._errors import UserError
 from ._inputs import file_name
 from ._source import task_of

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.names import one_line, printable
+from ..dialects.shown_text import one_line, printable
 from ..storage.ownership import require_ours
 from ..storage.whole_file import whole_file
 from ._errors import UserError

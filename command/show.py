@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.names import printable
+from ..dialects.shown_text import printable
 from ..search.records.record import duration
 from ._errors import UserError
 from ._inputs import file_name

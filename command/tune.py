@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.names import one_line
+from ..dialects.shown_text import one_line
 from ..search.records.file import DEFAULT_SKETCH
 from ..search.records.record import duration
 from ._errors import UserError, interruption_code

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from html import escape
 
-from .names import printable
+from .shown_text import printable
 
 _LONGEST_TEXT = 200_000
 """Characters of a program that are shown: a page with more is slow to open (not measured closely)."""

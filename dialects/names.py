@@ -1,4 +1,4 @@
-"""Names: what functions, tensors, axes, loops, blocks and buffers may be called, and how foreign text is shown.
+"""Names: what functions, tensors, axes, loops, blocks and buffers may be called.
 
 The rule is that of the IR's own text, so that every name prints as a word and parses back. Names from elsewhere pass
 `check_name` in the verifiers of the dialects; every printer of another language makes them safe again by itself.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from xdsl.utils.exceptions import VerifyException
+
+from .shown_text import one_line
 
 LONGEST_NAME = 1000
 """Characters; names of fused loops are those of their parts in a row."""
@@ -35,20 +37,3 @@ def check_axis_name(what: str, name: str) -> None:
     check_name(what, name)
     if name in GRAMMAR:
         raise VerifyException(f"{what} is called '{name}', which has a meaning in the IR's text: choose another name")
-
-
-def one_line(text: str, longest: int = 80) -> str:
-    """Text from elsewhere as part of a line: what does not print (controls, line ends, bidi marks) as its escape."""
-    cut = text if len(text) <= longest else f"{text[:longest]}..."
-    return cut if cut.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in cut)
-
-
-def printable(text: str) -> str:
-    """Text from elsewhere for a terminal: its line ends and tabs stay, what else does not print becomes its escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from .caller import warn_caller
 from .errors import Error
-from .names import one_line
+from .shown_text import one_line
 
 UNIVERSES = "xdsl.universe"
 """The group of xDSL's universes, whose passes that are primitives are primitives here."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .cpu_models import CPU_MODELS, GENERIC
 from .gpu_models import ALIASES, GPUS, of_capability
-from .names import one_line
+from .shown_text import one_line
 from .target import Target, options_of, parse_target
 from .target_kinds import installed_kind
 

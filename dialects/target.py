@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from .attributes import AxesAttr, IndicesAttr
 from .classic_words import instead_of, options_know_classic_words
 from .cpu_models import CPU_MODELS, GENERIC
-from .names import one_line
+from .shown_text import one_line
 from .target_kinds import TargetKind, installed_kind, installed_kinds
 
 Kind = Literal["llvm", "cuda", "opencl"]

@@ -49,7 +49,8 @@ from .bounds import outside
 from .combiner import NAMED
 from .index import IndexExpr, Lookup, Ranges, constant
 from .lookups import parse_positions, print_positions, verify_dependences, verify_positions
-from .names import check_axis_name, check_name, one_line
+from .names import check_axis_name, check_name
+from .shown_text import one_line
 
 _INDEX_LIMIT = 1 << 63
 """Index expressions are computed in 64 bits with a sign."""

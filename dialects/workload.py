@@ -16,7 +16,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from .element import DTYPES, element_bytes
 from .interpret.vector import has_meaning
-from .names import check_name, one_line
+from .names import check_name
+from .shown_text import one_line
 from .target import TargetAttr
 from .te import ComputeOp, IndexOp, PredicateOp, ReadOp, YieldOp
 

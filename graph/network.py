@@ -14,7 +14,7 @@ from xdsl.ir import Block, Region, SSAValue
 from ..dialects.classic_words import subscript_knows_classic_word
 from ..dialects.element import element_type
 from ..dialects.graph import ApplyOp, ConstantOp, hint
-from ..dialects.names import one_line
+from ..dialects.shown_text import one_line
 from ..te import ExpressionError
 from ..te.expr import DType
 from .evaluate import evaluate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..dialects.graph import ConstantOp
-from ..dialects.names import one_line
 from ..dialects.numpy_types import NARROW_FLOATS, teach_numpy
+from ..dialects.shown_text import one_line
 from .network import Network
 from .passes.lower_precision import plan_precision
 from .pipeline import PREPARE

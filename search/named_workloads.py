@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import te, topi
-from ..dialects.names import one_line
+from ..dialects.shown_text import one_line
 from ..te import Tensor
 from .records.record import key_of
 from .workload import Workload, registered_workloads

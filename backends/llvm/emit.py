@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation
 
 from ...dialects.element import element_bytes
 from ...dialects.kernel import ParallelOp
-from ...dialects.names import one_line
+from ...dialects.shown_text import one_line
 from ...dialects.target import target_of
 from ..function_arguments import arguments_of
 from ..signature import Argument

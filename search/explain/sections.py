@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ...dialects.markup import as_text as escaped
 from ...dialects.markup import folded, table
-from ...dialects.names import printable
+from ...dialects.shown_text import printable
 
 WIDTH = 110
 """Columns of the text that notes are wrapped to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from ...dialects.names import one_line
+from ...dialects.shown_text import one_line
 from ..workload import ComputeDAG
 from .file import Record, RecordError
 from .network_files import TunedNetwork, networks_beside, write_network

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from ...dialects.names import one_line
+from ...dialects.shown_text import one_line
 from ...dialects.target import Target, parse_target
 from ...passes.pipeline_text import apply_schedule, parse_schedule
 from ...passes.primitive import ScheduleError

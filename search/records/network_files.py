@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...dialects.names import one_line
+from ...dialects.shown_text import one_line
 from ...storage.whole_file import write_whole
 from .record import LONGEST_LINE
 

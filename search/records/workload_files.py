@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 
 from ...backends.context import create_context
 from ...dialects.errors import Error
-from ...dialects.names import one_line
+from ...dialects.shown_text import one_line
 from ...dialects.unclosed import unclosed_string
 from ...dialects.workload import verify_workload
 from ...storage.ownership import require_ours

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...dialects.names import printable
+from ...dialects.shown_text import printable
 from ..measure.limits import Limits
 from ..records.file import Record
 from ..records.record import duration

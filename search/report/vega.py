@@ -14,7 +14,7 @@ from typing import Any
 
 from ...backends.missing import MissingRequirement
 from ...dialects.markup import as_text
-from ...dialects.names import printable
+from ...dialects.shown_text import printable
 
 INSTALL = "pip install 'loopwright[report]'"
 HEIGHT = 280

@@ -38,7 +38,8 @@ from loopwright.dialects.index import axis
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.kernel import AllocOp as KernelAllocOp
 from loopwright.dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, loops_in
-from loopwright.dialects.names import LONGEST_NAME, check_name, one_line, printable
+from loopwright.dialects.names import LONGEST_NAME, check_name
+from loopwright.dialects.shown_text import one_line, printable
 from loopwright.dialects.te import ComputeOp
 from loopwright.passes.pipeline_text import lower_to_loops, parse_schedule
 from loopwright.search.records import file as rec
