@@ -27,7 +27,7 @@ def conv2d_transpose_nchw(
     """data (N, CI, H, W), kernel (CI, CO / groups, KH, KW) -> (N, CO, OH, OW).
 
     OH = (H - 1) * stride - padding (before and after) + KH + output_padding: the gradient of a convolution. With
-    a stride it is made phase by phase, (N, CO, SH, SW, rows, columns), so that no product is with a zero between pixels.
+    a stride it is made phase by phase, (N, CO, SH, SW, rows, columns): no product is with a zero between pixels.
     """
     operator = "conv2d_transpose_nchw"
     return _transposed(operator, data, kernel, stride, padding, output_padding, groups, out_dtype, False)
