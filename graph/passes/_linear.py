@@ -119,7 +119,8 @@ def computed(before: Before, form: Linear) -> SSAValue:
     Factors have one shape: kernels of layers that differ in them alone are the same.
     """
     shapes = [() if m is None else shape_of(m) for _, m in form.terms]
-    shape = max(shapes, key=lambda each: (prod(each), len(each)))
+    beside = [*shapes, *([] if form.offset is None else [shape_of(form.offset)])]
+    shape = max(beside, key=lambda each: (prod(each), len(each)))
     tensors: list[SSAValue] = []
     for (value, factor), own in zip(form.terms, shapes, strict=True):
         factor = number(before.place, 1.0) if factor is None else factor

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
+from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.graph import ApplyOp
@@ -28,6 +29,8 @@ WORDS = ("int16", "uint8", "int8")
 """Integers that data are kept in, for products with weights: with int16 ones, or with those of int8."""
 Zero: TypeAlias = "int | SSAValue"
 """A zero point: a number, or a tensor of one element, int32."""
+GROUP = 4
+"""Channels that instructions take at a time at most: dot products of bytes take 4, those of int16 take 2."""
 _QUANTISED = ("dequantize", "center")
 _BYTES = ("int8", "uint8")
 _PADDED = ("conv2d", "conv3d", "depthwise_conv2d")
@@ -58,6 +61,7 @@ class IntegerProducts(ModulePass):
         if not any(found.operator.data in _QUANTISED for found in applied(op)):
             return
         SinkViews().apply(ctx, op)
+        DeadCodeElimination().apply(ctx, op)  # or what is left of those views would read values, too
         for function in networks(op):
             _Conversion(function, self.words).run()
 
@@ -244,8 +248,8 @@ class _Conversion:
         before = Before(op)
         sums = self._of_bytes(op, first.value, first.zero, second.value, second.zero)
         if sums is None:
-            factors = [self._int16(op, x.value, x.zero) for x in (first, second)]
-            sums = _again(op, *factors)
+            factors = (self._int16(op, x.value, x.zero) for x in (first, second))
+            sums = _again(op, *_of_groups(op, *factors))
         put(op, [before.apply("multiply", before.apply("cast", sums, dtype="float32"), scale)])
 
     def _of_bytes(self, op: ApplyOp, a: SSAValue, zero: Zero, b: SSAValue, zero_b: Zero) -> SSAValue | None:
@@ -266,7 +270,7 @@ class _Conversion:
             if not isinstance(zero, int) and option(op, "padding") != 0:
                 return None
             options = dict(with_options(op, pad_value=zero if isinstance(zero, int) else 0))
-        sums = before.apply(name, a, b, **options)
+        sums = before.apply(name, *_of_groups(op, a, b), **options)
         if zero == 0:
             return sums
         assert shape is not None
@@ -282,6 +286,23 @@ def _again(op: ApplyOp, *inputs: SSAValue) -> SSAValue:
     """Apply an operator to other tensors."""
     options: dict[str, Any] = dict(op.options.values)
     return Before(op).apply(op.operator.data, *inputs, **options)
+
+
+def _of_groups(op: ApplyOp, data: SSAValue, weights: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Return the factors of a convolution with channels last and added ones, so that instructions take groups of them.
+
+    The weights of those are 0.
+    """
+    if op.operator.data not in ("conv2d", "conv3d") or not str(option(op, "layout")).endswith("C"):
+        return data, weights
+    more = -shape_of(data)[-1] % GROUP
+    if not more or option(op, "groups") != 1 or not is_constant(weights):
+        return data, weights
+    rank, before = len(shape_of(data)), Before(op)
+    ends = [[more if k == axis else 0 for k in range(rank)] for axis in (rank - 1, rank - 2)]
+    none = [0] * rank
+    padded = [before.apply("pad", x, before=none, after=after) for x, after in zip((data, weights), ends, strict=True)]
+    return padded[0], padded[1]
 
 
 def _point(op: ApplyOp, position: int) -> int | None:
