@@ -75,7 +75,7 @@ def QLinearConv(node: Node) -> Value:
 
 
 def bytes_of(node: Node, position: int, axis: int = 1) -> Value:
-    """What bytes stand for whose scale and zero point are the next inputs, of a tensor or of each slice of `axis`."""
+    """Bytes as numbers; scale and zero point are the next inputs, of a tensor or of each slice of `axis`."""
     x = node.value(position)
     seen = replace(node, attributes={"axis": axis})
     return node.apply("dequantize", x, _spread(seen, node.value(position + 1), x), *_zeros(seen, position + 2, x))
