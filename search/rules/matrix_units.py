@@ -34,8 +34,8 @@ from ._ahead import dimension_names, may_be_packed_ahead
 MOST_UNITS = 2
 """Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. Not measured: a search
 divides its trials among sketches, and the third best unit of current CPUs does a quarter of the best one's work."""
-ROWS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
-"""Instructions of a register tile along rows."""
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
+"""Instructions of a register tile along rows; images of common networks are 7 times a power of 2 wide."""
 COLUMNS = (1, 2, 3, 4)
 """Instructions of a register tile along columns."""
 TILES = (1, 2, 4, 8, 16, 32)
@@ -47,7 +47,9 @@ STEPS = (1, 2, 4)
 class MatrixUnits(SketchRule):
     """On CPUs, beside tiles of plain multiply-adds: the estimates say which is tried first.
 
-    Extents must be multiples of the instruction's, as one cannot be cut.
+    Convolutions with channels last are products, too: of channels, summed over the window, and pixels of a line are
+    rows. What they read is padded before, by a block of its own, as instructions have no predicates. Extents must be
+    multiples of the instruction's, as one cannot be cut.
     """
 
     order: ClassVar[int] = 275
@@ -109,7 +111,7 @@ def _units(anchor: Anchor, target: Target) -> list[Intrinsic]:
 
 def _as_product(anchor: Anchor, intrinsic: Intrinsic) -> Product | None:
     """The anchor as a product that instructions divide evenly; None where it is none."""
-    if len(anchor.operands) != 2 or anchor.pads or anchor.element != intrinsic.c.type:
+    if len(anchor.operands) != 2 or anchor.element != intrinsic.c.type:
         return None
     *others, column = anchor.spatial
     moving = [o for o in anchor.operands if column.name in o.axes]
