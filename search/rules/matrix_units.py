@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
-
-import numpy as np
 
 from ...dialects.attributes import Axis
 from ...dialects.intrinsics import Intrinsic, intrinsics
@@ -30,6 +26,7 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import dimension_names, may_be_packed_ahead
+from ._liked import liked_best
 
 MOST_UNITS = 2
 """Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. Not measured: a search
@@ -156,21 +153,12 @@ def _plan(anchor: Anchor, intrinsic: Intrinsic, parts: Product, target: Target) 
         names=tuple(hole.name for hole in holes),
     )
     outer_names, reduce_names = tuple(x.name for x in outer), tuple(x.name for x in reduce)
-    found = _best(holes, model)
+    found = liked_best(holes, model.seconds, model.limit_registers, model.limit_extents)
     return UnitPlan(anchor, intrinsic, parts, outer_names, reduce_names, is_ahead, found, model)
 
 
 def _dividing(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
     return tuple(n for n in choices if extent % n == 0)
-
-
-def _best(holes: Sequence[Hole], model: UnitModel) -> tuple[Hole, ...]:
-    """The holes with the defaults that the model likes best."""
-    rows = np.array(list(product(*(hole.choices for hole in holes))))
-    columns = {hole.name: rows[:, n] for n, hole in enumerate(holes)}
-    legal = model.limit_registers(columns) & model.limit_extents(columns)
-    chosen = rows[int(np.argmin(np.where(legal, model.seconds(columns), np.inf)))]
-    return tuple(replace(hole, default=int(n)) for hole, n in zip(holes, chosen, strict=True))
 
 
 def _written(draft: Draft, anchor: Anchor, intrinsic: Intrinsic, target: Target) -> Draft | None:
