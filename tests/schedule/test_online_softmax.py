@@ -169,10 +169,10 @@ def test_features_of_all_candidates_are_those_of_each(kind: str, dtype: str, blo
             if blocks
             else []
         ),
-        f'lw-compute-at{{block="out_part" loop="{at}"}}',
-        f'lw-compute-at{{block="T_softmax_expsum" loop="{at}"}}',
-        f'lw-compute-at{{block="T_softmax_exp" loop="{at}"}}',
-        f'lw-compute-at{{block="T_softmax_maxelem" loop="{at}"}}',
+        f'lw-compute-at{{block="out_part" loop="{at}" unit_loops=true}}',
+        f'lw-compute-at{{block="T_softmax_expsum" loop="{at}" unit_loops=true}}',
+        f'lw-compute-at{{block="T_softmax_exp" loop="{at}" unit_loops=true}}',
+        f'lw-compute-at{{block="T_softmax_maxelem" loop="{at}" unit_loops=true}}',
     ]
     template = ",".join(steps)
     values = np.array([(t, s) for t in (1, 4, 5, 8, 16) for s in (2, 3)])
