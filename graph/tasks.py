@@ -31,9 +31,22 @@ GROUPED = f"{PREPARE},lw-graph-place-slices,lw-graph-simplify,cse,dce,lw-graph-f
 _FOR_GPUS = "lw-graph-split-products,lw-graph-sink-views,lw-graph-simplify,cse,dce,lw-graph-fold-constants,dce"
 
 
+_LANE_BYTES = 4
+"""Bytes of a lane of attention, which is of float32."""
+
+
 def grouping_for(target: Target) -> str:
-    """Return the passes from a network as it was built to groups for a target."""
-    return GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}") if target.is_gpu else GROUPED
+    """Return the passes from a network as it was built to groups for a target.
+
+    On CPUs attention is one group where its queries fill the lanes of a vector; with fewer its kernels stay apart.
+    """
+    if target.is_gpu:
+        return GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}")
+    lanes = target.vector_bytes // _LANE_BYTES
+    if lanes < 2:
+        return GROUPED
+    flat = f"lw-graph-flatten-softmax{{least_rows={lanes}}},lw-graph-simplify,dce"
+    return GROUPED.replace("lw-graph-fuse", f"{flat},lw-graph-fuse{{attention_rows={lanes}}}")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Queries are lanes, so that the reductions of softmax are elementwise, and keys a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
+from ...passes.analysis.access import is_argument
 from ...passes.analysis.nest import buffer_name
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.cache_read import CacheRead
@@ -163,6 +165,7 @@ def _write(draft: Draft, plan: AttentionPlan) -> None:
     for block in (parts.largest, parts.exponential, parts.denominator):
         _elementwise(draft, whole, block, place)
     _pack_queries(draft, whole, first)
+    _turn_masks(draft, masked, parts.rows[masked])
     for block in (parts.scores, masked, parts.largest, parts.exponential, parts.denominator, partial, tile):
         _rows_last(draft, block, parts.rows[block])
     if plan.terms is not None:
@@ -253,6 +256,16 @@ def _pack_queries(draft: Draft, plan: AttentionPlan, task: str) -> None:
     draft.do(CacheRead, block=scores, buffer=buffer, scope="global", layout=(*others, row), label=label)
     draft.do(ComputeAt, block=label, loop=task, unit_loops=True)
     _vectors(draft, label, plan.lanes)
+
+
+def _turn_masks(draft: Draft, name: str, row: str) -> None:
+    """Lay masks that are constants out ahead with rows as lanes; the lanes of others are loaded one by one."""
+    for load in draft.block(name).loads:
+        names = [e.as_axis() for e in load.indices.data]
+        if row in names[:-1] and None not in names and is_argument(load.buffer):
+            layout = (*(str(n) for n in names if n != row), row)
+            with suppress(ScheduleError):
+                draft.do(TransformLayout, block=name, buffer=buffer_name(load.buffer), layout=layout)
 
 
 def _vectors(draft: Draft, name: str, lanes: int) -> None:
