@@ -35,12 +35,26 @@ _FOR_GPUS = "lw-graph-split-products,lw-graph-sink-views,lw-graph-simplify,cse,d
 _INTEGERS = "lw-graph-simplify,cse,lw-graph-integer-products{{words={}}},dce"
 _BYTE_UNITS = {"uint8": ("avx512vnni", "avxvnni", "amx-int8"), "int8": ("dotprod", "i8mm")}
 """Words that data of products are kept in -> the features of CPUs that have instructions for them."""
+_LANE_BYTES = 4
+"""Bytes of a lane of attention, which is of float32."""
 
 
 def grouping_for(target: Target) -> str:
-    """Return the passes from a network as it was built to groups for a target."""
-    passes = GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}") if target.is_gpu else GROUPED
-    return f"{_INTEGERS.format(words_for(target))},{passes}"
+    """Return the passes from a network as it was built to groups for a target.
+
+    On CPUs attention is one group where its queries fill the lanes of a vector; with fewer its kernels stay apart.
+    """
+    return f"{_INTEGERS.format(words_for(target))},{_groups(target)}"
+
+
+def _groups(target: Target) -> str:
+    if target.is_gpu:
+        return GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}")
+    lanes = target.vector_bytes // _LANE_BYTES
+    if lanes < 2:
+        return GROUPED
+    flat = f"lw-graph-flatten-softmax{{least_rows={lanes}}},lw-graph-simplify,dce"
+    return GROUPED.replace("lw-graph-fuse", f"{flat},lw-graph-fuse{{attention_rows={lanes}}}")
 
 
 def words_for(target: Target) -> str:

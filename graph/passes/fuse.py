@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
 from ..operator import Kind, operator
 from ..types import shape_of
+from ._attention import attention_before
 from ._dominators import post_dominators, region_between
 from ._rewrite import group_label, networks, producer, users
 
@@ -34,15 +35,19 @@ class Fuse(ModulePass):
     the rest, chains of elementwise and injective operators become one group, and go before a reduction that alone reads
     them; those of elementwise operators also before one over rows. An operator that reads a table where data say takes
     in what computes the places, and not what computes the table. Views and parts stay outside: they cost nothing.
-    `depth` is the most operators of a group.
+    `depth` is the most operators of a group. With `attention_rows`, two products with a softmax between them and
+    elementwise operators before that are one group where they have so many rows at least, of float32.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
     depth: int = 64
+    attention_rows: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in networks(op):
             grouping = _Grouping(function, self.depth)
+            if self.attention_rows:
+                grouping.join_attention(self.attention_rows)
             grouping.run()
             for members in grouping.groups():
                 _make_group(members)
@@ -72,6 +77,13 @@ class _Grouping:
         self.group: dict[Operation, int] = {op: n for n, op in enumerate(self.ops)}
         self.members: dict[int, list[ApplyOp]] = {n: [op] for n, op in enumerate(self.ops)}
         self.depth = depth
+
+    def join_attention(self, least_rows: int) -> None:
+        """Make each attention a group."""
+        for op in self.ops:
+            members = attention_before(op, least_rows)
+            if members and len(members) <= self.depth and all(len(self.members[self.group[m]]) == 1 for m in members):
+                self._merge({self.group[member] for member in members}, op)
 
     def run(self) -> None:
         for op in self.ops:

@@ -72,7 +72,8 @@ def probes() -> list[ModuleOp]:
     copy = staged.cache_read(product, "a", "shared")
     staged.compute_at(copy, staged.get_loops(product)[-1])
     chain = lw.Schedule([a, topi.tanh(topi.exp(a))])
-    return [conv.module, staged.module, chain.module, instruction_nest()]
+    weighted = lw.Schedule([a, b, topi.nn.matmul(topi.nn.softmax(a), b)])
+    return [conv.module, staged.module, chain.module, weighted.module, instruction_nest()]
 
 
 def instruction_nest() -> ModuleOp:

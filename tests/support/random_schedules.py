@@ -100,6 +100,15 @@ def softmax(draw: st.DrawFn) -> list[te.Tensor]:
 
 
 @st.composite
+def weighted_sum(draw: st.DrawFn) -> list[te.Tensor]:
+    """A sum weighted by a softmax of scores that may be masked."""
+    m, n, k = draw(extents(1, 4)), draw(extents(1, 7)), draw(extents(1, 3))
+    scores, values = _input("scores", m, n), _input("values", n, k)
+    masked = topi.multiply(scores, 0.5) if draw(st.booleans()) else scores
+    return [scores, values, topi.matmul(topi.nn.softmax(masked), values)]
+
+
+@st.composite
 def argmax(draw: st.DrawFn) -> list[te.Tensor]:
     data = _input("data", draw(extents(1, 5)), draw(extents(1, 11)))
     return [data, topi.argmax(data, axis=1)]
@@ -160,6 +169,7 @@ WORKLOADS = st.one_of(
     depthwise(),
     pooling(),
     softmax(),
+    weighted_sum(),
     argmax(),
     chain(),
     window(),
@@ -209,7 +219,7 @@ def draw_step(r: Random, module: ModuleOp, classes: dict[str, type[Primitive[Any
 _MARKS = {"Bind", "Parallel", "Pragma", "SetScope", "StorageAlign", "Unroll", "Vectorize"}
 """Drawn less often: they keep loops from being split and moved."""
 
-_RARE = {"DoubleBuffer", "Pipeline"}
+_RARE = {"DoubleBuffer", "OnlineSoftmax", "Pipeline"}
 """Legal after a few certain steps only, so taken from what they offer."""
 
 _REDUCING = {"DecomposeReduction", "Rfactor"}
@@ -304,6 +314,9 @@ class _Arguments:
 
     def stages(self) -> int:
         return self.pick(2, 3)
+
+    def terms(self) -> int:
+        return self.pick(0, 1, 2, 3, 8)
 
     def auto_unroll_max_step(self) -> int:
         return self.pick(0, 16)

@@ -1,0 +1,504 @@
+"""Compute a sum weighted by a softmax in one pass over blocks of its terms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.context import Context
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects.attributes import Axis
+from ...dialects.element import is_float
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
+from ...dialects.te import YieldOp
+from ..analysis.nest import (
+    block_names,
+    buffer_name,
+    buffer_names,
+    find_block,
+    fresh_buffer_name,
+    fresh_name,
+    function_of,
+    functions,
+    nest_around,
+)
+from ..analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum
+from ..parametric.index import Cap, Index
+from ..parametric.nest import Access, Buffer, Loop, Nest, SizedAxis, Stage, nested
+from ..parametric.sizes import Size, Sizes, ceil_div
+from ..primitive import Primitive
+from ._inlining import copy_body
+from ._moving import drop_buffer, take_out
+from ._reduction import element_type
+from ._staging import insert_alloc, legal_steps, top_level
+
+TRIED = (0, 16)
+"""The terms of a block that are offered to searches for legal steps."""
+_GUARD = {"compare": 1}
+"""Arithmetic of an exponential beside what it is without blocks: the test for a block that is -inf all over."""
+_JOINING = {"compare": 4, "add": 4, "multiply": 4, "special": 1}
+"""Arithmetic of joining a block's maximum, sum and weighted sum to the running ones."""
+_BUFFERS = ("part", "run", "sum", "max")
+"""The ends of names of new buffers: weighted sums of blocks, then the running weighted sum, sum and maximum."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The blocks that are replaced, the terms of a block (0: all), and the names of new blocks and buffers.
+
+    `names` are of the block of partial sums and of that of running ones; `buffers` of what the first of these writes
+    and the three that the second does.
+    """
+
+    found: WeightedSum
+    terms: int
+    names: tuple[str, str]
+    buffers: tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class OnlineSoftmax(Primitive[Plan]):
+    """`m[i] = max(x[i, k]); e[i, k] = exp(x[i, k] - m[i]); s[i] = sum(e[i, k]); w[i, k] = e[i, k] / s[i];
+    c[i, j] = sum(w[i, k] * v[k, j])`
+
+    -> with `terms=0`: `c_part[i, j] = sum(e[i, k] * v[k, j]); c[i, j] = c_part[i, j] / s[i]`.
+
+    -> else, for blocks k0 of `terms` values k1 of k: `m[k0, i]`, `e[k0, i, k1]` relative to it, `s[k0, i]` and
+    `c_part[k0, i, j] = sum(e[k0, i, k1] * v[k, j])` over the k of a block, then a reduction over k0 that carries the
+    running weighted sum, sum and maximum, and `c[i, j] = c_run[i, j] / c_sum[i, j]` (Milakov and Gimelshein 2018, Dao
+    et al. 2022).
+
+    The reduction joins (c, s, m) and (c', s', m') to (a c + a' c', a s + a' s', M) with M = max(m, m') and
+    a = exp(m - M), which is associative and starts from (0, 0, -inf): all else may be computed at its loop k0. Rows
+    that are -inf all over give NaN, as they do without the step. Quotients that were rounded to a narrower type between
+    the softmax and the product no longer are.
+
+    Requires: `block` a sum of products with a factor that is a softmax over the reduce axis, which it alone reads, in
+    five blocks that nothing was done to; exponentials of the type that the sum has.
+    """
+
+    name = "lw-online-softmax"
+    block: str
+    terms: int = 0
+
+    def check(self, module: ModuleOp) -> Plan:
+        block = find_block(self, module, self.block)
+        if self.terms < 0:
+            fix = OnlineSoftmax(self.block)
+            raise self.error(f"terms must be at least 1, or 0 for all in one block, got {self.terms}", fix, block)
+        try:
+            found = match_weighted_sum(block)
+        except NoWeightedSum as refused:
+            rule = f"'{self.block}' must be a sum weighted by a softmax, each in blocks of their own: {refused}"
+            raise self.error(rule, at=refused.at) from None
+        kinds = {str(element_type(b.outputs[0])) for b in (found.largest, found.exponential, found.denominator, block)}
+        if len(kinds) > 1 or not is_float(element_type(block.outputs[0])):
+            rule = f"exponentials and sums must be of one type of floats, they are {', '.join(sorted(kinds))}"
+            raise self.error(rule, at=found.exponential)
+        func = function_of(block)
+        names, buffers = list[str](), list[str]()
+        for wanted in (f"{self.block}_part", f"{self.block}_run"):
+            names.append(fresh_name(wanted, {*block_names(func), *names}))
+        for part in _BUFFERS:
+            wanted = f"{buffer_name(block.outputs[0])}_{part}"
+            buffers.append(fresh_buffer_name(wanted, {*buffer_names(func), *buffers}))
+        partial, run, total, largest = buffers
+        return Plan(found, self.terms, (names[0], names[1]), (partial, run, total, largest))
+
+    def rewrite(self, plan: Plan) -> None:
+        if plan.terms:
+            _Blocked(plan).run()
+        else:
+            _divide_last(plan)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stages = _stages(nest, nest.stage(self.block))
+        if self.terms:
+            _replay_blocks(nest, stages, sizes.of(self.terms))
+        else:
+            _replay_division(nest, stages)
+
+    def describe(self) -> str:
+        amount = f"{self.terms} terms at a time" if self.terms else "all terms at a time"
+        return f"Compute {self.block} and the softmax in it in one pass, {amount}."
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[OnlineSoftmax, ...]:
+        blocks = (b.block_name for func in functions(module_op) for b in blocks_in(func) if b.is_reduction)
+        return legal_steps((cls(name, terms) for name in blocks for terms in TRIED), module_op)
+
+
+def _new_buffer(plan: Plan, name: str, shape: Sequence[int]) -> SSAValue:
+    func = function_of(plan.found.total)
+    alloc = AllocOp(name, buffer_type(element_type(plan.found.total.outputs[0]), shape))
+    insert_alloc(func, alloc)
+    return alloc.buffer
+
+
+def _body(ops: Sequence[Operation], *values: SSAValue) -> Region:
+    return Region(Block([*ops, YieldOp.create(operands=list(values))]))
+
+
+def _quotient(above: LoadOp, below: LoadOp) -> Region:
+    divided = arith.DivfOp(above.result, below.result)
+    return _body([above, below, divided], divided.result)
+
+
+def _plain_block(
+    label: str,
+    axes: Sequence[Axis],
+    output: SSAValue,
+    indices: Sequence[IndexExpr],
+    body: Region,
+    combiner: str = "none",
+) -> BlockOp:
+    """Return a block whose iterators are the loops that will be around it."""
+    return BlockOp(label, axes, [axis(a.name) for a in axes], [output], [indices], body, combiner)
+
+
+def _replace(plan: Plan, made: Sequence[BlockOp], old: Sequence[BlockOp], dropped: Sequence[SSAValue]) -> None:
+    """Put new blocks, each in its loops, before the sum, and take out old ones and the buffers of these."""
+    place = top_level(plan.found.total)
+    around = place.parent_block()
+    assert around is not None
+    for block in made:
+        around.insert_op_before(nest_around(block, [(a.name, a.extent) for a in block.axes]), place)
+    for block in old:
+        take_out(block)
+        block.erase()
+    for buffer in dropped:
+        drop_buffer(buffer)
+
+
+def _in_block(indices: Sequence[IndexExpr], over: Axis, outer: Axis, inner: Axis) -> list[IndexExpr]:
+    """Return the place in a buffer that has a dimension for blocks, and for terms those of one."""
+    return [axis(outer.name), *(e.substitute({over.name: axis(inner.name)}) for e in indices)]
+
+
+def _spatial(block: BlockOp) -> list[Axis]:
+    return [a for a in block.axes if not a.reduce]
+
+
+def _divide_last(plan: Plan) -> None:
+    """Divide the sum of products instead of its weights."""
+    found, total = plan.found, plan.found.total
+    output, indices = total.outputs[0], total.write_indices[0]
+    partial = _new_buffer(plan, plan.buffers[0], buffer_shape(output))
+    load = LoadOp(found.exponential.outputs[0], found.weight.indices.data)
+    ranges = {a.name: (0, a.extent - 1) for a in total.axes}
+    ops, results = copy_body(total, {}, ranges, values=dict.fromkeys(found.weights, load.result))
+    parts = _plain_block(plan.names[0], total.axes, partial, indices, _body([load, *ops], *results), "add")
+    quotient = _quotient(LoadOp(partial, indices), LoadOp(found.denominator.outputs[0], found.row))
+    last = _plain_block(total.block_name, _spatial(total), output, indices, quotient)
+    _replace(plan, [parts, last], [total, found.quotient], [found.quotient.outputs[0]])
+
+
+class _Blocked:
+    """The rewrite to blocks of terms: nests that replace those of a softmax and of the sum that it weighs.
+
+    What has an axis over the terms gets two, k0 over blocks and k1 over the terms of one; so do buffers, k0 in front.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.found = plan.found
+        self.extent = buffer_shape(plan.found.exponential.outputs[0])[plan.found.dimension]
+        self.blocks = -(-self.extent // plan.terms)
+
+    def run(self) -> None:
+        found, plan = self.found, self.plan
+        dropped = [b.outputs[0] for b in found.blocks if b is not found.total]
+        largest, exponentials, sums = (self._buffer(b) for b in (found.largest, found.exponential, found.denominator))
+        partial = _new_buffer(plan, plan.buffers[0], [self.blocks, *buffer_shape(found.total.outputs[0])])
+        old = next(load for load in found.exponential.loads if load.buffer is found.largest.outputs[0])
+        added = found.denominator.loads[0]
+        made = [
+            self._block(found.largest, largest),
+            self._block(found.exponential, exponentials, ([old.result], largest, old)),
+            self._block(found.denominator, sums, ([added.result], exponentials, added)),
+            self._block(found.total, partial, (found.weights, exponentials, found.weight)),
+            *self._joined(largest, sums, partial),
+        ]
+        _replace(plan, made, found.blocks[::-1], dropped)
+
+    def _buffer(self, block: BlockOp) -> SSAValue:
+        """Return a new buffer for what a block gives block by block, called as the old one."""
+        old, shape = block.outputs[0], list(buffer_shape(block.outputs[0]))
+        if block is self.found.exponential:
+            shape[self.found.dimension] = self.plan.terms
+        return _new_buffer(self.plan, buffer_name(old), [self.blocks, *shape])
+
+    def _block(
+        self, block: BlockOp, output: SSAValue, replaced: tuple[list[SSAValue], SSAValue, LoadOp] | None = None
+    ) -> BlockOp:
+        """Return a block over blocks of terms; `replaced` are values of its body, the buffer they are in, the load."""
+        over = self._over(block)
+        names = {a.name for a in block.axes}
+        outer = Axis(fresh_name(f"{over.name}0", names), self.blocks)
+        inner = Axis(fresh_name(f"{over.name}1", names), self.plan.terms, over.reduce)
+        term = axis(outer.name) * self.plan.terms + axis(inner.name)
+        axes = [*(a for a in block.axes if a is not over), outer, inner]
+        ops, values = list[Operation](), dict[SSAValue, SSAValue]()
+        if replaced is not None:
+            old, buffer, load = replaced
+            ops.append(LoadOp(buffer, _in_block(load.indices.data, over, outer, inner)))
+            values = dict.fromkeys(old, ops[0].results[0])
+        copied, (result,) = copy_body(block, {over.name: term}, {a.name: (0, a.extent - 1) for a in axes}, (), values)
+        ops += copied
+        if block is self.found.exponential:
+            ops += self._guard(ops[0].results[0], result)
+            result = ops[-1].results[0]
+        label = self.plan.names[0] if block is self.found.total else block.block_name
+        indices = _in_block(block.write_indices[0], over, outer, inner)
+        made = _plain_block(label, axes, output, indices, _body(ops, result), block.combiner.data)
+        if self.extent % self.plan.terms:
+            made.rebind(made.bindings.data, [self.extent - 1 - term])
+        return made
+
+    def _over(self, block: BlockOp) -> Axis:
+        """Return the axis of a block that goes over the terms."""
+        if block is self.found.exponential:
+            name = block.write_indices[0][self.found.dimension].as_axis()
+            return next(a for a in block.axes if a.name == name)
+        return next(a for a in block.axes if a.reduce)
+
+    def _guard(self, largest: SSAValue, value: SSAValue) -> list[Operation]:
+        """Return what makes an exponential 0 where the maximum of its block is -inf."""
+        lowest, zero = self._constant(-inf), self._constant(0.0)
+        empty = arith.CmpfOp(largest, lowest.result, "oeq")
+        return [lowest, zero, empty, arith.SelectOp(empty.result, zero.result, value)]
+
+    def _joined(self, largest: SSAValue, sums: SSAValue, partial: SSAValue) -> tuple[BlockOp, BlockOp]:
+        """Return the block that carries weighted sum, sum and maximum over blocks of terms, and the last division."""
+        total, plan = self.found.total, self.plan
+        output, indices = total.outputs[0], total.write_indices[0]
+        carried = [_new_buffer(plan, name, buffer_shape(output)) for name in plan.buffers[1:]]
+        spatial = _spatial(total)
+        outer = Axis(fresh_name(f"{_reduce_name(total)}0", {a.name for a in spatial}), self.blocks, True)
+        axes = [*spatial, outer]
+        at = axis(outer.name)
+        row = [at, *self.found.row]
+        loads = [LoadOp(partial, [at, *indices]), LoadOp(sums, row), LoadOp(largest, row)]
+        run = BlockOp(
+            plan.names[1],
+            axes,
+            [axis(a.name) for a in axes],
+            carried,
+            [indices] * len(carried),
+            _body(loads, *(load.result for load in loads)),
+            "custom",
+            identity=[self._number(0.0), self._number(0.0), self._number(-inf)],
+            combine=self._combine(),
+        )
+        quotient = _quotient(LoadOp(carried[0], indices), LoadOp(carried[1], indices))
+        return run, _plain_block(total.block_name, spatial, output, indices, quotient)
+
+    def _combine(self) -> Region:
+        """Return how two triples are joined, with the exponential of the distance of the maxima, 0 of equal ones."""
+        element = element_type(self.found.total.outputs[0])
+        block = Block(arg_types=[element] * 6)
+        c, s, m, c2, s2, m2 = block.args
+        one, zero = self._constant(1.0), self._constant(0.0)
+        largest, first = arith.MaximumfOp(m, m2), arith.CmpfOp(m, m2, "oge")
+        same, below, above = arith.CmpfOp(m, m2, "oeq"), arith.SubfOp(m, m2), arith.SubfOp(m2, m)
+        nearest = arith.MinimumfOp(below.result, above.result)
+        distance = arith.SelectOp(same.result, zero.result, nearest.result)
+        shrunk = math.ExpOp(distance.result)
+        a = arith.SelectOp(first.result, one.result, shrunk.result)
+        a2 = arith.SelectOp(first.result, shrunk.result, one.result)
+        block.add_ops([one, zero, largest, first, same, below, above, nearest, distance, shrunk, a, a2])
+        sums: list[SSAValue] = []
+        for x, x2 in ((c, c2), (s, s2)):
+            left, right = arith.MulfOp(x, a.result), arith.MulfOp(x2, a2.result)
+            both = arith.AddfOp(left.result, right.result)
+            block.add_ops([left, right, both])
+            sums.append(both.result)
+        block.add_op(YieldOp.create(operands=[*sums, largest.result]))
+        return Region(block)
+
+    def _number(self, value: float) -> FloatAttr[AnyFloat]:
+        element = element_type(self.found.total.outputs[0])
+        assert isinstance(element, AnyFloat)
+        return FloatAttr(value, element)
+
+    def _constant(self, value: float) -> arith.ConstantOp:
+        return arith.ConstantOp(self._number(value))
+
+
+def _reduce_name(block: BlockOp) -> str:
+    return next(a.name for a in block.axes if a.reduce)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The five stages of a sum weighted by a softmax, as the rewrite finds the blocks."""
+
+    largest: Stage
+    exponential: Stage
+    denominator: Stage
+    quotient: Stage
+    total: Stage
+
+    @property
+    def weight(self) -> Access:
+        """The read of a weight by `total`."""
+        return next(a for a in self.total.loads if a.buffer is self.quotient.writes[0].buffer)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the exponentials that the sums go over."""
+        return [e.as_name for e in self.weight.indices].index(_reduced(self.total).name)
+
+    @property
+    def row(self) -> list[Index]:
+        """The indices of the row that an instance of `total` reads a weight of."""
+        return [e for d, e in enumerate(self.weight.indices) if d != self.dimension]
+
+
+def _reduced(stage: Stage) -> SizedAxis:
+    return next(a for a in stage.iterators if a.is_reduce)
+
+
+def _stages(nest: Nest, total: Stage) -> _Stages:
+    for load in total.loads:
+        quotient = _sole_writer(nest, load.buffer)
+        if quotient is None or quotient.arithmetic.get("divide") != 1 or len(quotient.loads) != 2:
+            continue
+        if nest.readers(load.buffer) == [total]:
+            exponential, denominator = (nest.writers(a.buffer)[0] for a in quotient.loads)
+            reductions = (w for a in exponential.loads for w in nest.writers(a.buffer))
+            largest = next(
+                w for w in reductions if w.combiner == "max" and nest.readers(w.writes[0].buffer) == [exponential]
+            )
+            return _Stages(largest, exponential, denominator, quotient, total)
+    raise AssertionError(f"the step is legal, so '{total.name}' is weighted by a softmax")
+
+
+def _sole_writer(nest: Nest, buffer: Buffer) -> Stage | None:
+    found = nest.writers(buffer)
+    return found[0] if len(found) == 1 else None
+
+
+def _sized_row(stages: _Stages, first: Sequence[Index] = ()) -> Access:
+    """Return the read of the sum of exponentials that goes with an instance of the sum of products."""
+    return Access(stages.denominator.writes[0].buffer, [*first, *stages.row])
+
+
+def _added(nest: Nest, like: Buffer, ending: str, first: Sequence[Size] = ()) -> Buffer:
+    """Return a new buffer of the nest for what goes into `like`, with more dimensions in front."""
+    name = fresh_buffer_name(f"{like.name}_{ending}", nest.buffers)
+    nest.buffers[name] = Buffer(name, [*first, *like.shape], like.element_bytes, "global", False)
+    return nest.buffers[name]
+
+
+def _sized_axes(stage: Stage, spatial: bool = False) -> list[SizedAxis]:
+    """Return the iterators of a stage that nothing was done to, all or those without a reduction, for another one."""
+    axes = (a for a in stage.iterators if not (spatial and a.is_reduce))
+    return [SizedAxis(a.name, a.extent, a.is_reduce, Index.axis(a.name)) for a in axes]
+
+
+def _sized_weighted(stages: _Stages) -> tuple[list[Access], dict[str, int]]:
+    """Return the reads and the arithmetic of the sum of products with exponentials for weights."""
+    total, weight = stages.total, stages.weight
+    written = stages.exponential.writes[0].buffer
+    loads = [Access(written, list(weight.indices)), *(a for a in total.loads if a is not weight)]
+    widened = {"convert": 1} if weight.buffer.element_bytes != written.element_bytes else {}
+    return loads, dict(Counter(total.arithmetic) - Counter(widened))
+
+
+def _sized_last(stages: _Stages, above: Buffer, below: Access) -> Stage:
+    """Return the stage of the division at the end, under the name of the sum."""
+    write = stages.total.writes[0]
+    loads = [Access(above, list(write.indices)), below]
+    return Stage(stages.total.name, _sized_axes(stages.total, spatial=True), [write], loads, {"divide": 1})
+
+
+def _sized_replace(nest: Nest, stages: _Stages, made: Sequence[Stage], old: Sequence[Stage]) -> None:
+    """Put new stages, each in its loops, before the sum, and take out old ones."""
+    place = nest.root.body.index(nest.top_level(stages.total))
+    for position, stage in enumerate(made):
+        loops = [Loop(a.name, a.extent) for a in stage.iterators]
+        nest.root.add(nested(stage, loops), place + position)
+    for stage in old:
+        stage.take_out()
+    del nest.buffers[stages.quotient.writes[0].buffer.name]
+
+
+def _replay_division(nest: Nest, stages: _Stages) -> None:
+    total = stages.total
+    write = total.writes[0]
+    partial = _added(nest, write.buffer, "part")
+    loads, arithmetic = _sized_weighted(stages)
+    name = fresh_name(f"{total.name}_part", nest.stage_names)
+    writes = [Access(partial, list(write.indices))]
+    parts = Stage(name, _sized_axes(total), writes, loads, arithmetic, "add", dict(total.joining))
+    last = _sized_last(stages, partial, _sized_row(stages))
+    _sized_replace(nest, stages, [parts, last], [total, stages.quotient])
+
+
+def _replay_blocks(nest: Nest, stages: _Stages, terms: Size) -> None:
+    total, write = stages.total, stages.total.writes[0]
+    blocks = ceil_div(_reduced(total).extent, terms)
+    names = [fresh_name(f"{total.name}_{part}", nest.stage_names) for part in ("part", "run")]
+    partial = _added(nest, write.buffer, "part", [blocks])
+    carried = [_added(nest, write.buffer, part) for part in _BUFFERS[1:]]
+    exponentials = stages.exponential.writes[0].buffer
+    exponentials.shape[stages.dimension] = terms
+    for stage in (stages.largest, stages.exponential, stages.denominator):
+        stage.writes[0].buffer.shape.insert(0, blocks)
+    weighted = Stage(names[0], total.iterators, [Access(partial, write.indices)], [], {}, "add", total.joining)
+    weighted.loads, weighted.arithmetic = _sized_weighted(stages)
+    name = fresh_name(f"{_reduced(total).name}0", {a.name for a in _sized_axes(total, spatial=True)})
+    at = Index.axis(name)
+    reads = [Access(partial, [at, *write.indices]), _sized_row(stages, [at])]
+    reads.append(Access(stages.largest.writes[0].buffer, [at, *stages.row]))
+    writes = [Access(buffer, list(write.indices)) for buffer in carried]
+    axes = [*_sized_axes(total, spatial=True), SizedAxis(name, blocks, True, at)]
+    made = [
+        _sized_block(stages.largest, _reduced(stages.largest), terms, blocks),
+        _sized_exponential(stages, terms, blocks),
+        _sized_block(stages.denominator, _reduced(stages.denominator), terms, blocks, exponentials),
+        _sized_block(weighted, _reduced(weighted), terms, blocks, exponentials),
+        Stage(names[1], axes, writes, reads, dict(_JOINING), "custom", dict(_JOINING)),
+        _sized_last(stages, carried[0], Access(carried[1], list(write.indices))),
+    ]
+    old = [stages.largest, stages.exponential, stages.denominator, stages.quotient, total]
+    _sized_replace(nest, stages, made, old)
+
+
+def _sized_exponential(stages: _Stages, terms: Size, blocks: Size) -> Stage:
+    stage = stages.exponential
+    name = stage.writes[0].indices[stages.dimension].as_name
+    over = next(a for a in stage.iterators if a.name == name)
+    made = _sized_block(stage, over, terms, blocks, stages.largest.writes[0].buffer)
+    made.arithmetic = dict(Counter(made.arithmetic) + Counter(_GUARD))
+    return made
+
+
+def _sized_block(stage: Stage, over: SizedAxis, terms: Size, blocks: Size, replaced: Buffer | None = None) -> Stage:
+    """Return a stage over blocks of terms; `replaced` is a buffer that it reads, which has a dimension for them."""
+    taken = {a.name for a in stage.iterators}
+    outer, inner = (fresh_name(f"{over.name}{digit}", taken) for digit in (0, 1))
+    term = Index.axis(outer) * terms + Index.axis(inner)
+    axes = [a for a in _sized_axes(stage) if a.name != over.name]
+    axes += [
+        SizedAxis(outer, blocks, False, Index.axis(outer)),
+        SizedAxis(inner, terms, over.is_reduce, Index.axis(inner)),
+    ]
+
+    def in_block(access: Access) -> Access:
+        at = access.substituted({over.name: Index.axis(inner)})
+        return Access(at.buffer, [Index.axis(outer), *at.indices])
+
+    loads = [in_block(a) for a in stage.loads if a.buffer is replaced]
+    loads += [a.substituted({over.name: term}) for a in stage.loads if a.buffer is not replaced]
+    writes = [in_block(a) for a in stage.writes]
+    made = Stage(stage.name, axes, writes, loads, dict(stage.arithmetic), stage.combiner, dict(stage.joining))
+    made.caps.append(Cap.of(term, over.extent - 1))
+    return made

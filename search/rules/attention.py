@@ -1,0 +1,284 @@
+"""Attention on a CPU in one pass: for a block of queries, scores, softmax and the weighted sum while they are cached.
+
+Queries are lanes, so that the reductions of softmax are elementwise, and keys and values are read as they are.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.loop import BlockOp, blocks_in
+from ...dialects.target import Target
+from ...passes.analysis.access import is_argument
+from ...passes.analysis.nest import buffer_name
+from ...passes.primitive import ScheduleError
+from ...passes.schedule.cache_read import CacheRead
+from ...passes.schedule.cache_write import CacheWrite
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.compute_inline import ComputeInline
+from ...passes.schedule.online_softmax import OnlineSoftmax
+from ...passes.schedule.parallel import Parallel
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.transform_layout import TransformLayout
+from ...passes.schedule.unroll import Unroll
+from ...passes.schedule.vectorize import Vectorize
+from ..sketch.draft import Draft
+from ..sketch.hole import Columns, Derived, Hole
+from ..sketch.rule import SketchRule
+from ..structure.attention import AttentionBlocks, find_attention
+from ..structure.strides import lanes_of_block, output_bytes
+
+TERMS = (64, 128, 256, 512)
+"""Keys of a block. 12 heads of 512 x 512 x 64 take 12.8 ms in blocks of 256, 13.7 in blocks of 128 (one core of an AMD
+EPYC, Zen 3, processor time, medians of alternating rounds, as below)."""
+TILE = (2, 4, 6, 8)
+"""Keys, or elements of a value, of a register tile: with 2 vectors of queries 11.8 ms for 4, 12.6 for 6 of them."""
+VECTORS = (1, 2, 4)
+"""Vectors of queries of a register tile: 15.7 ms for 1 (and 8 keys), 11.8 for 2 (and 4), 14.0 for 4 (and 2)."""
+TILES = (1, 2, 4, 8)
+"""Register tiles of queries that a task has: 11.9, 11.8, 12.8 and 14.5 ms."""
+KEPT_ROWS = 2
+"""Rows as long as there are keys that a task keeps for each query: scores and exponentials."""
+
+
+class Attention(SketchRule):
+    """Two products with a softmax between them, where there are queries enough for the lanes of a vector.
+
+    Softmax is over all keys at a time, or over blocks of them with a running maximum; the first does less, the second
+    stays in a smaller cache.
+    """
+
+    order: ClassVar[int] = 50
+
+    def when(self, target: Target) -> bool:
+        return not target.is_gpu
+
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        drafts = [draft]
+        for block in list(blocks_in(draft.module)):
+            plans = plan_attention(block, target)
+            grown = [made for one in drafts for plan in plans if (made := _written(one, plan)) is not None]
+            drafts = grown or drafts
+        return drafts
+
+
+@dataclass(frozen=True)
+class AttentionPlan:
+    """Attention in tasks of `rows` queries, which are `tiles` of `vectors` of `lanes`.
+
+    A register tile has so many `keys` of scores, `columns` of results, for each of its queries; a block of keys has
+    `terms`, or all where that is None.
+    """
+
+    target: Target
+    parts: AttentionBlocks
+    lanes: int
+    vectors: Hole
+    tiles: Hole
+    rows: Derived
+    keys: Hole
+    columns: Hole
+    terms: Hole | None
+
+    def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Register tiles that fit the registers, and tasks that are not mostly beyond the last query."""
+        vectors = c[self.vectors.name]
+        sums = vectors * np.maximum(c[self.keys.name], c[self.columns.name])
+        fits = sums + vectors + 1 <= self.target.vector_registers
+        filled = c[self.rows.name] < 2 * max(self.parts.row_extent, self.lanes)
+        return np.asarray(fits & filled)
+
+
+def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
+    """Plan the attention whose last block is given, what is tried first in front; none for another block."""
+    found, lanes = find_attention(block), lanes_of_block(block, target)
+    if found is None or lanes < 2 or found.row_extent < lanes:
+        return []
+    name = block.block_name
+    columns = next(a.extent for a in block.axes if a.name == found.columns)
+    vectors = Hole.near(f"{name}_vectors", _upto(VECTORS, -(-found.row_extent // lanes)), 2, "vector")
+    tiles = Hole.near(f"{name}_tiles", _upto(TILES, -(-found.row_extent // (lanes * vectors.default))), 2)
+    whole = AttentionPlan(
+        target,
+        found,
+        lanes,
+        vectors,
+        tiles,
+        Derived.of(f"{name}_rows", lambda c: lanes * c[vectors.name] * c[tiles.name], (vectors, tiles)),
+        Hole.near(f"{name}_keys", _upto(TILE, found.key_extent), 4, "unroll"),
+        Hole.near(f"{name}_columns", _upto(TILE, columns), 4, "unroll"),
+        None,
+    )
+    choices = tuple(n for n in TERMS if n < found.key_extent)
+    if not choices:
+        return [whole]
+    blocks = replace(whole, terms=Hole.near(f"{name}_terms", choices, 256))
+    kept = KEPT_ROWS * found.key_extent * whole.rows.default * output_bytes(block)
+    return [blocks, whole] if kept > target.l2_bytes else [whole, blocks]
+
+
+def _upto(choices: tuple[int, ...], most: int) -> tuple[int, ...]:
+    return tuple(n for n in choices if n <= most) or (1,)
+
+
+def _written(draft: Draft, plan: AttentionPlan) -> Draft | None:
+    """A copy of the draft with the steps of a plan; None where a primitive refuses one, or no candidate is legal."""
+    grown = draft.copy()
+    try:
+        _write(grown, plan)
+    except ScheduleError:
+        return None
+    grown.names.append("attention" if plan.terms is None else "attention_blocks")
+    return grown if grown.make_defaults_legal() else None
+
+
+def _write(draft: Draft, plan: AttentionPlan) -> None:
+    parts, total = plan.parts, plan.parts.total
+    draft.add(plan.vectors, plan.tiles, plan.rows, plan.keys, plan.columns)
+    if plan.terms is not None:
+        draft.add(plan.terms)
+    draft.limits.append(plan.limit)
+    for step in parts.steps[:-1]:
+        draft.do(ComputeInline, block=step)
+    partial, running = OnlineSoftmax(total, 1).check(draft.module).names
+    draft.do(OnlineSoftmax, block=total, terms=plan.terms if plan.terms is not None else 0)
+    masked, tile = _scored(draft, parts), _staged(draft, partial)
+    parts = replace(parts, rows={**parts.rows, **dict.fromkeys((partial, tile), parts.rows[total])})
+    if not parts.steps:
+        parts.rows[masked], parts.keys[masked] = parts.rows[parts.scores], parts.keys[parts.scores]
+    row = parts.rows[total]
+    first, rest = draft.split(total, row, (0, plan.rows))
+    place = first
+    draft.order(total, [*_before(draft, total, first), first, *draft.loops(total, below=rest), rest])
+    if plan.terms is not None:
+        place = _carried(draft, running, first, row)
+    for block in (tile, partial, parts.denominator, parts.exponential, parts.largest, masked):
+        draft.do(ComputeAt, block=block, loop=place, unit_loops=True)
+    whole = replace(plan, parts=parts)
+    _tiled(draft, whole, masked, parts.scores, place)
+    _tiled(draft, whole, tile, partial, place)
+    for block in (parts.largest, parts.exponential, parts.denominator):
+        _elementwise(draft, whole, block, place)
+    _pack_queries(draft, whole, first)
+    _turn_masks(draft, masked, parts.rows[masked])
+    for block in (parts.scores, masked, parts.largest, parts.exponential, parts.denominator, partial, tile):
+        _rows_last(draft, block, parts.rows[block])
+    if plan.terms is not None:
+        _rows_last(draft, running, row)
+        _vectors(draft, running, plan.lanes)
+    _vectors(draft, total, plan.lanes)
+    around = draft.loops(total)
+    task = draft.fuse(total, around[: around.index(first) + 1])
+    if plan.target.cores > 1:
+        draft.do(Parallel, block=total, loop=task)
+    draft.settled.update(block.block_name for block in blocks_in(draft.module) if task in draft.loops(block.block_name))
+
+
+def _scored(draft: Draft, parts: AttentionBlocks) -> str:
+    """Keep scores in registers until the last step on them; the block that writes what softmax reads."""
+    if not parts.steps:
+        return _staged(draft, parts.scores)
+    draft.do(SetScope, block=parts.scores, scope="local")
+    return parts.steps[-1]
+
+
+def _staged(draft: Draft, name: str) -> str:
+    """Keep the sums of a block in registers; the block that copies them from there."""
+    (output,) = draft.block(name).outputs
+    label = f"{name}_tile"
+    draft.do(CacheWrite, block=name, buffer=buffer_name(output), scope="local", label=label)
+    return label
+
+
+def _before(draft: Draft, name: str, loop: str) -> list[str]:
+    around = draft.loops(name)
+    return around[: around.index(loop)]
+
+
+def _inside(draft: Draft, name: str, place: str) -> dict[str, str]:
+    """The loop of each axis of a block that has just been moved to the loop `place`."""
+    axes = sorted(draft.block(name).axes, key=lambda a: a.reduce)
+    return dict(zip((a.name for a in axes), draft.loops(name, below=place), strict=True))
+
+
+def _carried(draft: Draft, running: str, task: str, row: str) -> str:
+    """Carry maximum and sums over blocks of keys in each task; the loop over them."""
+    draft.do(ComputeAt, block=running, loop=task, unit_loops=True)
+    loops = _inside(draft, running, task)
+    blocks = list(loops.values())[-1]
+    draft.order(running, [blocks, *(n for n in loops.values() if n not in (blocks, loops[row])), loops[row]])
+    return blocks
+
+
+def _tiled(draft: Draft, plan: AttentionPlan, copy: str, product: str, place: str) -> None:
+    """Compute a product in register tiles, which `copy` takes from there."""
+    names, side = ({}, plan.columns) if copy not in plan.parts.keys else (plan.parts.keys, plan.keys)
+    loops = _inside(draft, copy, place)
+    row, other = loops.pop(plan.parts.rows[copy]), loops.pop(names.get(copy, plan.parts.columns))
+    outer, vectors, lanes = draft.split(copy, row, (0, plan.vectors, plan.lanes))
+    tiles, inner = draft.split(copy, other, (0, side))
+    draft.order(copy, [*loops.values(), outer, tiles, inner, vectors, lanes])
+    _registers(draft, copy, (inner, vectors), lanes)
+    draft.do(ComputeAt, block=product, loop=tiles, unit_loops=True)
+    loops = _inside(draft, product, tiles)
+    row, across = loops.pop(plan.parts.rows[product]), loops.pop(names.get(product, plan.parts.columns))
+    vectors, lanes = draft.split(product, row, (0, plan.lanes))
+    draft.order(product, [*loops.values(), across, vectors, lanes])
+    _registers(draft, product, (across, vectors), lanes)
+
+
+def _registers(draft: Draft, name: str, unrolled: tuple[str, ...], lanes: str) -> None:
+    draft.do(Vectorize, block=name, loop=lanes)
+    for loop in unrolled:
+        draft.do(Unroll, block=name, loop=loop)
+
+
+def _elementwise(draft: Draft, plan: AttentionPlan, name: str, place: str) -> None:
+    """Vectors of queries for a step of the softmax, or a reduction of it, which goes over keys outside of them."""
+    loops = _inside(draft, name, place)
+    row = loops[plan.parts.rows[name]]
+    outer, vectors, lanes = draft.split(name, row, (0, plan.vectors, plan.lanes))
+    draft.order(name, [outer, *(n for n in loops.values() if n != row), vectors, lanes])
+    _registers(draft, name, (vectors,), lanes)
+
+
+def _pack_queries(draft: Draft, plan: AttentionPlan, task: str) -> None:
+    """Lay the queries of a task out with rows as lanes."""
+    scores, buffer = plan.parts.scores, plan.parts.queries
+    row, label = plan.parts.rows[scores], f"{buffer}_panel"
+    load = next(load for load in draft.block(scores).loads if buffer_name(load.buffer) == buffer)
+    others = (str(e.as_axis()) for e in load.indices.data if e.as_axis() != row)
+    draft.do(CacheRead, block=scores, buffer=buffer, scope="global", layout=(*others, row), label=label)
+    draft.do(ComputeAt, block=label, loop=task, unit_loops=True)
+    _vectors(draft, label, plan.lanes)
+
+
+def _turn_masks(draft: Draft, name: str, row: str) -> None:
+    """Lay masks that are constants out ahead with rows as lanes; the lanes of others are loaded one by one."""
+    for load in draft.block(name).loads:
+        names = [e.as_axis() for e in load.indices.data]
+        if row in names[:-1] and None not in names and is_argument(load.buffer):
+            layout = (*(str(n) for n in names if n != row), row)
+            with suppress(ScheduleError):
+                draft.do(TransformLayout, block=name, buffer=buffer_name(load.buffer), layout=layout)
+
+
+def _vectors(draft: Draft, name: str, lanes: int) -> None:
+    """Make the innermost loop one of vectors."""
+    _, inner = draft.split(name, draft.loops(name)[-1], (0, lanes))
+    draft.do(Vectorize, block=name, loop=inner)
+
+
+def _rows_last(draft: Draft, name: str, row: str) -> None:
+    """Have neighbouring rows next to each other in all that a block writes."""
+    block = draft.block(name)
+    names = [str(e.as_axis()) for e in block.write_indices[0]]
+    if names[-1] != row:
+        layout = (*(n for n in names if n != row), row)
+        for output in [buffer_name(o) for o in block.outputs]:
+            draft.do(TransformLayout, block=name, buffer=output, layout=layout)
