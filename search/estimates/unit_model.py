@@ -14,7 +14,6 @@ from .tile_model import (
     CYCLES_PER_S,
     FMA_PER_CYCLE,
     L2_BYTES_PER_CYCLE,
-    L2_MISS,
     LOADS_PER_CYCLE,
     LOOP_CYCLES,
     PACK_CYCLES,
@@ -29,6 +28,8 @@ TILE_LATENCY = 52
 L1_SHARE = 2
 """One part in so many of the first-level cache keeps what is used again: the rest streams through (Goto and van de
 Geijn, Anatomy of High-Performance Matrix Multiplication)."""
+L2_MISS = 1.2
+"""Factor where a task does not fit the second-level cache. No measurement is kept."""
 DOT_LATENCY = 5
 """Cycles from the operands of a dot product in lanes to its result (the same manual, VPDPBUSD)."""
 

@@ -67,7 +67,7 @@ class MultiLevelTiling(SketchRule):
                 return [replace(one, epilogue=where) for one in found for where in ("apart", "tile")]
             return found
 
-        return tile_anchors(draft, structures, write)
+        return tile_anchors(draft, structures, write, by_estimate=True)
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class _TileLoops:
 
 def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
+    model = tile_model(plan)  # before arguments that are packed ahead are replaced
     draft.add(*plan.numbers)
     draft.limits += block_limits(plan)
     panels = _pack(draft, plan)
@@ -94,7 +95,6 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
         _place(draft, plan, loops, panel)
     if plan.target.cores > 1:
         draft.do(Parallel, block=plan.block, loop=loops.tasks)
-    model = tile_model(plan)
     draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]
     return model
 
