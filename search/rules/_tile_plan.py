@@ -15,7 +15,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
-from ._lanes import upto
+from ._lanes import threads_pay, upto
 from ._reduce_steps import covers, steps_of
 from ._turned_epilogue import turning_cycles
 
@@ -152,6 +152,12 @@ class TilePlan:
     @property
     def block(self) -> str:
         return self.anchor.block
+
+    @property
+    def is_parallel(self) -> bool:
+        """True where there is enough to do for threads."""
+        work = prod(a.extent for a in (*self.anchor.spatial, *self.anchor.reduce))
+        return threads_pay(self.target, work, max(1, self.target.vector_bytes // element_bytes(self.anchor.element)))
 
 
 def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> TilePlan:
