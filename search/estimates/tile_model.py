@@ -32,6 +32,9 @@ MEMORY_BYTES_PER_CYCLE = 5
 """Bytes from memory, of one core: 16 GB/s at 3.2 GHz (one core of an AMD EPYC, Zen 3, which reads 256 MiB)."""
 PACK_CYCLES = 1.0
 """Cycles to lay out one element anew where it stays in the caches (measured on a Zen 5)."""
+APART_PACK_CYCLES = 5.0
+"""The same in a tile where neighbouring lanes are not neighbours in memory: with a stride of 2 or across rows 2 to 9
+(three shown operators, one core of an AMD EPYC, Zen 3)."""
 FAR_PACK_CYCLES = 3.0
 """Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
 MOST_COPIES = 256
@@ -78,8 +81,8 @@ class TileModel:
     """The shape of one tiled reduction: extents, holes, and along which axes each operand moves, and the result.
 
     `outer` are axes that are not tiled, and their extents. Axes that became lanes together are one axis here, under one
-    name. `packed` are the elements that are laid out anew
-    before the reduction, all at once; `turning` are the cycles of an epilogue that writes along another axis.
+    name. `packed` are the elements that are laid out anew before the reduction, all at once, `tile_pack_cycles` the
+    cycles of one that is laid out in a tile; `turning` are the cycles of an epilogue that writes along another axis.
     """
 
     target: Target
@@ -94,6 +97,7 @@ class TileModel:
     operands: tuple[Operand, ...]
     result: Operand
     padded_inline: bool
+    tile_pack_cycles: float = PACK_CYCLES
     packed: int = 0
     turning: float = 0.0
 
@@ -242,4 +246,4 @@ class TileModel:
                 for loop in self._loops(c)[: len(self.reduce) + len(self.rows) + 1]:
                     cover[loop.axis] = cover[loop.axis] * loop.trips
                 elements = elements + operand.footprint(cover) / self.element_bytes
-        return np.asarray(elements * PACK_CYCLES)
+        return np.asarray(elements * self.tile_pack_cycles)

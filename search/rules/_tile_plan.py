@@ -10,7 +10,7 @@ from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ..estimates import cache_traffic as traffic
-from ..estimates.tile_model import ReduceAxis, TiledAxis, TileModel
+from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
@@ -245,6 +245,7 @@ def tile_model(plan: TilePlan) -> TileModel:
     vector = plan.variant.vector
     extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
     packed = sum(prod(extents[n] for n in o.axes) for o in plan.moving) if plan.variant.panel == "root" else 0
+    in_place = all(operand.steps_along(vector[-1].name) for operand in plan.moving)
     return TileModel(
         target=plan.target,
         outer=tuple((a.name, a.extent) for a in plan.outer),
@@ -261,6 +262,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         operands=tuple(_touched(plan, operand) for operand in plan.anchor.operands),
         result=_touched_together(plan, [a.name for a in plan.anchor.spatial]),
         padded_inline=plan.variant.inline_pads,
+        tile_pack_cycles=PACK_CYCLES if in_place else APART_PACK_CYCLES,
         packed=packed,
         turning=plan.turning,
     )
