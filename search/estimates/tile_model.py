@@ -29,12 +29,12 @@ L3_BYTES_PER_CYCLE = 8
 """Bytes from the cache that cores share, of each: a quarter of what the same guide says. Of 4, 8 and 16 the first two
 chose candidates 9% from the best of 16, in geometric mean over ten operators, and the last 20% (Zen 3, one core)."""
 MEMORY_BYTES_PER_CYCLE = 5
-"""Bytes from memory, of one core: 16 GB/s at 3.2 GHz (one core of an AMD EPYC, Zen 3, which reads 256 MiB)."""
+"""Bytes from memory, of one core: about 16 GB/s (a Zen 3, other work beside) at 3.2 GHz, a clock that is assumed."""
 PACK_CYCLES = 1.0
 """Cycles to lay out one element anew where it stays in the caches (measured on a Zen 5)."""
 APART_PACK_CYCLES = 5.0
-"""The same in a tile where neighbouring lanes are not neighbours in memory: with a stride of 2 or across rows 2 to 9
-(three shown operators, one core of an AMD EPYC, Zen 3)."""
+"""The same in a tile where neighbouring lanes are not neighbours in memory. Not measured by itself: what three shown
+operators on a Zen 3 took beyond the estimate with 1 comes to 2, 6 and 9."""
 FAR_PACK_CYCLES = 3.0
 """Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
 MOST_COPIES = 256

@@ -18,8 +18,9 @@ from ..structure.strides import nearly_in_rows, run_together
 from .always_inline import COSTLY
 
 FORK_JOIN_CYCLES = 4096
-"""Cycles to give a loop to threads that wait for it, and to wait for them: 1.3 us of 3.2 GHz (two cores of an AMD EPYC,
-Zen 3, other work beside: 64 elements take 0.05 us, and 1.33 us in threads; threads that sleep take 5 us)."""
+"""Cycles to give a loop to threads that wait for it, and to wait for them: 1.3 us at an assumed clock of 3.2 GHz
+(two cores of an AMD EPYC, Zen 3, other work beside: 64 elements take 0.05 us, and 1.33 us in threads). Threads that
+sleep were not measured; waking them takes longer."""
 VECTOR_CYCLES = 2
 """Cycles to load a vector, do little with it, and store it, where caches hold it (on the same CPU, 16384 elements take
 1.34 us in vectors of 8, and 2.2 us in threads; 65536 take 6.7 us and 4.9 us)."""
