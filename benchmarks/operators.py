@@ -3,8 +3,10 @@
     python benchmarks/operators.py --target cuda --trials 64 --output operators.jsonl
 
 fp32, TF32 off; each result is checked against the reference first. On a CUDA device both sides are replayed as CUDA
-graphs; on a CPU calls are timed on `--threads` threads of both. Ours and the peer take turns, and a figure is the
-median of the turns; a ratio above 1 means that ours is faster. Several processes (`--jobs`) prepare cases at once, and
+graphs; on a CPU calls are timed on `--threads` threads of both, and on one thread in seconds of the CPU, in which what
+else a machine does counts least. Ours and the peer take turns, and a figure is the median of the turns; a ratio above 1
+means that ours is faster. `--write-schedules FILE` writes the untuned schedules, and `--before FILE` measures such ones
+of an older version beside those of this one. Several processes (`--jobs`) prepare cases at once, and
 one at a time has the device. Results are a line of JSON each, and a file that is there is gone on with.
 """
 
@@ -21,6 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from operator_cases import CASES, Case
 from rounds import PAUSE_S
 
 import loopwright as lw
+from loopwright.backends.arrays import aligned_copy, aligned_empty
 from loopwright.search.sketch.likely import likeliest
 
 Row = dict[str, Any]
@@ -47,6 +51,12 @@ def main() -> int:
     if path and path.exists():
         done = {row["case"]: row for row in map(json.loads, path.read_text().splitlines())}
     in_turn = sorted(CASES, key=lambda case: not case.held_out)  # what matters most comes first
+    if options.write_schedules:
+        chosen = {
+            case.name: lw.SearchTask(case.operator.tensors, target=_target(options)).default_schedule for case in CASES
+        }
+        Path(options.write_schedules).write_text(json.dumps(chosen, indent=1))
+        return 0
     left = [case.name for case in in_turn if case.name not in done and _asked(case, options)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, context, _begin, (context.Lock(), options.threads)) as pool:
@@ -63,6 +73,8 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="llvm", help="llvm or cuda; a device that is here")
+    parser.add_argument("--write-schedules", metavar="FILE", help="write the untuned schedules, and measure nothing")
+    parser.add_argument("--before", metavar="FILE", help="also untuned schedules that an older version wrote")
     parser.add_argument("--analytic", action="store_true", help="also what the rules' estimates choose, untuned")
     parser.add_argument("--trials", type=int, default=0, help="of a search; without, the untuned schedule alone")
     parser.add_argument("--limit-s", type=float, default=60, help="seconds of a search, at most")
@@ -114,6 +126,8 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
     inputs = task.reference.inputs
     row: Row = {"flops": task.flops}
     kernels = {"untuned_s": task.build(task.default_schedule)}
+    if options.before:
+        kernels["before_s"] = task.build(json.loads(Path(options.before).read_text())[case.name])
     if options.analytic:
         kernels["analytic_s"] = task.build(likeliest(task.sketches))
     if options.trials:
@@ -121,10 +135,13 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
     with _device:
         for kernel in kernels.values():
             _check(kernel, task)
-        calls = {name: _ours(kernel, inputs, on_gpu) for name, kernel in kernels.items()}
+        on_cpu_clock = not on_gpu and options.threads == 1
+        ours = _ours_by_cpu if on_cpu_clock else partial(_ours, on_gpu=on_gpu)
+        calls = {name: ours(kernel, inputs) for name, kernel in kernels.items()}
         arrays = [torch.from_numpy(array) for array in inputs]
         peer = case.operator.peer(torch, [array.cuda() if on_gpu else array for array in arrays])
-        calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else _repeated(peer)
+        clock = time.process_time if on_cpu_clock else time.perf_counter
+        calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else _repeated(peer, clock)
         times_s: dict[str, list[float]] = {name: [] for name in calls}
         for _ in range(options.turns):
             for name, call in calls.items():
@@ -166,16 +183,35 @@ def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], floa
     return lambda: float(kernel.benchmark(*inputs, repeat=3, min_repeat_ms=AT_LEAST_S[on_gpu] * 1e3, **replayed).median)
 
 
-def _repeated(call: Callable[[], Any]) -> Callable[[], float]:
+def _ours_by_cpu(kernel: Any, inputs: Sequence[Any]) -> Callable[[], float]:
+    """Seconds of the CPU that a run takes, of as many as take a while."""
+    arrays = [aligned_copy(array) for array in inputs]
+    arrays += [aligned_empty(tuple(out.shape), out.dtype) for out in kernel.arguments if out.is_output]
+    runs = 1
+
+    def timed() -> float:
+        nonlocal runs
+        while True:
+            start_s = time.process_time()
+            kernel._executable.time(arrays, runs)
+            taken_s = time.process_time() - start_s
+            if taken_s >= 3 * AT_LEAST_S[False]:
+                return taken_s / runs
+            runs *= 2
+
+    return timed
+
+
+def _repeated(call: Callable[[], Any], clock: Callable[[], float]) -> Callable[[], float]:
     """Seconds of a call on a CPU, of as many as take a while."""
 
     def timed() -> float:
         call()
-        number, start_s = 0, time.perf_counter()
-        while time.perf_counter() - start_s < 3 * AT_LEAST_S[False]:
+        number, start_s = 0, clock()
+        while clock() - start_s < 3 * AT_LEAST_S[False]:
             call()
             number += 1
-        return (time.perf_counter() - start_s) / number
+        return (clock() - start_s) / number
 
     return timed
 
@@ -188,6 +224,8 @@ def _line(row: Row) -> str:
     if "failed" in row:
         return f"| {row['kind']} | {row['case']} | {half} | {row['failed'].splitlines()[0][:200]} |"
     cells = [f"{row['peer_s'] * 1e6:.1f}", f"{row['untuned_s'] * 1e6:.1f}", f"{row['peer_s'] / row['untuned_s']:.2f}x"]
+    if "before_s" in row:
+        cells += [f"{row['before_s'] * 1e6:.1f}", f"{row['peer_s'] / row['before_s']:.2f}x"]
     if "analytic_s" in row:
         cells += [f"{row['analytic_s'] * 1e6:.1f}", f"{row['peer_s'] / row['analytic_s']:.2f}x"]
     if "tuned_s" in row:
@@ -200,12 +238,13 @@ def table(rows: Sequence[Row]) -> str:
     """Lines of both halves, and what each comes to."""
     tuned = any("tuned_s" in row for row in rows)
     heads = ["kind", "case", "half", "PyTorch (us)", "untuned (us)", "PyTorch / untuned"]
+    heads += ["before (us)", "PyTorch / before"] if any("before_s" in row for row in rows) else []
     heads += ["by estimates (us)", "PyTorch / by estimates"] if any("analytic_s" in row for row in rows) else []
     heads += ["tuned (us)", "PyTorch / tuned", "trials"] if tuned else []
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *map(_line, rows), ""]
     right = [row for row in rows if "failed" not in row]
     for held_out in (False, True):
-        for key in ("untuned_s", "analytic_s", "tuned_s"):
+        for key in ("untuned_s", "before_s", "analytic_s", "tuned_s"):
             ratios = [row["peer_s"] / row[key] for row in right if row["held_out"] == held_out and key in row]
             if ratios:
                 half = "Held out" if held_out else "Shown"

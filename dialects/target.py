@@ -68,6 +68,8 @@ class Target:
     vector_registers: int = 16
     l1_bytes: int = 32768
     l2_bytes: int = 524288
+    l3_bytes: int = 0
+    """Of a CPU, the cache that its cores share; the others are each core's own."""
     max_threads_per_block: int = 0
     max_shared_bytes: int = 0
     max_local_bytes: int = 0

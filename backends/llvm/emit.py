@@ -28,6 +28,9 @@ from .symbols import RUN_SYMBOL, TIME_SYMBOL
 from .tiles import TILE, begin_loop, end_loop, tiles_of_loop
 from .types import buffer_bytes
 
+_LDEXP = frozenset({"avx512f", "avx512vl"})
+"""Features of vscalefps for vectors of any width (Intel 64 and IA-32 manual, volume 2, VSCALEFPS)."""
+
 
 @dataclass(frozen=True)
 class KernelText:
@@ -58,7 +61,8 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
     function = functions[0]
     target = target_of(module)
     name = function.sym_name.data
-    text = Module(threads=max(1, target.cores), name=name, check_addresses=check_addresses)
+    cpu = cpu_of(target)
+    text = Module(max(1, target.cores), name, check_addresses, has_ldexp=_LDEXP.issubset(cpu.features))
     body = Function(text)
     parameters = []
     for number, argument in enumerate(function.body.block.args):
@@ -73,7 +77,7 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
         arguments_of(function),
         body.workspace.bytes,
         text.threads if text.regions else 1,
-        _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64, tune=cpu_of(target).tune),
+        _assemble(text, [kernel, entry], wide=target.vector_bytes >= 64, tune=cpu.tune),
         tuple(text.accesses),
         tuple(sorted(text.features)),
     )

@@ -47,6 +47,8 @@ class Module:
     threads: int
     name: str
     check_addresses: bool = False
+    has_ldexp: bool = False
+    """The processor multiplies vectors by powers of two in one instruction."""
     symbols: dict[str, str] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)

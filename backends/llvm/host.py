@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...dialects.cpu_models import CPU_MODELS, GENERIC, UNITS, features_of_cpu
 from ...dialects.target import Target
-from ..host_cache import cache_bytes
+from ..host_cache import cache_bytes, cache_bytes_a_core
 from .cpu import CpuFeatures, architecture, cpu_for, host_features, host_model
 
 
@@ -21,8 +21,9 @@ def host_target(cores: int | None = None) -> Target:
         cores=cores if cores is not None else _cores(),
         vector_bytes=vector_bytes,
         vector_registers=registers,
-        l1_bytes=cache_bytes(1) or known.l1_bytes,
-        l2_bytes=cache_bytes(2) or known.l2_bytes,
+        l1_bytes=cache_bytes_a_core(1) or known.l1_bytes,
+        l2_bytes=cache_bytes_a_core(2) or known.l2_bytes,
+        l3_bytes=cache_bytes(3),
         features=_other_units(),
     )
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from .types import float_text, intrinsic_suffix, shape_text, splat_text
 
-# Weighted minimax fits on the ranges named, to below 2^-27 relative; highest power first.
+# Weighted minimax fits on the ranges named, to below 2^-27 relative unless said otherwise; highest power first.
 _EXP = (0.0013811684912070632, 0.00837013404816389, 0.04166852682828903, 0.16666509211063385, 0.4999999403953552)
 """(e^r - 1 - r) / r^2 on |r| <= ln(2) / 2."""
 _EXP2 = (
@@ -20,32 +20,35 @@ _LOG = (
     *(-0.1666799634695053, 0.20002113282680511, -0.25000008940696716, 0.3333331346511841),
 )
 """(log(1 + f) - f + f^2 / 2) / f^3 on sqrt(1/2) <= 1 + f <= sqrt(2)."""
-_TANH = (-0.005603918340057135, 0.02055172435939312, -0.05371410772204399, 0.13331152498722076, -0.33333271741867065)
-"""(tanh(x) - x) / x^3 in z = x^2 on |x| <= 0.64."""
 _ERF_SMALL = (
-    *(8.538106339983642e-05, -0.000818154716398567, 0.005204378627240658, -0.026860715821385384),
-    *(0.11283718794584274, -0.37612634897232056, 0.12837916612625122),
+    *(7.236068631755188e-05, -0.0007824739441275597, 0.005167731083929539, -0.026843518018722534),
+    *(0.11283364146947861, -0.37612611055374146, 0.12837916612625122),
 )
-"""erf(x) / x - 1 in z = x^2 on |x| <= 0.9."""
+"""erf(x) / x - 1 in z = x^2 on |x| <= _ERF_SPLIT."""
 _ERF_LARGE = (
-    *(2.082853279716801e-05, -0.0004313926328904927, 0.004156250506639481, -0.025080606341362),
-    *(0.10822036862373352, 0.6334008574485779, 1.1294883489608765, -0.0001692039950285107),
+    *(0.00993243046104908, -0.02163051813840866, 0.05808096006512642, 0.025499114766716957, 0.16595415771007538),
+    *(0.36633795499801636, 0.7827082276344299, 1.19356369972229, 1.6997710466384888),
 )
-"""-log(1 - erf(x)) on 0.9 <= x <= 4."""
+"""(1 - erf(x))^(-1/4) in x - _ERF_SPLIT on _ERF_SPLIT <= x <= 4, weighted by what its error does to erf (2^-24.8)."""
+_ERF_SPLIT = 1.1
+"""Between the two: below it the first needs fewer terms, beyond it the fourth power of the second loses less."""
 
 _LN2 = 0.6931471805599453
 _LN2_HIGH = 0.693359375
 """ln(2) in so few bits that its product with an exponent is exact."""
 _LN2_LOW = _LN2 - _LN2_HIGH
 _LOG2_E = 1.4426950408889634
-_ROUNDER = 12582912.0
-"""1.5 * 2^23: adding it rounds a small float to an integer, which then stands in the low bits."""
+_ROUNDER = 12582912.0 + 254.0
+"""1.5 * 2^23 + 2 * 127: adding it rounds a small float to an integer n, and n + 254 then stands in the low bits."""
+_ROUNDED_ZERO = 0x4B400000 + 254
+"""The bits of _ROUNDER."""
 
 
 class Writer:
     """Straight-line LLVM code on `lanes` single-precision values."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, has_ldexp: bool = False) -> None:
+        self.has_ldexp = has_ldexp
         self.lanes = None if lanes == 1 else lanes
         self.real = shape_text(lanes, "float")
         self.integer = shape_text(lanes, "i32")
@@ -76,6 +79,9 @@ class Writer:
     def div(self, a: str, b: str) -> str:
         return self.put(f"fdiv {self.real} {a}, {b}")
 
+    def neg(self, a: str) -> str:
+        return self.put(f"fneg {self.real} {a}")
+
     def int_op(self, op: str, a: str, b: int | str) -> str:
         return self.put(f"{op} {self.integer} {a}, {self.bits(b) if isinstance(b, int) else b}")
 
@@ -101,6 +107,11 @@ class Writer:
     def fma(self, a: str, b: str, c: str) -> str:
         return self.intrinsic("fmuladd", a, b, c)
 
+    def ldexp(self, a: str, n: str) -> str:
+        symbol = f"@llvm.ldexp.{intrinsic_suffix(self.real)}.{intrinsic_suffix(self.integer)}"
+        self.needs[symbol] = f"declare {self.real} {symbol}({self.real}, {self.integer})"
+        return self.put(f"call {self.real} {symbol}({self.real} {a}, {self.integer} {n})")
+
     def horner(self, coefficients: Sequence[float], x: str) -> str:
         value = self.const(coefficients[0])
         for coefficient in coefficients[1:]:
@@ -109,12 +120,18 @@ class Writer:
 
 
 def _scale(w: Writer, value: str, rounded: str) -> str:
-    """Return value * 2^n, n in the low bits of `rounded`; in two steps, so that the result may be subnormal."""
-    n = w.int_op("sub", w.as_int(rounded), 0x4B400000)
-    half = w.int_op("ashr", n, 1)
-    rest = w.int_op("sub", n, half)
-    for exponent in (half, rest):
-        value = w.mul(value, w.as_real(w.int_op("shl", w.int_op("add", exponent, 127), 23)))
+    """Return value * 2^n for n + _ROUNDER, -150 <= n <= 128; rounded once where the result is subnormal.
+
+    Two factors of half the exponent each, whose bits come from those of `rounded` as they are: n + 254 is two biases.
+    Processors with an instruction for it (AVX-512) take that.
+    """
+    bits = w.as_int(rounded)
+    if w.has_ldexp:
+        return w.ldexp(value, w.int_op("sub", bits, _ROUNDED_ZERO))
+    half = w.int_op("lshr", bits, 1)
+    rest = w.int_op("sub", bits, half)
+    for biased in (half, rest):
+        value = w.mul(value, w.as_real(w.int_op("shl", biased, 23)))
     return value
 
 
@@ -124,15 +141,17 @@ def _clamp(w: Writer, x: str, low: float, high: float) -> str:
     return w.where("olt", x, w.const(low), w.const(low), x)
 
 
-def _exp(w: Writer, x: str) -> str:
-    x = _clamp(w, x, -104.0, 89.0)
+def _reduce(w: Writer, x: str) -> tuple[str, str]:
+    """Return n + _ROUNDER and r such that x = n * ln(2) + r and |r| <= ln(2) / 2."""
     rounded = w.fma(x, w.const(_LOG2_E), w.const(_ROUNDER))
     n = w.sub(rounded, w.const(_ROUNDER))
     r = w.fma(n, w.const(-_LN2_HIGH), x)
-    r = w.fma(n, w.const(-_LN2_LOW), r)
-    q = w.horner(_EXP, r)
-    tail = w.fma(w.mul(r, r), q, r)
-    return _scale(w, w.add(tail, w.const(1.0)), rounded)
+    return rounded, w.fma(n, w.const(-_LN2_LOW), r)
+
+
+def _exp(w: Writer, x: str) -> str:
+    rounded, r = _reduce(w, _clamp(w, x, -104.0, 89.0))
+    return _scale(w, w.horner((*_EXP, 1.0, 1.0), r), rounded)
 
 
 def _exp2(w: Writer, x: str) -> str:
@@ -163,20 +182,25 @@ def _log(w: Writer, x: str) -> str:
 
 
 def _tanh(w: Writer, x: str) -> str:
-    size = w.intrinsic("fabs", x)
-    z = w.mul(x, x)
-    small = w.fma(w.mul(x, z), w.horner(_TANH, z), x)
-    grown = _exp(w, w.mul(_clamp(w, size, 0.0, 10.0), w.const(2.0)))
-    large = w.sub(w.const(1.0), w.div(w.const(2.0), w.add(grown, w.const(1.0))))
-    return w.intrinsic("copysign", w.where("olt", size, w.const(0.625), small, large), x)
+    """Return (1 - t) / (1 + t) for t = e^(-2 |x|) = 2^n (1 + p), where 1 - 2^n and 1 + 2^n lose nothing of p."""
+    doubled = w.mul(w.intrinsic("fabs", x), w.const(-2.0))
+    doubled = w.where("olt", doubled, w.const(-19.0), w.const(-19.0), doubled)
+    rounded, r = _reduce(w, doubled)
+    p = w.fma(w.mul(r, r), w.horner(_EXP, r), r)
+    power = w.as_real(w.int_op("shl", w.int_op("sub", w.as_int(rounded), 127), 23))
+    above = w.fma(w.neg(power), p, w.sub(w.const(1.0), power))
+    below = w.fma(power, p, w.add(w.const(1.0), power))
+    return w.intrinsic("copysign", w.div(above, below), x)
 
 
 def _erf(w: Writer, x: str) -> str:
     size = w.intrinsic("fabs", x)
     small = w.fma(x, w.horner(_ERF_SMALL, w.mul(x, x)), x)
-    q = w.horner(_ERF_LARGE, _clamp(w, size, 0.0, 4.0))
-    large = w.sub(w.const(1.0), _exp(w, w.sub(w.const(-0.0), q)))
-    return w.where("olt", size, w.const(0.9), small, w.intrinsic("copysign", large, x))
+    beyond = w.sub(w.where("ogt", size, w.const(4.0), w.const(4.0), size), w.const(_ERF_SPLIT))
+    root = w.horner(_ERF_LARGE, beyond)
+    square = w.mul(root, root)
+    large = w.sub(w.const(1.0), w.div(w.const(1.0), w.mul(square, square)))
+    return w.where("olt", size, w.const(_ERF_SPLIT), small, w.intrinsic("copysign", large, x))
 
 
 POLYNOMIALS: dict[str, Callable[[Writer, str], str]] = {
@@ -190,9 +214,12 @@ POLYNOMIALS: dict[str, Callable[[Writer, str], str]] = {
 
 
 @cache
-def polynomial(name: str, lanes: int) -> tuple[str, dict[str, str]]:
-    """Return the symbol that computes `name` on `lanes` values, and the texts of it and of all that it needs."""
-    w = Writer(lanes)
+def polynomial(name: str, lanes: int, has_ldexp: bool = False) -> tuple[str, dict[str, str]]:
+    """Return the symbol that computes `name` on `lanes` values, and the texts of it and of all that it needs.
+
+    `has_ldexp`: the processor multiplies vectors by powers of two in one instruction.
+    """
+    w = Writer(lanes, has_ldexp)
     result = POLYNOMIALS[name](w, "%x")
     symbol = f"@lw.{name}.{intrinsic_suffix(w.real)}"
     head = f"define internal {w.real} {symbol}({w.real} %x) alwaysinline #0 {{"

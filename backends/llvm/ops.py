@@ -359,7 +359,7 @@ def _in_single(f: Function, op: Operation, compute: Callable[[str, list[str]], s
 def _apply(f: Function, name: str, kind: str, values: list[str]) -> str:
     lanes = int(kind[1:].partition(" ")[0]) if kind[0] == "<" else None
     if name in POLYNOMIALS and "float" in kind and lanes != 1:
-        symbol, texts = polynomial(name, lanes or 1)
+        symbol, texts = polynomial(name, lanes or 1, f.module.has_ldexp)
         f.module.symbols.update(texts)
         return f.put(f"call {kind} {symbol}({kind} {values[0]})")
     if name in _NO_INTRINSIC:

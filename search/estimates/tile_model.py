@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import Target
 from ..sketch.hole import Columns
+from .cache_traffic import Loop, Operand, bytes_into
 
 Array = npt.NDArray[np.float64]
 
@@ -21,9 +23,18 @@ FMA_PER_CYCLE = 2
 LOADS_PER_CYCLE = 2
 """Vectors that are loaded from the first-level cache in a cycle (the same manuals)."""
 L2_BYTES_PER_CYCLE = 32
-"""Bytes from the second-level cache in a cycle. No measurement is kept."""
+"""Bytes from the second-level cache in a cycle (Software Optimization Guide for AMD family 19h; Intel's is twice as
+wide, and as fast where it is measured)."""
+L3_BYTES_PER_CYCLE = 8
+"""Bytes from the cache that cores share, of each: a quarter of what the same guide says. Of 4, 8 and 16 the first two
+chose candidates 9% from the best of 16, in geometric mean over ten operators, and the last 20% (Zen 3, one core)."""
+MEMORY_BYTES_PER_CYCLE = 5
+"""Bytes from memory, of one core: about 16 GB/s (a Zen 3, other work beside) at 3.2 GHz, a clock that is assumed."""
 PACK_CYCLES = 1.0
 """Cycles to lay out one element anew where it stays in the caches (measured on a Zen 5)."""
+APART_PACK_CYCLES = 5.0
+"""The same in a tile where neighbouring lanes are not neighbours in memory. Not measured by itself: what three shown
+operators on a Zen 3 took beyond the estimate with 1 comes to 2, 6 and 9."""
 FAR_PACK_CYCLES = 3.0
 """Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
 MOST_COPIES = 256
@@ -37,16 +48,10 @@ LOOP_CYCLES = 2.0
 """Cycles of a loop around the steps that are written out."""
 STORE_CYCLES = 2.0
 """Cycles to load and store an accumulator."""
-L1_MISS = 1.08
-"""Factor where a panel of the register tile does not fit the first-level cache."""
-L2_MISS = 1.2
-"""Factor where a cache tile does not fit the second-level cache."""
 UNPACKED = 1.1
 """Factor where operands along the vectors are read where they are."""
 PADDED_INLINE = 1.1
 """Factor where padding is asked for in the innermost code."""
-PACK_PASSES = 4
-"""Bytes moved for each byte of a panel that is packed in a tile."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole."""
 
@@ -73,14 +78,15 @@ class ReduceAxis:
 
 @dataclass(frozen=True)
 class TileModel:
-    """The shape of one tiled reduction: extents, holes, and along which axes each operand moves.
+    """The shape of one tiled reduction: extents, holes, and along which axes each operand moves, and the result.
 
-    Axes that became lanes together are one axis here, under one name. `packed` are the elements that are laid out anew
-    before the reduction, all at once; `turning` are the cycles of an epilogue that writes along another axis.
+    `outer` are axes that are not tiled, and their extents. Axes that became lanes together are one axis here, under one
+    name. `packed` are the elements that are laid out anew before the reduction, all at once, `tile_pack_cycles` the
+    cycles of one that is laid out in a tile; `turning` are the cycles of an epilogue that writes along another axis.
     """
 
     target: Target
-    outer: int
+    outer: tuple[tuple[str, int], ...]
     rows: tuple[TiledAxis, ...]
     vector: TiledAxis
     lanes: str
@@ -88,16 +94,19 @@ class TileModel:
     reduce: tuple[ReduceAxis, ...]
     element_bytes: int
     panel: str
-    operands: tuple[frozenset[str], ...]
+    operands: tuple[Operand, ...]
+    result: Operand
     padded_inline: bool
+    tile_pack_cycles: float = PACK_CYCLES
     packed: int = 0
     turning: float = 0.0
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """The accumulators of a register tile, its vectors and one broadcast fit the registers."""
+        """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
         vectors = c[self.vector.inner] * self._registers_a_vector(c)
         tile = self._row_tile(c) * vectors
-        return np.asarray(tile + vectors + 1 <= self.target.vector_registers)
+        read = [self._loads(c, o, vectors.astype(np.float64)) for o in self.operands if self.vector.name in o.axes]
+        return np.asarray(tile + np.sum(read, axis=0) + 1 <= self.target.vector_registers)
 
     def limit_code(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The replicated body stays within a few hundred multiply-adds."""
@@ -139,7 +148,7 @@ class TileModel:
         return np.asarray(waste * (-(-self.vector.extent // step) * step / self.vector.extent))
 
     def _tasks(self, c: Columns) -> Array:
-        tasks = np.full(len(c[self.lanes]), float(self.outer))
+        tasks = np.full(len(c[self.lanes]), float(prod(extent for _, extent in self.outer)))
         for axis in self.rows:
             tasks = tasks * -(-axis.extent // (c[axis.middle] * c[axis.inner]))
         step = c[self.vector.middle] * c[self.vector.inner] * c[self.lanes]
@@ -154,33 +163,54 @@ class TileModel:
             block = block * (np.minimum(c[axis.middle] * c[axis.unroll], axis.extent) if axis.middle else axis.extent)
         return total, block
 
-    def _loads(self, c: Columns, operand: frozenset[str], vectors: Array) -> Array:
+    def _loads(self, c: Columns, operand: Operand, vectors: Array) -> Array:
         """Loads of an operand for one reduction step of the register tile."""
-        loads = vectors.copy() if self.vector.name in operand else np.ones(len(vectors))
+        loads = vectors.copy() if self.vector.name in operand.axes else np.ones(len(vectors))
         for axis in self.rows:
-            if axis.name in operand:
+            if axis.name in operand.axes:
                 loads = loads * c[axis.inner]
         return loads
 
-    def _panel_bytes(self, c: Columns, operand: frozenset[str], middle: bool) -> Array:
-        """Bytes of an operand's panel for a register tile, or with `middle` for the tile around it, in a reduce block.
+    def _register_tile(self, c: Columns) -> dict[str, Array]:
+        """The iterations of each axis in one reduction step of a register tile."""
+        one = np.ones(len(c[self.lanes]))
+        cover = {name: one for name, _ in self.outer} | {axis.name: one for axis in self.reduce}
+        cover |= {axis.name: c[axis.inner] * one for axis in self.rows}
+        return cover | {self.vector.name: c[self.vector.inner] * c[self.lanes] * one}
 
-        A panel has an element for each point of the axes that the operand moves along, as one that is packed for this
-        tile has. It is no footprint: windows that overlap in the operand count once for each step.
-        """
-        size = np.full(len(c[self.lanes]), float(self.element_bytes))
-        for axis in (*self.rows, self.vector):
-            if axis.name in operand:
-                size = size * c[axis.inner] * (c[axis.middle] if middle else 1)
-                size = size * (c[self.lanes] if axis is self.vector else 1)
-        for reduce in self.reduce:
-            if reduce.name in operand:
-                whole = reduce.extent
-                size = size * (np.minimum(c[reduce.middle] * c[reduce.unroll], whole) if reduce.middle else whole)
-        return size
+    def _loops(self, c: Columns) -> list[Loop]:
+        """The loops around a register tile, the innermost first: steps, cache tile, blocks of steps, tasks."""
+        one = np.ones(len(c[self.lanes]))
+        blocks = [(a, np.minimum(c[a.middle] * c[a.unroll], a.extent) if a.middle else a.extent) for a in self.reduce]
+        width = c[self.vector.middle] * c[self.vector.inner] * c[self.lanes]
+        return [
+            *(Loop(axis.name, block * one) for axis, block in reversed(blocks)),
+            *(Loop(axis.name, c[axis.middle] * one) for axis in reversed(self.rows)),
+            Loop(self.vector.name, c[self.vector.middle] * one),
+            *(Loop(axis.name, np.ceil(axis.extent / (block * one))) for axis, block in reversed(blocks)),
+            Loop(self.vector.name, np.ceil(self.vector.extent / (width * one))),
+            *(Loop(a.name, np.ceil(a.extent / (c[a.middle] * c[a.inner] * one))) for a in reversed(self.rows)),
+            *(Loop(name, extent * one) for name, extent in reversed(self.outer)),
+        ]
+
+    def _transfers(self, c: Columns) -> Array:
+        """Cycles that the caches and memory take to deliver what the first-level cache does not keep."""
+        cover, loops, touched = self._register_tile(c), self._loops(c), (*self.operands, self.result)
+        levels = [(self.target.l1_bytes, L2_BYTES_PER_CYCLE)]
+        if self.target.l3_bytes:
+            shared_bytes = self.target.l3_bytes // self.target.cores
+            levels += [(self.target.l2_bytes, L3_BYTES_PER_CYCLE), (shared_bytes, MEMORY_BYTES_PER_CYCLE)]
+        else:
+            levels += [(self.target.l2_bytes, MEMORY_BYTES_PER_CYCLE)]
+        moved = bytes_into([size for size, _ in levels], touched, cover, loops)
+        return np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
 
     def seconds(self, c: Columns) -> Array:
-        """A rough time: arithmetic and loads of the register tile, tails, balance, and what does not fit a cache."""
+        """A rough time: arithmetic of the register tile beside its loads and what the caches deliver, tails, balance.
+
+        Arithmetic goes on while data are on their way, and loads, caches and memory deliver one after the other (the
+        Execution-Cache-Memory model of Hager, Treibig and Wellein).
+        """
         rows = self._row_tile(c).astype(np.float64)
         vectors = (c[self.vector.inner] * self._registers_a_vector(c)).astype(np.float64)
         total, block = self._depth(c)
@@ -189,24 +219,15 @@ class TileModel:
         for axis in self.rows:
             middle = middle * c[axis.middle]
         fmas = rows * vectors
+        steps = tasks * middle * total
         loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
-        issue = np.maximum(fmas / FMA_PER_CYCLE, loads / LOADS_PER_CYCLE)
-        latency = np.where(fmas < FMA_LATENCY * FMA_PER_CYCLE, FMA_LATENCY / np.maximum(1.0, fmas) * fmas, issue)
-        step = (
-            np.maximum(issue, latency) + LOOP_CYCLES / self._unrolled(c) + STORE_CYCLES * fmas / np.maximum(block, 1.0)
-        )
+        arithmetic = steps * np.maximum(fmas / FMA_PER_CYCLE, FMA_LATENCY)
+        moves = steps * loads / LOADS_PER_CYCLE + self._transfers(c)
+        around = LOOP_CYCLES / self._unrolled(c) + STORE_CYCLES * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
-        cycles = tasks * middle * total * step * balance / self.target.cores
-        vector_side = [o for o in self.operands if self.vector.name in o]
-        row_side = [o for o in self.operands if self.vector.name not in o]
-        micro_panel = sum((self._panel_bytes(c, o, False) for o in vector_side), np.zeros(len(rows)))
-        vector_tile = sum((self._panel_bytes(c, o, True) for o in vector_side), np.zeros(len(rows)))
-        row_tile = sum((self._panel_bytes(c, o, True) for o in row_side), np.ones(len(rows)))
-        cycles = cycles * np.where(micro_panel > self.target.l1_bytes, L1_MISS, 1.0)
-        cycles = cycles * np.where(vector_tile + row_tile > self.target.l2_bytes, L2_MISS, 1.0)
+        cycles = (np.maximum(arithmetic, moves) + steps * around) * balance / self.target.cores
         if self.panel == "inner":
-            packed = tasks * vector_tile * (total / np.maximum(block, 1.0)) / self.target.cores
-            cycles = cycles + packed / L2_BYTES_PER_CYCLE * PACK_PASSES
+            cycles = cycles + self._packed_in_tiles(c) * (total / np.maximum(block, 1.0)) * tasks / self.target.cores
         if self.panel == "direct":
             cycles = cycles * UNPACKED
         far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * max(1, self.target.l2_bytes)))
@@ -215,3 +236,14 @@ class TileModel:
             cycles = cycles * PADDED_INLINE
         cycles = cycles + self.turning / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)
+
+    def _packed_in_tiles(self, c: Columns) -> Array:
+        """Cycles to lay out what a task reads along its lanes in one block of steps."""
+        elements = np.zeros(len(c[self.lanes]))
+        for operand in self.operands:
+            if self.vector.name in operand.axes:
+                cover = self._register_tile(c)
+                for loop in self._loops(c)[: len(self.reduce) + len(self.rows) + 1]:
+                    cover[loop.axis] = cover[loop.axis] * loop.trips
+                elements = elements + operand.footprint(cover) / self.element_bytes
+        return np.asarray(elements * self.tile_pack_cycles)

@@ -14,7 +14,6 @@ from .tile_model import (
     CYCLES_PER_S,
     FMA_PER_CYCLE,
     L2_BYTES_PER_CYCLE,
-    L2_MISS,
     LOADS_PER_CYCLE,
     LOOP_CYCLES,
     PACK_CYCLES,
@@ -34,6 +33,8 @@ UNFUSED_REGISTERS = 6
 through all of it: a sum that it spills for them costs a round trip to memory in each step. Products of 128 x 768 with
 768 x 768 (int16, `vpmaddwd`, AMD EPYC of Zen 3, one thread) run at 69 to 73 G multiply-adds a second in tiles of 8 x 1
 instructions, at 34 to 74 in 4 x 2, as it is a sum or not that is spilled, at 35 in 2 x 4, at 54 in 4 x 3."""
+L2_MISS = 1.2
+"""Factor where a task does not fit the second-level cache. No measurement is kept."""
 DOT_LATENCY = 5
 """Cycles from the operands of a dot product in lanes to its result (the same manual, VPDPBUSD)."""
 

@@ -20,7 +20,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.chains import along_reduce
 from ..structure.strides import lanes_of_block, nearly_in_rows
-from ._lanes import PARALLEL_ELEMENTS, TASKS_A_CORE, deal, lane_choices, loops_together, not_idle, upto
+from ._lanes import TASKS_A_CORE, deal, lane_choices, loops_together, not_idle, parallel_elements, upto
 
 SHORT = 8
 """A reduce axis up to this extent, such as a window's, is written out whole or not at all."""
@@ -125,7 +125,7 @@ class _Loops:
     @property
     def is_large(self) -> bool:
         """True where there is enough to do for threads, and for a search."""
-        return prod(x.size for x in self.block.enclosing_loops) >= PARALLEL_ELEMENTS
+        return prod(x.size for x in self.block.enclosing_loops) >= parallel_elements(self.target)
 
     @property
     def stepped(self) -> ForOp | None:

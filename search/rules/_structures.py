@@ -36,11 +36,12 @@ def tile_anchors(
     structures: Callable[[Anchor], Sequence[StructureT]],
     write: Write[StructureT],
     leaves_others: bool = False,
+    by_estimate: bool = False,
 ) -> list[Draft]:
     """Tile the anchors of a draft that no rule has settled, in each combination of structures worth a sketch.
 
     A structure without a candidate within its limits is left out; an anchor without any is left to later rules, as it
-    is where `leaves_others`.
+    is where `leaves_others`. Defaults are those of the holes, or with `by_estimate` what the estimates like best.
     """
     anchors = [a for a in anchors_in(draft.module) if a.block not in draft.settled]
     planned = {anchor.block: structures(anchor) for anchor in anchors}
@@ -50,16 +51,20 @@ def tile_anchors(
     best = draft
     for anchor in anchors:
         listed = planned[anchor.block]
-        tried = [(grown, one) for one in listed if (grown := _written(best, anchor, one, write)) is not None]
+        tried = [
+            (grown, one) for one in listed if (grown := _written(best, anchor, one, write, by_estimate)) is not None
+        ]
         tried.sort(key=lambda pair: pair[0].default_seconds)
         choices.append([one for _, one in tried] or [None])
+        if len(anchors) == 1 and tried:
+            return [grown for grown, _ in tried]
         best = tried[0][0] if tried else _left(best, anchor)
     found = [best]
     for combination in list(_combinations(choices))[1:]:
         other: Draft | None = draft
         for anchor, chosen in zip(anchors, combination, strict=True):
             if other is not None:
-                other = _left(other, anchor) if chosen is None else _written(other, anchor, chosen, write)
+                other = _left(other, anchor) if chosen is None else _written(other, anchor, chosen, write, by_estimate)
         if other is not None:
             found.append(other)
     return found
@@ -77,7 +82,9 @@ def _combinations(choices: Sequence[Sequence[OptionT]]) -> Iterator[tuple[Option
             yield (*first[:position], option, *first[position + 1 :])
 
 
-def _written(draft: Draft, anchor: Anchor, structure: StructureT, write: Write[StructureT]) -> Draft | None:
+def _written(
+    draft: Draft, anchor: Anchor, structure: StructureT, write: Write[StructureT], by_estimate: bool
+) -> Draft | None:
     """A copy of the draft with one structure of an anchor.
 
     None where a primitive refuses a step of it, or no candidate of it is within the limits.
@@ -91,7 +98,8 @@ def _written(draft: Draft, anchor: Anchor, structure: StructureT, write: Write[S
     except ScheduleError:
         return None
     grown.names.append(structure.name)
-    return grown if grown.make_defaults_legal() else None
+    settled = grown.choose_defaults() if by_estimate else grown.make_defaults_legal()
+    return grown if settled else None
 
 
 def _left(draft: Draft, anchor: Anchor) -> Draft:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
-from ..estimates.tile_model import ReduceAxis, TiledAxis, TileModel
+from ..estimates import cache_traffic as traffic
+from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
-from ._lanes import upto
+from ._lanes import threads_pay, upto
 from ._reduce_steps import covers, steps_of
 from ._turned_epilogue import turning_cycles
 
@@ -152,6 +153,12 @@ class TilePlan:
     def block(self) -> str:
         return self.anchor.block
 
+    @property
+    def is_parallel(self) -> bool:
+        """True where there is enough to do for threads."""
+        work = prod(a.extent for a in (*self.anchor.spatial, *self.anchor.reduce))
+        return threads_pay(self.target, work, max(1, self.target.vector_bytes // element_bytes(self.anchor.element)))
+
 
 def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> TilePlan:
     """Plan the tiling of one variant of an anchor of a draft."""
@@ -238,9 +245,10 @@ def tile_model(plan: TilePlan) -> TileModel:
     vector = plan.variant.vector
     extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
     packed = sum(prod(extents[n] for n in o.axes) for o in plan.moving) if plan.variant.panel == "root" else 0
+    in_place = all(operand.steps_along(vector[-1].name) for operand in plan.moving)
     return TileModel(
         target=plan.target,
-        outer=prod(a.extent for a in plan.outer),
+        outer=tuple((a.name, a.extent) for a in plan.outer),
         rows=tuple(TiledAxis(t.axis.name, t.axis.extent, t.middle.name, t.inner.name) for t in plan.rows),
         vector=TiledAxis(vector[-1].name, prod(a.extent for a in vector), plan.vector_middle.name, plan.vectors.name),
         lanes=plan.lanes.name,
@@ -251,8 +259,31 @@ def tile_model(plan: TilePlan) -> TileModel:
         ),
         element_bytes=element_bytes(plan.anchor.element),
         panel=plan.variant.panel,
-        operands=tuple(frozenset(o.axes) for o in plan.anchor.operands),
+        operands=tuple(_touched(plan, operand) for operand in plan.anchor.operands),
+        result=_touched_together(plan, [a.name for a in plan.anchor.spatial]),
         padded_inline=plan.variant.inline_pads,
+        tile_pack_cycles=PACK_CYCLES if in_place else APART_PACK_CYCLES,
         packed=packed,
         turning=plan.turning,
     )
+
+
+def _touched(plan: TilePlan, operand: Operand) -> traffic.Operand:
+    """Return what the tiles touch of an operand; as it is packed, an element for each point of its axes."""
+    lanes, used = set(plan.variant.axes), [e.axes() for e in operand.indices]
+    linear = all(e.is_linear_in(n) for e in operand.indices for n in e.axes())
+    is_packed = operand.name in plan.packed and plan.variant.panel != "direct"
+    if is_packed or not linear or (len(lanes) > 1 and lanes & set(operand.axes)):
+        return _touched_together(plan, operand.axes)
+    terms = [
+        tuple((n, index.coefficient(n)) for n in operand.axes if n in names)
+        for index, names in zip(operand.indices, used, strict=True)
+    ]
+    return traffic.Operand(tuple(terms), element_bytes(plan.anchor.element))
+
+
+def _touched_together(plan: TilePlan, axes: Iterable[str]) -> traffic.Operand:
+    """Return what lies in memory in the order it is touched in, along axes of which those of the lanes are one."""
+    axes, lanes = list(axes), set(plan.variant.axes)
+    names = [n for n in axes if n not in lanes] + [plan.variant.axes[-1]] * any(n in lanes for n in axes)
+    return traffic.Operand(tuple(((n, 1),) for n in names), element_bytes(plan.anchor.element), is_packed=True)

@@ -16,7 +16,7 @@ from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Kind, Limit
 from ..structure.strides import WIDEST_STRIDE, Access, accesses, lanes_of_block
-from ._lanes import PARALLEL_ELEMENTS, deal, is_costly, lane_choices, loops_together, not_idle
+from ._lanes import deal, is_costly, lane_choices, loops_together, not_idle, parallel_elements
 
 SHORTEST = 4
 """Axes of a smaller extent fill no tile."""
@@ -105,7 +105,7 @@ def plan_turned(draft: Draft, block: BlockOp, axes: tuple[str, str], target: Tar
         not_idle((row_tile.name, rows.name), row[1]),
         not_idle((lanes.name, column_tile.name, columns.name), extent),
     )
-    is_parallel = target.cores > 1 and prod(sizes.values()) >= PARALLEL_ELEMENTS
+    is_parallel = target.cores > 1 and prod(sizes.values()) >= parallel_elements(target)
     return TurnedPlan(name, read, along, rows, row_tile, columns, column_tile, lanes, limits, is_parallel)
 
 

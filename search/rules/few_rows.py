@@ -25,7 +25,7 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import may_be_packed_ahead
-from ._lanes import upto
+from ._lanes import threads_pay, upto
 from ._liked import liked_best
 
 MOST_ROWS = 32
@@ -169,7 +169,8 @@ def _write(draft: Draft, plan: DotPlan, target: Target) -> None:
         draft.do(SetScope, block=block, scope="local")
         draft.do(ReverseComputeAt, block=plan.epilogue, loop=inside)
         draft.settled.add(plan.epilogue)
-    if target.cores > 1:
+    model = plan.model
+    if threads_pay(target, model.outer * model.row_extent * model.column_extent * model.terms, model.lanes):
         draft.do(Parallel, block=block, loop=draft.fuse(block, [*plan.outer, task]))
     draft.settled.add(block)
     draft.names.append("dots")

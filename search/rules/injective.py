@@ -17,12 +17,12 @@ from ..sketch.rule import SketchRule
 from ..structure.chains import unscheduled
 from ..structure.strides import in_rows, lanes_of_block, nearly_in_rows
 from ._lanes import (
-    PARALLEL_ELEMENTS,
     TASKS_A_CORE,
     deal,
     is_costly,
     lane_choices,
     not_idle,
+    parallel_elements,
     together,
     vectors_pay,
 )
@@ -91,12 +91,12 @@ def plan_run(block: BlockOp, target: Target) -> RunPlan:
     run, extent = last.loop_name, last.size
     total = extent * prod(loop.size for loop in outside)
     dealt = 0
-    if target.cores > 1 and total >= PARALLEL_ELEMENTS:
+    if target.cores > 1 and total >= parallel_elements(target):
         dealt = len(outside) + (total // extent < TASKS_A_CORE * target.cores)
     if not vectors_pay(block, run, extent, lanes_of_block(block, target)):
         return RunPlan(name, run, None, 1, (), dealt)
     choices, usual, side, most = _usual_vectors(block, run, extent, target)
-    if total < PARALLEL_ELEMENTS:
+    if total < parallel_elements(target):
         return RunPlan(name, run, usual, side, (), dealt)
     lanes = Hole.near(f"{name}_lanes", choices, usual, "vector")
     vectors = Hole.near(f"{name}_vectors", tuple(n for n in VECTORS if n <= most), side, "unroll")
@@ -145,5 +145,5 @@ def spread(draft: Draft, name: str, target: Target) -> None:
         draft.do(Split, block=name, loop=last, factors=(0, lanes))
         draft.do(Vectorize, block=name, loop=f"{last}1")
         loops[-1] = (f"{last}0", -(-extent // lanes))
-    if target.cores > 1 and total >= PARALLEL_ELEMENTS:
+    if target.cores > 1 and total >= parallel_elements(target):
         deal(draft, name, [n for n, _ in loops[:-1]] or [loops[0][0]])

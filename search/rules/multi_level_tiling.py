@@ -67,7 +67,7 @@ class MultiLevelTiling(SketchRule):
                 return [replace(one, epilogue=where) for one in found for where in ("apart", "tile")]
             return found
 
-        return tile_anchors(draft, structures, write)
+        return tile_anchors(draft, structures, write, by_estimate=True)
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class _TileLoops:
 
 def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
+    model = tile_model(plan)  # before arguments that are packed ahead are replaced
     draft.add(*plan.numbers)
     draft.limits += block_limits(plan)
     panels = _pack(draft, plan)
@@ -92,9 +93,8 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     _accumulate(draft, plan, loops)
     for panel in panels:
         _place(draft, plan, loops, panel)
-    if plan.target.cores > 1:
+    if plan.is_parallel:
         draft.do(Parallel, block=plan.block, loop=loops.tasks)
-    model = tile_model(plan)
     draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]
     return model
 
@@ -188,7 +188,7 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
         around = draft.loops(panel)
         draft.do(Split, block=panel, loop=around[-1], factors=(0, plan.lanes))
         draft.do(Vectorize, block=panel, loop=f"{around[-1]}1")
-    if plan.variant.panel == "root" and plan.target.cores > 1:
+    if plan.variant.panel == "root" and plan.is_parallel:
         around = draft.loops(panel)
         outer = around[: max(1, min(2, len(around) - 1))]
         draft.do(Parallel, block=panel, loop=draft.fuse(panel, outer))

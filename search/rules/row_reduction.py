@@ -30,7 +30,7 @@ from ..sketch.rule import SketchRule
 from ..structure.row_chains import RowChain, next_row_chain
 from ..structure.strides import accesses, lanes_of_block, nearly_in_rows, output_bytes, run_together
 from ._columns import PAIRED_ROW, STRIPS, deal_columns, in_columns, plan_columns, write_columns
-from ._lanes import PARALLEL_ELEMENTS, lane_choices, together, vectors_pay
+from ._lanes import lane_choices, parallel_elements, together, vectors_pay
 
 ROW_BYTES = 32768
 """A stage's row up to this size is kept on the thread's stack; a first-level cache holds about as much.
@@ -103,7 +103,7 @@ def plan_rows(draft: Draft, chain: RowChain, target: Target) -> RowPlan:
     around = draft.loops(chain.names[-1])
     rows = tuple(n for n in chain.rows if n in around)
     strip = _strip_width(draft, chain, target) if chain.column else None
-    is_parallel = target.cores > 1 and work >= PARALLEL_ELEMENTS
+    is_parallel = target.cores > 1 and work >= parallel_elements(target)
     return RowPlan(target, chain.names, rows, chain.column, strip, is_parallel)
 
 

@@ -28,7 +28,7 @@ from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
 from ..structure.stencils import StencilChain, stencil_chains
 from ..structure.strides import lanes_of_block
-from ._lanes import PARALLEL_ELEMENTS, deal, upto
+from ._lanes import deal, parallel_elements, upto
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 """Rows of a tile."""
@@ -153,7 +153,7 @@ def _tile(draft: Draft, plan: StencilPlan) -> str:
     draft.order(final, [*outer, around, *inner])
     tiles = draft.fuse(final, [*outer, around])
     draft.do(Vectorize, block=final, loop=inner[-1])
-    if plan.target.cores > 1 and plan.elements >= PARALLEL_ELEMENTS:
+    if plan.target.cores > 1 and plan.elements >= parallel_elements(plan.target):
         deal(draft, final, [tiles])
     return tiles
 

@@ -21,7 +21,7 @@ from ..sketch.rule import SketchRule
 from ..structure.strides import lanes_of_block
 from ..structure.transform_chains import MOST_POSITIONS, PickChain, pick_chains
 from ._gpu_factors import block_threads
-from ._lanes import PARALLEL_ELEMENTS, deal
+from ._lanes import deal, parallel_elements
 
 THREADS = (32, 64, 128, 256)
 """Threads of a block, a tile each: few, as each holds all elements of its tile in registers."""
@@ -80,7 +80,7 @@ def _plan(draft: Draft, chain: PickChain, target: Target) -> TransformPlan:
     if extent >= max(2, full // 2):
         widths = tuple(n for n in (full // 2, full, 2 * full) if 1 < n < 2 * extent) or (full,)
         lanes = Hole.near(f"{chain.final}_width", widths, full, "vector")
-    is_parallel = target.cores > 1 and work >= PARALLEL_ELEMENTS and len(tiles) > 1
+    is_parallel = target.cores > 1 and work >= parallel_elements(target) and len(tiles) > 1
     return replace(plan, lanes=lanes, is_parallel=is_parallel)
 
 

@@ -1,0 +1,77 @@
+"""Bytes that a nest of loops moves into a cache, as array expressions over a population."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.target import LINE_BYTES
+
+Array = npt.NDArray[np.float64]
+
+KEPT = 0.5
+"""Part of a cache that keeps what is used again: the rest streams through (Goto and van de Geijn, Anatomy of
+High-Performance Matrix Multiplication)."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a nest touches: of each dimension the axes that move along it, and by how many elements.
+
+    One that `is_packed` lies in memory in the order it is read in; of any other, whole lines are moved.
+    """
+
+    dimensions: tuple[tuple[tuple[str, int], ...], ...]
+    element_bytes: int
+    is_packed: bool = False
+
+    @cached_property
+    def axes(self) -> frozenset[str]:
+        """The axes that it moves along."""
+        return frozenset(axis for terms in self.dimensions for axis, _ in terms)
+
+    def footprint(self, cover: Mapping[str, Array]) -> Array:
+        """Bytes touched while each axis runs over as many iterations as `cover` says."""
+        *outer, last = [1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms) for terms in self.dimensions]
+        run = last * self.element_bytes
+        return np.asarray(prod(outer, start=run if self.is_packed else np.maximum(run, LINE_BYTES)))
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop over an axis: how often it runs, as `(n,)`."""
+
+    axis: str
+    trips: Array
+
+
+def bytes_into(
+    caches: Sequence[float], operands: Sequence[Operand], cover: Mapping[str, Array], loops: Sequence[Loop]
+) -> list[Array]:
+    """Return the bytes that loops around a tile, the innermost first, move into caches of some sizes, each `(n,)`.
+
+    `cover` are the iterations of each axis in the tile. An operand that does not move along a loop is moved once for
+    all its iterations where what one of them touches fits the cache; one that does has what iterations share once.
+    """
+    around = dict(cover)
+    touched = [operand.footprint(around) for operand in operands]
+    moved = [list(touched) for _ in caches]
+    for loop in loops:
+        together = sum(touched)
+        around[loop.axis] = around[loop.axis] * loop.trips
+        touched = [
+            o.footprint(around) if loop.axis in o.axes else old for o, old in zip(operands, touched, strict=True)
+        ]
+        for number, cache_bytes in enumerate(caches):
+            fits = together <= KEPT * cache_bytes
+            pairs = zip(operands, touched, moved[number], strict=True)
+            moved[number] = [
+                np.where(fits, now if loop.axis in operand.axes else before, before * loop.trips)
+                for operand, now, before in pairs
+            ]
+    return [np.asarray(sum(one)) for one in moved]

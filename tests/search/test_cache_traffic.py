@@ -1,0 +1,84 @@
+"""Bytes that loops around a tile move into caches: by hand, and never more into a larger one."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from loopwright import SearchTask, te
+from loopwright.search.estimates.cache_traffic import KEPT, Loop, Operand, bytes_into
+
+HUGE = 1e12
+
+
+def ones(*values: float) -> npt.NDArray[np.float64]:
+    return np.array(values, dtype=np.float64)
+
+
+def packed(*axes: str) -> Operand:
+    return Operand(tuple(((axis, 1),) for axis in axes), 4, is_packed=True)
+
+
+COVER = {"i": ones(4), "j": ones(8), "k": ones(1)}
+LOOPS = [Loop("k", ones(16)), Loop("i", ones(2)), Loop("j", ones(3))]
+PRODUCT = [packed("i", "k"), packed("j", "k")]
+
+
+def test_everything_is_moved_once_into_a_cache_that_holds_it() -> None:
+    (found,) = bytes_into([HUGE], PRODUCT, COVER, LOOPS)
+    assert found.tolist() == [4 * (8 * 16 + 24 * 16)]
+
+
+def test_nothing_is_kept_without_a_cache() -> None:
+    (found,) = bytes_into([0], PRODUCT, COVER, LOOPS)
+    assert found.tolist() == [4 * (4 + 8) * 16 * 2 * 3]
+
+
+def test_what_does_not_move_along_a_loop_stays_where_one_iteration_fits() -> None:
+    """One panel of each factor fits: columns stay over the rows, rows come again for each column."""
+    one = 4 * (4 + 8) * 16
+    (found,) = bytes_into([one / KEPT], PRODUCT, COVER, LOOPS)
+    assert found.tolist() == [4 * (8 * 16 * 3 + 24 * 16)]
+
+
+def test_windows_share_what_they_overlap_in_and_lines_are_moved_whole() -> None:
+    data = Operand(((("y", 2), ("r", 1)), (("x", 1),)), 4)
+    cover = {"y": ones(1), "r": ones(1), "x": ones(1)}
+    assert data.footprint(cover).tolist() == [64]
+    (found,) = bytes_into([HUGE], [data], cover, [Loop("r", ones(3)), Loop("x", ones(32)), Loop("y", ones(5))])
+    assert found.tolist() == [(2 * 4 + 2 + 1) * 32 * 4]
+
+
+def test_larger_caches_never_have_more_moved_into_them() -> None:
+    draws = np.random.default_rng(0)
+    cover = {name: draws.integers(1, 9, 64).astype(np.float64) for name in "ijk"}
+    loops = [Loop("ijk"[draws.integers(3)], draws.integers(1, 9, 64).astype(np.float64)) for _ in range(7)]
+    sizes = [0, 1 << 8, 1 << 12, 1 << 16, 1 << 20, HUGE]
+    found = bytes_into(sizes, [packed("i", "k"), packed("j", "k"), packed("i", "j")], cover, loops)
+    assert all((less >= more).all() for less, more in pairwise(found))
+    assert (found[0] > found[-1]).any()
+
+
+def product() -> list[Any]:
+    a, b = te.placeholder((768, 768), name="a"), te.placeholder((768, 768), name="b")
+    k = te.reduce_axis((0, 768), name="k")
+    return [a, b, te.compute((768, 768), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")]
+
+
+def test_defaults_of_tiles_are_what_estimates_like_best() -> None:
+    for sketch in SearchTask(product, target="llvm cores=1 l3_bytes=33554432").sketches:
+        rows = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(7), 400)])
+        assert sketch.prior is not None
+        seconds = sketch.prior(sketch.columns(rows))
+        assert seconds[0] <= 1.02 * seconds.min()
+
+
+def test_cache_tiles_follow_the_target() -> None:
+    """With a second-level cache of a fourth, less of the factors is kept in it, and it is estimated to take longer."""
+    best = {}
+    for l2_bytes in (1 << 19, 1 << 17):
+        first = SearchTask(product, target=f"llvm cores=1 l2_bytes={l2_bytes} l3_bytes=33554432").sketches[0]
+        assert first.prior is not None
+        best[l2_bytes] = float(first.prior(first.columns(first.default[None]))[0])
+    assert best[1 << 17] > best[1 << 19]
