@@ -1,4 +1,4 @@
-"""Steps of a launch by the copy engine: bulk copies, barriers that count their bytes, fences that show what was stored."""
+"""Steps of a launch by the copy engine: bulk copies, barriers that count bytes, fences that show what was stored."""
 
 from __future__ import annotations
 
