@@ -35,7 +35,7 @@ from .trial import Trial, measurement_of, record_of
 
 __all__ = [
     "DEFAULT_SKETCH",
-    "Tuner",
+    "TaskTuner",
     "TuningError",
     "TuningOptions",
     "TuningResult",
@@ -63,7 +63,7 @@ def tune(
     loading.start()  # while the workers start
     with Measurer(measure) as measurer:
         loading.join()
-        return Tuner(task, options, measurer, deadline).run()
+        return TaskTuner(task, options, measurer, deadline).run()
 
 
 def _load_learning(options: TuningOptions) -> None:
@@ -73,7 +73,7 @@ def _load_learning(options: TuningOptions) -> None:
             importlib.import_module("sklearn.ensemble")
 
 
-class Tuner:
+class TaskTuner:
     """The loop for one task on a running measurer, which may be another one in each round.
 
     `still`, of a tuner that shares its time with others, says how many more candidates may be begun.

@@ -31,14 +31,13 @@ from .deadline import Clock, Deadline
 from .display import Silent
 from .displays import make_network_progress
 from .kept_data import KeptData
-from .loop import Tuner as TaskTuner
-from .loop import TuningOptions, TuningTask
+from .loop import TaskTuner, TuningOptions, TuningTask
 from .options import Tunable, as_options
 from .progress import counted
 from .run_off import RUN_OFF_SHARE
 from .sentences import none_is_new
 from .state import SchedulerState, TaskRow, ways_of, weighted_sum
-from .strategy import Objective, Strategy, TaskHistory, make_strategy
+from .strategy import Objective, TaskHistory, TaskStrategy, make_strategy
 from .table import SchedulerProgress
 
 SchedulableTask = SearchTask | TemplateTask | TuningTask
@@ -85,7 +84,7 @@ class TaskScheduler:
 
     `weights` say how often each task appears (default: once each); the objective is the sum of weight times latency, or
     `objective(latencies_s)`. Of tasks that compute the same in several ways (`SearchTask.instead_of`) it counts the
-    fastest. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
+    fastest. `strategy` is `gradient`, `round-robin`, or a TaskStrategy with other constants. Tasks with
     the same entry in `groups` are expected to reach similar speeds; without `groups`, these are tasks of the same
     computation and about as many operations. Trials in the file `load_records` count as done, and new ones go there
     too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model. `callbacks` are
@@ -99,7 +98,7 @@ class TaskScheduler:
         weights: Sequence[float] | None = None,
         load_records: str | os.PathLike[str] | None = None,
         *,
-        strategy: str | Strategy = "gradient",
+        strategy: str | TaskStrategy = "gradient",
         objective: Objective | None = None,
         groups: Sequence[str | None] | None = None,
         share_model: bool = False,
