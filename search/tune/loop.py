@@ -16,6 +16,7 @@ from ..cost_model import make_model, relative_speed
 from ..measure.measurement import Measuring
 from ..measure.measurer import Measurement, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
+from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, Role
 from ..records.match import counted_reasons
 from ..sketch.space import SpaceError
@@ -59,6 +60,8 @@ def tune(
     be opened, WorkerStartError when nothing can be measured.
     """
     deadline = deadline or Deadline.after(options.time_limit_s)
+    if options.records is not None:
+        rec.append(options.records, [])  # what cannot be written is said before workers start
     loading = threading.Thread(target=_load_learning, args=(options,), daemon=True)
     loading.start()  # while the workers start
     with Measurer(measure) as measurer:
