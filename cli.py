@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import inspect
 import io
 import os
 import sys
+import tokenize
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,8 +37,10 @@ def command_names() -> list[str]:
 
 
 def _described(name: str) -> str:
-    """The docstring of a command's module, which is not imported: most import half of the package."""
-    return str(ast.get_docstring(ast.parse((_COMMANDS / f"{name}.py").read_bytes())))
+    """The docstring of a command's module, of which no more is read: most would import half of the package."""
+    with (_COMMANDS / f"{name}.py").open("rb") as file:
+        first = next(token for token in tokenize.tokenize(file.readline) if token.type == tokenize.STRING)
+    return inspect.cleandoc(ast.literal_eval(first.string))
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:

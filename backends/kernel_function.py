@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -165,7 +166,8 @@ class Kernel:
         """
         repeats = Repeats(number, repeat, min_repeat_ms, _USUAL_MS)
         data = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
-        data += [_random(argument, seed) for seed, argument in enumerate(self.arguments)][len(data) :]
+        missing = islice(enumerate(self.arguments), len(data), None)
+        data += [_random(argument, seed) for seed, argument in missing]
         args = [_usable(argument, array) for argument, array in zip(self.arguments, data, strict=True)]
         self._executable.run(args)
         nbytes = flush_bytes(flush, host_cache_bytes())

@@ -26,7 +26,7 @@ from loopwright.search.cost_model import CostModel
 from loopwright.search.measure.measurer import Measurer, MeasureTask
 from loopwright.search.records.file import Record
 from loopwright.search.sketch.sketch import Sketch
-from loopwright.search.tune.loop import DEFAULT_SKETCH, Tuner, TuningTask
+from loopwright.search.tune.loop import DEFAULT_SKETCH, TaskTuner, TuningTask
 
 FINALISTS = 3
 """Candidates of each search that are timed again: its best few by the search's own timing."""
@@ -130,7 +130,7 @@ def _search(
         cost_model=model,
         progress=False,
     )
-    tuner = Tuner(task, tuning, measurer)
+    tuner = TaskTuner(task, tuning, measurer)
     tuner.enter()
     tuner.round(options.trials + 1)
     return [r for r in tuner.trials if r.ok and r.sketch != DEFAULT_SKETCH]

@@ -94,7 +94,7 @@ def _read(path: str | None, options: argparse.Namespace) -> dict[str, Row]:
 
 
 def _way(options: argparse.Namespace) -> Row:
-    """The options that tell apart rows of one model."""
+    """Columns that tell apart rows of one model."""
     return {"device": options.device, "sizes": options.sizes, "via": options.via, "dtype": options.dtype}
 
 

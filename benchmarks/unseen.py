@@ -24,7 +24,7 @@ from loopwright.passes.schedule.bind import Bind
 from loopwright.passes.schedule.fuse import Fuse
 from loopwright.passes.schedule.split import Split
 from loopwright.search.measure.measurer import Measurement, Measurer, MeasureTask
-from loopwright.search.tune.loop import Tuner
+from loopwright.search.tune.loop import TaskTuner
 
 Tensors = list[te.Tensor]
 
@@ -171,7 +171,7 @@ def compare(name: str, options: argparse.Namespace) -> Row:
     start = time.perf_counter()
     with Measurer(measure) as measurer:
         described = task.tuning_task()
-        result = Tuner(described, tuning, measurer).run()
+        result = TaskTuner(described, tuning, measurer).run()
         tuning_s = time.perf_counter() - start
         measurer.use(
             MeasureTask(described.workload, described.inputs, described.expected, described.atol, described.rtol)

@@ -12,7 +12,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from .index import IndexExpr, IndexSyntax
+from .index import IndexExpr
+from .index_text import IndexSyntax
 from .names import check_name
 
 

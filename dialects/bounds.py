@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from .index import Div, IndexExpr, Lookup, Ranges
+from .lookups import lookups_in
 
 ENUMERATED_POINTS = 1 << 22
 """Largest number of points that are tried one by one where interval arithmetic does not decide."""
@@ -21,7 +22,7 @@ def outside(index: IndexExpr, extent: int, conditions: Sequence[IndexExpr], rang
     ):
         return None
     names, conditions = _related(index, conditions)
-    if index.lookups() or prod(ranges[n][1] - ranges[n][0] + 1 for n in names) > ENUMERATED_POINTS:
+    if lookups_in(index) or prod(ranges[n][1] - ranges[n][0] + 1 for n in names) > ENUMERATED_POINTS:
         return lowest, highest
     return _enumerate(index, extent, conditions, names, ranges)
 

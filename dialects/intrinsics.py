@@ -12,7 +12,8 @@ from xdsl.ir import Attribute
 
 from .cpu_models import features_of_cpu
 from .element import DTYPES, element_bytes, is_float
-from .index import ZERO, Div, IndexExpr, Mod, axis, parse_index
+from .index import ZERO, Div, IndexExpr, Mod, axis
+from .index_text import parse_index
 from .intrinsics_cpu import CPU_INSTRUCTIONS, CpuInstruction
 from .names import check_name
 from .target import Target

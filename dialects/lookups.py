@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from xdsl.dialects.builtin import IntegerType, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -11,7 +11,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from .attributes import IndicesAttr
-from .index import IndexExpr, Lookup, axis
+from .index import Atom, Div, IndexExpr, Lookup, Term, axis, linear
 
 POSITION_TYPES = (i32, i64)
 
@@ -22,9 +22,40 @@ def highest_of(position: Attribute) -> int:
     return int((1 << position.width.data - 1) - 1)
 
 
+def lookups_in(expr: IndexExpr) -> tuple[Lookup, ...]:
+    """The numbers of an expression that the program reads."""
+    found: list[Lookup] = []
+    for atom, _ in expr.terms:
+        if isinstance(atom, Lookup):
+            found.append(atom)
+        elif not isinstance(atom, str):
+            found.extend(lookups_in(atom.expr))
+    return tuple(found)
+
+
+def looked_up(expr: IndexExpr, values: Mapping[int, IndexExpr]) -> IndexExpr:
+    """Replace what the program reads, operand by operand."""
+    terms: list[Term] = []
+    const = expr.const
+    for atom, c in expr.terms:
+        part = _looked_up(atom, values)
+        const += part.const * c
+        terms.extend((a, k * c) for a, k in part.terms)
+    return linear(terms, const)
+
+
+def _looked_up(atom: Atom, values: Mapping[int, IndexExpr]) -> IndexExpr:
+    if isinstance(atom, str):
+        return IndexExpr(((atom, 1),), 0)
+    if isinstance(atom, Lookup):
+        return values[atom.number]
+    inner = looked_up(atom.expr, values)
+    return inner // atom.divisor if isinstance(atom, Div) else inner % atom.divisor
+
+
 def lookups_of(indices: Sequence[IndexExpr]) -> dict[int, Lookup]:
     """Numbers of the indices that a program reads, by the number of the operand; of one number, all are the same."""
-    return {found.number: found for e in indices for found in e.lookups()}
+    return {found.number: found for e in indices for found in lookups_in(e)}
 
 
 def depending_on(expr: IndexExpr, axes: set[str]) -> IndexExpr:
@@ -33,7 +64,7 @@ def depending_on(expr: IndexExpr, axes: set[str]) -> IndexExpr:
     for number, found in lookups_of([expr]).items():
         more = sorted(axes.difference(*(a.axes() for a in found.args)))
         values[number] = IndexExpr(((Lookup(number, (*found.args, *map(axis, more)), found.extent), 1),), 0)
-    return expr.look_up(values) if values else expr
+    return looked_up(expr, values) if values else expr
 
 
 def print_positions(printer: Printer, positions: Sequence[SSAValue]) -> None:
@@ -66,9 +97,9 @@ def _parse_position(parser: Parser) -> SSAValue:
 
 def verify_positions(indices: Sequence[IndexExpr], where: Sequence[IndexExpr], positions: Sequence[SSAValue]) -> None:
     """Refuse indices that name other operands than there are, and operands that are no i32 or i64."""
-    if any(e.lookups() for e in where):
+    if any(map(lookups_in, where)):
         raise VerifyException("a condition depends on a position that is read: guard the read by a select")
-    every = [found for e in indices for found in e.lookups()]
+    every = [found for e in indices for found in lookups_in(e)]
     found = lookups_of(indices)
     if any(found[one.number] != one for one in every):
         raise VerifyException("one operand gives two positions of different bounds or axes")

@@ -48,7 +48,7 @@ from .attributes import (
 from .bounds import outside
 from .combiner import NAMED
 from .index import IndexExpr, Lookup, Ranges, constant
-from .lookups import parse_positions, print_positions, verify_dependences, verify_positions
+from .lookups import lookups_in, parse_positions, print_positions, verify_dependences, verify_positions
 from .names import check_axis_name, check_name
 from .shown_text import one_line
 
@@ -326,7 +326,7 @@ def verify_body(what: str, body: Block, axes: Sequence[Axis], containers: Sequen
             for expr in found.data if isinstance(found, IndicesAttr) else ():
                 if missing := expr.axes() - names:
                     raise VerifyException(f"{what}: the body names '{min(missing)}', which is no axis of it")
-                if name == "expr" and expr.lookups():
+                if name == "expr" and lookups_in(expr):
                     raise VerifyException(f"{what}: {expr} is read, which only a read's indices can be")
     last = body.last_op
     assert last is not None

@@ -22,7 +22,7 @@ from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser as CheckParser
 from hypothesis import settings
-from quick_measuring import quickly_measured
+from quick_measuring import quickly_measured, workers_forked
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ArgSpecParseError
@@ -50,6 +50,13 @@ def own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def quick_measuring() -> Iterator[None]:
     """Measurers of a module's tests are quick: for `pytest.mark.usefixtures`, and fixtures that tune."""
     with quickly_measured():
+        yield
+
+
+@pytest.fixture
+def forked_workers() -> Iterator[None]:
+    """A test's workers are forked with their imports done, where it is not of how they start."""
+    with workers_forked():
         yield
 
 

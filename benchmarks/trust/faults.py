@@ -91,6 +91,9 @@ class Campaign:
                     name: value,
                     "TMPDIR": str(self.temporary),
                     "PYTHONPATH": os.pathsep.join(paths),
+                    **(
+                        {} if limits is None else {"PYTHONDONTWRITEBYTECODE": "1"}
+                    ),  # CPython 3.11 would keep half files
                 },
             )
         return Running(process, out)

@@ -23,7 +23,8 @@ from ..combiner import combine_op, identity
 from ..element import dtype_name, is_unsigned
 from ..errors import Error
 from ..index import ZERO, IndexExpr, Lookup, axis, flatten
-from ..lookups import lookups_of
+from ..index_text import python_source
+from ..lookups import looked_up, lookups_of
 from ..loop import AllocOp, AtOp, BlockOp, ForOp, IfOp, LoadOp, VersionsOp, blocks_in, buffer_shape
 from ..loop_lanes import LanesAttr, is_in_lanes, lanes_around, step_of
 from ..strides import row_major
@@ -169,11 +170,11 @@ class _Source:
             self.emit(depth, f"for {_loop(self.lanes.loop_name)} in range({self.lanes.size}):")
             depth += 1
         for condition in op.conditions:
-            self.emit(depth, f"if {condition.python(_loop)} >= 0:")
+            self.emit(depth, f"if {python_source(condition, _loop)} >= 0:")
             depth += 1
         for axis_, expr in zip(op.axes, op.bindings.data, strict=True):
             name = _iterator(axis_.name)
-            self.emit(depth, f"{name} = {expr.python(_loop)}")
+            self.emit(depth, f"{name} = {python_source(expr, _loop)}")
             what = f"{f'iterator {axis_.name}'!r}, {op.block_name!r}"
             self.emit(depth, f"if not 0 <= {name} < {axis_.extent}: fail({what}, {name})")
         values = self.body(list(op.body.block.ops), {}, depth)
@@ -209,7 +210,7 @@ class _Source:
             if isinstance(op, LoadOp):
                 self.load(op, name, [names[v] for v in op.positions], depth)
             elif isinstance(op, IndexOp):
-                self.emit(depth, f"{name} = {wrapped(op.value.python(_iterator), op.result.type)}")
+                self.emit(depth, f"{name} = {wrapped(python_source(op.value, _iterator), op.result.type)}")
             elif isinstance(op, PredicateOp):
                 self.emit(depth, f"{name} = {_all_hold(op.where.data, _iterator)}")
             else:
@@ -220,7 +221,7 @@ class _Source:
         places = {
             k: axis(self.position(found, positions[k], depth)) for k, found in lookups_of(op.indices.data).items()
         }
-        indices = [e.look_up(places) for e in op.indices.data]
+        indices = [looked_up(e, places) for e in op.indices.data]
         if op.conditions:
             assert isinstance(op.buffer.type, MemRefType)
             zero = "0" if isinstance(op.buffer.type.element_type, IntegerType) else "0.0"
@@ -255,7 +256,7 @@ class _Source:
             step = f"({step_of(kind)} if {here} else {step})"
         name, lane = self.fresh(), _loop(loop.loop_name)
         self.emit(depth, f"{name} = {step}")
-        apart = f"{offset.python(_loop)} - ({first.python(_loop)})"
+        apart = f"{python_source(offset, _loop)} - ({python_source(first, _loop)})"
         where = f"{buffer.name_hint!r}, f'lane {{{lane}}}'"
         self.emit(depth, f"if {name} is not None and {apart} != {lane} * {name}:")
         self.emit(depth + 1, f"fail({f'access {lanes.data}'!r}, {where})")
@@ -267,11 +268,11 @@ class _Source:
             return f"{self.buffers[buffer]}[0]"
         names = [f"x{d}" for d in range(len(shape))]
         for name, expr in zip(names, indices, strict=True):
-            self.emit(depth, f"{name} = {expr.python(_iterator)}")
+            self.emit(depth, f"{name} = {python_source(expr, _iterator)}")
         inside = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, shape, strict=True))
         self.emit(depth, f"if not ({inside}): fail('index outside', {buffer.name_hint!r}, ({', '.join(names)},))")
         offset = self.fresh()
-        self.emit(depth, f"{offset} = {flatten([axis(n) for n in names], row_major(shape)).python()}")
+        self.emit(depth, f"{offset} = {python_source(flatten([axis(n) for n in names], row_major(shape)))}")
         return f"{self.buffers[buffer]}[{offset}]"
 
 
@@ -313,7 +314,7 @@ def _combined(combiner: str, output: SSAValue, old: str, new: str) -> str:
 
 
 def _all_hold(conditions: Sequence[IndexExpr], name: Callable[[str], str]) -> str:
-    return " and ".join(f"{c.python(name)} >= 0" for c in conditions) or "True"
+    return " and ".join(f"{python_source(c, name)} >= 0" for c in conditions) or "True"
 
 
 def _size(buffer: SSAValue) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from ...dialects.index import ZERO, Div, IndexExpr, Lookup, Mod, Ranges, Term, axis, constant, linear
+from ...dialects.lookups import lookups_in
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def interval_of(expr: IndexExpr, inner: Ranges, caps: Mapping[IndexExpr, int] | 
             first, extent = constant(bounds[0]), bounds[1] - bounds[0] + 1
         elif isinstance(atom, Lookup):
             first, extent = ZERO, atom.extent
-        elif not atom.expr.lookups() and inner.keys().isdisjoint(atom.expr.axes()):
+        elif not lookups_in(atom.expr) and inner.keys().isdisjoint(atom.expr.axes()):
             low.append((atom, c))
             continue
         else:

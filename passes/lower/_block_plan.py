@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
+from ...dialects.lookups import looked_up
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.te import IndexOp, PredicateOp
@@ -38,8 +39,8 @@ class Access:
 
     def placed(self, positions: Mapping[int, IndexExpr]) -> Access:
         """The same where the positions are known."""
-        indices = tuple(e.look_up(positions) for e in self.indices)
-        return replace(self, indices=indices, offset=self.offset.look_up(positions), positions=())
+        indices = tuple(looked_up(e, positions) for e in self.indices)
+        return replace(self, indices=indices, offset=looked_up(self.offset, positions), positions=())
 
 
 class BlockPlan:

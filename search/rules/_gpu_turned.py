@@ -26,7 +26,7 @@ from ._gpu_factors import UNKNOWN_THREADS
 from ._turned import turned_axes
 
 LINE_BYTES = 128
-"""A warp's access of neighbours of 4 bytes, one line of a cache (CUDA C++ programming guide, device memory)."""
+"""Bytes of a warp's access to neighbours of 4 bytes, a line of a cache (CUDA C++ programming guide, device memory)."""
 SHORTEST = 16
 """Along a shorter axis a tile has less than half a line of 4-byte elements: copying it gains little. Not measured."""
 COLUMNS = (32, 64)

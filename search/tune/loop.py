@@ -8,16 +8,14 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from ..cost_model import make_model, relative_speed
 from ..measure.measurement import Measuring
-from ..measure.measurer import MeasureError, Measurement, MeasureOptions, Measurer, headline
+from ..measure.measurer import Measurement, MeasureOptions, Measurer, headline
 from ..measure.preflight import measured_elsewhere
-from ..measure.process import WorkerStartError
 from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, ErrorCode, Record, Role
 from ..records.match import counted_reasons
@@ -29,22 +27,22 @@ from . import callback
 from .deadline import Deadline
 from .displays import progress_of
 from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
-from .progress import TuningState, counted
+from .progress import TuningState
 from .record_keeping import RecordKeeping
+from .resuming import resumed_from
+from .run_off import RUN_OFF_SHARE, RunOff
+from .sentences import all_failed, failure_of, none_is_new, trial_line
 from .trial import Trial, measurement_of, record_of
 
 __all__ = [
     "DEFAULT_SKETCH",
-    "Tuner",
+    "TaskTuner",
     "TuningError",
     "TuningOptions",
     "TuningResult",
     "TuningTask",
     "tune",
 ]
-
-RUN_OFF_SHARE = 0.2
-"""Part of a time limit that is kept for the run-off, at most: what is searched in less has little to compare."""
 
 _HOPELESS_BATCHES = 3
 
@@ -62,11 +60,13 @@ def tune(
     be opened, WorkerStartError when nothing can be measured.
     """
     deadline = deadline or Deadline.after(options.time_limit_s)
+    if options.records is not None:
+        rec.append(options.records, [])  # what cannot be written is said before workers start
     loading = threading.Thread(target=_load_learning, args=(options,), daemon=True)
     loading.start()  # while the workers start
     with Measurer(measure) as measurer:
         loading.join()
-        return Tuner(task, options, measurer, deadline).run()
+        return TaskTuner(task, options, measurer, deadline).run()
 
 
 def _load_learning(options: TuningOptions) -> None:
@@ -76,7 +76,7 @@ def _load_learning(options: TuningOptions) -> None:
             importlib.import_module("sklearn.ensemble")
 
 
-class Tuner:
+class TaskTuner:
     """The loop for one task on a running measurer, which may be another one in each round.
 
     `still`, of a tuner that shares its time with others, says how many more candidates may be begun.
@@ -105,6 +105,7 @@ class Tuner:
         self.measurer = measurer
         self._progress = progress_of(options.progress)
         self._records = RecordKeeping(options.records, self._progress.note)
+        self.run_off = RunOff(task, options, self.state, self.trials, self._deadline, self._progress, self._records)
         model = options.cost_model
         self.model = make_model(model, options.seed) if isinstance(model, str) else model
         self._waiting: dict[int, Trial] = {}
@@ -112,8 +113,6 @@ class Tuner:
         self._unsearchable = ""
         self.skips_default = False
         self.hopeless_after: float = min(_HOPELESS_BATCHES * options.batch_size, options.trials_after(0))
-        self._last_winner: Record | None = None
-        self._known_to_winner = 0
         self._to_recall: list[Record] = []
         self._until = self.state.total
 
@@ -180,10 +179,7 @@ class Tuner:
         """Say that nothing is left to do where the records hold all trials that were asked for."""
         known, asked = self.state.resumed, self.state.total
         if known >= asked:
-            self._progress.note(
-                f"{self.state.task}: {counted(asked, 'trial')} asked for in all, and the records hold {known}: none is "
-                f"new; {self.options.advice_on_more}"
-            )
+            self._progress.note(f"{self.state.task}: {none_is_new(asked, known, self.options)}")
 
     def _note_why_it_ends(self) -> None:
         done, asked = self.state.done, self.state.total
@@ -227,22 +223,19 @@ class Tuner:
         """True where another round would measure nothing."""
         return self._used_up or self._should_stop()
 
-    @property
-    def settled(self) -> bool:
-        """True where the winner of a run-off is known, and no trial came after it or is better."""
-        return self._last_winner is not None and self.state.done == self._known_to_winner
-
     def finish(self) -> Record | None:
         """Let the best compete and return the winner; None, and a note of it, if no trial succeeded."""
         if self.state.best is None:
             self._progress.note(headline(self.failure))
             return None
-        return self._run_off(self.state.best)
+        return self.run_off.winner(self.state.best, self.measurer)
 
     @property
     def failure(self) -> str:
         """Why there is no result: no sketch that could be searched, or the first error whole."""
-        return f"{self.task.name}: {self._unsearchable}" if self._unsearchable else self._all_failed()
+        if self._unsearchable:
+            return f"{self.task.name}: {self._unsearchable}"
+        return all_failed(self.task, self.state, self.trials)
 
     def _search(self) -> None:
         try:
@@ -275,7 +268,7 @@ class Tuner:
 
     def _may_begin(self) -> int:
         """Count the candidates that the time limit still allows: when it is over, one if there has been none."""
-        if not self._deadline.is_within(self.run_off_s, RUN_OFF_SHARE):
+        if not self._deadline.is_within(lambda: self.run_off.expected_s, RUN_OFF_SHARE):
             return self.state.total
         return 0 if self.state.done else 1
 
@@ -284,13 +277,6 @@ class Tuner:
         still = self._still()
         if still < len(self._waiting):
             self.measurer.withdraw(keep=still)
-
-    def run_off_s(self) -> float:
-        """Seconds that a run-off among the best so far may take, as they took when they were tried, a repeat a lap."""
-        finalists = [] if self.settled or self.state.best is None else self._finalists()
-        if len(finalists) < 2:
-            return 0.0
-        return sum(r.build_s + self.options.final_laps * r.run_s for r in finalists)
 
     def _submit(self) -> bool:
         """Have the next batch measured, unless there is a reason to end; True where there was a batch."""
@@ -365,24 +351,14 @@ class Tuner:
         self._records.save([record])
         self._count(record)
         if self.options.verbose:
-            self._progress.note(self._shown(record))
+            self._progress.note(trial_line(self.state, record))
         if not record.ok and self.state.errors.total() == 1:
-            why = f"{record.error.value}: {headline(record.message)}"
-            self._progress.note(f"first failure, trial {self.state.done}: {why}")
+            self._progress.note(f"first failure, trial {self.state.done}: {failure_of(record)}")
         self.state.build_s, self.state.run_s = self.measurer.building_s, self.measurer.running_s
         self._progress.update(self.state)
         if callback.tell(self.options.callbacks, self.state, record):
             self.stopped = True
             self.measurer.withdraw()
-
-    def _shown(self, record: Record) -> str:
-        """A trial as a line: its number, how fast it is or how it failed, the best, and what was tried."""
-        state = self.state
-        result = state.speed(record) if record.ok else f"{record.error.value}: {headline(record.message)}"
-        what = f"{record.sketch} {list(record.decisions)}"
-        if record.template:
-            what = str(record.template.get("config"))
-        return f"trial {state.done}/{state.total}: {result}; best {state.speed(state.best)}; {what}"
 
     def _count(self, record: Record) -> None:
         """Take a trial, new or resumed, into the state."""
@@ -391,29 +367,14 @@ class Tuner:
 
     def resume(self, loaded: Sequence[Record]) -> None:
         """Take over this task's trials on this device, so that none is measured again; say which are left out."""
-        refused: list[str] = []
-        own = [r for r in rec.select(loaded, self.task.hash) if self._may_resume(r, refused)]
-        if refused:
-            self._progress.note(f"records of {self.task.name} that are not gone on with: {counted_reasons(refused)}")
-        best = rec.best(own) if any(record.ok for record in own) else None
-        self._last_winner = best if best is not None and best.role is Role.WINNER else None
-        for record in own:
-            if record.role is Role.WINNER:
-                self._known_to_winner = self.state.done
-            if record.role is not Role.TRIAL or not self.task.tried(record):
-                continue
+        resumed = resumed_from(loaded, self.task, self.measurer.device)
+        if resumed.left_out:
+            why = counted_reasons(resumed.left_out)
+            self._progress.note(f"records of {self.task.name} that are not gone on with: {why}")
+        self.run_off.last_winner, self.run_off.known_to_winner = resumed.last_winner, resumed.known_to_winner
+        for record in resumed.trials:
             self.take_over(record)
         self.state.resumed = self.state.begun_at = self.state.done
-
-    def _may_resume(self, record: Record, refused: list[str]) -> bool:
-        if not self.task.counts(record):
-            reason: str | None = f"of another target: {record.target}"
-        elif record.device != self.measurer.device:
-            reason = f"measured on another device: {record.device}"
-        else:
-            reason = self.task.why_not(record)
-        refused += [] if reason is None else [reason]
-        return reason is None
 
     def take_over(self, record: Record) -> None:
         """Count a trial from before, and learn from it."""
@@ -423,86 +384,6 @@ class Tuner:
         else:
             self._to_recall.append(record)
 
-    def _run_off(self, best: Record) -> Record:
-        """Time the best trials and the untuned schedule in turn, record it, and return the winner.
-
-        Where they cannot be compared, the fastest trial stands.
-        """
-        if self.settled and self._last_winner is not None:
-            return self._last_winner
-        finalists = self._finalists()
-        if len(finalists) < 2:
-            return best
-        try:
-            found = self._compared(finalists)
-        except (MeasureError, WorkerStartError) as error:
-            return self._uncompared(best, f"the best could not be compared: {headline(str(error))}")
-        if len(found) < len(finalists):
-            return self._uncompared(best, "the time limit left none for comparing the best")
-        results = [self._final(old, new) for old, new in zip(finalists, found, strict=True)]
-        right = [record for record in results if record.ok]
-        if not right:
-            self._records.save(results)
-            first = results[0]
-            why = f"{first.error.value}: {headline(first.message)}"
-            return self._uncompared(best, f"the best failed when they were measured again ({why})")
-        winner = replace(min(right, key=lambda r: r.time_s), role=Role.WINNER)
-        self._records.save([winner if r.schedule == winner.schedule else r for r in results])
-        times = f"{self.state.speed(winner)}, as a trial {self.state.speed(best)}"
-        self._progress.note(f"run-off of {len(finalists)} schedules: {times}")
-        self.state.best = winner
-        if (default := next((r for r in right if r.schedule == self.task.default_schedule), None)) is not None:
-            self.state.default = default
-        self._show_phase("done")
-        return winner
-
-    def _uncompared(self, best: Record, why: str) -> Record:
-        self._progress.note(f"{why}: the fastest trial is the result")
-        return best
-
-    def _compared(self, finalists: Sequence[Record]) -> list[Measurement]:
-        """The measurements of finalists, each timed in turn; of fewer repeats, or fewer finalists, where time is up."""
-        measurer = self.measurer
-        if self._deadline.left_s <= 0:
-            return []
-        self._show_phase("comparing the best")
-        numbers = measurer.submit([r.schedule for r in finalists], fresh=True, laps=self.options.final_laps)
-        found = {m.job: m for m in measurer.results(self._end_with_time)}
-        self.state.build_s, self.state.run_s = measurer.building_s, measurer.running_s
-        return [found[number] for number in numbers if number in found]
-
-    def _end_with_time(self) -> None:
-        if self._deadline.left_s <= 0:
-            self.measurer.withdraw()
-
-    def _final(self, trial: Record, measurement: Measurement) -> Record:
-        """Return the run-off's record of a schedule that was tried before."""
-        again = record_of(self.task, Trial(None), measurement, self.measurer, self.options, Role.FINAL)
-        return replace(again, sketch=trial.sketch, decisions=trial.decisions, template=trial.template)
-
-    def _finalists(self) -> list[Record]:
-        """Return the best trials with distinct schedules, and the default."""
-        ranked = sorted((r for r in self.trials if r.ok and not r.stopped_early), key=lambda r: r.time_s)
-        chosen: dict[str, Record] = {}
-        for record in ranked:
-            if len(chosen) < self.options.final_candidates and record.time_s <= 1.5 * ranked[0].time_s:
-                chosen.setdefault(record.schedule, record)
-        if self.state.default is not None:
-            chosen.setdefault(self.state.default.schedule, self.state.default)
-        return list(chosen.values())
-
     def _show_phase(self, phase: str) -> None:
         self.state.phase = phase
         self._progress.update(self.state)
-
-    def _all_failed(self) -> str:
-        if not self.trials:
-            return self.task.why_no_trial() or f"no trial of {self.task.name} was measured"
-        first = self.trials[0]
-        of = f"sketch {first.sketch!r} with schedule\n  {first.schedule or '(empty)'}\nis"
-        if first.template:
-            of = f"config {first.template.get('config')} is"
-        return (
-            f"all {len(self.trials)} trials of {self.task.name} failed: {self.state.error_counts()}. "
-            f"The first error, {first.error.value}, of {of}\n{first.message}"
-        )

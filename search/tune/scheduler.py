@@ -31,12 +31,13 @@ from .deadline import Clock, Deadline
 from .display import Silent
 from .displays import make_network_progress
 from .kept_data import KeptData
-from .loop import RUN_OFF_SHARE, TuningOptions, TuningTask
-from .loop import Tuner as TaskTuner
+from .loop import TaskTuner, TuningOptions, TuningTask
 from .options import Tunable, as_options
 from .progress import counted
+from .run_off import RUN_OFF_SHARE
+from .sentences import none_is_new
 from .state import SchedulerState, TaskRow, ways_of, weighted_sum
-from .strategy import Objective, Strategy, TaskHistory, make_strategy
+from .strategy import Objective, TaskHistory, TaskStrategy, make_strategy
 from .table import SchedulerProgress
 
 SchedulableTask = SearchTask | TemplateTask | TuningTask
@@ -83,7 +84,7 @@ class TaskScheduler:
 
     `weights` say how often each task appears (default: once each); the objective is the sum of weight times latency, or
     `objective(latencies_s)`. Of tasks that compute the same in several ways (`SearchTask.instead_of`) it counts the
-    fastest. `strategy` is `gradient`, `round-robin`, or a Strategy with other constants. Tasks with
+    fastest. `strategy` is `gradient`, `round-robin`, or a TaskStrategy with other constants. Tasks with
     the same entry in `groups` are expected to reach similar speeds; without `groups`, these are tasks of the same
     computation and about as many operations. Trials in the file `load_records` count as done, and new ones go there
     too, unless TuningOptions names another file. With `share_model`, all tasks teach one cost model. `callbacks` are
@@ -97,7 +98,7 @@ class TaskScheduler:
         weights: Sequence[float] | None = None,
         load_records: str | os.PathLike[str] | None = None,
         *,
-        strategy: str | Strategy = "gradient",
+        strategy: str | TaskStrategy = "gradient",
         objective: Objective | None = None,
         groups: Sequence[str | None] | None = None,
         share_model: bool = False,
@@ -285,7 +286,7 @@ class _Run:
         return max(0, patience - self.state.trials_since_best)
 
     def _run_offs_s(self) -> float:
-        return sum(tuner.run_off_s() for tuner in self.tuners)
+        return sum(tuner.run_off.expected_s for tuner in self.tuners)
 
     def _next(self) -> int | None:
         self.state.next_task = self._choose()
@@ -333,7 +334,7 @@ class _Run:
         if self.deadline.left_s <= 0:
             return tuner.state.best
         try:
-            if not tuner.settled:
+            if not tuner.run_off.settled:
                 tuner.enter()
                 self._keep_data(row.number)
         except (MeasureError, NotEnoughMemory) as error:
@@ -358,10 +359,7 @@ class _Run:
             self.state.best_s, self.state.best_trial = self.state.latency_s, self.state.done
         self.state.total = self.options.trials_after(self.state.resumed)
         if self.state.resumed >= self.state.total:
-            self.progress.note(
-                f"{self.state.total} trials asked for in all, and the records hold {self.state.resumed}: none is new; "
-                f"{self.options.advice_on_more}"
-            )
+            self.progress.note(none_is_new(self.state.total, self.state.resumed, self.options))
 
     def _loaded(self) -> list[Record]:
         paths = {os.fspath(p) for p in (self.scheduler.load_records, self.records) if p is not None}

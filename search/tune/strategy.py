@@ -46,7 +46,7 @@ class TaskHistory:
         return self.flop / self.latency_s if self.latencies_s else 0.0
 
 
-class Strategy(Protocol):
+class TaskStrategy(Protocol):
     """Chooses tasks."""
 
     def choose(self, tasks: Sequence[TaskHistory], objective: Objective) -> int | None:
@@ -131,7 +131,7 @@ class Gradient:
         return others
 
 
-def make_strategy(name: str) -> Strategy:
+def make_strategy(name: str) -> TaskStrategy:
     """Return the strategy `name`, `gradient` (with its default constants) or `round-robin`; ValueError for another."""
     match name:
         case "gradient":

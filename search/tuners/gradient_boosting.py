@@ -30,7 +30,7 @@ from ..template.in_search import TemplateSpace
 from ..template.knobs.knob import ConfigError
 from ..template.space import KnobSpace, Rows
 from ..template.task import TemplateTask
-from .rank_trees import RankTrees
+from .rank_trees import PairwiseTrees
 from .speed_trees import SpeedTrees
 from .tuner import Tuner, Where, load_records
 
@@ -57,7 +57,7 @@ class KnobTrees:
         self._loss, self._seed = loss, seed
         self._parts: list[int | None] = [None] if only_knobs else [None, knobs]
         self.history: list[tuple[Floats, Floats]] = []
-        self._models: list[RankTrees | SpeedTrees] = []
+        self._models: list[PairwiseTrees | SpeedTrees] = []
 
     def learn_from(self, samples: Sequence[tuple[Floats, Floats]]) -> None:
         """Add features `(n, f)` and scores `(n,)` of other tasks."""
@@ -91,11 +91,11 @@ class KnobTrees:
                 model.fit(everything[told], values[told], numbers[told], weights[told])
                 self._models.append(model)
 
-    def _new(self, seed: int, last: int | None) -> RankTrees | SpeedTrees:
+    def _new(self, seed: int, last: int | None) -> PairwiseTrees | SpeedTrees:
         """Trees for the loss; of the `last` features only, if given."""
         if self._loss == "reg":
             return SpeedTrees(seed, last)
-        return RankTrees(seed, binary=self._loss == "rank-binary", last=last)
+        return PairwiseTrees(seed, binary=self._loss == "rank-binary", last=last)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return what is expected of features `(n, f)`, and how unsure that is, each `(n,)`."""

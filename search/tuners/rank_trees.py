@@ -25,7 +25,7 @@ def varying(features: Floats, last: int | None = None) -> npt.NDArray[np.int64]:
 Integers = npt.NDArray[np.int64]
 
 
-class RankTrees:
+class PairwiseTrees:
     """Gradient-boosted trees on the pairwise logistic loss (RankNet, Burges et al. 2005), with Newton steps.
 
     With `binary`, pairs are of one config that has more than half of the best speed and one that has not. Of many

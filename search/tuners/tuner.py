@@ -29,8 +29,7 @@ from ..strategies.order import in_random_order
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
 from ..template.in_search import TemplateInSearch, TemplateSpace
 from ..tune import callback
-from ..tune.loop import Tuner as Loop
-from ..tune.loop import TuningOptions, TuningResult
+from ..tune.loop import TaskTuner, TuningOptions, TuningResult
 from ..tune.progress import TuningState
 from .classic import AnyCallback, as_callback
 from .simulated import SimulatedMeasurer
@@ -103,7 +102,7 @@ class Tuner:
     # -- how far it has come ------------------------------------------------------------------------------------------
 
     @cached_property
-    def _loop(self) -> Loop:
+    def _loop(self) -> TaskTuner:
         own = type(self).propose is not Tuner.propose
         options = TuningOptions(
             strategy=partial(_Asking, self) if own else self._strategy(),
@@ -112,7 +111,7 @@ class Tuner:
             progress=False,
         )
         measurer = Measurer(self.task.measure_options())
-        loop = Loop(_Searched(self.task, tuner=self), options, measurer, still=lambda: self.state.total)
+        loop = TaskTuner(_Searched(self.task, tuner=self), options, measurer, still=lambda: self.state.total)
         loop.skips_default, loop.hopeless_after = True, float("inf")
         return loop
 

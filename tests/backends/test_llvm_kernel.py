@@ -10,6 +10,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from loopwright.backends import kernel_function
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
 from loopwright.backends.llvm.compile import compile_module
@@ -17,6 +18,7 @@ from loopwright.backends.llvm.emit import emit
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
 from loopwright.backends.llvm.host import host_target
 from loopwright.backends.llvm.jit import LoadedObject, compile_text
+from loopwright.backends.signature import Argument
 from loopwright.backends.unsupported import UnsupportedError
 from loopwright.dialects.target import Target, TargetAttr
 from loopwright.passes.analysis.packing import Packing
@@ -157,6 +159,25 @@ def test_benchmark_runs_as_often_as_a_repeat_takes(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kernel._executable, "time", lambda args, number: 1e-5 * number)
     result = kernel.benchmark(min_repeat_ms=2, repeat=4)
     assert result.times_s == pytest.approx([1e-5] * 4) and 200 <= result.number <= 300
+
+
+def test_benchmark_draws_the_data_that_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = build(parse(AXPY), TARGET)
+    (x, _), (_, y) = data(), data()
+    drawn: list[tuple[str, int]] = []
+    draw = kernel_function._random
+
+    def noted(argument: Argument, seed: int) -> np.ndarray:
+        drawn.append((argument.name, seed))
+        return draw(argument, seed)
+
+    monkeypatch.setattr(kernel_function, "_random", noted)
+    outputs = kernel(x, y)
+    for given, wanted in (((), "x y sum low"), ((x, y), "sum low"), ((x, y, *outputs), "")):
+        drawn.clear()
+        kernel.benchmark(*given, number=1, repeat=1)
+        assert [name for name, _ in drawn] == wanted.split()
+        assert [seed for _, seed in drawn] == [*range(len(given), 4)]
 
 
 def test_same_bytes_for_the_same_program() -> None:

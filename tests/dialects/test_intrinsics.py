@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.dialects.index import axis, parse_index
+from loopwright.dialects.index import axis
+from loopwright.dialects.index_text import parse_index
 from loopwright.dialects.intrinsics import Intrinsic, find_intrinsic, intrinsics
 from loopwright.dialects.target import Target
 

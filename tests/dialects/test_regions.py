@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from xdsl.ir import Block, Region
 
 from loopwright.dialects.attributes import Axis
-from loopwright.dialects.index import IndexExpr, Ranges, axis, constant, parse_index
+from loopwright.dialects.index import IndexExpr, Ranges, axis, constant
+from loopwright.dialects.index_text import parse_index
 from loopwright.dialects.loop import BlockOp
 from loopwright.dialects.te import YieldOp
 from loopwright.passes.analysis.domain import conditions_on_iterators

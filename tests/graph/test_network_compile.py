@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from process_limits import limited
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
@@ -329,13 +330,8 @@ def test_a_cache_that_cannot_be_written_does_not_stop_compiling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limit[1]))
-    try:
-        with pytest.warns(CacheWarning) as said:
-            compiled = lw.compile(small_net(), TARGET, processes=1)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    with limited(resource.RLIMIT_FSIZE, 500), pytest.warns(CacheWarning) as said:
+        compiled = lw.compile(small_net(), TARGET, processes=1)
     folder = tmp_path / "loopwright" / "kernels"
     texts = {str(each.message) for each in said if issubclass(each.category, CacheWarning)}
     assert texts == {f"compiled kernels are not kept: cannot write to {folder}: File too large"}

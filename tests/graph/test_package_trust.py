@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from commands import call
 from packages import grow, parts_of, small_network, with_header, write_parts
+from process_limits import limited
 
 import loopwright as lw
 from loopwright.graph.runtime.package import PackageError, PackageWarning
@@ -170,13 +171,9 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
     path.parent.mkdir()
     network.save(path)
     before = path.read_bytes()
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limit[1]))
-    try:
-        with pytest.raises(OSError, match=f"File too large: '{re.escape(str(path))}'"):
-            network.save(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    too_large = pytest.raises(OSError, match=f"File too large: '{re.escape(str(path))}'")
+    with limited(resource.RLIMIT_FSIZE, len(before) // 2), too_large:
+        network.save(path)
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         network.save("/dev/full")
     assert path.read_bytes() == before and [each.name for each in path.parent.iterdir()] == ["net.lw"]

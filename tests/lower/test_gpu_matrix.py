@@ -26,7 +26,7 @@ def lowered(form: Form, target: str = CUDA, shape: tuple[int, int, int] = SHAPE)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.intrinsic)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_without_the_instruction_the_nest_is_right(form: Form) -> None:
     """On OpenCL it is loops; swizzled buffers, and registers by digits, are as on CUDA."""
     sch = scheduled(form, SHAPE, OPENCL)

@@ -12,28 +12,16 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from process_limits import limited
 
 from loopwright.storage import folders
 from loopwright.storage.binary_cache import BinaryCache, CacheWarning
 from loopwright.storage.whole_file import UNFINISHED, remove_unfinished, whole_file, write_whole
 
 KEY = ("source", "--option", "compiler 1")
-
-
-@contextmanager
-def limit(kind: int, value: int) -> Iterator[None]:
-    """A limit of this process, for a while."""
-    before = resource.getrlimit(kind)
-    resource.setrlimit(kind, (value, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(kind, before)
 
 
 def names(folder: Path) -> list[str]:
@@ -86,9 +74,9 @@ def test_long_names_leave_room_for_the_unfinished_file(tmp_path: Path) -> None:
 
 def test_what_the_machine_refuses_is_an_error_with_the_name(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    with limit(resource.RLIMIT_FSIZE, 1000), pytest.raises(OSError, match=r"File too large: '.*file'"):
+    with limited(resource.RLIMIT_FSIZE, 1000), pytest.raises(OSError, match=r"File too large: '.*file'"):
         write_whole(path, bytes(5000))
-    with limit(resource.RLIMIT_NOFILE, 3), pytest.raises(OSError, match=r"Too many open files: '.*file'"):
+    with limited(resource.RLIMIT_NOFILE, 3), pytest.raises(OSError, match=r"Too many open files: '.*file'"):
         write_whole(path, "text")
     with pytest.raises(FileNotFoundError, match="nowhere/file"):
         write_whole(tmp_path / "nowhere" / "file", "text")
@@ -215,9 +203,9 @@ def test_a_cache_that_cannot_be_written_is_none(tmp_path: Path) -> None:
     refused(BinaryCache(blocked / "below"), "Not a directory")
     refused(BinaryCache(Path("/proc/nowhere")), "compiled kernels are not kept: cannot write to /proc/nowhere: ")
     refused(BinaryCache(None), "compiled kernels are not kept: this user has no home folder")
-    with limit(resource.RLIMIT_FSIZE, 10):
+    with limited(resource.RLIMIT_FSIZE, 10):
         refused(BinaryCache(tmp_path / "small"), "File too large")
-    with limit(resource.RLIMIT_NOFILE, 3):
+    with limited(resource.RLIMIT_NOFILE, 3):
         refused(BinaryCache(tmp_path / "few"), "Too many open files")
 
 

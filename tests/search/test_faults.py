@@ -73,6 +73,7 @@ def right(number: int) -> str:
     return DOUBLE + storing("%y", number, f"{2.0 * number}")
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_each_fault_has_its_code_and_spares_the_next() -> None:
     with Measurer(OPTIONS) as measurer:
         measurer.use(TASK)
@@ -146,6 +147,7 @@ def test_a_search_among_faults_ends_with_a_right_schedule(tmp_path: Path) -> Non
     assert not marked_processes(MARK)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_the_same_machine_code_is_measured_once() -> None:
     with Measurer(OPTIONS) as measurer:
         measurer.use(TASK)

@@ -20,7 +20,7 @@ from loopwright.search.records.workload_files import write_workload
 from loopwright.search.task import TaskInSearch
 from loopwright.search.template.limits import usage
 from loopwright.search.tune.display import Silent
-from loopwright.search.tune.loop import Tuner
+from loopwright.search.tune.loop import TaskTuner
 
 PRESET = "cuda model=h200"
 DEVICE = "NVIDIA H200 (some driver)"
@@ -35,11 +35,11 @@ class Notes(Silent):
         self.said.append(text)
 
 
-def resumed(task: lw.SearchTask, records: list[Record], shown: Notes) -> Tuner:
+def resumed(task: lw.SearchTask, records: list[Record], shown: Notes) -> TaskTuner:
     """A tuner of a task that has taken over records, on the device that they are of."""
     measurer = Measurer(MeasureOptions("none"))
     measurer.device = DEVICE
-    tuner = Tuner(TaskInSearch(task), lw.TuningOptions(progress=shown), measurer)
+    tuner = TaskTuner(TaskInSearch(task), lw.TuningOptions(progress=shown), measurer)
     tuner.resume(records)
     return tuner
 

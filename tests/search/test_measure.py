@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pytest
 from order_backend import noted, runs_noted
 from patience import PATIENCE_S, hurried, wait_until
+from process_limits import limited
 from processes import alive, marked_processes
 
 from loopwright.search.measure.checking import Buffers
@@ -38,6 +39,8 @@ OPTIONS = MeasureOptions(
 
 
 OVERLAPPING = replace(OPTIONS, overlap=True)
+FORKED = pytest.mark.usefixtures("forked_workers")
+"""Of tests of what candidates do, and in which order; those of processes start them as everybody does."""
 
 
 def doubling_task(n: int = 64) -> MeasureTask:
@@ -52,6 +55,7 @@ def measuring(options: MeasureOptions = OPTIONS, task: MeasureTask | None = None
         yield measurer
 
 
+@FORKED
 def test_good_candidates_are_timed_and_slow_ones_stopped() -> None:
     with measuring() as measurer:
         fast, slow, near = measurer.measure(["time=0.001", "time=0.01", "time=0.0015"])
@@ -84,6 +88,7 @@ MISBEHAVIOUR = [
 ]
 
 
+@FORKED
 def test_misbehaviour_becomes_a_code_and_spares_the_next_candidate() -> None:
     with measuring() as measurer:
         schedules = [
@@ -96,6 +101,7 @@ def test_misbehaviour_becomes_a_code_and_spares_the_next_candidate() -> None:
             assert good.ok, text
 
 
+@FORKED
 def test_refused_schedules_are_instantiation_errors() -> None:
     primitive = pytest.importorskip("loopwright.passes.primitive")
     assert issubclass(primitive.ScheduleError, Exception)
@@ -155,11 +161,13 @@ def test_every_error_code_is_tested_for() -> None:
     assert tested | elsewhere == set(ErrorCode)
 
 
+@FORKED
 def test_a_device_that_stays_lost_ends_measuring() -> None:
     with measuring() as measurer, pytest.raises(MeasureError, match="lost 5 times in a row"):
         measurer.measure([f"run=lost n={n}" for n in range(6)])
 
 
+@FORKED
 def test_equal_artifacts_are_run_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     same = f"run=log,path={log},time=0.001".replace(",", "\t")
@@ -173,6 +181,7 @@ def test_equal_artifacts_are_run_once(tmp_path: Path) -> None:
         assert log.read_text() == "run\nrun\n"
 
 
+@FORKED
 def test_laps_time_candidates_in_turn(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with measuring(replace(OPTIONS, backend="order_backend")) as measurer:
@@ -181,6 +190,7 @@ def test_laps_time_candidates_in_turn(tmp_path: Path) -> None:
         assert runs_noted(log) == "121212"
 
 
+@FORKED
 @pytest.mark.parametrize("overlap", [False, True])
 def test_builds_and_runs_overlap_only_on_request(tmp_path: Path, overlap: bool) -> None:
     """Where they are to overlap, the last build waits for the first run, for ever if they do not."""
@@ -195,6 +205,7 @@ def test_builds_and_runs_overlap_only_on_request(tmp_path: Path, overlap: bool) 
     assert sorted(noted(log)) == in_turn and (noted(log) != in_turn) == overlap
 
 
+@FORKED
 def test_runs_follow_in_the_order_of_submission_whatever_was_built_first(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with measuring(replace(OPTIONS, backend="order_backend", builders=2)) as measurer:
@@ -204,6 +215,7 @@ def test_runs_follow_in_the_order_of_submission_whatever_was_built_first(tmp_pat
         assert runs_noted(log) == "012"
 
 
+@FORKED
 def test_work_goes_on_while_the_caller_thinks(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with measuring(replace(OVERLAPPING, backend="order_backend")) as measurer:
@@ -213,6 +225,7 @@ def test_work_goes_on_while_the_caller_thinks(tmp_path: Path) -> None:
         assert [m.ok for m in measurer.results()] == [True] * 6 and measurer.pending == 0
 
 
+@FORKED
 def test_what_ends_measuring_reaches_the_caller_of_an_overlapping_one() -> None:
     with measuring(OVERLAPPING) as measurer:
         with pytest.raises(MeasureError, match="lost 5 times in a row"):
@@ -221,6 +234,7 @@ def test_what_ends_measuring_reaches_the_caller_of_an_overlapping_one() -> None:
     assert not any(map(alive, pids))
 
 
+@FORKED
 def test_overlapping_measurers_end_whatever_they_do() -> None:
     for schedule in ("time=0.001", "run=hang time=1", "build=hang"):
         with measuring(OVERLAPPING) as measurer:
@@ -238,6 +252,7 @@ def test_overlapping_measurers_end_whatever_they_do() -> None:
         assert measurer.measure(["time=0.001"])[0].ok
 
 
+@FORKED
 def test_workers_are_recycled() -> None:
     with measuring(replace(OPTIONS, recycle_after=2)) as measurer:
         before = measurer.pids
@@ -245,6 +260,7 @@ def test_workers_are_recycled() -> None:
         assert not set(before) & set(measurer.pids)
 
 
+@FORKED
 def test_another_task_takes_other_data() -> None:
     with measuring() as measurer:
         assert measurer.measure(["time=0.001"])[0].ok
@@ -383,15 +399,11 @@ def test_what_a_worker_cannot_be_started_with_is_a_sentence(tmp_path: Path, monk
         measuring().__enter__()
 
 
+@FORKED
 def test_data_too_large_for_the_temporary_folder_is_a_sentence() -> None:
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Measurer(OPTIONS) as measurer:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
-        try:
-            with pytest.raises(MeasureError, match=r"data cannot be written to .*; TMPDIR says where"):
-                measurer.use(doubling_task(100_000))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    too_large = pytest.raises(MeasureError, match=r"data cannot be written to .*; TMPDIR says where")
+    with Measurer(OPTIONS) as measurer, limited(resource.RLIMIT_FSIZE, 10_000), too_large:
+        measurer.use(doubling_task(100_000))
 
 
 class FakeClock:
@@ -480,6 +492,7 @@ def test_infinite_and_undefined_results_are_compared_as_such(tmp_path: Path) -> 
     assert "1 of 4" in str(buffers.wrong()) and "got inf, expected -inf" in str(buffers.wrong())
 
 
+@FORKED
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.few(1)
 def test_what_is_withdrawn_is_not_begun(tmp_path: Path, overlap: bool) -> None:
@@ -497,6 +510,7 @@ def test_what_is_withdrawn_is_not_begun(tmp_path: Path, overlap: bool) -> None:
         assert len(m.measure(["time=0.5"])) == 1  # and it goes on with others
 
 
+@FORKED
 def test_repeats_timed_in_turn_end_where_they_are() -> None:
     schedules = [f"time=0.00{n}" for n in (1, 2, 3)]
     with measuring() as m:
@@ -512,6 +526,7 @@ def test_repeats_timed_in_turn_end_where_they_are() -> None:
         assert len(found) == 3 and all(f.ok and 1 <= len(f.times_s) <= 12 for f in found)
 
 
+@FORKED
 def test_an_answer_that_came_while_the_process_was_stopped_counts() -> None:
     """epoll_wait is interrupted by SIGCONT, and Python's wait then ends at its deadline without another look."""
     with measuring(replace(OPTIONS, run_timeout_s=1.0)) as measurer:

@@ -67,6 +67,7 @@ def test_the_tiny_task_uses_what_trials_use() -> None:
         ("run=wrong", "a kernel that adds 1 gives something else on fake device: output 0: 8 of 8 elements"),
     ],
 )
+@pytest.mark.usefixtures("forked_workers")
 def test_what_does_not_work_is_one_sentence(schedule: str, sentence: str) -> None:
     pids = []
     options = replace(OPTIONS, preflight=tiny(schedule))
@@ -84,6 +85,7 @@ def test_what_does_not_work_is_one_sentence(schedule: str, sentence: str) -> Non
     assert not pids
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_tuning_does_not_begin_without_it(tmp_path: Path) -> None:
     source = np.arange(8, dtype=np.float32)
     task = TuningTask("d", "k", "w", "fake", [FakeSpace()], "time=1e-3", [source], [source * 2], 0.0, 0.0)

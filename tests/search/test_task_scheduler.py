@@ -40,7 +40,7 @@ from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningOptions, TuningTask
 from loopwright.search.tune.progress import TuningState
 from loopwright.search.tune.state import SchedulerState, TaskRow
-from loopwright.search.tune.strategy import Gradient, RoundRobin, Strategy, TaskHistory, make_strategy
+from loopwright.search.tune.strategy import Gradient, RoundRobin, TaskHistory, TaskStrategy, make_strategy
 from loopwright.search.tune.table import HEADINGS, NetworkLines, NetworkTable
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
@@ -223,7 +223,7 @@ def test_gradient_needs_at_most_60_percent_of_round_robins_trials() -> None:
 
 
 def rounds_until(
-    share: float, strategy: Strategy, network: Sequence[tuple[float, int]], curves: npt.NDArray[np.floating[Any]]
+    share: float, strategy: TaskStrategy, network: Sequence[tuple[float, int]], curves: npt.NDArray[np.floating[Any]]
 ) -> int:
     """The rounds after which tasks `(latency at best, weight)` with these curves (times the best) are that good."""
     tasks = [TaskHistory(flop=best, group="one") for best, _ in network]
@@ -244,7 +244,7 @@ def test_gradient_is_better_over_many_networks() -> None:
     """Random networks with shares as uneven as those of real ones, whose tasks improve now and then, by chance."""
     rng = np.random.default_rng(0)
     total: Counter[str] = Counter()
-    strategies: dict[str, Strategy] = {"new": Gradient(), "classic": Gradient(beta=2.0, gamma=0.0)}
+    strategies: dict[str, TaskStrategy] = {"new": Gradient(), "classic": Gradient(beta=2.0, gamma=0.0)}
     strategies["round robin"] = RoundRobin()
     for _ in range(12):
         network = list(zip(rng.lognormal(0, 1.5, 12), rng.integers(1, 6, 12), strict=True))

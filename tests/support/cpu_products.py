@@ -23,6 +23,12 @@ def target_with(intrinsic: Intrinsic) -> str:
     return "llvm model=x86-64-v3" if intrinsic.name.startswith("avx2") else "llvm model=sapphirerapids"
 
 
+def small_shape(intrinsic: Intrinsic) -> tuple[int, int, int]:
+    """The extents (m, n, k) of two register tiles along each side, of two steps by two instructions; at most SHAPE."""
+    m, n, k = (min(4 * step, most) for step, most in zip((intrinsic.m, intrinsic.n, intrinsic.k), SHAPE, strict=True))
+    return m, n, k
+
+
 def product(intrinsic: Intrinsic, m: int, n: int, k: int) -> list[te.Tensor]:
     """c = a b, its sums as wide as those of the intrinsic."""
     a = te.placeholder((m, k), name="a", dtype=intrinsic.a.element)

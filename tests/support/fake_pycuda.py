@@ -11,14 +11,18 @@ import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
+from loopwright.backends.cuda import compile
 from loopwright.backends.cuda import driver as real
 from loopwright.backends.cuda.launcher import Launch
+
+_compiled = cache(compile.compile_cubin)
 
 
 class FakeDriver(ModuleType):
@@ -236,14 +240,18 @@ class FakeDriver(ModuleType):
 def installed(fake: FakeDriver) -> Iterator[None]:
     """Have a FakeDriver stand for pycuda's; no context is left on its stack.
 
-    What tests before left on a device is freed there first.
+    What tests before left on a device is freed there first. Each source is compiled once in a process, as most tests
+    are of the same kernel.
     """
     gc.collect()
     package = ModuleType("pycuda")
     package.driver = fake  # type: ignore[attr-defined]
     package.__spec__ = sys.__spec__
     caches = (real.pycuda_driver, real._context, real.context_handle)
-    with patch.dict(sys.modules, {"pycuda": package, "pycuda.driver": fake}):
+    with (
+        patch.dict(sys.modules, {"pycuda": package, "pycuda.driver": fake}),
+        patch.object(compile, "compile_cubin", _compiled),
+    ):
         for cached in caches:
             cached.cache_clear()
         yield

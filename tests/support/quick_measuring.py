@@ -3,12 +3,13 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from unittest.mock import patch
 
 import nursery
 
 from loopwright.backends.time_evaluator import Repeats
-from loopwright.search.measure import process
+from loopwright.search.measure import limits, process
 from loopwright.search.measure.measurement import MeasureOptions
 from loopwright.search.measure.measurer import Measurer
 
@@ -28,16 +29,30 @@ def brief(repeats: Repeats) -> Repeats:
     return replace(repeats, min_repeat_ms=least_ms, usual_ms=min(repeats.usual_ms, _REPEAT_MS))
 
 
+_peak, _copied = cache(limits.peak_gflops_per_s), cache(limits.copy_gbytes_per_s)
+"""Limits of this CPU, which each command measures for itself, measured once in a process of tests."""
+
+
+@contextlib.contextmanager
+def workers_forked() -> Iterator[None]:
+    """Fork the builders and runners of every measurer of this process with their imports done."""
+    with patch.object(process, "spawn", nursery.spawn):
+        yield
+
+
 @contextlib.contextmanager
 def quickly_measured() -> Iterator[None]:
     """Make every measurer of this process a quick one, whose builders and runners are forked with their imports done.
 
-    What they do, check and time is the same. Kernels and networks are timed in short repeats, too.
+    What they do, check and time is the same. Kernels and networks are timed in short repeats, too; what this CPU allows
+    at most is measured once.
     """
     made, timed = Measurer.__init__, Repeats.of
     with (
         patch.object(Repeats, "of", lambda self, *how, **options: timed(brief(self), *how, **options)),
         patch.object(Measurer, "__init__", lambda self, options: made(self, quick(options))),
-        patch.object(process, "spawn", nursery.spawn),
+        patch.object(limits, "peak_gflops_per_s", _peak),
+        patch.object(limits, "copy_gbytes_per_s", _copied),
+        workers_forked(),
     ):
         yield

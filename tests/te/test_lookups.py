@@ -11,8 +11,10 @@ from xdsl.utils.exceptions import VerifyException
 import loopwright as lw
 from loopwright import te
 from loopwright.backends.context import create_context
-from loopwright.dialects.index import Lookup, axis, parse_index
+from loopwright.dialects.index import Lookup, axis
+from loopwright.dialects.index_text import parse_index
 from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.lookups import looked_up, lookups_in
 
 ROWS = 9
 
@@ -87,8 +89,8 @@ def test_a_lookup_is_an_unknown_function_of_what_it_depends_on() -> None:
     assert expr.bounds({"k": (0, 3)}) == (0, 119)
     assert expr.substitute({"j": axis("m") + 1}).axes() == {"i", "m", "k"}
     assert (expr // 4).simplify({"k": (0, 3)}) == parse_index("?0(i, j * 2) of 30")
-    assert expr.lookups() == (Lookup(0, (axis("i"), axis("j") * 2), 30),)
-    assert str(expr.look_up({0: axis("row")})) == "row * 4 + k"
+    assert lookups_in(expr) == (Lookup(0, (axis("i"), axis("j") * 2), 30),)
+    assert str(looked_up(expr, {0: axis("row")})) == "row * 4 + k"
     with pytest.raises(ValueError, match="only while a program runs"):
         expr.evaluate({"i": 0, "j": 0, "k": 0})
 

@@ -28,7 +28,7 @@ from loopwright.search.tune.loop import TuningResult
 from loopwright.search.tune.progress import TuningState
 from loopwright.search.tuners import simulated
 from loopwright.search.tuners.classic import AnyCallback
-from loopwright.search.tuners.rank_trees import RankTrees, well_chosen
+from loopwright.search.tuners.rank_trees import PairwiseTrees, well_chosen
 from loopwright.search.tuners.speed_trees import SpeedTrees
 
 TUNERS = [lw.tuners.GridSearchTuner, lw.tuners.RandomTuner, lw.tuners.GATuner, lw.tuners.GradientBoostingTuner]
@@ -448,11 +448,15 @@ def test_what_can_be_measured_and_its_features_come_together(conv: lw.TemplateTa
 
 @pytest.mark.parametrize(
     ("model", "range_of"),
-    [(SpeedTrees(), 1.0), (RankTrees(), 1.0), (RankTrees(binary=True), 0.35)],  # the last tells within half of the best
+    [
+        (SpeedTrees(), 1.0),
+        (PairwiseTrees(), 1.0),
+        (PairwiseTrees(binary=True), 0.35),  # it tells within half of the best
+    ],
     ids=["reg", "rank", "binary"],
 )
 @pytest.mark.few(1)
-def test_models_rank_what_they_have_not_seen(model: SpeedTrees | RankTrees, range_of: float) -> None:
+def test_models_rank_what_they_have_not_seen(model: SpeedTrees | PairwiseTrees, range_of: float) -> None:
     rng = np.random.default_rng(0)
     features = rng.uniform(0, 4, (200, 12))
     times_s = 1e-3 * np.exp(range_of * (features[:, 0] - 0.7 * features[:, 3]) + 0.1 * rng.standard_normal(200))
@@ -473,7 +477,7 @@ def test_rank_trees_compare_within_a_task() -> None:
     features = rng.uniform(0, 1, (80, 4))
     times_s = np.exp(3 * features[:, 1]) * np.where(np.arange(80) < 40, 1.0, 100.0)
     tasks = (np.arange(80) >= 40).astype(np.int64)
-    model = RankTrees()
+    model = PairwiseTrees()
     model.fit(features, relative_speed(times_s, tasks), tasks, np.ones(80))
     mean, _ = model.predict(features)
     assert np.corrcoef(mean, -features[:, 1])[0, 1] > 0.85

@@ -1,0 +1,95 @@
+"""Steps of a launch by the copy engine: bulk copies, barriers that count bytes, fences that show what was stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Operation
+
+from .. import kernel
+from ..element import element_bytes
+from . import matrices
+from .kernel_program import Handler, Step
+from .launch_program import ThreadProgram
+from .thread_memory import Shared
+
+
+def _proxy_fence(program: ThreadProgram, op: Operation) -> Step:
+    def step(values: list[Any]) -> None:
+        for memory in program.threads.shared.values():
+            assert isinstance(memory, Shared)
+            memory.show(program.threads.on)
+
+    return step
+
+
+def _bulk_copy(program: ThreadProgram, op: kernel.BulkCopyOp) -> Step:
+    source, *place = program.slots((op.source, *op.place))
+    target, at, barrier, which = program.slots((op.target, op.target_index, op.barrier, op.barrier_index))
+    threads, number = program.threads, program.threads.number(op)
+    size = element_bytes(cast("MemRefType[Attribute]", op.source.type).element_type)
+    box = np.indices(op.box_extents).reshape(len(op.box_extents), -1)
+
+    def step(values: list[Any]) -> None:
+        by = threads.alone(op)
+        here = [np.broadcast_to(values[each], threads.n)[by] for each in place]
+        inside, flat = np.ones((len(by), box.shape[1]), np.bool_), np.zeros((len(by), box.shape[1]), np.int64)
+        for start, along, extent in zip(here, box, op.extents, strict=True):
+            element = start[:, None] + along
+            inside &= (element >= 0) & (element < extent)
+            flat = flat * extent + np.clip(element, 0, extent - 1)
+        read = np.repeat(by, box.shape[1]).reshape(flat.shape)
+        copied = np.zeros(flat.shape, values[source].array.dtype)
+        copied[inside] = values[source].read_in_bulk(number, flat[inside], read[inside])
+        first = np.broadcast_to(values[at], threads.n)[by] + op.target_offset.data
+        elements = matrices.swizzled(first[:, None] + np.arange(box.shape[1]), op.swizzle.data, size)
+        index = np.broadcast_to(values[which], threads.n)[by]
+        landing = values[target].take_off_in_bulk(number, elements, by)
+        program.bulk_copies.begin(values[barrier], index, by, values[target], landing, copied, op.size_bytes)
+
+    return step
+
+
+def _barrier_init(program: ThreadProgram, op: kernel.BarrierInitOp) -> Step:
+    barrier, which = program.slots((op.barrier, op.index))
+
+    def step(values: list[Any]) -> None:
+        by = program.threads.alone(op)
+        index = np.broadcast_to(values[which], program.threads.n)[by]
+        program.bulk_copies.start_barriers(values[barrier], index, by, op.number.data)
+
+    return step
+
+
+def _barrier_expect(program: ThreadProgram, op: kernel.BarrierExpectOp) -> Step:
+    barrier, which = program.slots((op.barrier, op.index))
+
+    def step(values: list[Any]) -> None:
+        by = program.threads.alone(op)
+        index = np.broadcast_to(values[which], program.threads.n)[by]
+        program.bulk_copies.expect(op, values[barrier], index, by, op.number.data)
+
+    return step
+
+
+def _barrier_await(program: ThreadProgram, op: kernel.BarrierAwaitOp) -> Step:
+    barrier, which, parity = program.slots((op.barrier, op.index, op.parity))
+
+    def step(values: list[Any]) -> None:
+        if program.threads.on is not None:
+            program.threads.require_together(op, program.threads.of_block, program.threads.n_blocks, "a block")
+        program.bulk_copies.await_phase(op, values[barrier], values[which], values[parity])
+
+    return step
+
+
+HANDLERS: Mapping[type[Operation], Handler] = {
+    kernel.ProxyFenceOp: _proxy_fence,
+    kernel.BulkCopyOp: _bulk_copy,
+    kernel.BarrierInitOp: _barrier_init,
+    kernel.BarrierExpectOp: _barrier_expect,
+    kernel.BarrierAwaitOp: _barrier_await,
+}

@@ -1,0 +1,46 @@
+"""Sentences of a search about its trials: one of them as a line, that none is new, that all failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..measure.measurement import headline
+from ..records.file import Record
+from .options import Tunable, TuningOptions
+from .progress import TuningState, counted
+
+
+def failure_of(record: Record) -> str:
+    """The failure of a trial in short: its code, and the first line of its message."""
+    return f"{record.error.value}: {headline(record.message)}"
+
+
+def trial_line(state: TuningState, record: Record) -> str:
+    """A trial as a line: its number, how fast it is or how it failed, the best, and what was tried."""
+    result = state.speed(record) if record.ok else failure_of(record)
+    what = f"{record.sketch} {list(record.decisions)}"
+    if record.template:
+        what = str(record.template.get("config"))
+    return f"trial {state.done}/{state.total}: {result}; best {state.speed(state.best)}; {what}"
+
+
+def none_is_new(asked: int, known: int, options: TuningOptions) -> str:
+    """Say that the records hold all trials that were asked for, and how to ask for more."""
+    return (
+        f"{counted(asked, 'trial')} asked for in all, and the records hold {known}: none is new; "
+        f"{options.advice_on_more}"
+    )
+
+
+def all_failed(task: Tunable, state: TuningState, trials: Sequence[Record]) -> str:
+    """Say why there is no result: the first error whole, and how many there were of each kind."""
+    if not trials:
+        return task.why_no_trial() or f"no trial of {task.name} was measured"
+    first = trials[0]
+    of = f"sketch {first.sketch!r} with schedule\n  {first.schedule or '(empty)'}\nis"
+    if first.template:
+        of = f"config {first.template.get('config')} is"
+    return (
+        f"all {len(trials)} trials of {task.name} failed: {state.error_counts()}. "
+        f"The first error, {first.error.value}, of {of}\n{first.message}"
+    )
