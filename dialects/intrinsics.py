@@ -118,6 +118,11 @@ class Intrinsic:
         """The extent of each axis."""
         return {I_AXIS: self.m, J_AXIS: self.n, K_AXIS: self.k}
 
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of one of them."""
+        return self.m * self.n * self.k
+
     def fragment(self, operand: str) -> Fragment:
         """The fragment of `a`, `b` or `c`."""
         return {"a": self.a, "b": self.b, "c": self.c}[operand]
