@@ -19,7 +19,7 @@ load: products of 4096 take 149 us at that rate, and 183 by cuBLAS on an H200.""
 FILL_BYTES_PER_CYCLE = 48
 """Bytes that a multiprocessor gets from the second-level cache in a cycle by its copy engine: products of 1024 to 4096
 in tiles of 128 x 128 and 64 x 128, which wait for little else, take 44 to 48 on an H200."""
-BULK_APART, COPIED_APART = 0.05, 0.5
+BULK_APART, COPIED_APART = 0.05, 0.17
 """Part of the time of what runs beside the slowest unit that is not hidden, where the copy engine copies, and where
 threads do: products of 4096 take 203 us and 269, by hand on an H200."""
 MOST_PRODUCTS = 32

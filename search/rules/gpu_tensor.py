@@ -76,8 +76,8 @@ class GpuTensor(SketchRule):
 
 
 def _families(target: Target) -> list[Family]:
-    """The intrinsics whose factors are in shared memory, and which do not round them, by family."""
-    found = (x for x in intrinsics(target) if (x.reads_shared or x.is_loaded_as_matrices) and not x.rounds)
+    """The intrinsics whose factors are in shared memory, by family."""
+    found = (x for x in intrinsics(target) if x.reads_shared or x.is_loaded_as_matrices)
     return families(found)
 
 

@@ -15,7 +15,7 @@ from ...dialects.index import IndexExpr
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.kernel import array_problem
 from ...dialects.loop import BlockOp, buffer_shape, scope_of
-from ...passes.analysis.matrix_product import TURNED_BYTES, element_of_buffer, load_of_factor
+from ...passes.analysis.matrix_product import TURNED_BYTES, Mismatch, element_of_buffer, load_of_factor, unrounded
 from .anchor import Anchor, Operand
 
 
@@ -68,21 +68,26 @@ class Product:
 
 def find_products(anchor: Anchor, block: BlockOp, intrinsics: Iterable[Intrinsic]) -> list[Product]:
     """The products of matrices that an anchor is, by each intrinsic whose types it has, the least padded first."""
-    factors = _factors(anchor, block)
-    if factors is None:
-        return []
     found = (
-        _product(anchor, intrinsic, *factors) for intrinsic in intrinsics if _has_types(intrinsic, anchor, factors)
+        _product(anchor, intrinsic, *factors)
+        for intrinsic in intrinsics
+        if (factors := _factors(anchor, block, intrinsic)) is not None and _has_types(intrinsic, anchor, factors)
     )
     return sorted((product for product in found if product is not None), key=waste)
 
 
-def _factors(anchor: Anchor, block: BlockOp) -> tuple[Operand, Operand] | None:
-    """The two different buffers that are multiplied, the one that moves along the result's last axis behind."""
+def _factors(anchor: Anchor, block: BlockOp, intrinsic: Intrinsic) -> tuple[Operand, Operand] | None:
+    """The two different buffers that are multiplied, the one that moves along the result's last axis behind.
+
+    None where they are not rounded as the intrinsic rounds them.
+    """
     multiplied = block.yielded[0].owner
     if block.combiner.data != "add" or not isinstance(multiplied, arith.MulfOp | arith.MuliOp):
         return None
-    loads = [load_of_factor(value) for value in multiplied.operands]
+    try:
+        loads = [load_of_factor(unrounded(value, intrinsic)) for value in multiplied.operands]
+    except Mismatch:
+        return None
     found = {o.load: o for o in anchor.operands}
     if len(found) != 2 or len({o.name for o in anchor.operands}) != 2 or any(x not in found for x in loads):
         return None

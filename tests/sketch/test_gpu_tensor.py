@@ -51,6 +51,36 @@ def test_each_type_has_its_instructions(dtype: str, sums: str) -> None:
     assert [name.split("k")[0] for name in names] == ["tensor_mma_m16n16", "tensor_wgmma_m64"]
 
 
+def rounded(m: int, n: int, k: int, one_sided: bool = False) -> list[te.Tensor]:
+    """A product of single precision, of factors that are rounded to TF32, or one of them."""
+    a, b, steps = te.placeholder((m, k), name="a"), te.placeholder((n, k), name="b"), te.reduce_axis((0, k), name="k")
+
+    def right(x: te.Expr) -> te.Expr:
+        return x if one_sided else te.round_to(x)
+
+    terms = te.compute((m, n), lambda i, j: te.sum(te.round_to(a[i, steps]) * right(b[j, steps]), axis=steps), name="c")
+    return [a, b, terms]
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 64), (50, 40, 36)])
+def test_products_of_factors_rounded_to_tf32_are_right(shape: tuple[int, int, int]) -> None:
+    """Padded ones included: zeros stay what they are when they are rounded."""
+    tensors = rounded(*shape)
+    (sketch,) = sketches(tensors)
+    assert sketch.name.startswith("tensor_mma") and sketch.name.endswith("tf32")
+    module = te.create_module(tensors, TARGET)
+    inputs = exact_inputs(module)
+    for row in (sketch.default, *sketch.population.sample(np.random.default_rng(0), 1)):
+        kernel = scheduled_kernel(str(module), sketch.schedule(row))
+        for got, wanted in zip(run_kernel(kernel, inputs), run_te(module, inputs), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_single_precision_that_is_not_rounded_is_left_to_lanes() -> None:
+    for tensors in (rounded(64, 64, 64, one_sided=True), matmul(64, 64, 64, "float32")):
+        assert not any(s.name.startswith("tensor") for s in sketches(tensors))
+
+
 def test_other_capabilities_have_no_warp_groups() -> None:
     names = [s.name for s in sketches(matmul(4096, 4096, 4096), lw.resolve_target("cuda model=a100"))]
     assert names and not any("wgmma" in name for name in names)
