@@ -72,11 +72,13 @@ class GroupModel(TensorModel):
         return np.asarray(mask & (blocks * self.threads(c) <= on.threads))
 
     def _copies_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """True where a box holds a tile, of whose rows it has one extent; or as for others, where threads copy."""
+        """True where a box holds a tile, or threads copy it in whole rounds: more would move the fills behind it."""
+        mask, tiles = np.asarray(self._fill(c) <= MOST_BOX), self._tile(c)
         if not self.bulk:
-            return super()._copies_fit(c)
-        mask = np.asarray(self._fill(c) <= MOST_BOX)
-        for tile, turned in zip(self._tile(c), self.turned, strict=True):
+            for tile, vector in zip(tiles, self.vectors, strict=True):
+                mask &= tile * self._fill(c) % (self.threads(c) * vector) == 0
+            return mask
+        for tile, turned in zip(tiles, self.turned, strict=True):
             mask &= turned | (tile <= MOST_BOX)
         return mask
 

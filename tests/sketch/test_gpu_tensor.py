@@ -170,6 +170,16 @@ def test_each_form_of_warp_groups_is_right(form: str) -> None:
             np.testing.assert_array_equal(got, wanted)
 
 
+def test_threads_copy_whole_rounds_for_warp_groups() -> None:
+    """Three groups do not copy 64 x 32 elements in whole rounds, and fills would start at no multiple of 8 rows."""
+    a, b = te.placeholder((120, 119), "bfloat16", name="a"), te.placeholder((85, 120), "bfloat16", name="b")
+    tensors = [a, b, topi.nn.matmul(a, b, transpose_a=True, transpose_b=True, out_dtype="float32")]
+    (sketch,) = of_groups(tensors)
+    rows = sketch.population.sample(np.random.default_rng(0), 256)
+    assert not (sketch.columns(rows)["T_matmul_warps"] == 3).any()
+    scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(rows[0]))
+
+
 LARGE: dict[str, Callable[[], list[te.Tensor]]] = {
     "1024": lambda: matmul(1024, 1024, 1024),
     "4096": lambda: matmul(4096, 4096, 4096),
